@@ -1,0 +1,35 @@
+"""boto3 clients whose time-outs fit into a lease."""
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import boto3
+from botocore.config import Config
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_sqs import SQSClient
+
+ATTEMPTS = 2
+LANES = 10
+_CONNECT_SECONDS = 1.0
+
+
+def dynamodb(*, longest: timedelta) -> "DynamoDBClient":
+    """Return a DynamoDB client, one request of which ends within `longest`, its retry included."""
+    return boto3.client("dynamodb", config=_config(longest))
+
+
+def sqs(*, longest: timedelta) -> "SQSClient":
+    """Return an SQS client, one request of which ends within `longest`, its retry included."""
+    return boto3.client("sqs", config=_config(longest))
+
+
+def _config(longest: timedelta) -> Config:
+    # Half of an attempt's share is left for connecting and for the backoff between two attempts.
+    return Config(
+        connect_timeout=_CONNECT_SECONDS,
+        read_timeout=max(1.0, longest.total_seconds() / ATTEMPTS - _CONNECT_SECONDS),
+        retries={"total_max_attempts": ATTEMPTS, "mode": "standard"},
+        max_pool_connections=LANES,
+    )

@@ -1,0 +1,67 @@
+"""A queue on SQS."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from dueline.aws.faults import is_unsendable, translated
+from dueline.errors import InvalidJob
+from dueline.message import Message
+from dueline.ports import Refusal
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+
+
+class SqsQueue:
+    """The SQS queue of that name, whose URL is asked for once, at the first send."""
+
+    def __init__(self, client: "SQSClient", name: str) -> None:
+        self._client = client
+        self._name = name
+        self._url = ""
+
+    def send(self, messages: Sequence[Message]) -> list[Refusal]:
+        try:
+            with translated(f"sending to queue {self._name}"):
+                answer = self._client.send_message_batch(QueueUrl=self._ask_url(), Entries=_entries(messages))
+        except InvalidJob as error:
+            return self._one_by_one(messages, str(error))
+        return [
+            Refusal(
+                index=int(failed["Id"]),
+                reason=f"{failed['Code']}: {failed.get('Message', '')}",
+                final=is_unsendable(failed["Code"]),
+            )
+            for failed in answer.get("Failed", [])
+        ]
+
+    def _one_by_one(self, messages: Sequence[Message], reason: str) -> list[Refusal]:
+        """Find the messages for which SQS refused a whole batch."""
+        if len(messages) == 1:
+            return [Refusal(index=0, reason=reason, final=True)]
+        answers = [self.send([message]) for message in messages]
+        return [
+            Refusal(index=index, reason=refusal.reason, final=refusal.final)
+            for index, refusals in enumerate(answers)
+            for refusal in refusals
+        ]
+
+    def _ask_url(self) -> str:
+        if not self._url:
+            self._url = self._client.get_queue_url(QueueName=self._name)["QueueUrl"]
+        return self._url
+
+
+def _entries(messages: Sequence[Message]) -> Any:
+    return [
+        {
+            "Id": str(index),
+            "MessageBody": message.body,
+            "DelaySeconds": message.delay,
+            "MessageAttributes": {
+                name: {"DataType": "String", "StringValue": value} for name, value in message.attributes.items()
+            },
+        }
+        | ({"MessageGroupId": message.group} if message.group else {})
+        for index, message in enumerate(messages)
+    ]

@@ -1,0 +1,147 @@
+"""The table of jobs on DynamoDB."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
+from botocore.exceptions import ClientError
+
+from dueline import rows
+from dueline.aws.faults import is_refused_condition, translated
+from dueline.job import Partition
+from dueline.ports import Page, Reading
+from dueline.rows import Key, PartitionState, Row
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+_SERIALIZER = TypeSerializer()
+_DESERIALIZER = TypeDeserializer()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Update:
+    """A conditional update; `names` are the attributes that it names, some of them words reserved by DynamoDB."""
+
+    expression: str
+    condition: str
+    names: tuple[str, ...]
+
+
+_TAKE = _Update(
+    expression="SET #owner = :owner, #lease = :lease, #fence = :fence",
+    condition="(attribute_not_exists(#owner) OR #owner = :owner OR #lease <= :now)"
+    " AND (attribute_not_exists(#fence) OR #fence <= :fence)",
+    names=("owner", "lease", "fence"),
+)
+_HELD = "#owner = :owner AND (attribute_not_exists(#cursor) OR #cursor <= :cursor) AND #fence <= :fence"
+_RENEW = _Update(
+    expression="SET #cursor = :cursor, #fence = :fence, #lease = :lease",
+    condition=_HELD,
+    names=("owner", "cursor", "fence", "lease"),
+)
+_RELEASE = _Update(
+    expression="SET #cursor = :cursor, #fence = :fence REMOVE #owner, #lease",
+    condition=_HELD,
+    names=("owner", "cursor", "fence", "lease"),
+)
+_MARK_EXACT = _Update(expression="SET #exact = :exact", condition="attribute_exists(#exact)", names=("exact",))
+
+
+class DynamoTable:
+    """The table of jobs. `page_rows` limits a page's rows; without it DynamoDB's 1 MB does."""
+
+    def __init__(self, client: "DynamoDBClient", name: str, *, page_rows: int | None = None) -> None:
+        self._client = client
+        self._name = name
+        self._limit: dict[str, Any] = {} if page_rows is None else {"Limit": page_rows}
+
+    def write(self, written: Sequence[Row]) -> list[Row]:
+        requests: Any = [{"PutRequest": {"Item": _item(row)}} for row in written]
+        with translated(f"writing {len(written)} rows"):
+            answer = self._client.batch_write_item(RequestItems={self._name: requests})
+        left = answer["UnprocessedItems"].get(self._name, [])
+        return [_row(each["PutRequest"]["Item"]) for each in left]
+
+    def read(self, keys: Sequence[Key]) -> Reading:
+        if not keys:
+            return Reading()
+        wanted: Any = {self._name: {"Keys": [_key_item(key) for key in keys], "ConsistentRead": True}}
+        with translated(f"reading {len(keys)} rows"):
+            answer = self._client.batch_get_item(RequestItems=wanted)
+        found = [_row(item) for item in answer["Responses"].get(self._name, [])]
+        left = answer["UnprocessedKeys"].get(self._name, {"Keys": []})["Keys"]
+        return Reading(
+            rows={rows.key(row): row for row in found}, unread=frozenset(rows.key(_row(key)) for key in left)
+        )
+
+    def page(self, partition: Partition, *, after: str, until: str) -> Page:
+        # BETWEEN includes both ends: the least key above `after` is `after` and one NUL more.
+        bounds = _item({":pk": str(partition), ":low": after + "\0", ":high": until})
+        with translated(f"reading partition {partition}"):
+            answer = self._client.query(
+                TableName=self._name,
+                KeyConditionExpression="pk = :pk AND sk BETWEEN :low AND :high",
+                ExpressionAttributeValues=bounds,
+                ConsistentRead=True,
+                **self._limit,
+            )
+        return Page(rows=[_row(item) for item in answer["Items"]], more="LastEvaluatedKey" in answer)
+
+    def add(self, row: Row) -> Row:
+        with translated("adding a row"):
+            try:
+                self._client.put_item(
+                    TableName=self._name, Item=_item(row), ConditionExpression="attribute_not_exists(pk)"
+                )
+            except ClientError as error:
+                if not is_refused_condition(error):
+                    raise
+            else:
+                return row
+        return self.read([rows.key(row)]).rows.get(rows.key(row), row)
+
+    def mark_exact(self, key: Key) -> None:
+        self._update(key, _MARK_EXACT, {"exact": True})
+
+    def take(self, partition: Partition, *, owner: str, now: str, lease: str, fence: str) -> PartitionState:
+        key = rows.state_key(partition)
+        values = {"owner": owner, "lease": lease, "fence": fence, "now": now}
+        state = self._update(key, _TAKE, values)
+        return rows.read_state(self.read([key]).rows.get(key) if state is None else state)
+
+    def checkpoint(self, partition: Partition, *, owner: str, cursor: str, fence: str, lease: str) -> bool:
+        values = {"owner": owner, "cursor": cursor, "fence": fence} | ({"lease": lease} if lease else {})
+        return self._update(rows.state_key(partition), _RENEW if lease else _RELEASE, values) is not None
+
+    def _update(self, key: Key, update: _Update, values: Row) -> Row | None:
+        """Update a row on a condition; return it as it is then, or nothing when the condition refused."""
+        with translated(f"updating row {key}"):
+            try:
+                answer = self._client.update_item(
+                    TableName=self._name,
+                    Key=_key_item(key),
+                    UpdateExpression=update.expression,
+                    ConditionExpression=update.condition,
+                    ExpressionAttributeNames={f"#{name}": name for name in update.names},
+                    ExpressionAttributeValues=_item({f":{name}": value for name, value in values.items()}),
+                    ReturnValues="ALL_NEW",
+                )
+            except ClientError as error:
+                if is_refused_condition(error):
+                    return None
+                raise
+        return _row(answer["Attributes"])
+
+
+def _item(row: Row) -> dict[str, Any]:
+    return {name: _SERIALIZER.serialize(value) for name, value in row.items()}
+
+
+def _key_item(key: Key) -> dict[str, Any]:
+    return _item({"pk": key[0], "sk": key[1]})
+
+
+def _row(item: Mapping[str, Any]) -> Row:
+    return {name: _DESERIALIZER.deserialize(value) for name, value in item.items()}

@@ -1,0 +1,1 @@
+"""What is configured: queues.yaml, and what of it reaches the functions."""

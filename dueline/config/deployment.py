@@ -1,0 +1,189 @@
+"""queues.yaml, validated."""
+
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic_core import ErrorDetails
+
+from dueline.config.names import Names
+from dueline.job import MAX_PARTITIONS, MAX_RETENTION, QUEUE_NAME
+from dueline.queue import QueueSettings
+
+QueueName = Annotated[str, Field(pattern=f"^{QUEUE_NAME}$")]
+_STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class ConfigurationError(ValueError):
+    """queues.yaml is not as it should be; the message names each field, its value and what is allowed."""
+
+
+class Queue(BaseModel):
+    """One queue. Every setting has a default, so a queue is one line: its name and a colon."""
+
+    model_config = _STRICT
+
+    partitions: int = Field(
+        default=1,
+        ge=1,
+        le=MAX_PARTITIONS,
+        description="Slices of the queue, each with a tick of its own. Grow it freely; a lower count keeps the old ticks.",
+    )
+    visibility_timeout: int = Field(
+        default=30, ge=0, le=43_200, description="Seconds that a received message stays hidden from other workers."
+    )
+    max_receives: int = Field(
+        default=5, ge=1, le=1000, description="Receives of a message before SQS moves it to the dead-letter queue."
+    )
+    message_retention_days: int = Field(
+        default=4, ge=1, le=14, description="Days that SQS keeps a message that no worker deletes."
+    )
+    retention_days: int | None = Field(
+        default=None,
+        ge=1,
+        le=MAX_RETENTION.days,
+        description="Days after its due time that a job is kept and may still be sent. Default: the deployment's.",
+    )
+    precise: bool = Field(
+        default=False,
+        description="Delays round down: only for workers of Dueline's library, which wait out the fraction.",
+    )
+
+
+class Deployment(BaseModel):
+    """A deployment: its settings and its queues. Periods are in seconds."""
+
+    model_config = _STRICT
+
+    name: str = Field(
+        default="dueline",
+        pattern=r"^[a-z]([a-z0-9-]{0,13}[a-z0-9])?$",
+        description="What the names of all that is deployed begin with.",
+    )
+    tick_period: int = Field(
+        default=60,
+        ge=1,
+        le=60,
+        description="How often ticks fire. EventBridge Scheduler knows whole minutes; less is for local runs.",
+    )
+    lease: int = Field(default=30, ge=12, le=120, description="How long a tick holds its partition without renewing.")
+    lookahead: int = Field(
+        default=240,
+        ge=1,
+        le=880,
+        description="How far ahead a tick hands jobs to SQS. At least max(3 tick_period, 2 tick_period + lease) + 5.",
+    )
+    direct_horizon: int = Field(
+        default=890,
+        ge=2,
+        le=890,
+        description="Jobs due within this go straight to their queue. At least lookahead + tick_period.",
+    )
+    retention_days: int = Field(
+        default=7,
+        ge=1,
+        le=MAX_RETENTION.days,
+        description="Days after its due time that a job is kept and may still be sent, unless its queue says so.",
+    )
+    ingest_max_concurrency: int = Field(
+        default=10, ge=2, le=1000, description="Most ingest functions at once: the rate limit of writes to the table."
+    )
+    api_rate: int = Field(default=500, ge=1, le=10_000, description="Requests a second that the HTTP API takes.")
+    api_burst: int = Field(default=1000, ge=1, le=5_000, description="Requests that the HTTP API takes at once.")
+    log_retention_days: int = Field(
+        default=30,
+        json_schema_extra={"enum": [1, 3, 5, 7, 14, 30, 60, 90, 180, 365]},
+        description="Days that logs are kept.",
+    )
+    alarm_email: str | None = Field(
+        default=None, pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$", description="Who is told of alarms. Without it: nobody."
+    )
+    tracing: bool = Field(default=False, description="Trace the functions with AWS X-Ray.")
+    queues: dict[QueueName, Queue] = Field(default={}, description="The queues, by name.")
+
+    @field_validator("queues", mode="before")
+    @classmethod
+    def _a_bare_name_is_a_queue(cls, queues: Any) -> Any:
+        if not isinstance(queues, dict):
+            return queues
+        return {name: {} if settings is None else settings for name, settings in queues.items()}
+
+    @field_validator("log_retention_days")
+    @classmethod
+    def _is_what_cloudwatch_offers(cls, days: int) -> int:
+        offered = cls.model_json_schema()["properties"]["log_retention_days"]["enum"]
+        if days not in offered:
+            raise ValueError(f"must be one of {', '.join(map(str, offered))}")
+        return days
+
+    @model_validator(mode="after")
+    def _periods_fit(self) -> Self:
+        least = max(3 * self.tick_period, 2 * self.tick_period + self.lease) + 5
+        if self.lookahead < least:
+            raise ValueError(
+                f"lookahead is {self.lookahead}: it must be at least max(3 tick_period, 2 tick_period + lease) + 5,"
+                f" which is {least}"
+            )
+        least = self.lookahead + self.tick_period
+        if self.direct_horizon < least:
+            raise ValueError(
+                f"direct_horizon is {self.direct_horizon}: it must be at least lookahead + tick_period,"
+                f" which is {least}"
+            )
+        return self
+
+    @property
+    def names(self) -> Names:
+        return Names(self.name)
+
+    def queue_settings(self) -> list[QueueSettings]:
+        """Return the queues' settings as far as the protocol needs them."""
+        return [
+            QueueSettings(
+                name=name,
+                partitions=queue.partitions,
+                retention=timedelta(days=queue.retention_days or self.retention_days),
+                precise=queue.precise,
+            )
+            for name, queue in self.queues.items()
+        ]
+
+
+class _UniqueKeys(yaml.SafeLoader):
+    """YAML in which a key that stands twice is an error, not the last one's win."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [str(key.value) for key, _ in node.value]
+        twice = sorted({key for key in keys if keys.count(key) > 1})
+        if twice:
+            raise ConfigurationError(f"line {node.start_mark.line + 1}: {', '.join(twice)} is given twice")
+        return super().construct_mapping(node, deep)
+
+
+def load(path: Path) -> Deployment:
+    """Return the deployment that a file describes.
+
+    Raises ConfigurationError, which names every field that is wrong, its value and what is allowed.
+    """
+    try:
+        settings = yaml.load(path.read_text(), Loader=_UniqueKeys)  # noqa: S506, a SafeLoader
+        return Deployment.model_validate(settings or {})
+    except yaml.YAMLError as error:
+        raise ConfigurationError(f"{path}: not YAML: {error}") from None
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{path}: {error}") from None
+    except ValidationError as error:
+        lines = [f"{path}: settings that are wrong: {len(error.errors())}", *map(_describe, error.errors())]
+        raise ConfigurationError("\n  ".join(lines)) from None
+
+
+def _describe(error: ErrorDetails) -> str:
+    where = ".".join(str(part) for part in error["loc"] if part != "[key]") or "periods"
+    if error["type"] == "extra_forbidden":
+        known = Queue if error["loc"][0] == "queues" else Deployment
+        return f"{where}: unknown setting; there are {', '.join(known.model_fields)}"
+    value = "" if error["type"] == "value_error" and where == "periods" else f" is {error['input']!r}"
+    return f"{where}{value}: {re.sub('^Value error, ', '', error['msg'])}"

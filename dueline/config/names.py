@@ -1,0 +1,80 @@
+"""Physical names of what a deployment is made of.
+
+A queue's name has no underscore, so nothing that a team calls its queue meets a name of Dueline's own.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The names in one deployment."""
+
+    deployment: str
+
+    @property
+    def table(self) -> str:
+        return f"{self.deployment}-jobs"
+
+    @property
+    def inbound(self) -> str:
+        return f"{self.deployment}-inbound"
+
+    @property
+    def inbound_dlq(self) -> str:
+        return f"{self.deployment}-inbound-dlq"
+
+    @property
+    def dispatch_dlq(self) -> str:
+        return f"{self.deployment}-dispatch-dlq"
+
+    @property
+    def tick_dlq(self) -> str:
+        return f"{self.deployment}-tick-dlq"
+
+    @property
+    def alarms(self) -> str:
+        return f"{self.deployment}-alarms"
+
+    @property
+    def api(self) -> str:
+        return f"{self.deployment}-api"
+
+    @property
+    def schedule_group(self) -> str:
+        return self.deployment
+
+    @property
+    def scheduler_role(self) -> str:
+        return f"{self.deployment}-scheduler"
+
+    @property
+    def core_stack(self) -> str:
+        return f"{self.deployment}-core"
+
+    @property
+    def api_id_parameter(self) -> str:
+        return f"/dueline/{self.deployment}/api-id"
+
+    @property
+    def queue_prefix(self) -> str:
+        """What the names of all teams' queues begin with, and no others."""
+        return f"{self.deployment}_"
+
+    def function(self, name: str) -> str:
+        return f"{self.deployment}-{name}"
+
+    def queue(self, queue: str) -> str:
+        return f"{self.queue_prefix}{queue}"
+
+    def queue_dlq(self, queue: str) -> str:
+        return f"{self.queue_prefix}{queue}_dlq"
+
+    def queue_stack(self, queue: str) -> str:
+        return f"{self.deployment}-queue-{queue}"
+
+    def queue_parameter(self, queue: str) -> str:
+        return f"/dueline/{self.deployment}/queues/{queue}"
+
+    def schedule(self, queue: str, partition: int) -> str:
+        return f"{queue}.{partition}"

@@ -1,0 +1,47 @@
+"""The registry of queues, as JSON beside the functions' code."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from dueline.errors import QueueNotFound
+from dueline.queue import QueueSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """The queues of a deployment, by name."""
+
+    queues: Mapping[str, QueueSettings]
+
+    def queue(self, name: str) -> QueueSettings:
+        """Return a queue's settings. Raises QueueNotFound when queues.yaml has no such queue."""
+        try:
+            return self.queues[name]
+        except KeyError:
+            raise QueueNotFound(f"there is no queue {name[:100]!r}: it is not in queues.yaml") from None
+
+    def is_precise(self, name: str) -> bool:
+        """Tell whether a queue is precise; one that has left queues.yaml is not."""
+        return name in self.queues and self.queues[name].precise
+
+
+def to_json(queues: Iterable[QueueSettings]) -> str:
+    return json.dumps({queue.name: settings_of(queue) for queue in queues}, indent=1)
+
+
+def settings_of(queue: QueueSettings) -> dict[str, int | bool]:
+    """Return a queue's settings as clients and functions read them; retention is in seconds."""
+    retention = int(queue.retention.total_seconds())
+    return {"partitions": queue.partitions, "retention": retention, "precise": queue.precise}
+
+
+def load(path: Path) -> Registry:
+    """Return the registry that `to_json` wrote."""
+    return Registry({name: _queue(name, **settings) for name, settings in json.loads(path.read_text()).items()})
+
+
+def _queue(name: str, *, partitions: int, retention: int, precise: bool) -> QueueSettings:
+    return QueueSettings(name=name, partitions=partitions, retention=timedelta(seconds=retention), precise=precise)

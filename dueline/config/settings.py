@@ -1,0 +1,55 @@
+"""The functions' environment: written by the stacks, read by the functions, spelled here once."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import timedelta
+from typing import Any, Self
+
+_PREFIX = "DUELINE_"
+_LONGEST_SEND_PER_LEASE = 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Settings:
+    """Settings of a function. Periods are in seconds."""
+
+    deployment: str
+
+    def to_env(self) -> dict[str, str]:
+        return {_PREFIX + field.name.upper(): str(getattr(self, field.name)) for field in fields(self)}
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str]) -> Self:
+        """Return the settings of this process. Raises KeyError, naming the variable, when one is missing."""
+        values = {field: env[_PREFIX + field.name.upper()] for field in fields(cls)}
+        typed: dict[str, Any] = {
+            field.name: int(value) if field.type is int else value for field, value in values.items()
+        }
+        return cls(**typed)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class IngestSettings(_Settings):
+    """What ingest needs to know."""
+
+    lease: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TickSettings(_Settings):
+    """What a tick needs to know."""
+
+    lookahead: int
+    lease: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ApiSettings(_Settings):
+    """What the HTTP API needs to know."""
+
+    direct_horizon: int
+
+
+def longest_send(lease: int) -> timedelta:
+    """Return the longest that one request may take under a lease of so many seconds, its retry included."""
+    return timedelta(seconds=lease / _LONGEST_SEND_PER_LEASE)

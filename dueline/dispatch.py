@@ -1,0 +1,106 @@
+"""Hand jobs to their queue: in batches, at their second, and again where SQS asked to wait."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial, reduce
+
+from dueline.errors import RETRYABLE, QueueNotFound
+from dueline.job import Job
+from dueline.message import Message, job_batches
+from dueline.park import Parking
+from dueline.ports import Clock, Queue, Spread
+from dueline.routing import MAX_DELAY_SECONDS, delay_seconds
+
+BACKOFF_SECONDS = (0.1, 0.2, 0.4, 0.8)
+PAST_RETENTION = "past its retention: it was not sent in the time that its queue allows after due"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Parked:
+    """A job that was parked, and why."""
+
+    job: Job
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Handed:
+    """What became of jobs: each is in one of the three, `unfinished` to be tried again."""
+
+    dispatched: tuple[Job, ...] = ()
+    parked: tuple[Parked, ...] = ()
+    unfinished: tuple[Job, ...] = ()
+
+    def __add__(self, other: "Handed") -> "Handed":
+        return Handed(
+            dispatched=self.dispatched + other.dispatched,
+            parked=self.parked + other.parked,
+            unfinished=self.unfinished + other.unfinished,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Dispatcher:
+    """Hands jobs to one queue. `jitter` returns a random number from 0 to 1."""
+
+    queue: Queue
+    parking: Parking
+    clock: Clock
+    jitter: Callable[[], float]
+    spread: Spread = map
+    precise: bool = False
+
+    def hand_over(self, jobs: Sequence[Job], *, until: float) -> Handed:
+        """Send each job, or park it, or leave it unfinished; begin no request after `until` (monotonic).
+
+        What SQS refused for the moment is tried again, with backoff and jitter.
+        """
+        handed = self._attempt(jobs, until)
+        for pause in self._pauses(until):
+            if not handed.unfinished:
+                break
+            self.clock.sleep(pause)
+            finished = Handed(dispatched=handed.dispatched, parked=handed.parked)
+            handed = finished + self._attempt(handed.unfinished, until)
+        return handed
+
+    def _pauses(self, until: float) -> Iterator[float]:
+        for seconds in BACKOFF_SECONDS:
+            pause = seconds * (0.5 + self.jitter())
+            if self.clock.monotonic() + pause >= until:
+                return
+            yield pause
+
+    def _attempt(self, jobs: Sequence[Job], until: float) -> Handed:
+        return reduce(Handed.__add__, self.spread(partial(self._batch, until=until), job_batches(jobs)), Handed())
+
+    def _batch(self, jobs: Sequence[Job], *, until: float) -> Handed:
+        if self.clock.monotonic() >= until:
+            return Handed(unfinished=tuple(jobs))
+        now = self.clock.now()
+        expired = [job for job in jobs if now >= job.expires]
+        later = [job for job in jobs if job.id.due - now > timedelta(seconds=MAX_DELAY_SECONDS)]
+        sendable = [job for job in jobs if job not in expired and job not in later]
+        return self._send(sendable, now) + self._park(expired, PAST_RETENTION) + Handed(unfinished=tuple(later))
+
+    def _send(self, jobs: Sequence[Job], now: datetime) -> Handed:
+        messages = [Message.of(job, delay=delay_seconds(job.id.due, now=now, precise=self.precise)) for job in jobs]
+        try:
+            refusals = {refusal.index: refusal for refusal in self.queue.send(messages)} if messages else {}
+        except QueueNotFound as gone:
+            return self._park(jobs, str(gone))
+        except RETRYABLE:
+            return Handed(unfinished=tuple(jobs))
+        sent = tuple(job for index, job in enumerate(jobs) if index not in refusals)
+        waiting = tuple(jobs[refusal.index] for refusal in refusals.values() if not refusal.final)
+        refused = [(jobs[refusal.index], refusal.reason) for refusal in refusals.values() if refusal.final]
+        parked = (self._park([job], reason) for job, reason in refused)
+        return reduce(Handed.__add__, parked, Handed(dispatched=sent, unfinished=waiting))
+
+    def _park(self, jobs: Sequence[Job], reason: str) -> Handed:
+        if not jobs:
+            return Handed()
+        unparked = self.parking.park(jobs, reason=reason)
+        parked = tuple(Parked(job=job, reason=reason) for job in jobs if job not in unparked)
+        return Handed(parked=parked, unfinished=tuple(unparked))

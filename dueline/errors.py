@@ -1,0 +1,41 @@
+"""What can go wrong, as one tree.
+
+DuelineError
+├── InvalidJob (ValueError)         400  what was asked can never be done; the message says why
+│   └── PayloadTooLarge             413
+├── QueueNotFound (LookupError)     404  no such queue, in the registry or on SQS
+├── JobNotFound (LookupError)       404  the id is malformed, of another queue, or nothing is known of it
+├── Throttled                       429  AWS asked to slow down: try again later
+└── Unavailable                     503  AWS did not do it, or its answer was lost: try again
+"""
+
+
+class DuelineError(Exception):
+    """Anything that Dueline raises on purpose."""
+
+
+class InvalidJob(DuelineError, ValueError):
+    """A job that can never be scheduled as it was asked for."""
+
+
+class PayloadTooLarge(InvalidJob):
+    """A payload over the limit of 256 KiB."""
+
+
+class QueueNotFound(DuelineError, LookupError):
+    """A queue that is not in the registry, or is gone from SQS."""
+
+
+class JobNotFound(DuelineError, LookupError):
+    """A job of which nothing is known."""
+
+
+class Throttled(DuelineError):
+    """AWS refused for its rate: nothing was done, try again later."""
+
+
+class Unavailable(DuelineError):
+    """AWS failed, or its answer was lost: it may or may not be done, try again."""
+
+
+RETRYABLE = (Throttled, Unavailable)

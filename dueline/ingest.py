@@ -1,0 +1,167 @@
+"""Ingest: turn inbound messages into rows, and see to those that a tick may have missed.
+
+Write the rows, then read the fence of their partitions. A row due after the fence will be seen by a later tick. One
+due at or before it may have been missed: it takes the late path, which reads the cancellation, then the clock, and
+sends. No clock decides which, so no clock can lose a job.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+from dueline import instant, rows
+from dueline.dispatch import Dispatcher, Parked
+from dueline.errors import RETRYABLE, InvalidJob
+from dueline.job import Job, JobId, Route
+from dueline.message import Message, batches
+from dueline.ports import READ_KEYS, WRITE_ROWS, Clock, Queue, Reading, Spread, Table
+from dueline.rows import Key, Row
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Received:
+    """A message of the inbound queue, with the id by which SQS is told of its failure."""
+
+    message_id: str
+    message: Message
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rejected:
+    """A message that carries no job, and why."""
+
+    received: Received
+    reason: str
+
+
+@dataclass(kw_only=True, slots=True)
+class Ingested:
+    """What became of a batch. `failed` holds the ids of messages that SQS must bring again."""
+
+    failed: set[str] = field(default_factory=set)
+    written: int = 0
+    late: list[Job] = field(default_factory=list)
+    parked: list[Parked] = field(default_factory=list)
+    rejected: list[Rejected] = field(default_factory=list)
+
+
+class Ingest:
+    """Ingests batches of inbound messages. `rejects` is the inbound queue's dead-letter queue."""
+
+    def __init__(
+        self,
+        *,
+        table: Table,
+        dispatcher: Callable[[str], Dispatcher],
+        rejects: Queue,
+        clock: Clock,
+        spread: Spread = map,
+    ) -> None:
+        self._table = table
+        self._dispatcher = dispatcher
+        self._rejects = rejects
+        self._clock = clock
+        self._spread = spread
+
+    def run(self, batch: Sequence[Received], *, until: float) -> Ingested:
+        """Ingest a batch, each message for itself; begin no request after `until` (monotonic).
+
+        A message that carries no job goes to the inbound dead-letter queue with the reason. What could not be
+        written, read or sent is reported as failed, not waited for: SQS brings it again.
+        """
+        done = Ingested()
+        jobs, done.rejected = parse(batch)
+        rejected = self._reject(done.rejected)
+        written, unwritten = self._write(set(jobs.values()))
+        done.written = len(written)
+        late, unknown = self._not_left_to_a_tick(set(jobs.values()) - unwritten, written)
+        unsent = self._late_path(late, done, until)
+        again = unwritten | unknown | unsent
+        done.failed = rejected | {message_id for message_id, job in jobs.items() if job in again}
+        return done
+
+    def _reject(self, rejected: Sequence[Rejected]) -> set[str]:
+        """Park messages that carry no job; return the ids of those that could not be."""
+        failed = set()
+        for batch in batches(rejected, size=lambda each: each.received.message.size):
+            try:
+                refusals = self._rejects.send([each.received.message.with_reason(each.reason) for each in batch])
+                failed |= {batch[refusal.index].received.message_id for refusal in refusals}
+            except RETRYABLE:
+                failed |= {each.received.message_id for each in batch}
+        return failed
+
+    def _write(self, jobs: set[Job]) -> tuple[set[Job], set[Job]]:
+        """Write the rows of jobs that a tick is to find; return those written and those left unwritten."""
+        now = self._clock.now()
+        by_key = {rows.job_key(job.id): job for job in jobs if job.id.route is Route.TABLE and now < job.expires}
+        pending = [rows.job_row(job) for job in by_key.values()]
+        unwritten = {rows.key(row) for row in chain.from_iterable(self._spread(self._write_some, _cut(pending)))}
+        left = {job for key, job in by_key.items() if key in unwritten}
+        return set(by_key.values()) - left, left
+
+    def _write_some(self, some: Sequence[Row]) -> Sequence[Row]:
+        try:
+            return self._table.write(some)
+        except RETRYABLE:
+            return some
+
+    def _not_left_to_a_tick(self, jobs: set[Job], written: set[Job]) -> tuple[set[Job], set[Job]]:
+        """Return the jobs that no tick is sure to see, and those whose fence could not be read."""
+        fences = self._read({rows.state_key(job.id.partition) for job in written})
+        unknown = {job for job in written if rows.state_key(job.id.partition) in fences.unread}
+        seen_later = {job for job in written - unknown if self._fence(fences, job) < instant.text(job.id.due)}
+        return jobs - unknown - seen_later, unknown
+
+    @staticmethod
+    def _fence(fences: Reading, job: Job) -> str:
+        return rows.read_state(fences.rows.get(rows.state_key(job.id.partition))).fence
+
+    def _late_path(self, late: set[Job], done: Ingested, until: float) -> set[Job]:
+        """Send late jobs that are not cancelled, or park those past retention; return those left undone."""
+        cancellations = self._read({rows.cancellation_key(job.id) for job in late})
+        undone = {job for job in late if rows.cancellation_key(job.id) in cancellations.unread}
+        by_queue: dict[str, list[Job]] = defaultdict(list)
+        for job in sorted(late - undone, key=lambda job: job.id.due):
+            if rows.cancellation_key(job.id) not in cancellations.rows:
+                by_queue[job.id.queue].append(job)
+        for queue, jobs in by_queue.items():
+            handed = self._dispatcher(queue).hand_over(jobs, until=until)
+            done.late += handed.dispatched
+            done.parked += handed.parked
+            undone |= set(handed.unfinished)
+        return undone
+
+    def _read(self, keys: Iterable[Key]) -> Reading:
+        wanted = list(keys)
+        readings = [self._read_some(wanted[start : start + READ_KEYS]) for start in range(0, len(wanted), READ_KEYS)]
+        found = {key: row for reading in readings for key, row in reading.rows.items()}
+        return Reading(rows=found, unread=frozenset(chain.from_iterable(reading.unread for reading in readings)))
+
+    def _read_some(self, keys: Sequence[Key]) -> Reading:
+        try:
+            return self._table.read(keys)
+        except RETRYABLE:
+            return Reading(unread=frozenset(keys))
+
+
+def parse(batch: Iterable[Received]) -> tuple[dict[str, Job], list[Rejected]]:
+    """Return the job of each message by its message id, and the messages that carry none.
+
+    Messages of one job, as SQS repeats them, give one and the same job.
+    """
+    jobs: dict[str, Job] = {}
+    first: dict[JobId, Job] = {}
+    rejected = []
+    for received in batch:
+        try:
+            job = received.message.job()
+            jobs[received.message_id] = first.setdefault(job.id, job)
+        except InvalidJob as error:
+            rejected.append(Rejected(received=received, reason=str(error)))
+    return jobs, rejected
+
+
+def _cut(pending: Sequence[Row]) -> Iterable[Sequence[Row]]:
+    return (pending[start : start + WRITE_ROWS] for start in range(0, len(pending), WRITE_ROWS))

@@ -1,0 +1,101 @@
+"""A job and its id, which alone tells where to find it."""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from dueline import instant
+from dueline.errors import InvalidJob, JobNotFound, PayloadTooLarge
+
+MAX_PAYLOAD_BYTES = 256 * 1024
+MAX_PARTITIONS = 999
+MAX_RETENTION = timedelta(days=30)
+
+QUEUE_NAME = r"[a-z0-9-]{1,60}"
+_UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+_ID = re.compile(
+    rf"(?P<queue>{QUEUE_NAME})\.(?P<partition>0|[1-9]\d{{0,2}})\.(?P<route>[dt])"
+    rf"\.(?P<due_ms>0|[1-9]\d{{0,12}})\.(?P<uid>{_UUID})",
+    re.ASCII,
+)
+
+
+class Route(StrEnum):
+    """How a job gets to its queue, decided once, when it is submitted."""
+
+    DIRECT = "d"
+    TABLE = "t"
+
+
+class State(StrEnum):
+    """What a look-up tells of a job."""
+
+    ACCEPTED = "accepted"
+    SCHEDULED = "scheduled"
+    DISPATCHED = "dispatched"
+    CANCELLED = "cancelled"
+    CANCEL_REQUESTED = "cancel_requested"
+    PARKED = "parked"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Partition:
+    """A slice of one queue's jobs that one tick reads."""
+
+    queue: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.queue}#{self.number}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobId:
+    """Where a job is found: its partition, its route, its due time and a random UUID."""
+
+    partition: Partition
+    route: Route
+    due: datetime
+    uid: str
+
+    @property
+    def queue(self) -> str:
+        return self.partition.queue
+
+    def __str__(self) -> str:
+        due_ms = instant.epoch_ms(self.due)
+        return f"{self.queue}.{self.partition.number}.{self.route}.{due_ms}.{self.uid}"
+
+    @classmethod
+    def parse(cls, text: str) -> "JobId":
+        """Return the id that `text` writes out.
+
+        Raises JobNotFound when it is not of the form `{queue}.{partition}.{d|t}.{due in ms}.{uuid}`.
+        """
+        match = _ID.fullmatch(text)
+        if match is None:
+            raise JobNotFound(f"no job has the id {text[:200]!r}: it is not of the form of an id")
+        due = instant.from_epoch_ms(int(match["due_ms"]))
+        partition = Partition(queue=match["queue"], number=int(match["partition"]))
+        return cls(partition=partition, route=Route(match["route"]), due=due, uid=match["uid"])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Job:
+    """A payload, which is JSON text, with its id and the instant after which it is no longer sent."""
+
+    id: JobId
+    payload: str
+    expires: datetime
+
+    def __post_init__(self) -> None:
+        if self.size > MAX_PAYLOAD_BYTES:
+            raise PayloadTooLarge(f"payload has {self.size} bytes: at most {MAX_PAYLOAD_BYTES} are allowed")
+        if not self.payload:
+            raise InvalidJob("payload is empty: it must be JSON")
+
+    @property
+    def size(self) -> int:
+        """The payload's size in bytes, as SQS and DynamoDB count it."""
+        return len(self.payload) if self.payload.isascii() else len(self.payload.encode())

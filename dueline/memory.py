@@ -1,0 +1,142 @@
+"""The ports in memory, for tests, simulations and programs that want no AWS.
+
+They keep the contracts of ports.py, which one suite checks here and on AWS's protocol alike.
+"""
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from dueline import rows
+from dueline.errors import QueueNotFound
+from dueline.job import Partition
+from dueline.message import BATCH_BYTES, BATCH_MESSAGES, Message
+from dueline.ports import READ_KEYS, WRITE_ROWS, Page, Reading, Refusal
+from dueline.routing import MAX_DELAY_SECONDS
+from dueline.rows import Key, PartitionState, Row
+
+
+class MemoryTable:
+    """The table of jobs as a dictionary. `page_rows` is the most that one page holds."""
+
+    def __init__(self, *, page_rows: int = 1000) -> None:
+        self._page_rows = page_rows
+        self._rows: dict[str, dict[str, Row]] = defaultdict(dict)
+
+    def write(self, written: Sequence[Row]) -> list[Row]:
+        _at_most(WRITE_ROWS, written, "rows in one write")
+        _distinct([rows.key(row) for row in written])
+        for row in written:
+            self._put(row)
+        return []
+
+    def read(self, keys: Sequence[Key]) -> Reading:
+        _at_most(READ_KEYS, keys, "keys in one read")
+        _distinct(keys)
+        return Reading(rows={(pk, sk): self._rows[pk][sk] for pk, sk in keys if sk in self._rows[pk]})
+
+    def page(self, partition: Partition, *, after: str, until: str) -> Page:
+        items = self._rows[str(partition)]
+        order = sorted(items)
+        keys = order[bisect_right(order, after) : bisect_right(order, until)]
+        chosen = keys[: self._page_rows]
+        return Page(rows=[items[key] for key in chosen], more=len(keys) > len(chosen))
+
+    def add(self, row: Row) -> Row:
+        pk, sk = rows.key(row)
+        if sk not in self._rows[pk]:
+            self._put(row)
+        return self._rows[pk][sk]
+
+    def mark_exact(self, key: Key) -> None:
+        pk, sk = key
+        if sk in self._rows[pk]:
+            self._put({**self._rows[pk][sk], "exact": True})
+
+    def take(self, partition: Partition, *, owner: str, now: str, lease: str, fence: str) -> PartitionState:
+        state = self._state(partition)
+        if state.fence <= fence and (state.owner in ("", owner) or state.lease <= now):
+            state = PartitionState(fence=fence, cursor=state.cursor, owner=owner, lease=lease)
+            self._put_state(partition, state)
+        return state
+
+    def checkpoint(self, partition: Partition, *, owner: str, cursor: str, fence: str, lease: str) -> bool:
+        state = self._state(partition)
+        kept = state.owner == owner and state.cursor <= cursor and state.fence <= fence
+        if kept:
+            holder = owner if lease else ""
+            self._put_state(partition, PartitionState(fence=fence, cursor=cursor, owner=holder, lease=lease))
+        return kept
+
+    def _state(self, partition: Partition) -> PartitionState:
+        return rows.read_state(self._rows[str(partition)].get(rows.STATE))
+
+    def _put_state(self, partition: Partition, state: PartitionState) -> None:
+        pk, sk = rows.state_key(partition)
+        held = {"owner": state.owner, "lease": state.lease} if state.owner else {}
+        self._put({"pk": pk, "sk": sk, "fence": state.fence, "cursor": state.cursor, **held})
+
+    def _put(self, row: Row) -> None:
+        pk, sk = rows.key(row)
+        self._rows[pk][sk] = row
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Delivery:
+    """A message in a queue, and when it becomes visible."""
+
+    message: Message
+    visible: datetime
+
+
+@dataclass(kw_only=True, slots=True)
+class MemoryQueue:
+    """An SQS queue as a list of what was sent to it. Set `gone` to delete it."""
+
+    name: str
+    clock: "VirtualClock"
+    gone: bool = False
+    deliveries: list[Delivery] = field(default_factory=list)
+
+    def send(self, messages: Sequence[Message]) -> list[Refusal]:
+        if self.gone:
+            raise QueueNotFound(f"queue {self.name} does not exist")
+        _at_most(BATCH_MESSAGES, messages, "messages in one batch")
+        if sum(len(message.body.encode()) for message in messages) > BATCH_BYTES:
+            raise ValueError(f"a batch may have {BATCH_BYTES} bytes")
+        if any(message.delay > MAX_DELAY_SECONDS for message in messages):
+            raise ValueError(f"a message may be delayed by {MAX_DELAY_SECONDS} s")
+        now = self.clock.now()
+        self.deliveries += [
+            Delivery(message=message, visible=now + timedelta(seconds=message.delay)) for message in messages
+        ]
+        return []
+
+
+class VirtualClock:
+    """A clock that stands still until it is told to move, or someone sleeps."""
+
+    def __init__(self, start: datetime) -> None:
+        self._start = start
+        self._elapsed = 0.0
+
+    def now(self) -> datetime:
+        return self._start + timedelta(seconds=self._elapsed)
+
+    def monotonic(self) -> float:
+        return self._elapsed
+
+    def sleep(self, seconds: float) -> None:
+        self._elapsed += seconds
+
+
+def _at_most(limit: int, items: Sequence[object], what: str) -> None:
+    if len(items) > limit:
+        raise ValueError(f"{len(items)} {what}: AWS takes {limit}")
+
+
+def _distinct(keys: Sequence[Key]) -> None:
+    if len(set(keys)) < len(keys):
+        raise ValueError("a key is named twice: AWS refuses the whole call")

@@ -1,0 +1,92 @@
+"""A job as SQS carries it: the body is the payload, untouched; the rest travels in message attributes.
+
+The same form is sent to a team's queue, to the inbound queue and to the dead-letter queues,
+so that whatever was parked can be put back through the inbound queue as it is.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from dueline import instant
+from dueline.errors import InvalidJob, JobNotFound
+from dueline.job import Job, JobId
+
+ID = "dueline-id"
+DUE = "dueline-due"
+EXPIRES = "dueline-expires"
+REASON = "dueline-reason"
+
+BATCH_MESSAGES = 10
+BATCH_BYTES = 1024 * 1024
+MAX_ATTRIBUTES = 10
+ATTRIBUTES_BYTES = 2048
+_REASON_CHARACTERS = 1000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Message:
+    """What is sent to SQS: a body, attributes, seconds to hold it, and the group for fair queues."""
+
+    body: str
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    delay: int = 0
+    group: str | None = None
+
+    @property
+    def size(self) -> int:
+        """At least the bytes that SQS counts for this message."""
+        return len(self.body.encode()) + ATTRIBUTES_BYTES
+
+    @classmethod
+    def of(cls, job: Job, *, delay: int = 0, group: str | None = None) -> "Message":
+        attributes = {ID: str(job.id), DUE: instant.text(job.id.due), EXPIRES: instant.text(job.expires)}
+        return cls(body=job.payload, attributes=attributes, delay=delay, group=group)
+
+    def with_reason(self, reason: str) -> "Message":
+        """Return this message as it is parked, saying why."""
+        kept = dict(list(self.attributes.items())[: MAX_ATTRIBUTES - 1])
+        return Message(body=self.body, attributes={**kept, REASON: _printable(reason)})
+
+    def job(self) -> Job:
+        """Return the job that this message carries.
+
+        Raises InvalidJob, saying what is wrong, when it carries none.
+        """
+        try:
+            id = JobId.parse(self.attributes[ID])
+            expires = instant.parse(self.attributes[EXPIRES])
+        except KeyError as missing:
+            raise InvalidJob(f"message attribute {missing} is missing") from None
+        except (JobNotFound, ValueError) as error:
+            raise InvalidJob(f"message attributes name no job: {error}") from None
+        return Job(id=id, payload=self.body, expires=expires)
+
+
+_T = TypeVar("_T")
+
+
+def batches(items: Iterable[_T], *, size: Callable[[_T], int]) -> Iterator[list[_T]]:
+    """Cut items, in order, into batches that SQS takes: 10 messages and 1 MiB.
+
+    Source: the quotas of SendMessageBatch.
+    """
+    batch: list[_T] = []
+    room = BATCH_BYTES
+    for item in items:
+        if batch and (len(batch) == BATCH_MESSAGES or size(item) > room):
+            yield batch
+            batch, room = [], BATCH_BYTES
+        batch.append(item)
+        room -= size(item)
+    if batch:
+        yield batch
+
+
+def job_batches(jobs: Iterable[Job]) -> Iterator[list[Job]]:
+    """Cut jobs into batches that SQS takes, whatever attributes are added."""
+    return batches(jobs, size=lambda job: job.size + ATTRIBUTES_BYTES)
+
+
+def _printable(reason: str) -> str:
+    return reason.encode("ascii", "backslashreplace").decode()[:_REASON_CHARACTERS]

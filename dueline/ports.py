@@ -1,0 +1,104 @@
+"""What the protocol needs of the outside, as contracts.
+
+One call is one request to AWS: it happens as a whole or fails as a whole, except where a result says otherwise.
+Every call may raise Throttled (nothing was done) or Unavailable (it may or may not be done).
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol, TypeVar
+
+from dueline.job import Partition
+from dueline.message import Message
+from dueline.rows import Key, PartitionState, Row
+
+WRITE_ROWS = 25
+READ_KEYS = 100
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reading:
+    """The rows that were found, and the keys of which nothing was learned (UnprocessedKeys)."""
+
+    rows: dict[Key, Row] = field(default_factory=dict)
+    unread: frozenset[Key] = frozenset()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Page:
+    """Rows in the order of their sort keys, and whether there may be more after the last."""
+
+    rows: Sequence[Row]
+    more: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Refusal:
+    """A message of a batch that was not sent: its place, why, and whether it never can be."""
+
+    index: int
+    reason: str
+    final: bool
+
+
+class Table(Protocol):
+    """The table of jobs. A read sees every write that was acknowledged before it began."""
+
+    def write(self, rows: Sequence[Row]) -> list[Row]:
+        """Put up to 25 rows of distinct keys; return those that were left unwritten."""
+
+    def read(self, keys: Sequence[Key]) -> Reading:
+        """Read up to 100 rows of distinct keys. A key in neither part of the answer has no row."""
+
+    def page(self, partition: Partition, *, after: str, until: str) -> Page:
+        """Read rows with `after` < sort key <= `until` in order, as many as one request returns."""
+
+    def add(self, row: Row) -> Row:
+        """Put a row unless its key has one; return the row that is there now."""
+
+    def mark_exact(self, key: Key) -> None:
+        """Note on a cancellation that it was promised. Does nothing when the row is gone."""
+
+    def take(self, partition: Partition, *, owner: str, now: str, lease: str, fence: str) -> PartitionState:
+        """Take the lease up to `lease` and raise the fence, in one conditional update.
+
+        Only when the lease is free, over at `now` or already `owner`'s, and the stored fence is absent or
+        not higher than `fence`. Returns the state after the call: the lease was taken when it names `owner`
+        and `lease`.
+        """
+
+    def checkpoint(self, partition: Partition, *, owner: str, cursor: str, fence: str, lease: str) -> bool:
+        """Move the cursor, renew the lease up to `lease` (or release it: "") and raise the fence.
+
+        Only when the lease is still `owner`'s and neither cursor nor fence falls; tells whether it was.
+        """
+
+
+class Queue(Protocol):
+    """An SQS queue, to send to."""
+
+    def send(self, messages: Sequence[Message]) -> list[Refusal]:
+        """Send up to 10 messages and 1 MiB; return those that were not sent. Raises QueueNotFound."""
+
+
+class Clock(Protocol):
+    """Time as one process knows it."""
+
+    def now(self) -> datetime:
+        """Return the wall clock's time, aware."""
+
+    def monotonic(self) -> float:
+        """Return seconds that never run backwards."""
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+
+
+class Spread(Protocol):
+    """Runs a call for each item, perhaps several at once; results come in the items' order."""
+
+    def __call__(self, call: Callable[[A], B], items: Iterable[A], /) -> Iterable[B]: ...

@@ -1,0 +1,136 @@
+"""The table's schema: what is written under which key.
+
+| row             | pk                    | sk                      | holds                              |
+|-----------------|-----------------------|-------------------------|------------------------------------|
+| job             | `{queue}#{partition}` | `{due}#{uid}#job`       | payload, ttl                       |
+| cancellation    | same                  | `{due}#{uid}#cancelled` | at, exact, ttl                     |
+| parked          | same                  | `{due}#{uid}#parked`    | reason, ttl                        |
+| partition state | same                  | `!state`                | fence, cursor, owner, lease        |
+
+`#cancelled` sorts before `#job`, so that whoever reads in order meets a cancellation before its job.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from dueline import instant
+from dueline.errors import InvalidJob
+from dueline.job import MAX_RETENTION, Job, JobId, Partition, Route
+
+Row = Mapping[str, str | int | bool]
+Key = tuple[str, str]
+
+STATE = "!state"
+JOB = "job"
+CANCELLED = "cancelled"
+PARKED = "parked"
+FIRST = "0"
+
+# DynamoDB's TTL keeps no order: a cancellation collected before its job would bring the job back.
+# The longest retention, not the queue's own, because a queue's may have been lowered since.
+CANCELLATION_OUTLIVES_DUE = MAX_RETENTION + timedelta(days=7)
+PARKED_IS_KEPT = timedelta(days=14)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PartitionState:
+    """How far a partition is handed over, and who is at it.
+
+    All jobs due up to `fence` are being handed over; all rows up to the key `cursor` are. Both only grow,
+    and both lie below every key until the first tick. `lease` is the instant up to which `owner` has it.
+    """
+
+    fence: str = ""
+    cursor: str = FIRST
+    owner: str = ""
+    lease: str = ""
+
+
+def key(row: Row) -> Key:
+    return str(row["pk"]), str(row["sk"])
+
+
+def state_key(partition: Partition) -> Key:
+    return str(partition), STATE
+
+
+def job_key(id: JobId) -> Key:
+    return _key(id, JOB)
+
+
+def cancellation_key(id: JobId) -> Key:
+    return _key(id, CANCELLED)
+
+
+def parked_key(id: JobId) -> Key:
+    return _key(id, PARKED)
+
+
+def end_of(fence: str) -> str:
+    """Return a sort key above every row that is due up to `fence`, and below any later one."""
+    return f"{fence}#~"
+
+
+def prefix_and_kind(sort_key: str) -> tuple[str, str]:
+    """Return which job a row is of (`{due}#{uid}`), and which of its rows it is."""
+    prefix, _, kind = sort_key.rpartition("#")
+    return prefix, kind
+
+
+def job_row(job: Job) -> Row:
+    pk, sk = job_key(job.id)
+    return {"pk": pk, "sk": sk, "payload": job.payload, "ttl": _seconds(job.expires)}
+
+
+def cancellation_row(id: JobId, *, at: datetime) -> Row:
+    pk, sk = cancellation_key(id)
+    ttl = _seconds(id.due + CANCELLATION_OUTLIVES_DUE)
+    return {"pk": pk, "sk": sk, "at": instant.text(at), "exact": False, "ttl": ttl}
+
+
+def parked_row(id: JobId, *, reason: str, at: datetime) -> Row:
+    pk, sk = parked_key(id)
+    return {"pk": pk, "sk": sk, "reason": reason, "ttl": _seconds(at + PARKED_IS_KEPT)}
+
+
+def read_job(row: Row) -> Job:
+    """Return the job that a row holds.
+
+    Raises InvalidJob, saying what is wrong, when the row cannot be read.
+    """
+    try:
+        return Job(
+            id=_id(str(row["pk"]), str(row["sk"])),
+            payload=str(row["payload"]),
+            expires=instant.from_epoch_ms(int(row["ttl"]) * 1000),
+        )
+    except KeyError as missing:
+        raise InvalidJob(f"row {key(row)} has no {missing}") from None
+    except (ValueError, OverflowError) as error:
+        raise InvalidJob(f"row {key(row)} cannot be read: {error}") from None
+
+
+def read_state(row: Row | None) -> PartitionState:
+    known = {name: str(row[name]) for name in ("fence", "cursor", "owner", "lease") if name in row} if row else {}
+    return PartitionState(**known)
+
+
+def is_live(row: Row | None, *, now: datetime) -> bool:
+    """Tell whether a row is there and not past its TTL, which DynamoDB may take days to collect."""
+    return row is not None and int(row["ttl"]) > now.timestamp()
+
+
+def _key(id: JobId, kind: str) -> Key:
+    return str(id.partition), f"{instant.text(id.due)}#{id.uid}#{kind}"
+
+
+def _id(pk: str, sk: str) -> JobId:
+    queue, number = pk.split("#")
+    due, uid, _ = sk.split("#")
+    partition = Partition(queue=queue, number=int(number))
+    return JobId(partition=partition, route=Route.TABLE, due=instant.parse(due), uid=uid)
+
+
+def _seconds(at: datetime) -> int:
+    return int(at.timestamp())

@@ -1,0 +1,44 @@
+"""Status: tell what is known of one job."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from dueline import rows
+from dueline.errors import JobNotFound, Unavailable
+from dueline.job import JobId, Route, State
+from dueline.ports import Table
+from dueline.queue import QueueSettings
+from dueline.rows import Key, Row
+
+
+def look_up(id: JobId, *, queue: QueueSettings, table: Table, now: datetime) -> State:
+    """Return a job's state.
+
+    ACCEPTED is what the id alone tells: the job is on its way to the table. DISPATCHED means handed to its queue, of a
+    direct job from the start. Raises JobNotFound once a job is past its retention and collected, Throttled or
+    Unavailable.
+    """
+    keys = [rows.cancellation_key(id), rows.parked_key(id), rows.job_key(id), rows.state_key(id.partition)]
+    reading = table.read(keys)
+    if reading.unread:
+        raise Unavailable(f"the rows of job {id} could not be read: try again")
+    known = {key: row for key, row in reading.rows.items() if key == keys[-1] or rows.is_live(row, now=now)}
+    return _taken_back(id, known) or _under_way(id, known, is_kept=now < id.due + queue.retention)
+
+
+def _taken_back(id: JobId, known: Mapping[Key, Row]) -> State | None:
+    cancellation = known.get(rows.cancellation_key(id))
+    if cancellation and cancellation["exact"]:
+        return State.CANCELLED
+    if rows.parked_key(id) in known:
+        return State.PARKED
+    return State.CANCEL_REQUESTED if cancellation else None
+
+
+def _under_way(id: JobId, known: Mapping[Key, Row], *, is_kept: bool) -> State:
+    if rows.job_key(id) in known:
+        cursor = rows.read_state(known.get(rows.state_key(id.partition))).cursor
+        return State.DISPATCHED if rows.job_key(id)[1] <= cursor else State.SCHEDULED
+    if is_kept:
+        return State.DISPATCHED if id.route is Route.DIRECT else State.ACCEPTED
+    raise JobNotFound(f"nothing is known of job {id}: it is past its retention")

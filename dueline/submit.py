@@ -1,0 +1,154 @@
+"""Submit: make jobs of requests, and hand each to its queue or to the inbound queue."""
+
+import json
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from itertools import chain
+
+from dueline import instant
+from dueline.errors import RETRYABLE, DuelineError, InvalidJob, QueueNotFound, Unavailable
+from dueline.job import Job, JobId, Partition, Route
+from dueline.message import ATTRIBUTES_BYTES, Message, batches
+from dueline.ports import Clock, Queue, Spread
+from dueline.queue import QueueSettings
+from dueline.routing import partition_of, route_of, whole_seconds
+
+FURTHEST = timedelta(days=3653)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Request:
+    """A job as it is asked for: `payload` is any JSON value, `delay` is in seconds; without a time it is due now."""
+
+    payload: object
+    at: datetime | None = None
+    delay: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Submission:
+    """A job on its way, and the delay that its caller gave, which SQS gets as it is."""
+
+    job: Job
+    delay: float | None
+
+
+class Submit:
+    """Submits jobs to one queue.
+
+    `own` is the queue itself, `inbound` the way into the table; `new_uid` returns a random UUID.
+    """
+
+    def __init__(
+        self,
+        queue: QueueSettings,
+        *,
+        own: Queue,
+        inbound: Queue,
+        direct_horizon: timedelta,
+        clock: Clock,
+        new_uid: Callable[[], str],
+        spread: Spread = map,
+    ) -> None:
+        self._queue = queue
+        self._own = own
+        self._inbound = inbound
+        self._direct_horizon = direct_horizon
+        self._clock = clock
+        self._new_uid = new_uid
+        self._spread = spread
+
+    def run(self, requests: Sequence[Request | DuelineError]) -> list[Job | DuelineError]:
+        """Submit each request for itself; return its job or its error, in order.
+
+        An error among the requests, from an earlier check, is handed through. After Unavailable a job may or may not
+        be scheduled; after any other error it is not.
+        """
+        now = self._clock.now()
+        drafts = [self._draft(request, now=now) for request in requests]
+        submissions = [draft for draft in drafts if isinstance(draft, _Submission)]
+        failures = dict(chain.from_iterable(self._send_all(submissions, route) for route in Route))
+        return [failures.get(draft.job.id, draft.job) if isinstance(draft, _Submission) else draft for draft in drafts]
+
+    def _draft(self, request: Request | DuelineError, *, now: datetime) -> _Submission | DuelineError:
+        if isinstance(request, DuelineError):
+            return request
+        try:
+            due = due_of(request, now=now)
+            uid = self._new_uid()
+            partition = Partition(queue=self._queue.name, number=partition_of(uid, self._queue.partitions))
+            route = route_of(due, now=now, direct_horizon=self._direct_horizon)
+            id = JobId(partition=partition, route=route, due=due, uid=uid)
+            job = Job(id=id, payload=json_text(request.payload), expires=due + self._queue.retention)
+            return _Submission(job=job, delay=request.delay)
+        except InvalidJob as error:
+            return error
+
+    def _send_all(self, submissions: Iterable[_Submission], route: Route) -> Iterable[tuple[JobId, DuelineError]]:
+        """Send what takes one route, several batches at once; return the error of each job that was not sent."""
+        chosen = [each for each in submissions if each.job.id.route is route]
+        send = partial(self._send, queue=self._own if route is Route.DIRECT else self._inbound)
+        cut = batches(chosen, size=lambda each: each.job.size + ATTRIBUTES_BYTES)
+        return chain.from_iterable(self._spread(send, cut))
+
+    def _send(self, batch: Sequence[_Submission], *, queue: Queue) -> list[tuple[JobId, DuelineError]]:
+        now = self._clock.now()
+        try:
+            refusals = queue.send([self._message(each, now=now) for each in batch])
+        except (QueueNotFound, *RETRYABLE) as error:
+            return [(each.job.id, error) for each in batch]
+        return [
+            (batch[refusal.index].job.id, InvalidJob(refusal.reason) if refusal.final else Unavailable(refusal.reason))
+            for refusal in refusals
+        ]
+
+    def _message(self, submission: _Submission, *, now: datetime) -> Message:
+        job = submission.job
+        if job.id.route is Route.TABLE:
+            return Message.of(job, group=job.id.queue)
+        left = (job.id.due - now).total_seconds() if submission.delay is None else submission.delay
+        return Message.of(job, delay=whole_seconds(left, precise=self._queue.precise))
+
+
+def due_of(request: Request, *, now: datetime) -> datetime:
+    """Return when a request is due: `at`, or `now` plus `delay`, in whole milliseconds, and never in the past.
+
+    Raises InvalidJob, naming the field, its value and what is allowed.
+    """
+    if request.at is not None and request.delay is not None:
+        raise InvalidJob("at and delay are both given: give one of them")
+    if request.delay is not None:
+        return instant.round_up(now + _checked_delay(request.delay))
+    if request.at is None:
+        return instant.round_up(now)
+    return max(instant.round_up(now), instant.round_up(_checked_at(request.at, now=now)))
+
+
+def json_text(payload: object) -> str:
+    """Return a payload as JSON text, compact, with every character beyond ASCII escaped.
+
+    Raises InvalidJob when it is no JSON value.
+    """
+    try:
+        return json.dumps(payload, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidJob(f"payload is not JSON: {error}") from None
+
+
+def _checked_delay(delay: float) -> timedelta:
+    furthest = FURTHEST.total_seconds()
+    if not (math.isfinite(delay) and 0 <= delay <= furthest):
+        raise InvalidJob(f"delay is {delay}: it must be from 0 to {furthest:.0f} seconds (10 years)")
+    return timedelta(seconds=delay)
+
+
+def _checked_at(at: datetime, *, now: datetime) -> datetime:
+    if at.tzinfo is None:
+        raise InvalidJob(f"at is {at.isoformat()}, which has no zone: add one, such as Z or +01:00")
+    if not instant.EPOCH <= at <= now + FURTHEST:
+        latest = instant.text(now + FURTHEST)
+        raise InvalidJob(f"at is {at.isoformat()}: it must be from {instant.text(instant.EPOCH)} to {latest}")
+    return at

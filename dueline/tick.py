@@ -1,0 +1,171 @@
+"""Tick: one pass over a partition, which hands over every job that is due within the lookahead.
+
+Take the lease and raise the fence; read from the cursor to the fence; send, earliest due first; move the cursor
+behind what is finished. No job is lost because the fence never falls, the reads are consistent, and the cursor
+stops before the first unfinished job.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from dueline import rows
+from dueline.dispatch import Dispatcher, Parked
+from dueline.errors import RETRYABLE, DuelineError, InvalidJob
+from dueline.job import Job, Partition
+from dueline.lease import Lease
+from dueline.ports import Clock, Table
+from dueline.rows import Row
+
+WAVE_JOBS = 100
+CHECKPOINT_JOBS = 300
+CHECKPOINT_SECONDS = 10
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unreadable:
+    """A job's row that cannot be read, and why."""
+
+    row: Row
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Entry:
+    """A job's row in reading order: what is to be handed over, or nothing where the job was cancelled."""
+
+    key: str
+    job: Job | Unreadable | None
+
+
+@dataclass(kw_only=True, slots=True)
+class Ticked:
+    """What a tick did.
+
+    `held` tells whether it had the lease to its end, `finished` whether all that was due up to the fence is handed
+    over, `waiting` the oldest job that it had to leave, `fault` what stopped it.
+    """
+
+    held: bool = False
+    finished: bool = False
+    dispatched: int = 0
+    parked: list[Parked] = field(default_factory=list)
+    unreadable: list[Unreadable] = field(default_factory=list)
+    waiting: Job | None = None
+    fault: DuelineError | None = None
+
+    def lateness(self, now: datetime) -> float | None:
+        """Return how many seconds past due the oldest job not handed over is; nothing where that is not known."""
+        if self.finished:
+            return 0.0
+        return max(0.0, (now - self.waiting.id.due).total_seconds()) if self.waiting else None
+
+
+class Tick:
+    """One pass over a partition under one lease; run it once."""
+
+    def __init__(
+        self, partition: Partition, *, lease: Lease, table: Table, dispatcher: Dispatcher, clock: Clock
+    ) -> None:
+        self._partition = partition
+        self._lease = lease
+        self._table = table
+        self._dispatcher = dispatcher
+        self._clock = clock
+        self._done = Ticked()
+        self._cursor = rows.FIRST
+        self._unsaved = 0
+        self._saved_at = 0.0
+        self._seen = False
+
+    def run(self) -> Ticked:
+        """Hand over what is due up to the fence, as far as time allows.
+
+        Leaves at once, with `held` false, while another tick has the partition. Raises Throttled or Unavailable when
+        the lease could not be asked for. A fault after that stops the tick, and the next one goes on from the cursor.
+        """
+        if not self._lease.take():
+            return self._done
+        self._done.held = True
+        self._cursor, self._saved_at = self._lease.cursor, self._clock.monotonic()
+        for step in (self._read_on, self._release):
+            try:
+                step()
+            except RETRYABLE as fault:
+                self._done.fault = fault
+        return self._done
+
+    def _read_on(self) -> None:
+        after, cancelled, more = self._cursor, "", True
+        while more:
+            end = rows.end_of(self._lease.fence)
+            page = self._table.page(self._partition, after=after, until=end)
+            entries, cancelled = entries_of(page.rows, cancelled=cancelled)
+            self._seen |= bool(page.rows)
+            if not (self._hand_over_all(entries) and self._keep_lease()):
+                return
+            after, more = str(page.rows[-1]["sk"]) if page.rows else end, page.more
+        self._cursor, self._done.finished = end, True
+
+    def _hand_over_all(self, entries: Sequence[Entry]) -> bool:
+        """Hand over a page in waves; tell whether the tick may go on."""
+        waves = (entries[start : start + WAVE_JOBS] for start in range(0, len(entries), WAVE_JOBS))
+        return all(self._hand_over(wave) and self._keep_lease() for wave in waves)
+
+    def _hand_over(self, wave: Sequence[Entry]) -> bool:
+        jobs = [entry.job for entry in wave if isinstance(entry.job, Job)]
+        handed = self._dispatcher.hand_over(jobs, until=self._lease.stop_at)
+        self._done.dispatched += len(handed.dispatched)
+        self._done.parked += handed.parked
+        unfinished = {rows.job_key(job.id)[1] for job in handed.unfinished}
+        unfinished |= self._park_unreadable(entry.job for entry in wave if isinstance(entry.job, Unreadable))
+        for entry in wave:
+            if entry.key in unfinished:
+                self._done.waiting = entry.job if isinstance(entry.job, Job) else None
+                return False
+            self._cursor = entry.key
+        self._unsaved += len(wave)
+        return True
+
+    def _park_unreadable(self, unreadable: Iterable[Unreadable]) -> set[str]:
+        unparked = set()
+        for entry in unreadable:
+            if self._dispatcher.parking.park_row(entry.row, reason=entry.reason):
+                self._done.unreadable.append(entry)
+            else:
+                unparked.add(str(entry.row["sk"]))
+        return unparked
+
+    def _keep_lease(self) -> bool:
+        now = self._clock.monotonic()
+        if self._unsaved >= CHECKPOINT_JOBS or now - self._saved_at >= CHECKPOINT_SECONDS:
+            self._unsaved, self._saved_at = 0, now
+            self._done.held = self._lease.checkpoint(self._cursor)
+        return self._done.held and self._clock.monotonic() < self._lease.stop_at
+
+    def _release(self) -> None:
+        if self._seen and self._done.held:
+            self._done.held = self._lease.release(self._cursor)
+
+
+def entries_of(page: Sequence[Row], *, cancelled: str) -> tuple[list[Entry], str]:
+    """Pair each job's row of a page with the cancellation before it.
+
+    `cancelled` is the job whose cancellation was read last, which may be on an earlier page; it is returned for
+    the next one.
+    """
+    entries = []
+    for row in page:
+        prefix, kind = rows.prefix_and_kind(str(row["sk"]))
+        if kind == rows.CANCELLED:
+            cancelled = prefix
+        elif kind == rows.JOB:
+            entries.append(Entry(key=str(row["sk"]), job=None if prefix == cancelled else _read(row)))
+    return entries, cancelled
+
+
+def _read(row: Row) -> Job | Unreadable:
+    try:
+        return rows.read_job(row)
+    except InvalidJob as error:
+        return Unreadable(row=row, reason=str(error))
