@@ -9,6 +9,7 @@ from botocore.exceptions import ClientError
 
 from dueline import rows
 from dueline.aws.faults import is_refused_condition, translated
+from dueline.errors import Unavailable
 from dueline.job import Partition
 from dueline.ports import Page, Reading
 from dueline.rows import Key, PartitionState, Row
@@ -77,6 +78,8 @@ class DynamoTable:
         )
 
     def page(self, partition: Partition, *, after: str, until: str) -> Page:
+        if after >= until:  # DynamoDB refuses a BETWEEN whose bounds are the wrong way round
+            return Page(rows=[], more=False)
         # BETWEEN includes both ends: the least key above `after` is `after` and one NUL more.
         bounds = _item({":pk": str(partition), ":low": after + "\0", ":high": until})
         with translated(f"reading partition {partition}"):
@@ -100,7 +103,7 @@ class DynamoTable:
                     raise
             else:
                 return row
-        return self.read([rows.key(row)]).rows.get(rows.key(row), row)
+        return self._read_one(rows.key(row)) or row
 
     def mark_exact(self, key: Key) -> None:
         self._update(key, _MARK_EXACT, {"exact": True})
@@ -109,11 +112,17 @@ class DynamoTable:
         key = rows.state_key(partition)
         values = {"owner": owner, "lease": lease, "fence": fence, "now": now}
         state = self._update(key, _TAKE, values)
-        return rows.read_state(self.read([key]).rows.get(key) if state is None else state)
+        return rows.read_state(self._read_one(key) if state is None else state)
 
     def checkpoint(self, partition: Partition, *, owner: str, cursor: str, fence: str, lease: str) -> bool:
         values = {"owner": owner, "cursor": cursor, "fence": fence} | ({"lease": lease} if lease else {})
         return self._update(rows.state_key(partition), _RENEW if lease else _RELEASE, values) is not None
+
+    def _read_one(self, key: Key) -> Row | None:
+        reading = self.read([key])
+        if key in reading.unread:
+            raise Unavailable(f"row {key} was left unread: try again")
+        return reading.rows.get(key)
 
     def _update(self, key: Key, update: _Update, values: Row) -> Row | None:
         """Update a row on a condition; return it as it is then, or nothing when the condition refused."""

@@ -1,0 +1,52 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/ready
+TICK ?= fast
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run up down check test format schema clean
+
+help: ## Show what there is to make
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+setup: $(READY) ## Make the virtual environment and install what is pinned in requirements.txt
+
+run: $(READY) ## Deploy into a local AWS, watch it deliver a handful of jobs, and stop
+	@$(BIN)/python -m local run
+
+up: $(READY) ## Deploy into a local AWS and stay up (TICK=aws: with AWS's own schedule, once a minute)
+	@$(BIN)/python -m local up --tick $(TICK)
+
+down: $(READY) ## End what `make up` started
+	@$(BIN)/python -m local down
+
+check: $(READY) ## The fast checks: lint, types, unit and contract tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest -q tests/unit tests/contract dueline local
+
+test: $(READY) ## Everything: lint, types, and all tests, those against the deployed template included
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest
+
+format: $(READY) ## Format the code and mend what the linter can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+schema: $(READY) ## Write docs/queues.schema.json and docs/queues.md from the code
+	$(BIN)/python -m dueline.config.schema
+
+clean: ## Remove the virtual environment and all that was made
+	rm -rf $(VENV) .local cdk.out .hypothesis .mypy_cache .pytest_cache .ruff_cache
+
+# Built aside and moved into place whole, so that an install that was cut off is begun again.
+$(READY): requirements.txt
+	@echo "making the virtual environment in $(VENV), once (about a minute)"
+	@rm -rf $(VENV)
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.txt
+	@touch $@

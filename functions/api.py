@@ -1,0 +1,126 @@
+"""The HTTP API: schedule, look up and cancel (unschedule) jobs."""
+
+import os
+import uuid
+from datetime import timedelta
+from http import HTTPStatus
+from typing import Any
+
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
+from aws_lambda_powertools.event_handler.exceptions import NotFoundError
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from dueline import instant
+from dueline.aws.resources import Resources
+from dueline.cancel import cancel as cancel_job
+from dueline.config.settings import ApiSettings
+from dueline.errors import DuelineError, JobNotFound
+from dueline.job import Job, JobId, Route, State
+from dueline.queue import QueueSettings
+from dueline.status import look_up as look_up_job
+from dueline.submit import Submit
+from functions import bodies, problems, telemetry
+from functions.registry import REGISTRY
+
+SETTINGS = ApiSettings.from_env(os.environ)
+LONGEST_REQUEST = timedelta(seconds=5)
+RESOURCES = Resources(SETTINGS.deployment, longest=LONGEST_REQUEST)
+
+logger = Logger()
+app = APIGatewayHttpResolver()
+
+Answer = dict[str, Any]
+
+
+@logger.inject_lambda_context(clear_state=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> Answer:
+    """Answer one HTTP request."""
+    return app.resolve(event, context)
+
+
+@app.post("/queues/<queue>/jobs")
+def schedule(queue: str) -> tuple[Answer, int]:
+    settings = REGISTRY.queue(queue)
+    asked = bodies.read(app.current_event.decoded_body or "")
+    results = _submit(settings).run(asked if isinstance(asked, list) else [asked])
+    _tell_submitted(queue, results)
+    if isinstance(asked, list):
+        return {"jobs": [_result(result) for result in results]}, HTTPStatus.OK
+    if isinstance(results[0], DuelineError):
+        raise results[0]
+    return _result(results[0]), HTTPStatus.CREATED
+
+
+@app.get("/queues/<queue>/jobs/<id>")
+def look_up(queue: str, id: str) -> Answer:
+    settings = REGISTRY.queue(queue)
+    job_id = _id_in(queue, id)
+    return _answer(job_id, look_up_job(job_id, queue=settings, table=RESOURCES.table, now=RESOURCES.clock.now()))
+
+
+@app.delete("/queues/<queue>/jobs/<id>")
+def cancel(queue: str, id: str) -> tuple[Answer, int]:
+    REGISTRY.queue(queue)
+    job_id = _id_in(queue, id)
+    state = cancel_job(job_id, table=RESOURCES.table, now=RESOURCES.clock.now())
+    logger.info(state, extra={"queue": queue, "partition": job_id.partition.number, "job": id})
+    telemetry.report({telemetry.CANCELLED: 1}, deployment=SETTINGS.deployment, queue=queue)
+    return _answer(job_id, state), HTTPStatus.OK if state is State.CANCELLED else HTTPStatus.ACCEPTED
+
+
+@app.exception_handler(DuelineError)  # type: ignore[untyped-decorator]
+def failed(error: DuelineError) -> Response[str]:
+    # Only the kind of error: what is wrong with a body may quote it, and no payload is ever logged.
+    logger.info("refused", extra={"error": type(error).__name__})
+    return problems.response(error)
+
+
+@app.not_found
+def no_route(_: NotFoundError) -> Response[str]:
+    return problems.no_route(app.current_event.path)
+
+
+def _submit(queue: QueueSettings) -> Submit:
+    return Submit(
+        queue,
+        own=RESOURCES.team_queue(queue.name),
+        inbound=RESOURCES.inbound,
+        direct_horizon=timedelta(seconds=SETTINGS.direct_horizon),
+        clock=RESOURCES.clock,
+        new_uid=lambda: str(uuid.uuid4()),
+        spread=RESOURCES.spread,
+    )
+
+
+def _id_in(queue: str, id: str) -> JobId:
+    job_id = JobId.parse(id)
+    if job_id.queue != queue:
+        raise JobNotFound(f"queue {queue!r} has no job {id!r}: it is of another queue")
+    return job_id
+
+
+def _result(result: Job | DuelineError) -> Answer:
+    if isinstance(result, DuelineError):
+        return {"error": problems.problem(result)}
+    return _answer(result.id, State.DISPATCHED if result.id.route is Route.DIRECT else State.ACCEPTED)
+
+
+def _answer(id: JobId, state: State) -> Answer:
+    return {
+        "id": str(id),
+        "queue": id.queue,
+        "due": instant.text(id.due),
+        "route": id.route.name.lower(),
+        "state": state.value,
+    }
+
+
+def _tell_submitted(queue: str, results: list[Job | DuelineError]) -> None:
+    jobs = [result for result in results if isinstance(result, Job)]
+    direct = sum(job.id.route is Route.DIRECT for job in jobs)
+    logger.info(
+        "scheduled", extra={"queue": queue, "jobs": [str(job.id) for job in jobs], "refused": len(results) - len(jobs)}
+    )
+    counts = {telemetry.SUBMITTED: len(jobs), telemetry.DISPATCHED: direct}
+    telemetry.report(counts, deployment=SETTINGS.deployment, queue=queue)

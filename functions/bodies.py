@@ -1,0 +1,94 @@
+"""The bodies of requests, validated."""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any, NoReturn
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
+
+from dueline import instant
+from dueline.errors import DuelineError, InvalidJob
+from dueline.submit import Request
+
+MAX_JOBS = 500
+
+
+def _instant(at: Any) -> datetime:
+    try:
+        return instant.parse(at)
+    except (TypeError, ValueError):
+        raise ValueError("must be a text in ISO 8601 with a zone, such as 2026-01-01T09:00:00Z") from None
+
+
+class JobBody(BaseModel):
+    """A job as it is posted: `at` or `delay` in seconds, or neither, which is now."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    payload: Any
+    at: Annotated[datetime | None, BeforeValidator(_instant)] = None
+    delay: float | None = None
+
+
+class JobsBody(BaseModel):
+    """Up to 500 jobs, each to be checked for itself."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    jobs: list[Any] = Field(min_length=1, max_length=MAX_JOBS)
+
+
+def read(text: str) -> Request | list[Request | DuelineError]:
+    """Return what a body asks for: one request, or a list of requests and errors.
+
+    Raises InvalidJob, naming the field, its value and what is allowed.
+    """
+    body = _json(text)
+    if not (isinstance(body, dict) and "jobs" in body):
+        return _request(body)
+    try:
+        jobs: Sequence[Any] = JobsBody.model_validate(body).jobs
+    except ValidationError as error:
+        raise InvalidJob(_described(error, JobsBody)) from None
+    return [_request_or_error(job) for job in jobs]
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise InvalidJob(f"body is not JSON: {error}") from None
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON number")
+
+
+def _request_or_error(body: Any) -> Request | DuelineError:
+    try:
+        return _request(body)
+    except InvalidJob as error:
+        return error
+
+
+def _request(body: Any) -> Request:
+    try:
+        job = JobBody.model_validate(body)
+    except ValidationError as error:
+        raise InvalidJob(_described(error, JobBody)) from None
+    return Request(payload=job.payload, at=job.at, delay=job.delay)
+
+
+def _described(error: ValidationError, model: type[BaseModel]) -> str:
+    return "; ".join(_describe(each, model) for each in error.errors())
+
+
+def _describe(error: ErrorDetails, model: type[BaseModel]) -> str:
+    field = ".".join(map(str, error["loc"])) or "body"
+    if error["type"] == "extra_forbidden":
+        return f"{field} is no field: there are {', '.join(model.model_fields)}"
+    if error["type"] == "missing":
+        return f"{field} is missing"
+    return f"{field} is {json.dumps(error['input'])[:100]}: {error['msg'].removeprefix('Value error, ')}"

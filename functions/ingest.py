@@ -1,0 +1,75 @@
+"""The ingest function: turns batches of inbound messages into rows."""
+
+import os
+import time
+from collections import Counter
+from typing import Any
+
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.utilities.data_classes import SQSEvent
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from dueline.aws.resources import Resources
+from dueline.config.settings import IngestSettings, longest_send
+from dueline.dispatch import Dispatcher
+from dueline.ingest import Ingest, Ingested, Received
+from dueline.job import JobId
+from dueline.message import Message
+from functions import telemetry
+from functions.registry import REGISTRY
+
+SETTINGS = IngestSettings.from_env(os.environ)
+LONGEST = longest_send(SETTINGS.lease)
+RESOURCES = Resources(SETTINGS.deployment, longest=LONGEST)
+
+logger = Logger()
+
+
+def _dispatcher(queue: str) -> Dispatcher:
+    return RESOURCES.dispatcher(queue, precise=REGISTRY.is_precise(queue))
+
+
+INGEST = Ingest(
+    table=RESOURCES.table,
+    dispatcher=_dispatcher,
+    rejects=RESOURCES.rejects,
+    clock=RESOURCES.clock,
+    spread=RESOURCES.spread,
+)
+
+
+@logger.inject_lambda_context(clear_state=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, list[dict[str, str]]]:
+    """Ingest a batch of the inbound queue; answer with the messages that SQS must bring again."""
+    until = time.monotonic() + context.get_remaining_time_in_millis() / 1000 - 2 * LONGEST.total_seconds()
+    done = INGEST.run([_received(record) for record in SQSEvent(event).records], until=until)
+    _tell(done)
+    return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in sorted(done.failed)]}
+
+
+def _received(record: SQSRecord) -> Received:
+    attributes = {name: each.string_value or "" for name, each in record.message_attributes.items()}
+    return Received(message_id=record.message_id, message=Message(body=record.body, attributes=attributes))
+
+
+def _tell(done: Ingested) -> None:
+    for job in done.late:
+        logger.info("late path", extra=_keys(job.id))
+    for parked in done.parked:
+        logger.warning("parked", extra={**_keys(parked.job.id), "reason": parked.reason})
+    for rejected in done.rejected:
+        logger.warning("rejected", extra={"message_id": rejected.received.message_id, "reason": rejected.reason})
+    logger.info("ingested", extra={"written": done.written, "late": len(done.late), "failed": len(done.failed)})
+    counts = {
+        telemetry.INGESTED: done.written,
+        telemetry.LATE_PATH: len(done.late),
+        telemetry.PARKED: len(done.parked) + len(done.rejected),
+    }
+    telemetry.report(counts, deployment=SETTINGS.deployment)
+    for queue, dispatched in Counter(job.id.queue for job in done.late).items():
+        telemetry.report({telemetry.DISPATCHED: dispatched}, deployment=SETTINGS.deployment, queue=queue)
+
+
+def _keys(id: JobId) -> dict[str, str | int]:
+    return {"queue": id.queue, "partition": id.partition.number, "job": str(id)}

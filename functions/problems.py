@@ -1,0 +1,49 @@
+"""Errors as HTTP answers: problem details (RFC 9457), their status decided here alone."""
+
+import json
+from http import HTTPStatus
+from typing import Any
+
+from aws_lambda_powertools.event_handler import Response
+
+from dueline.errors import DuelineError, InvalidJob, JobNotFound, PayloadTooLarge, QueueNotFound, Throttled, Unavailable
+
+_STATUS: dict[type[DuelineError], HTTPStatus] = {
+    PayloadTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    InvalidJob: HTTPStatus.BAD_REQUEST,
+    QueueNotFound: HTTPStatus.NOT_FOUND,
+    JobNotFound: HTTPStatus.NOT_FOUND,
+    Throttled: HTTPStatus.TOO_MANY_REQUESTS,
+    Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
+}
+_RETRY_AFTER_SECONDS = "1"
+
+
+def problem(error: DuelineError) -> dict[str, Any]:
+    """Return what is told of an error."""
+    return _problem(_STATUS[type(error)], str(error))
+
+
+def response(error: DuelineError) -> Response[str]:
+    """Return the answer to a request that failed."""
+    return _response(problem(error))
+
+
+def no_route(path: str) -> Response[str]:
+    """Return the answer to a request for which there is no route."""
+    return _response(_problem(HTTPStatus.NOT_FOUND, f"there is no route {path!r}"))
+
+
+def _problem(status: HTTPStatus, detail: str) -> dict[str, Any]:
+    return {"type": "about:blank", "title": status.phrase, "status": status.value, "detail": detail}
+
+
+def _response(told: dict[str, Any]) -> Response[str]:
+    status = told["status"]
+    retry = status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
+    return Response(
+        status_code=status,
+        content_type="application/problem+json",
+        body=json.dumps(told),
+        headers={"Retry-After": _RETRY_AFTER_SECONDS} if retry else {},
+    )

@@ -1,0 +1,63 @@
+"""The tick function: one pass over the partition that its schedule names."""
+
+import os
+import time
+import uuid
+from datetime import timedelta
+from typing import Any
+
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from dueline.aws.resources import Resources
+from dueline.config.settings import TickSettings, longest_send
+from dueline.job import Partition
+from dueline.lease import Lease, Periods
+from dueline.tick import Tick, Ticked
+from functions import telemetry
+from functions.registry import REGISTRY
+
+SETTINGS = TickSettings.from_env(os.environ)
+PERIODS = Periods(
+    lookahead=timedelta(seconds=SETTINGS.lookahead),
+    lease=timedelta(seconds=SETTINGS.lease),
+    longest_send=longest_send(SETTINGS.lease),
+)
+RESOURCES = Resources(SETTINGS.deployment, longest=PERIODS.longest_send)
+
+logger = Logger()
+
+
+@logger.inject_lambda_context(clear_state=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> None:
+    """Tick the partition that `{"queue": …, "partition": …}` names."""
+    partition = Partition(queue=str(event["queue"]), number=int(event["partition"]))
+    logger.append_keys(queue=partition.queue, partition=partition.number)
+    started = time.monotonic()
+    until = started + context.get_remaining_time_in_millis() / 1000 - PERIODS.longest_send.total_seconds()
+    done = _tick(partition, until=until).run()
+    _tell(partition, done, seconds=time.monotonic() - started)
+
+
+def _tick(partition: Partition, *, until: float) -> Tick:
+    clock, table = RESOURCES.clock, RESOURCES.table
+    lease = Lease(partition, table=table, clock=clock, periods=PERIODS, owner=str(uuid.uuid4()), until=until)
+    dispatcher = RESOURCES.dispatcher(partition.queue, precise=REGISTRY.is_precise(partition.queue))
+    return Tick(partition, lease=lease, table=table, dispatcher=dispatcher, clock=clock)
+
+
+def _tell(partition: Partition, done: Ticked, *, seconds: float) -> None:
+    for parked in done.parked:
+        logger.warning("parked", extra={"job": str(parked.job.id), "reason": parked.reason})
+    for unreadable in done.unreadable:
+        logger.warning("parked", extra={"job": unreadable.row["sk"], "reason": unreadable.reason})
+    if done.fault:
+        logger.warning("stopped", extra={"reason": str(done.fault)})
+    logger.info("ticked", extra={"held": done.held, "finished": done.finished, "dispatched": done.dispatched})
+    lateness = done.lateness(RESOURCES.clock.now())
+    of_queue = {telemetry.DISPATCHED: float(done.dispatched)} | (
+        {} if lateness is None else {telemetry.LATENESS: lateness}
+    )
+    telemetry.report(of_queue, deployment=SETTINGS.deployment, queue=partition.queue)
+    parked_count = len(done.parked) + len(done.unreadable)
+    telemetry.report({telemetry.PARKED: parked_count, telemetry.TICK_DURATION: seconds}, deployment=SETTINGS.deployment)

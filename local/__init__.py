@@ -1,0 +1,1 @@
+"""The local run: the emulator, the deployment into it, the demonstration."""

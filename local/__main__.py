@@ -1,0 +1,139 @@
+"""Run Dueline on this machine: `python -m local run`, `up` and `down`."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, NoReturn
+
+import typer
+from rich.console import Console
+
+from dueline.config.deployment import ConfigurationError
+from local.demonstration import Demonstration
+from local.deploy import DeploymentError
+from local.emulator import Emulator, free_port, is_free
+from local.running import HOME, LOG, running
+from local.screen import screen
+from local.summary import summarize
+from local.template import ROOT, SynthesisError
+
+ENDPOINTS = HOME / "endpoints.json"
+PID = HOME / "up.pid"
+PORT = HOME / "port"
+STATE = HOME / "state"
+_STOP_SECONDS = 30
+
+app = typer.Typer(help="Run Dueline in a local AWS.", no_args_is_help=True, add_completion=False)
+console = Console()
+
+Queues = Annotated[Path, typer.Option(help="The deployment's settings and queues.", exists=True, dir_okay=False)]
+
+
+@app.command()
+def run(queues: Queues = ROOT / "queues.yaml") -> None:
+    """Deploy Dueline into a local AWS, watch it deliver a handful of jobs, and stop.
+
+    Exits 0 only if no job was lost, early, or delivered after it was cancelled.
+    """
+    with _told_plainly(), running(queues, emulator=Emulator(log=LOG), tell=_tell) as deployment:
+        with screen(console) as shown:
+            demonstration = Demonstration(deployment, on_change=shown.show)
+            demonstration.play()
+        summary = summarize(demonstration)
+        console.print(str(summary), highlight=False)
+        for fault in deployment.tick_faults:
+            console.print(f"a tick failed: {fault}", style="red")
+    raise typer.Exit(0 if summary.is_good else 1)
+
+
+@app.command()
+def up(
+    queues: Queues = ROOT / "queues.yaml",
+    tick: Annotated[
+        str, typer.Option(help="'fast' fires ticks every second, 'aws' once a minute as AWS does.")
+    ] = "fast",
+) -> None:
+    """Deploy Dueline into a local AWS and stay up until Ctrl-C or `down`. State survives a restart."""
+    if tick not in ("fast", "aws"):
+        raise typer.BadParameter(f"tick is {tick!r}: it must be fast or aws")
+    if _running_pid():
+        _fail(f"it is up already, as process {_running_pid()}: end that with `make down`")
+    emulator = Emulator(log=LOG, state=STATE, port=_same_port())
+    with _told_plainly(), running(queues, emulator=emulator, tell=_tell, real_schedule=tick == "aws") as deployment:
+        PID.write_text(str(os.getpid()))
+        deployment.endpoints.write(ENDPOINTS)
+        try:
+            console.print(f"up: {deployment.endpoints.api}\nall endpoints: {ENDPOINTS}\nCtrl-C or `make down` ends it")
+            signal.pause()
+        finally:
+            ENDPOINTS.unlink(missing_ok=True)
+            PID.unlink(missing_ok=True)
+
+
+@app.command()
+def down() -> None:
+    """End what `up` started, leaving it time to write its state."""
+    pid = _running_pid()
+    if pid is None:
+        console.print("it is not up")
+        return
+    os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + _STOP_SECONDS
+    while _running_pid() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    if _running_pid():
+        _fail(f"process {pid} did not end within {_STOP_SECONDS} s")
+    console.print("down")
+
+
+@contextmanager
+def _told_plainly() -> Iterator[None]:
+    """Turn what a user can mend into a message, and both Ctrl-C and SIGTERM into an orderly end."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    except (ConfigurationError, SynthesisError, DeploymentError) as error:
+        _fail(str(error))
+    except KeyboardInterrupt:
+        console.print("stopped")
+        raise typer.Exit(130) from None
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _fail(message: str) -> NoReturn:
+    print(message, file=sys.stderr)
+    raise typer.Exit(1)
+
+
+def _tell(step: str) -> None:
+    console.print(step, highlight=False)
+
+
+def _same_port() -> int:
+    """Return the port of the last run, which the state's URLs name, or a new one if that is taken."""
+    port = int(PORT.read_text()) if PORT.exists() else free_port()
+    port = port if is_free(port) else free_port()
+    HOME.mkdir(exist_ok=True)
+    PORT.write_text(str(port))
+    return port
+
+
+def _running_pid() -> int | None:
+    try:
+        pid = int(PID.read_text())
+        os.kill(pid, 0)
+    except (FileNotFoundError, ProcessLookupError, ValueError):
+        return None
+    return pid
+
+
+if __name__ == "__main__":
+    app(prog_name="python -m local")

@@ -1,0 +1,107 @@
+"""Deploy synthesized stacks into the emulator, as `cdk deploy` does into AWS."""
+
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from local.emulator import ACCOUNT, REGION, Emulator
+
+_PLACEHOLDERS = {"${AWS::AccountId}": ACCOUNT, "${AWS::Region}": REGION, "${AWS::Partition}": "aws"}
+_EPOCH_OF_ZIP = (1980, 1, 1, 0, 0, 0)
+
+
+class DeploymentError(RuntimeError):
+    """A stack could not be deployed; the message says which and why."""
+
+
+def deploy(emulator: Emulator, assembly: Path) -> None:
+    """Upload the assets of a cloud assembly and create or update its stacks, in the order of their dependencies."""
+    manifest = json.loads((assembly / "manifest.json").read_text())["artifacts"]
+    _bootstrap(emulator)
+    for name in _in_order(manifest):
+        _upload(emulator, assembly, json.loads((assembly / f"{name}.assets.json").read_text())["files"])
+        _apply(emulator, name, (assembly / f"{name}.template.json").read_text())
+
+
+def _in_order(manifest: dict[str, Any]) -> list[str]:
+    ordered: list[str] = []
+
+    def visit(name: str) -> None:
+        if name in ordered or manifest[name]["type"] != "aws:cloudformation:stack":
+            return
+        for dependency in manifest[name].get("dependencies", []):
+            visit(dependency)
+        ordered.append(name)
+
+    for name in manifest:
+        visit(name)
+    return ordered
+
+
+def _bootstrap(emulator: Emulator) -> None:
+    emulator.client("ssm").put_parameter(
+        Name="/cdk-bootstrap/hnb659fds/version", Value="30", Type="String", Overwrite=True
+    )
+
+
+def _upload(emulator: Emulator, assembly: Path, files: dict[str, Any]) -> None:
+    s3 = emulator.client("s3")
+    for file in files.values():
+        source = assembly / file["source"]["path"]
+        body = _zipped(source) if file["source"]["packaging"] == "zip" else source.read_bytes()
+        for destination in file["destinations"].values():
+            bucket = _resolved(destination["bucketName"])
+            s3.create_bucket(Bucket=bucket)
+            s3.put_object(Bucket=bucket, Key=_resolved(destination["objectKey"]), Body=body)
+
+
+def _zipped(folder: Path) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            archive.writestr(zipfile.ZipInfo(str(path.relative_to(folder)), _EPOCH_OF_ZIP), path.read_bytes())
+    return packed.getvalue()
+
+
+def _resolved(text: str) -> str:
+    for placeholder, value in _PLACEHOLDERS.items():
+        text = text.replace(placeholder, value)
+    return text
+
+
+def _apply(emulator: Emulator, name: str, template: str) -> None:
+    cloudformation = emulator.client("cloudformation")
+    asked = {"StackName": name, "TemplateBody": template, "Capabilities": ["CAPABILITY_NAMED_IAM"]}
+    waiting = {"StackName": name, "WaiterConfig": {"Delay": 1, "MaxAttempts": 60}}
+    try:
+        if _exists(cloudformation, name):
+            cloudformation.update_stack(**asked)
+            cloudformation.get_waiter("stack_update_complete").wait(**waiting)
+        else:
+            cloudformation.create_stack(**asked)
+            cloudformation.get_waiter("stack_create_complete").wait(**waiting)
+    except ClientError as error:
+        if "No updates are to be performed" not in str(error):
+            raise DeploymentError(f"stack {name}: {error}") from error
+    except Exception as error:
+        raise DeploymentError(f"stack {name}: {_reasons(cloudformation, name) or error}") from error
+
+
+def _exists(cloudformation: Any, name: str) -> bool:
+    try:
+        return bool(cloudformation.describe_stacks(StackName=name)["Stacks"])
+    except ClientError:
+        return False
+
+
+def _reasons(cloudformation: Any, name: str) -> str:
+    events = cloudformation.describe_stack_events(StackName=name)["StackEvents"]
+    return "; ".join(
+        f"{event['LogicalResourceId']}: {event['ResourceStatusReason']}"
+        for event in events
+        if "FAILED" in event["ResourceStatus"] and event.get("ResourceStatusReason")
+    )

@@ -1,0 +1,146 @@
+"""The emulator of AWS (MiniStack) as a process of its own, on loopback."""
+
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Self
+
+import boto3
+import httpx
+import trustme
+
+REGION = "us-east-1"
+ACCOUNT = "000000000000"
+CREDENTIALS = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
+_START_SECONDS = 30
+_STOP_SECONDS = 15
+
+
+class Emulator:
+    """An emulator that runs while its context is open.
+
+    With `state` it keeps its state in that folder and goes on from it. With `tls`, a folder for a certificate, it
+    enforces IAM as well: queue policies refuse whatever does not come over TLS.
+    """
+
+    def __init__(
+        self, *, log: Path, state: Path | None = None, tls: Path | None = None, port: int | None = None
+    ) -> None:
+        self.port = port or free_port()
+        self.endpoint = f"{'https' if tls else 'http'}://127.0.0.1:{self.port}"
+        self.authority = tls / "authority.pem" if tls else None
+        self._log = log
+        self._is_kept = state is not None
+        self._env = {
+            **os.environ,
+            "GATEWAY_PORT": str(self.port),
+            "BIND_HOST": "127.0.0.1",
+            "MINISTACK_REGION": REGION,
+            "MINISTACK_ACCOUNT_ID": ACCOUNT,
+            "SFTP_ENABLED": "0",
+            "IOT_MTLS_ENABLED": "0",
+            **({} if state is None else _kept_in(state)),
+            **({} if tls is None else _enforced_with(tls)),
+        }
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self._log.parent.mkdir(parents=True, exist_ok=True)
+        with self._log.open("ab") as log:
+            # A session of its own: Ctrl-C reaches the run, which then stops the emulator in order.
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "ministack"], env=self._env, stdout=log, stderr=log, start_new_session=True
+            )
+        try:
+            self._wait_until_up()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def client(self, service: str) -> Any:
+        """Return a boto3 client of the emulator, as its administrator."""
+        make: Any = boto3.client
+        return make(
+            service,
+            endpoint_url=self.endpoint,
+            region_name=REGION,
+            verify=str(self.authority) if self.authority else None,
+            **CREDENTIALS,
+        )
+
+    def trust(self) -> ssl.SSLContext | bool:
+        """Return what httpx verifies the emulator with."""
+        return ssl.create_default_context(cafile=str(self.authority)) if self.authority else True
+
+    def stop(self) -> None:
+        """Stop the emulator and what it started, leaving time to write its state if it is to be kept."""
+        if self._process is None or self._process.poll() is not None:
+            return
+        if self._is_kept:
+            self._process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_STOP_SECONDS)
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def _wait_until_up(self) -> None:
+        deadline = time.monotonic() + _START_SECONDS
+        while time.monotonic() < deadline:
+            if self._process is not None and self._process.poll() is not None:
+                raise RuntimeError(f"the emulator ended as it started: see {self._log}")
+            try:
+                if httpx.get(f"{self.endpoint}/_localstack/health", timeout=2, verify=self.trust()).is_success:
+                    return
+            except httpx.TransportError:
+                time.sleep(0.1)
+        raise RuntimeError(f"the emulator did not answer within {_START_SECONDS} s: see {self._log}")
+
+
+def free_port() -> int:
+    """Return a port of loopback that is free now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def is_free(port: int) -> bool:
+    """Tell whether nothing listens on a port of loopback."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+def _enforced_with(folder: Path) -> dict[str, str]:
+    """Make a certificate for loopback, and the environment that enforces TLS and IAM with it, for the functions too."""
+    authority = trustme.CA()
+    certificate = authority.issue_cert("127.0.0.1", "localhost")
+    authority.cert_pem.write_to_path(folder / "authority.pem")
+    certificate.private_key_pem.write_to_path(folder / "key.pem")
+    for pem in certificate.cert_chain_pems:
+        pem.write_to_path(folder / "chain.pem", append=True)
+    return {
+        "AUTH": "true",
+        "USE_SSL": "1",
+        "AWS_CA_BUNDLE": str(folder / "authority.pem"),
+        "MINISTACK_SSL_CERT": str(folder / "chain.pem"),
+        "MINISTACK_SSL_KEY": str(folder / "key.pem"),
+    }
+
+
+def _kept_in(state: Path) -> dict[str, str]:
+    return {
+        "PERSIST_STATE": "1",
+        "S3_PERSIST": "1",
+        "STATE_DIR": str(state / "state"),
+        "S3_DATA_DIR": str(state / "s3"),
+    }

@@ -1,0 +1,54 @@
+"""Where a local deployment is reached, for anyone's scripts."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from dueline.config.deployment import Deployment
+from local.emulator import REGION, Emulator
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Endpoints:
+    """The URLs and names of a local deployment. `aws` is the endpoint of every AWS service in it."""
+
+    api: str
+    aws: str
+    region: str
+    table: str
+    inbound_url: str
+    queues: dict[str, str]
+    dead_letter_queues: dict[str, str]
+
+    def write(self, path: Path) -> None:
+        """Write them as JSON, at once and whole."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_suffix(".draft")
+        draft.write_text(json.dumps(asdict(self), indent=2) + "\n")
+        draft.replace(path)
+
+
+def find(emulator: Emulator, deployment: Deployment) -> Endpoints:
+    """Return the endpoints of a deployment that runs in the emulator."""
+    names = deployment.names
+    sqs = emulator.client("sqs")
+
+    def url(name: str) -> str:
+        return str(sqs.get_queue_url(QueueName=name)["QueueUrl"])
+
+    api_id = emulator.client("ssm").get_parameter(Name=names.api_id_parameter)["Parameter"]["Value"]
+    return Endpoints(
+        # The emulator's own host name for an API does not resolve everywhere; its path does.
+        api=f"{emulator.endpoint}/_aws/execute-api/{api_id}/$default",
+        aws=emulator.endpoint,
+        region=REGION,
+        table=names.table,
+        inbound_url=url(names.inbound),
+        queues={queue: url(names.queue(queue)) for queue in deployment.queues},
+        dead_letter_queues={
+            **{queue: url(names.queue_dlq(queue)) for queue in deployment.queues},
+            "inbound": url(names.inbound_dlq),
+            "dispatch": url(names.dispatch_dlq),
+            "tick": url(names.tick_dlq),
+        },
+    )

@@ -1,0 +1,42 @@
+"""Synthesize the stacks as `cdk synth` does, with the periods of a local run."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parent.parent
+PERIODS = Path(__file__).parent / "periods.yaml"
+
+
+class SynthesisError(RuntimeError):
+    """The stacks could not be synthesized; the message is what app.py said."""
+
+
+def configure(queues: Path, *, out: Path, periods: Path | None = PERIODS) -> Path:
+    """Write `queues` with the periods of a local run into the folder `out`; return the file."""
+    settings = yaml.safe_load(queues.read_text()) or {}
+    if periods is not None:
+        settings |= yaml.safe_load(periods.read_text())
+    out.mkdir(parents=True, exist_ok=True)
+    configured = out / "queues.yaml"
+    configured.write_text(yaml.safe_dump(settings, sort_keys=False))
+    return configured
+
+
+def synthesize(queues: Path, *, out: Path) -> Path:
+    """Synthesize the deployment that the file `queues` describes into the folder `out`; return it."""
+    env = {**os.environ, "CDK_OUTDIR": str(out), "CDK_CONTEXT_JSON": json.dumps(_context(queues))}
+    done = subprocess.run([sys.executable, "app.py"], cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SynthesisError(done.stderr.strip() or done.stdout.strip())
+    return out
+
+
+def _context(queues: Path) -> dict[str, object]:
+    """Return the context of cdk.json, which the CDK's command line passes on, with the file of queues."""
+    declared: dict[str, object] = json.loads((ROOT / "cdk.json").read_text()).get("context", {})
+    return {**declared, "queues": str(queues.resolve())}

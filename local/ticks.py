@@ -1,0 +1,52 @@
+"""Fire the deployed schedules more often than EventBridge Scheduler can: each second, with their own input."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from local.emulator import Emulator
+
+
+@contextmanager
+def fired_every(seconds: float, emulator: Emulator, group: str) -> Iterator[list[BaseException]]:
+    """Invoke the target of every schedule of a group so often, each in a thread of its own, until the context ends.
+
+    Yields the list into which faults go: a tick that failed once is no reason to stop the others.
+    """
+    stop = threading.Event()
+    faults: list[BaseException] = []
+    threads = [
+        threading.Thread(target=_fire, args=(emulator, target, seconds, stop, faults), daemon=True)
+        for target in _targets(emulator, group)
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        yield faults
+    finally:
+        # A tick may be waiting for a lease: whoever ends the emulator next ends it too.
+        stop.set()
+
+
+def _targets(emulator: Emulator, group: str) -> list[dict[str, Any]]:
+    scheduler = emulator.client("scheduler")
+    pages = scheduler.get_paginator("list_schedules").paginate(GroupName=group)
+    names = [schedule["Name"] for page in pages for schedule in page["Schedules"]]
+    return [scheduler.get_schedule(GroupName=group, Name=name)["Target"] for name in names]
+
+
+def _fire(
+    emulator: Emulator, target: dict[str, Any], seconds: float, stop: threading.Event, faults: list[BaseException]
+) -> None:
+    functions = emulator.client("lambda")
+    while not stop.is_set():
+        try:
+            answer = functions.invoke(FunctionName=target["Arn"], Payload=target["Input"].encode())
+            if "FunctionError" in answer:
+                faults.append(RuntimeError(f"{target['Input']}: {json.loads(answer['Payload'].read())}"))
+        except Exception as fault:
+            if not stop.is_set():
+                faults.append(fault)
+        stop.wait(seconds)
