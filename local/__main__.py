@@ -5,7 +5,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, NoReturn
@@ -64,15 +64,18 @@ def up(
     if _running_pid():
         _fail(f"it is up already, as process {_running_pid()}: end that with `make down`")
     emulator = Emulator(log=LOG, state=STATE, port=_same_port())
-    with _told_plainly(), running(queues, emulator=emulator, tell=_tell, real_schedule=tick == "aws") as deployment:
-        PID.write_text(str(os.getpid()))
+    with (
+        _told_plainly(),
+        _noted_as_up(),
+        running(queues, emulator=emulator, tell=_tell, real_schedule=tick == "aws") as deployment,
+    ):
         deployment.endpoints.write(ENDPOINTS)
         try:
-            console.print(f"up: {deployment.endpoints.api}\nall endpoints: {ENDPOINTS}\nCtrl-C or `make down` ends it")
-            signal.pause()
+            _tell(f"up: {deployment.endpoints.api}\nall endpoints: {ENDPOINTS}\nCtrl-C or `make down` ends it")
+            with suppress(KeyboardInterrupt):
+                signal.pause()
         finally:
-            ENDPOINTS.unlink(missing_ok=True)
-            PID.unlink(missing_ok=True)
+            ENDPOINTS.unlink()
 
 
 @app.command()
@@ -102,6 +105,17 @@ def _told_plainly() -> Iterator[None]:
     except KeyboardInterrupt:
         console.print("stopped")
         raise typer.Exit(130) from None
+
+
+@contextmanager
+def _noted_as_up() -> Iterator[None]:
+    """Leave a note of this process for `down`, until all that it started has ended."""
+    HOME.mkdir(exist_ok=True)
+    PID.write_text(str(os.getpid()))
+    try:
+        yield
+    finally:
+        PID.unlink()
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:

@@ -12,7 +12,6 @@ import httpx
 
 from local.consumer import Landed, consuming
 from local.running import Running
-from local.signed import Signed
 
 GRACE_SECONDS = 5.0
 REPEAT_SECONDS = 1.5
@@ -75,7 +74,7 @@ class Demonstration:
         self.refusal = ""
         self._run = run
         self._on_change = on_change
-        self._http = httpx.Client(base_url=run.endpoints.api, auth=Signed(), timeout=30)
+        self._http = httpx.Client(base_url=run.endpoints.api, timeout=30)
         self._arrived = threading.Lock()
         self._early_birds: list[Landed] = []
 

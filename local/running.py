@@ -4,12 +4,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
 from dueline.config.deployment import Deployment, load
 from local.deploy import deploy
+from local.door import door
 from local.emulator import Emulator
 from local.endpoints import Endpoints, find
 from local.template import PERIODS, ROOT, configure, synthesize
@@ -47,7 +48,8 @@ def running(queues: Path, *, emulator: Emulator, tell: Tell, real_schedule: bool
         with emulator:
             _timed(f"deployed them into the local AWS at {emulator.endpoint}", tell, lambda: deploy(emulator, assembly))
             endpoints = find(emulator, deployment)
-            with _ticking(emulator, deployment, real_schedule) as faults:
+            with door(endpoints.api) as api, _ticking(emulator, deployment, real_schedule) as faults:
+                endpoints = replace(endpoints, api=api)
                 yield Running(emulator=emulator, endpoints=endpoints, deployment=deployment, tick_faults=faults)
 
 
