@@ -14,14 +14,16 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from dueline import instant
 from dueline.aws.resources import Resources
 from dueline.cancel import cancel as cancel_job
+from dueline.config import metrics
 from dueline.config.settings import ApiSettings
 from dueline.errors import DuelineError, JobNotFound
 from dueline.job import Job, JobId, Route, State
 from dueline.queue import QueueSettings
 from dueline.status import look_up as look_up_job
 from dueline.submit import Submit
-from functions import bodies, problems, telemetry
+from functions import bodies, problems
 from functions.registry import REGISTRY
+from functions.telemetry import report
 
 SETTINGS = ApiSettings.from_env(os.environ)
 LONGEST_REQUEST = timedelta(seconds=5)
@@ -65,7 +67,7 @@ def cancel(queue: str, id: str) -> tuple[Answer, int]:
     job_id = _id_in(queue, id)
     state = cancel_job(job_id, table=RESOURCES.table, now=RESOURCES.clock.now())
     logger.info(state, extra={"queue": queue, "partition": job_id.partition.number, "job": id})
-    telemetry.report({telemetry.CANCELLED: 1}, deployment=SETTINGS.deployment, queue=queue)
+    report({metrics.CANCELLED: 1}, deployment=SETTINGS.deployment, queue=queue)
     return _answer(job_id, state), HTTPStatus.OK if state is State.CANCELLED else HTTPStatus.ACCEPTED
 
 
@@ -122,5 +124,5 @@ def _tell_submitted(queue: str, results: list[Job | DuelineError]) -> None:
     logger.info(
         "scheduled", extra={"queue": queue, "jobs": [str(job.id) for job in jobs], "refused": len(results) - len(jobs)}
     )
-    counts = {telemetry.SUBMITTED: len(jobs), telemetry.DISPATCHED: direct}
-    telemetry.report(counts, deployment=SETTINGS.deployment, queue=queue)
+    counts = {metrics.SUBMITTED: len(jobs), metrics.DISPATCHED: direct}
+    report(counts, deployment=SETTINGS.deployment, queue=queue)

@@ -11,13 +11,14 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from dueline.aws.resources import Resources
+from dueline.config import metrics
 from dueline.config.settings import IngestSettings, longest_send
 from dueline.dispatch import Dispatcher
 from dueline.ingest import Ingest, Ingested, Received
 from dueline.job import JobId
 from dueline.message import Message
-from functions import telemetry
 from functions.registry import REGISTRY
+from functions.telemetry import report
 
 SETTINGS = IngestSettings.from_env(os.environ)
 LONGEST = longest_send(SETTINGS.lease)
@@ -62,13 +63,13 @@ def _tell(done: Ingested) -> None:
         logger.warning("rejected", extra={"message_id": rejected.received.message_id, "reason": rejected.reason})
     logger.info("ingested", extra={"written": done.written, "late": len(done.late), "failed": len(done.failed)})
     counts = {
-        telemetry.INGESTED: done.written,
-        telemetry.LATE_PATH: len(done.late),
-        telemetry.PARKED: len(done.parked) + len(done.rejected),
+        metrics.INGESTED: done.written,
+        metrics.LATE_PATH: len(done.late),
+        metrics.PARKED: len(done.parked) + len(done.rejected),
     }
-    telemetry.report(counts, deployment=SETTINGS.deployment)
+    report(counts, deployment=SETTINGS.deployment)
     for queue, dispatched in Counter(job.id.queue for job in done.late).items():
-        telemetry.report({telemetry.DISPATCHED: dispatched}, deployment=SETTINGS.deployment, queue=queue)
+        report({metrics.DISPATCHED: dispatched}, deployment=SETTINGS.deployment, queue=queue)
 
 
 def _keys(id: JobId) -> dict[str, str | int]:

@@ -10,12 +10,13 @@ from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from dueline.aws.resources import Resources
+from dueline.config import metrics
 from dueline.config.settings import TickSettings, longest_send
 from dueline.job import Partition
 from dueline.lease import Lease, Periods
 from dueline.tick import Tick, Ticked
-from functions import telemetry
 from functions.registry import REGISTRY
+from functions.telemetry import report
 
 SETTINGS = TickSettings.from_env(os.environ)
 PERIODS = Periods(
@@ -55,9 +56,7 @@ def _tell(partition: Partition, done: Ticked, *, seconds: float) -> None:
         logger.warning("stopped", extra={"reason": str(done.fault)})
     logger.info("ticked", extra={"held": done.held, "finished": done.finished, "dispatched": done.dispatched})
     lateness = done.lateness(RESOURCES.clock.now())
-    of_queue = {telemetry.DISPATCHED: float(done.dispatched)} | (
-        {} if lateness is None else {telemetry.LATENESS: lateness}
-    )
-    telemetry.report(of_queue, deployment=SETTINGS.deployment, queue=partition.queue)
+    of_queue = {metrics.DISPATCHED: float(done.dispatched)} | ({} if lateness is None else {metrics.LATENESS: lateness})
+    report(of_queue, deployment=SETTINGS.deployment, queue=partition.queue)
     parked_count = len(done.parked) + len(done.unreadable)
-    telemetry.report({telemetry.PARKED: parked_count, telemetry.TICK_DURATION: seconds}, deployment=SETTINGS.deployment)
+    report({metrics.PARKED: parked_count, metrics.TICK_DURATION: seconds}, deployment=SETTINGS.deployment)

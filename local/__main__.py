@@ -19,7 +19,7 @@ from local.deploy import DeploymentError
 from local.emulator import Emulator, free_port, is_free
 from local.running import HOME, LOG, running
 from local.screen import screen
-from local.summary import summarize
+from local.summary import summary_of
 from local.template import ROOT, SynthesisError
 
 ENDPOINTS = HOME / "endpoints.json"
@@ -44,7 +44,7 @@ def run(queues: Queues = ROOT / "queues.yaml") -> None:
         with screen(console) as shown:
             demonstration = Demonstration(deployment, on_change=shown.show)
             demonstration.play()
-        summary = summarize(demonstration)
+        summary = summary_of(demonstration.jobs)
         console.print(str(summary), highlight=False)
         for fault in deployment.tick_faults:
             console.print(f"a tick failed: {fault}", style="red")

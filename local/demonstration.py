@@ -89,10 +89,6 @@ class Demonstration:
             self._ask_nonsense()
             self._wait()
 
-    @property
-    def latenesses(self) -> list[float]:
-        return sorted(landed.lateness for job in self.jobs for landed in job.landed[:1])
-
     def _schedule(self, wish: Wish) -> None:
         path = f"/queues/{wish.queue}/jobs"
         answer = self._answer("POST", path, {"payload": {"what": wish.what}, "delay": wish.delay})

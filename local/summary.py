@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from local.demonstration import Demonstration
+from local.demonstration import Scheduled
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,9 +33,8 @@ class Summary:
         )
 
 
-def summarize(demonstration: Demonstration) -> Summary:
-    jobs = demonstration.jobs
-    lateness = demonstration.latenesses
+def summary_of(jobs: Sequence[Scheduled]) -> Summary:
+    lateness = sorted(job.landed[0].lateness for job in jobs if job.landed)
     return Summary(
         scheduled=len(jobs),
         delivered=sum(bool(job.landed) for job in jobs),

@@ -1,19 +1,20 @@
 """queues.yaml, validated."""
 
-import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails
 
 from dueline.config.names import Names
-from dueline.job import MAX_PARTITIONS, MAX_RETENTION, QUEUE_NAME
+from dueline.job import MAX_RETENTION, QUEUE_NAME
 from dueline.queue import QueueSettings
 
 QueueName = Annotated[str, Field(pattern=f"^{QUEUE_NAME}$")]
+# Each is a schedule in the queue's stack, and CloudFormation takes 500 resources a stack.
+MOST_PARTITIONS = 400
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
@@ -29,8 +30,8 @@ class Queue(BaseModel):
     partitions: int = Field(
         default=1,
         ge=1,
-        le=MAX_PARTITIONS,
-        description="Slices of the queue, each with a tick of its own. Grow it freely; a lower count keeps the old ticks.",
+        le=MOST_PARTITIONS,
+        description="Slices of the queue, each with its own tick. Raise it at will; a lower count keeps the old ticks.",
     )
     visibility_timeout: int = Field(
         default=30, ge=0, le=43_200, description="Seconds that a received message stays hidden from other workers."
@@ -51,6 +52,14 @@ class Queue(BaseModel):
         default=False,
         description="Delays round down: only for workers of Dueline's library, which wait out the fraction.",
     )
+
+
+def _none_is_empty(settings: Any) -> Any:
+    """Take a name with a colon and nothing after it for one without settings."""
+    return {} if settings is None else settings
+
+
+_MayBeBare = Annotated[Queue, BeforeValidator(_none_is_empty, json_schema_input_type=Queue | None)]
 
 
 class Deployment(BaseModel):
@@ -102,14 +111,9 @@ class Deployment(BaseModel):
         default=None, pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$", description="Who is told of alarms. Without it: nobody."
     )
     tracing: bool = Field(default=False, description="Trace the functions with AWS X-Ray.")
-    queues: dict[QueueName, Queue] = Field(default={}, description="The queues, by name.")
-
-    @field_validator("queues", mode="before")
-    @classmethod
-    def _a_bare_name_is_a_queue(cls, queues: Any) -> Any:
-        if not isinstance(queues, dict):
-            return queues
-        return {name: {} if settings is None else settings for name, settings in queues.items()}
+    queues: Annotated[dict[QueueName, _MayBeBare], BeforeValidator(_none_is_empty)] = Field(
+        default={}, json_schema_extra={"additionalProperties": False}, description="The queues, by name."
+    )
 
     @field_validator("log_retention_days")
     @classmethod
@@ -171,6 +175,8 @@ def load(path: Path) -> Deployment:
     try:
         settings = yaml.load(path.read_text(), Loader=_UniqueKeys)  # noqa: S506, a SafeLoader
         return Deployment.model_validate(settings or {})
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{path}: cannot be read: {error}") from None
     except yaml.YAMLError as error:
         raise ConfigurationError(f"{path}: not YAML: {error}") from None
     except ConfigurationError as error:
@@ -181,9 +187,16 @@ def load(path: Path) -> Deployment:
 
 
 def _describe(error: ErrorDetails) -> str:
-    where = ".".join(str(part) for part in error["loc"] if part != "[key]") or "periods"
+    if not error["loc"]:
+        return _message(error) if error["type"] == "value_error" else f"it holds {error['input']!r}, not settings"
+    where = ".".join(str(part) for part in error["loc"] if part != "[key]")
+    return f"{where} is {error['input']!r}: {_message(error)}"
+
+
+def _message(error: ErrorDetails) -> str:
     if error["type"] == "extra_forbidden":
         known = Queue if error["loc"][0] == "queues" else Deployment
-        return f"{where}: unknown setting; there are {', '.join(known.model_fields)}"
-    value = "" if error["type"] == "value_error" and where == "periods" else f" is {error['input']!r}"
-    return f"{where}{value}: {re.sub('^Value error, ', '', error['msg'])}"
+        return f"unknown setting; there are {', '.join(known.model_fields)}"
+    if error["type"] == "model_type":
+        return f"must be settings, each a name and a value; there are {', '.join(Queue.model_fields)}"
+    return error["msg"].removeprefix("Value error, ")

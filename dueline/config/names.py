@@ -61,8 +61,20 @@ class Names:
         """What the names of all teams' queues begin with, and no others."""
         return f"{self.deployment}_"
 
+    @property
+    def access_log(self) -> str:
+        """A name under which API Gateway may write to any number of log groups.
+
+        It adds each other one to a resource policy of 5,120 characters that all of an account's APIs share:
+        https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/AWS-logs-and-resource-policy.html
+        """
+        return f"/aws/vendedlogs/{self.api}"
+
     def function(self, name: str) -> str:
         return f"{self.deployment}-{name}"
+
+    def function_log(self, name: str) -> str:
+        return f"/aws/lambda/{self.function(name)}"
 
     def queue(self, queue: str) -> str:
         return f"{self.queue_prefix}{queue}"
@@ -75,6 +87,9 @@ class Names:
 
     def queue_parameter(self, queue: str) -> str:
         return f"/dueline/{self.deployment}/queues/{queue}"
+
+    def producer_policy(self, queue: str) -> str:
+        return f"{self.queue_prefix}{queue}_producer"
 
     def schedule(self, queue: str, partition: int) -> str:
         return f"{queue}.{partition}"

@@ -1,0 +1,24 @@
+"""The custom metrics: reported by the functions, watched by the alarms, spelled here once.
+
+A custom metric costs by the month, so a queue has four of its own, and the rest are the deployment's.
+"""
+
+NAMESPACE = "Dueline"
+
+SUBMITTED = "Submitted"
+DISPATCHED = "Dispatched"
+CANCELLED = "Cancelled"
+LATENESS = "Lateness"
+OF_A_QUEUE = frozenset({SUBMITTED, DISPATCHED, CANCELLED, LATENESS})
+
+INGESTED = "Ingested"
+LATE_PATH = "LatePath"
+PARKED = "Parked"
+TICK_DURATION = "TickDuration"
+
+IN_SECONDS = frozenset({LATENESS, TICK_DURATION})
+
+
+def dimensions(deployment: str, queue: str | None = None) -> dict[str, str]:
+    """Return by what a metric is found: its deployment and, if it is a queue's, the queue."""
+    return {"deployment": deployment} | ({} if queue is None else {"queue": queue})

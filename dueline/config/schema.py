@@ -1,0 +1,67 @@
+"""What queues.yaml may hold, for editors and for readers: `python -m dueline.config.schema` writes both."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dueline.config.deployment import Deployment, Queue
+
+DOCS = Path(__file__).parents[2] / "docs"
+_INTRODUCTION = """\
+# queues.yaml
+
+What teams edit. Written from the code by `make schema`; editors read the same from `queues.schema.json`.
+
+```yaml
+name: dueline
+queues:
+  emails:            # a queue is one line
+  invoices:
+    partitions: 4
+```
+"""
+
+
+def documents() -> dict[str, str]:
+    """Return the documents that describe queues.yaml, by file name."""
+    deployment = Deployment.model_json_schema()
+    settings = {name: setting for name, setting in deployment["properties"].items() if name != "queues"}
+    tables = (
+        _INTRODUCTION,
+        f"## The deployment\n\n{_table(settings)}",
+        f"## A queue\n\n{_table(Queue.model_json_schema()['properties'])}",
+    )
+    return {
+        "queues.schema.json": json.dumps(deployment, indent=2) + "\n",
+        "queues.md": "\n".join(tables),
+    }
+
+
+def _table(settings: Mapping[str, Mapping[str, Any]]) -> str:
+    rows = [
+        f"| `{name}` | {_default(setting)} | {_allowed(setting)} | {setting['description']} |\n"
+        for name, setting in settings.items()
+    ]
+    return "| setting | default | allowed | |\n|---|---|---|---|\n" + "".join(rows)
+
+
+def _default(setting: Mapping[str, Any]) -> str:
+    return "none" if setting["default"] is None else f"`{json.dumps(setting['default']).strip(chr(34))}`"
+
+
+def _allowed(setting: Mapping[str, Any]) -> str:
+    """Return what is allowed, of what a schema says of a setting that may also be null."""
+    allowed = next((kind for kind in setting.get("anyOf", []) if kind["type"] != "null"), setting)
+    if "enum" in allowed:
+        return ", ".join(map(str, allowed["enum"]))
+    if "pattern" in allowed:
+        return f"`{allowed['pattern']}`".replace("|", "\\|")
+    if allowed["type"] == "boolean":
+        return "`true`, `false`"
+    return f"{allowed['minimum']:,} to {allowed['maximum']:,}"
+
+
+if __name__ == "__main__":
+    for name, text in documents().items():
+        (DOCS / name).write_text(text)

@@ -1,0 +1,1 @@
+"""The stacks, made of one construct a file."""

@@ -1,0 +1,89 @@
+"""The alarms."""
+
+from aws_cdk import Duration
+from aws_cdk.aws_cloudwatch import Alarm, ComparisonOperator, IMetric, Metric, TreatMissingData
+from aws_cdk.aws_cloudwatch_actions import SnsAction
+from aws_cdk.aws_lambda import IFunction
+from aws_cdk.aws_sns import ITopic
+from aws_cdk.aws_sqs import IQueue
+from constructs import Construct
+
+from dueline.config import metrics
+
+_INBOUND_TOO_OLD_SECONDS = 300
+_TOO_LATE_SECONDS = 60
+
+
+class Alarms(Construct):
+    """Alarms that speak to one topic. Each says what is wrong in its description."""
+
+    def __init__(self, scope: Construct, id: str, *, topic: ITopic) -> None:
+        super().__init__(scope, id)
+        self._action = SnsAction(topic)
+
+    def on_dead_letters(self, id: str, queue: IQueue, *, what: str) -> None:
+        """Alarm when a dead-letter queue holds a message."""
+        waiting = queue.metric_approximate_number_of_messages_visible(period=_minutes(1), statistic="Maximum")
+        self._alarm(id, waiting, at_least=1, description=f"{what}. See the messages' attributes for the reason.")
+
+    def on_old_messages(self, id: str, inbound: IQueue) -> None:
+        """Alarm when jobs wait for ingest: past 10 min they are late, and one queue's flood delays the others."""
+        oldest = inbound.metric_approximate_age_of_oldest_message(period=_minutes(1), statistic="Maximum")
+        description = "Jobs wait in the inbound queue: ingest does not keep up, or cannot write to the table."
+        self._alarm(id, oldest, at_least=_INBOUND_TOO_OLD_SECONDS, description=description)
+
+    def on_errors(self, id: str, function: IFunction, *, name: str) -> None:
+        """Alarm when a function fails."""
+        errors = function.metric_errors(period=_minutes(5), statistic="Sum")
+        self._alarm(id, errors, at_least=1, description=f"The function {name} failed. See its log.")
+
+    def on_lateness(self, id: str, *, deployment: str, queue: str) -> None:
+        """Alarm when a queue's oldest job that is not handed over is a minute past due."""
+        latest = _lateness(deployment, queue, statistic="Maximum")
+        description = f"Jobs of queue {queue} are late. See the tick function's log for what stopped it."
+        self._alarm(id, latest, at_least=_TOO_LATE_SECONDS, description=description)
+
+    def on_missing_ticks(self, id: str, *, deployment: str, queue: str, partitions: int) -> None:
+        """Alarm when fewer ticks end than a queue has partitions: one that dies leaves no sample of lateness.
+
+        Two firings may be almost two minutes apart, so one minute in five may be short of samples.
+        A new queue's alarm rings until its ticks have run for a few minutes.
+        """
+        Alarm(
+            self,
+            id,
+            alarm_description=f"A partition of queue {queue} has no tick: its ticks die, or are not fired.",
+            metric=_lateness(deployment, queue, statistic="SampleCount"),
+            comparison_operator=ComparisonOperator.LESS_THAN_THRESHOLD,
+            threshold=partitions,
+            evaluation_periods=5,
+            datapoints_to_alarm=4,
+            treat_missing_data=TreatMissingData.BREACHING,
+        ).add_alarm_action(self._action)
+
+    def _alarm(self, id: str, metric: IMetric, *, at_least: int, description: str) -> None:
+        Alarm(
+            self,
+            id,
+            alarm_description=description,
+            metric=metric,
+            comparison_operator=ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+            threshold=at_least,
+            evaluation_periods=1,
+            # SQS and Lambda report nothing where nothing happens.
+            treat_missing_data=TreatMissingData.NOT_BREACHING,
+        ).add_alarm_action(self._action)
+
+
+def _lateness(deployment: str, queue: str, *, statistic: str) -> IMetric:
+    return Metric(
+        namespace=metrics.NAMESPACE,
+        metric_name=metrics.LATENESS,
+        dimensions_map=metrics.dimensions(deployment, queue),
+        statistic=statistic,
+        period=_minutes(1),
+    )
+
+
+def _minutes(count: int) -> Duration:
+    return Duration.minutes(count)

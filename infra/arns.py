@@ -1,0 +1,50 @@
+"""ARNs built from physical names, so that no stack imports from another."""
+
+from aws_cdk import ArnFormat, Stack
+from constructs import Construct
+
+from dueline.config.names import Names
+
+
+class Arns:
+    """The ARNs of a deployment, in the account and region of a construct's stack."""
+
+    def __init__(self, scope: Construct, *, names: Names) -> None:
+        self._stack = Stack.of(scope)
+        self._names = names
+
+    @property
+    def table(self) -> str:
+        return self._stack.format_arn(service="dynamodb", resource="table", resource_name=self._names.table)
+
+    @property
+    def teams_queues(self) -> str:
+        """All teams' queues at once: one pattern, however many there are."""
+        return self.queue(f"{self._names.queue_prefix}*")
+
+    @property
+    def alarms(self) -> str:
+        return self._stack.format_arn(service="sns", resource=self._names.alarms)
+
+    @property
+    def scheduler_role(self) -> str:
+        return self._stack.format_arn(
+            service="iam", region="", resource="role", resource_name=self._names.scheduler_role
+        )
+
+    def queue(self, name: str) -> str:
+        return self._stack.format_arn(service="sqs", resource=name)
+
+    def function(self, name: str) -> str:
+        return self._stack.format_arn(
+            service="lambda",
+            resource="function",
+            resource_name=self._names.function(name),
+            arn_format=ArnFormat.COLON_RESOURCE_NAME,
+        )
+
+    def requests(self, *, api_id: str, method: str, queue: str) -> str:
+        """The requests of one method to one queue. `HttpRoute.grant_invoke` would open every queue."""
+        return self._stack.format_arn(
+            service="execute-api", resource=api_id, resource_name=f"$default/{method}/queues/{queue}/*"
+        )

@@ -1,0 +1,45 @@
+"""The stack that all queues share."""
+
+from aws_cdk import CfnOutput, Stack
+from aws_cdk.aws_ssm import StringParameter
+from constructs import Construct
+
+from dueline.config.deployment import Deployment
+from infra.alarm_topic import AlarmTopic
+from infra.alarms import Alarms
+from infra.asset import functions_code
+from infra.http_api import JobsApi
+from infra.ingest import Ingest
+from infra.scheduler import Scheduler
+from infra.table import JobsTable
+from infra.tick import Tick
+
+
+class CoreStack(Stack):
+    """The table, the inbound queue, the functions, the API and what watches them."""
+
+    def __init__(self, scope: Construct, id: str, *, deployment: Deployment) -> None:
+        super().__init__(scope, id, description="Dueline: the table, the functions and the API that all queues share.")
+        names = deployment.names
+        code = functions_code(self, deployment=deployment)
+        ingest = Ingest(self, "Ingest", deployment=deployment, code=code)
+        tick = Tick(self, "Tick", deployment=deployment, code=code)
+        api = JobsApi(self, "Api", deployment=deployment, code=code)
+        Scheduler(self, "Scheduler", names=names, tick=tick.function, dead_letter_queue=tick.dead_letter_queue)
+        StringParameter(self, "ApiId", parameter_name=names.api_id_parameter, string_value=api.http.api_id)
+        CfnOutput(self, "ApiUrl", value=api.http.api_endpoint)
+        self._add_alarms(deployment, ingest, tick, api)
+        JobsTable(self, "Table", name=names.table).come_last()
+
+    def _add_alarms(self, deployment: Deployment, ingest: Ingest, tick: Tick, api: JobsApi) -> None:
+        alarms = Alarms(self, "Alarms", topic=AlarmTopic(self, "AlarmTopic", deployment=deployment))
+        alarms.on_dead_letters(
+            "InboundDeadLetters", ingest.dead_letter_queue, what="Ingest could not read or store inbound messages"
+        )
+        alarms.on_dead_letters(
+            "DispatchDeadLetters", tick.dispatch_dead_letter_queue, what="Jobs are parked that can never be sent"
+        )
+        alarms.on_dead_letters("TickDeadLetters", tick.dead_letter_queue, what="Ticks could not be invoked or failed")
+        alarms.on_old_messages("InboundAge", ingest.inbound)
+        for name, function in (("ingest", ingest.function), ("tick", tick.function), ("api", api.function)):
+            alarms.on_errors(f"{name.capitalize()}Errors", function, name=name)

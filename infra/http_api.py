@@ -1,0 +1,118 @@
+"""The HTTP API and its function."""
+
+import json
+
+import jsii
+from aws_cdk.aws_apigateway import AccessLogFormat
+from aws_cdk.aws_apigatewayv2 import (
+    HttpApi,
+    HttpMethod,
+    HttpStage,
+    IAccessLogDestination,
+    IAccessLogSettings,
+    LogGroupLogDestination,
+    PayloadFormatVersion,
+    ThrottleSettings,
+)
+from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer
+from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
+from aws_cdk.aws_iam import PolicyStatement
+from aws_cdk.aws_lambda import Code, Function
+from constructs import Construct
+
+from dueline.config.deployment import Deployment
+from dueline.config.settings import ApiSettings
+from infra.arns import Arns
+from infra.function import CoreFunction, allow
+from infra.log import Log
+
+_TIMEOUT = 10
+_ROUTES = {
+    "/queues/{queue}/jobs": [HttpMethod.POST],
+    "/queues/{queue}/jobs/{id}": [HttpMethod.GET, HttpMethod.DELETE],
+}
+_LOGGED = {
+    "request": "requestId",
+    "time": "requestTimeEpoch",
+    "caller": "identity.userArn",
+    "method": "httpMethod",
+    "path": "path",
+    "status": "status",
+    "milliseconds": "responseLatency",
+    "bytes": "responseLength",
+    "error": "error.message",
+    "integration_error": "integrationErrorMessage",
+}
+
+
+class JobsApi(Construct):
+    """The API, IAM-authorized throughout. The queue is in the path, so IAM can allow one team one queue."""
+
+    def __init__(self, scope: Construct, id: str, *, deployment: Deployment, code: Code) -> None:
+        super().__init__(scope, id)
+        self.function = self._function(deployment, code)
+        self.http = HttpApi(
+            self,
+            "Http",
+            api_name=deployment.names.api,
+            create_default_stage=False,
+            default_authorizer=HttpIamAuthorizer(),
+        )
+        self._add_routes()
+        self._add_stage(deployment)
+
+    def _function(self, deployment: Deployment, code: Code) -> Function:
+        names = deployment.names
+        return CoreFunction(
+            self,
+            "Function",
+            name="api",
+            deployment=deployment,
+            code=code,
+            timeout=_TIMEOUT,
+            environment=ApiSettings(deployment=deployment.name, direct_horizon=deployment.direct_horizon).to_env(),
+            statements=_statements(Arns(self, names=names), inbound=names.inbound),
+        ).function
+
+    def _add_routes(self) -> None:
+        integration = HttpLambdaIntegration(
+            "Integration", self.function, payload_format_version=PayloadFormatVersion.VERSION_2_0
+        )
+        for path, methods in _ROUTES.items():
+            self.http.add_routes(path=path, methods=methods, integration=integration)
+
+    def _add_stage(self, deployment: Deployment) -> None:
+        log = Log(self, "Log", name=deployment.names.access_log, retention_days=deployment.log_retention_days)
+        HttpStage(
+            self,
+            "Stage",
+            http_api=self.http,
+            stage_name="$default",
+            auto_deploy=True,
+            throttle=ThrottleSettings(rate_limit=deployment.api_rate, burst_limit=deployment.api_burst),
+            access_log_settings=_AccessLog(log),
+        )
+
+
+@jsii.implements(IAccessLogSettings)
+class _AccessLog:
+    """Who asked for what and how it went, as JSON. Payloads are not among what API Gateway can log."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+
+    @property
+    def destination(self) -> IAccessLogDestination:
+        return LogGroupLogDestination(self._log)
+
+    @property
+    def format(self) -> AccessLogFormat:
+        return AccessLogFormat.custom(json.dumps({name: f"$context.{of}" for name, of in _LOGGED.items()}))
+
+
+def _statements(arns: Arns, *, inbound: str) -> list[PolicyStatement]:
+    table = ("dynamodb:BatchGetItem", "dynamodb:PutItem", "dynamodb:UpdateItem")
+    return [
+        allow(*table, on=[arns.table]),
+        allow("sqs:GetQueueUrl", "sqs:SendMessage", on=[arns.teams_queues, arns.queue(inbound)]),
+    ]

@@ -1,0 +1,117 @@
+"""The synthesized templates, read as CloudFormation reads them."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aws_cdk import App
+
+from dueline.config.deployment import Deployment
+from infra.stacks import add_stacks
+
+ROOT = Path(__file__).parents[2]
+CONTEXT = json.loads((ROOT / "cdk.json").read_text())["context"]
+_NAMES = {
+    "AWS::SQS::Queue": ("sqs:", "QueueName"),
+    "AWS::Lambda::Function": ("lambda:function:", "FunctionName"),
+    "AWS::Logs::LogGroup": ("logs:", "LogGroupName"),
+    "AWS::SNS::Topic": ("sns:", "TopicName"),
+}
+
+
+@dataclass(frozen=True)
+class Template:
+    """A stack's template."""
+
+    content: dict[str, Any]
+
+    @property
+    def resources(self) -> dict[str, dict[str, Any]]:
+        return self.content["Resources"]
+
+    def of_type(self, type: str) -> dict[str, dict[str, Any]]:
+        """Return the properties of all resources of a type, by logical id."""
+        return {id: one.get("Properties", {}) for id, one in self.resources.items() if one["Type"] == type}
+
+    def spelled(self, value: Any) -> str:
+        """Return a value with its references spelled out; an ARN without partition, region and account."""
+        if isinstance(value, str):
+            return value
+        if "Fn::Join" in value:
+            return _short("".join(map(self.spelled, value["Fn::Join"][1])))
+        id = value["Ref"] if "Ref" in value else value["Fn::GetAtt"][0]
+        if id not in self.resources:
+            return f"<{id}>"
+        prefix, name = _NAMES[self.resources[id]["Type"]]
+        return prefix + self.resources[id]["Properties"][name]
+
+    def depends_on(self, id: str) -> set[str]:
+        """Return all that CloudFormation makes before this resource."""
+        found: set[str] = set()
+        left = [id]
+        while left:
+            new = set(_references(self.resources[left.pop()])) & set(self.resources) - found
+            found |= new
+            left.extend(new)
+        return found
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """What one synthesis left behind."""
+
+    deployment: Deployment
+    directory: Path
+    templates: dict[str, Template]
+
+    @property
+    def core(self) -> Template:
+        return self.templates[self.deployment.names.core_stack]
+
+    @property
+    def queues(self) -> dict[str, Template]:
+        return {name: self.templates[self.deployment.names.queue_stack(name)] for name in self.deployment.queues}
+
+
+def synthesize(settings: dict[str, Any], directory: Path) -> Assembly:
+    deployment = Deployment.model_validate(settings)
+    app = App(context=CONTEXT, analytics_reporting=False, outdir=str(directory))
+    add_stacks(app, deployment=deployment)
+    app.synth()
+    return Assembly(deployment, directory, dict(_templates(directory)))
+
+
+def _templates(directory: Path) -> Iterator[tuple[str, Template]]:
+    suffix = ".template.json"
+    for path in directory.glob(f"*{suffix}"):
+        yield path.name.removesuffix(suffix), Template(json.loads(path.read_text()))
+
+
+def _short(arn: str) -> str:
+    prefixes = [f"arn:<AWS::Partition>:{{}}:{region}:<AWS::AccountId>:" for region in ("<AWS::Region>", "")]
+    for service in ("dynamodb", "sqs", "lambda", "sns", "iam", "execute-api"):
+        for prefix in prefixes:
+            if arn.startswith(prefix.format(service)):
+                return f"{service}:{arn.removeprefix(prefix.format(service))}"
+    return arn
+
+
+def _references(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        yield from _named(value)
+        for part in value.values():
+            yield from _references(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _references(part)
+
+
+def _named(value: dict[str, Any]) -> Iterator[str]:
+    if isinstance(value.get("Ref"), str):
+        yield value["Ref"]
+    if isinstance(value.get("Fn::GetAtt"), list):
+        yield value["Fn::GetAtt"][0]
+    depends_on = value.get("DependsOn", [])
+    yield from [depends_on] if isinstance(depends_on, str) else depends_on

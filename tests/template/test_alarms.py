@@ -1,0 +1,113 @@
+"""What goes wrong is told."""
+
+from typing import Any
+
+from dueline.config import metrics
+from tests.template.synthesis import Assembly, Template
+
+MOST_METRICS = 4
+
+
+def _alarms(template: Template, metric: str) -> dict[str, dict[str, Any]]:
+    """Return the alarms on one of AWS's metrics by the queue or function that it is of."""
+    return {
+        template.spelled(alarm["Dimensions"][0]["Value"]): alarm
+        for alarm in template.of_type("AWS::CloudWatch::Alarm").values()
+        if alarm.get("MetricName") == metric
+    }
+
+
+def _on_lateness(template: Template, statistic: str) -> dict[str, Any]:
+    """Return the alarm on a statistic of the queue's lateness."""
+    [alarm] = [
+        one
+        for one in template.of_type("AWS::CloudWatch::Alarm").values()
+        if one["Namespace"] == metrics.NAMESPACE and one["Statistic"] == statistic
+    ]
+    assert (alarm["MetricName"], alarm["Period"]) == (metrics.LATENESS, 60)
+    return alarm
+
+
+def _dimensions(alarm: dict[str, Any]) -> dict[str, str]:
+    return {one["Name"]: one["Value"] for one in alarm["Dimensions"]}
+
+
+def test_every_dead_letter_queue_rings_at_its_first_message(sixty: Assembly) -> None:
+    ringing: set[str] = set()
+    for template in sixty.templates.values():
+        for queue, alarm in _alarms(template, "ApproximateNumberOfMessagesVisible").items():
+            ringing.add(queue)
+            assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("GreaterThanOrEqualToThreshold", 1)
+            assert (alarm["EvaluationPeriods"], alarm["TreatMissingData"]) == (1, "notBreaching")
+    names = sixty.deployment.names
+    core = {names.inbound_dlq, names.dispatch_dlq, names.tick_dlq}
+    expected = core | {names.queue_dlq(queue) for queue in sixty.queues}
+    assert ringing == {f"sqs:{queue}" for queue in expected}
+
+
+def test_jobs_that_wait_five_minutes_for_ingest_ring(sixty: Assembly) -> None:
+    [(queue, alarm)] = _alarms(sixty.core, "ApproximateAgeOfOldestMessage").items()
+    assert queue == "sqs:dueline-inbound"
+    assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("GreaterThanOrEqualToThreshold", 300)
+
+
+def test_every_function_that_fails_rings(sixty: Assembly) -> None:
+    alarms = _alarms(sixty.core, "Errors")
+    assert set(alarms) == {f"lambda:function:dueline-{name}" for name in ("ingest", "tick", "api")}
+    assert {(alarm["Statistic"], alarm["Threshold"]) for alarm in alarms.values()} == {("Sum", 1)}
+
+
+def test_a_queue_rings_when_its_jobs_are_a_minute_late(sixty: Assembly) -> None:
+    for queue, template in sixty.queues.items():
+        alarm = _on_lateness(template, "Maximum")
+        assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("GreaterThanOrEqualToThreshold", 60)
+        assert _dimensions(alarm) == {"deployment": "dueline", "queue": queue}
+
+
+def test_a_queue_rings_when_fewer_ticks_end_than_it_has_partitions(sixty: Assembly) -> None:
+    for queue, template in sixty.queues.items():
+        alarm = _on_lateness(template, "SampleCount")
+        assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("LessThanThreshold", 4)
+        assert _dimensions(alarm) == {"deployment": "dueline", "queue": queue}
+
+
+def test_one_minute_in_five_may_be_short_of_ticks_and_silence_rings(sixty: Assembly) -> None:
+    for template in sixty.queues.values():
+        alarm = _on_lateness(template, "SampleCount")
+        assert (alarm["DatapointsToAlarm"], alarm["EvaluationPeriods"]) == (4, 5)
+        assert alarm["TreatMissingData"] == "breaching"
+
+
+def test_every_alarm_tells_the_topic_and_says_what_is_wrong(sixty: Assembly) -> None:
+    for template in sixty.templates.values():
+        for alarm in template.of_type("AWS::CloudWatch::Alarm").values():
+            assert [template.spelled(action) for action in alarm["AlarmActions"]] == ["sns:dueline-alarms"]
+            assert alarm["AlarmDescription"]
+
+
+def test_the_topic_hears_cloudwatch_and_nobody_without_tls(sixty: Assembly) -> None:
+    [policy] = sixty.core.of_type("AWS::SNS::TopicPolicy").values()
+    statements = policy["PolicyDocument"]["Statement"]
+    [denied] = [statement for statement in statements if statement["Effect"] == "Deny"]
+    [allowed] = [statement for statement in statements if statement["Effect"] == "Allow"]
+    assert denied["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+    assert (allowed["Principal"], allowed["Action"]) == ({"Service": "cloudwatch.amazonaws.com"}, "sns:Publish")
+    assert allowed["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
+
+
+def test_cloudwatch_can_publish_to_the_topic_for_it_has_no_key_of_sns(sixty: Assembly) -> None:
+    [topic] = sixty.core.of_type("AWS::SNS::Topic").values()
+    assert topic == {"TopicName": "dueline-alarms"}
+
+
+def test_whoever_queues_yaml_names_gets_a_mail(sixty: Assembly, traced: Assembly) -> None:
+    [subscription] = sixty.core.of_type("AWS::SNS::Subscription").values()
+    assert (subscription["Protocol"], subscription["Endpoint"]) == ("email", "team@example.com")
+    assert not traced.core.of_type("AWS::SNS::Subscription")
+
+
+def test_a_queue_has_three_alarms_four_metrics_and_none_for_a_partition(one_more: Assembly) -> None:
+    assert len(metrics.OF_A_QUEUE) <= MOST_METRICS
+    for template in one_more.queues.values():
+        assert len(template.of_type("AWS::CloudWatch::Alarm")) == 3
+        assert not template.of_type("AWS::Logs::MetricFilter")

@@ -1,0 +1,95 @@
+"""The functions and their one asset."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dueline.config import registry
+from dueline.config.deployment import Deployment
+from dueline.config.settings import ApiSettings, IngestSettings, TickSettings
+from infra.log import RETENTION
+from tests.template.synthesis import ROOT, Assembly
+
+NAMES = ("ingest", "tick", "api")
+
+
+def _function(assembly: Assembly, name: str) -> dict[str, Any]:
+    functions = assembly.core.of_type("AWS::Lambda::Function").values()
+    [function] = [one for one in functions if one["FunctionName"] == assembly.deployment.names.function(name)]
+    return function
+
+
+def _asset(assembly: Assembly) -> Path:
+    [key] = {_function(assembly, name)["Code"]["S3Key"] for name in NAMES}
+    return assembly.directory / f"asset.{key.removesuffix('.zip')}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_function_runs_python_on_arm_with_aws_own_powertools(sixty: Assembly, name: str) -> None:
+    function = _function(sixty, name)
+    [layer] = function["Layers"]
+    assert function["Runtime"] == "python3.13"
+    assert function["Architectures"] == ["arm64"]
+    assert function["MemorySize"] == 512
+    assert function["Handler"] == f"functions.{name}.handler"
+    assert ":017000801446:layer:AWSLambdaPowertoolsPythonV3-python313-arm64:" in sixty.core.spelled(layer)
+
+
+def test_there_are_no_functions_but_these(sixty: Assembly) -> None:
+    functions = [one for template in sixty.templates.values() for one in template.of_type("AWS::Lambda::Function")]
+    assert len(functions) == len(NAMES)
+
+
+def test_functions_read_their_settings_from_their_environment(sixty: Assembly) -> None:
+    deployment = sixty.deployment
+    read = {
+        name: kind.from_env(_function(sixty, name)["Environment"]["Variables"])
+        for name, kind in (("ingest", IngestSettings), ("tick", TickSettings), ("api", ApiSettings))
+    }
+    assert read == {
+        "ingest": IngestSettings(deployment="dueline", lease=deployment.lease),
+        "tick": TickSettings(deployment="dueline", lookahead=deployment.lookahead, lease=deployment.lease),
+        "api": ApiSettings(deployment="dueline", direct_horizon=deployment.direct_horizon),
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_function_says_its_name_in_what_it_logs_and_measures(sixty: Assembly, name: str) -> None:
+    variables = _function(sixty, name)["Environment"]["Variables"]
+    assert {key: value for key, value in variables.items() if key.startswith("POWERTOOLS_")} == {
+        "POWERTOOLS_SERVICE_NAME": name,
+        "POWERTOOLS_METRICS_NAMESPACE": "Dueline",
+        "POWERTOOLS_LOG_LEVEL": "INFO",
+    }
+
+
+def test_functions_are_traced_only_when_queues_yaml_says_so(sixty: Assembly, traced: Assembly) -> None:
+    assert {name for name in NAMES if "TracingConfig" in _function(sixty, name)} == set()
+    assert all(_function(traced, name)["TracingConfig"] == {"Mode": "Active"} for name in NAMES)
+
+
+def test_the_asset_holds_sources_as_on_disk_and_the_registry(sixty: Assembly) -> None:
+    asset = _asset(sixty)
+    held = {str(path.relative_to(asset)) for path in asset.rglob("*") if path.is_file()}
+    on_disk = {
+        str(path.relative_to(ROOT)) for package in ("dueline", "functions") for path in (ROOT / package).rglob("*.py")
+    }
+    assert held == on_disk | {"registry.json"}
+
+
+def test_functions_know_every_queue(sixty: Assembly) -> None:
+    found = registry.load(_asset(sixty) / "registry.json")
+    assert list(found.queues.values()) == sixty.deployment.queue_settings()
+
+
+def test_every_log_group_has_a_retention_and_every_function_its_log_group(sixty: Assembly) -> None:
+    groups = sixty.core.of_type("AWS::Logs::LogGroup")
+    used = {_function(sixty, name)["LoggingConfig"]["LogGroup"]["Ref"] for name in NAMES}
+    assert {group["RetentionInDays"] for group in groups.values()} == {sixty.deployment.log_retention_days}
+    assert {groups[id]["LogGroupName"] for id in used} == {f"/aws/lambda/dueline-{name}" for name in NAMES}
+
+
+def test_every_log_retention_that_queues_yaml_may_ask_for_is_known() -> None:
+    schema = Deployment.model_json_schema()
+    assert set(RETENTION) == set(schema["properties"]["log_retention_days"]["enum"])

@@ -1,0 +1,133 @@
+"""Each role may do what it must and nothing else."""
+
+import json
+from typing import Any
+
+from tests.template.synthesis import Assembly, Template
+
+INLINE_LIMIT = 10_240
+MANAGED_LIMIT = 6_144
+SEND = ("sqs:GetQueueUrl", "sqs:SendMessage")
+LOG = ("logs:CreateLogStream", "logs:PutLogEvents")
+
+
+def _grants(template: Template, statements: list[dict[str, Any]]) -> set[tuple[str, str]]:
+    """Return who may do what to which as pairs of an action and a resource."""
+    assert all(statement["Effect"] == "Allow" for statement in statements)
+    return {
+        (action, template.spelled(resource))
+        for statement in statements
+        for action in _listed(statement["Action"])
+        for resource in _listed(statement["Resource"])
+    }
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _statements(role: dict[str, Any]) -> list[dict[str, Any]]:
+    assert "ManagedPolicyArns" not in role
+    return [statement for policy in role["Policies"] for statement in policy["PolicyDocument"]["Statement"]]
+
+
+def _role_of(template: Template, function: str) -> dict[str, Any]:
+    functions = template.of_type("AWS::Lambda::Function").values()
+    [id] = [one["Role"]["Fn::GetAtt"][0] for one in functions if one["FunctionName"] == function]
+    role: dict[str, Any] = template.resources[id]["Properties"]
+    return role
+
+
+def _granted(template: Template, function: str) -> set[tuple[str, str]]:
+    return _grants(template, _statements(_role_of(template, function)))
+
+
+def _each(actions: tuple[str, ...], *resources: str) -> set[tuple[str, str]]:
+    return {(action, resource) for action in actions for resource in resources}
+
+
+def test_ingest_may_write_rows_read_fences_and_send(sixty: Assembly) -> None:
+    assert _granted(sixty.core, "dueline-ingest") == (
+        _each(("dynamodb:BatchGetItem", "dynamodb:BatchWriteItem"), "dynamodb:table/dueline-jobs")
+        | _each(SEND, "sqs:dueline_*", "sqs:dueline-dispatch-dlq", "sqs:dueline-inbound-dlq")
+        | _each(("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"), "sqs:dueline-inbound")
+        | _each(LOG, "logs:/aws/lambda/dueline-ingest")
+    )
+
+
+def test_a_tick_may_move_its_cursor_read_jobs_and_send(sixty: Assembly) -> None:
+    table = ("dynamodb:UpdateItem", "dynamodb:Query", "dynamodb:BatchGetItem", "dynamodb:BatchWriteItem")
+    assert _granted(sixty.core, "dueline-tick") == (
+        _each(table, "dynamodb:table/dueline-jobs")
+        | _each(SEND, "sqs:dueline_*", "sqs:dueline-dispatch-dlq")
+        | _each(("sqs:SendMessage",), "sqs:dueline-tick-dlq")
+        | _each(LOG, "logs:/aws/lambda/dueline-tick")
+    )
+
+
+def test_the_api_may_cancel_look_up_and_send(sixty: Assembly) -> None:
+    table = ("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:BatchGetItem")
+    assert _granted(sixty.core, "dueline-api") == (
+        _each(table, "dynamodb:table/dueline-jobs")
+        | _each(SEND, "sqs:dueline_*", "sqs:dueline-inbound")
+        | _each(LOG, "logs:/aws/lambda/dueline-api")
+    )
+
+
+def test_tracing_adds_its_two_actions_alone(traced: Assembly) -> None:
+    plain = {action for action, _ in _granted(traced.core, "quiet-api")}
+    assert {action for action in plain if action.startswith("xray:")} == {
+        "xray:PutTraceSegments",
+        "xray:PutTelemetryRecords",
+    }
+
+
+def test_the_scheduler_may_invoke_the_tick_and_tell_of_failures(sixty: Assembly) -> None:
+    roles = sixty.core.of_type("AWS::IAM::Role").values()
+    [role] = [role for role in roles if role.get("RoleName") == "dueline-scheduler"]
+    assert _grants(sixty.core, _statements(role)) == {
+        ("lambda:InvokeFunction", "lambda:function:dueline-tick"),
+        ("sqs:SendMessage", "sqs:dueline-tick-dlq"),
+    }
+    [trust] = role["AssumeRolePolicyDocument"]["Statement"]
+    assert trust["Principal"] == {"Service": "scheduler.amazonaws.com"}
+    assert trust["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
+
+
+def test_a_producer_may_use_its_own_queues_paths_alone(sixty: Assembly) -> None:
+    for queue, template in sixty.queues.items():
+        [policy] = template.of_type("AWS::IAM::ManagedPolicy").values()
+        [api] = [
+            id
+            for id, parameter in template.content["Parameters"].items()
+            if parameter == {"Type": "AWS::SSM::Parameter::Value<String>", "Default": "/dueline/dueline/api-id"}
+        ]
+        assert policy["ManagedPolicyName"] == f"dueline_{queue}_producer"
+        assert _grants(template, policy["PolicyDocument"]["Statement"]) == {
+            ("execute-api:Invoke", f"execute-api:<{api}>/$default/{method}/queues/{queue}/*")
+            for method in ("POST", "GET", "DELETE")
+        }
+
+
+def test_there_are_no_roles_or_policies_but_these(sixty: Assembly) -> None:
+    assert len(sixty.core.of_type("AWS::IAM::Role")) == 4
+    for template in sixty.templates.values():
+        assert not template.of_type("AWS::IAM::Policy")
+    for template in sixty.queues.values():
+        assert not template.of_type("AWS::IAM::Role")
+
+
+def test_policies_fit_whatever_the_number_of_queues(sixty: Assembly, one_more: Assembly) -> None:
+    for role in sixty.core.of_type("AWS::IAM::Role").values():
+        assert _size([policy["PolicyDocument"] for policy in role["Policies"]]) < INLINE_LIMIT
+    assert [one["Policies"] for one in sixty.core.of_type("AWS::IAM::Role").values()] == [
+        one["Policies"] for one in one_more.core.of_type("AWS::IAM::Role").values()
+    ]
+    for template in sixty.queues.values():
+        [policy] = template.of_type("AWS::IAM::ManagedPolicy").values()
+        assert _size(policy["PolicyDocument"]) < MANAGED_LIMIT
+
+
+def _size(policy: Any) -> int:
+    """Return a policy's size, with intrinsics in place of what becomes of them, which is no longer."""
+    return len(json.dumps(policy))

@@ -1,0 +1,50 @@
+"""The HTTP API lets nobody in unasked and says who came."""
+
+import json
+from typing import Any
+
+from tests.template.synthesis import Assembly
+
+ROUTES = {"POST /queues/{queue}/jobs", "GET /queues/{queue}/jobs/{id}", "DELETE /queues/{queue}/jobs/{id}"}
+
+
+def _stage(assembly: Assembly) -> dict[str, Any]:
+    [stage] = assembly.core.of_type("AWS::ApiGatewayV2::Stage").values()
+    return stage
+
+
+def test_every_route_asks_iam(sixty: Assembly) -> None:
+    routes = sixty.core.of_type("AWS::ApiGatewayV2::Route").values()
+    assert {route["RouteKey"] for route in routes} == ROUTES
+    assert {route["AuthorizationType"] for route in routes} == {"AWS_IAM"}
+
+
+def test_every_route_reaches_the_function(sixty: Assembly) -> None:
+    [integration] = sixty.core.of_type("AWS::ApiGatewayV2::Integration").values()
+    assert sixty.core.spelled(integration["IntegrationUri"]) == "lambda:function:dueline-api"
+    assert (integration["IntegrationType"], integration["PayloadFormatVersion"]) == ("AWS_PROXY", "2.0")
+
+
+def test_it_is_throttled_as_queues_yaml_says(sixty: Assembly) -> None:
+    stage = _stage(sixty)
+    assert stage["StageName"] == "$default"
+    assert stage["AutoDeploy"] is True
+    assert stage["DefaultRouteSettings"] == {
+        "ThrottlingRateLimit": sixty.deployment.api_rate,
+        "ThrottlingBurstLimit": sixty.deployment.api_burst,
+    }
+
+
+def test_each_request_is_logged_as_json_to_a_log_group_of_its_own(sixty: Assembly) -> None:
+    settings = _stage(sixty)["AccessLogSettings"]
+    line = json.loads(settings["Format"])
+    assert sixty.core.spelled(settings["DestinationArn"]) == "logs:/aws/vendedlogs/dueline-api"
+    assert {"$context.requestId", "$context.identity.userArn", "$context.path", "$context.status"} <= set(line.values())
+
+
+def test_its_id_and_its_url_are_told(sixty: Assembly) -> None:
+    [parameter] = sixty.core.of_type("AWS::SSM::Parameter").values()
+    [api] = sixty.core.of_type("AWS::ApiGatewayV2::Api")
+    assert parameter["Name"] == "/dueline/dueline/api-id"
+    assert parameter["Value"] == {"Ref": api}
+    assert sixty.core.content["Outputs"]["ApiUrl"]["Value"] == {"Fn::GetAtt": [api, "ApiEndpoint"]}

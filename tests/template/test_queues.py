@@ -1,0 +1,102 @@
+"""Every queue keeps what it is given."""
+
+import json
+from typing import Any
+
+from tests.template.synthesis import Assembly, Template
+
+FOURTEEN_DAYS = 14 * 86_400
+SIX_HOURS = 6 * 3_600
+
+
+def _queue(template: Template, name: str) -> dict[str, Any]:
+    [queue] = [queue for queue in template.of_type("AWS::SQS::Queue").values() if queue["QueueName"] == name]
+    return queue
+
+
+def test_every_queue_has_a_dead_letter_queue_that_keeps_messages_for_14_days(sixty: Assembly) -> None:
+    for name, template in sixty.queues.items():
+        own = _queue(template, f"dueline_{name}")
+        target = own["RedrivePolicy"]["deadLetterTargetArn"]
+        assert template.spelled(target) == f"sqs:dueline_{name}_dlq"
+        assert own["RedrivePolicy"]["maxReceiveCount"] == 5
+        assert _queue(template, f"dueline_{name}_dlq")["MessageRetentionPeriod"] == FOURTEEN_DAYS
+
+
+def test_a_queue_is_as_queues_yaml_says(one_more: Assembly) -> None:
+    template = one_more.queues["ahead"]
+    queue = _queue(template, "dueline_ahead")
+    [parameter] = template.of_type("AWS::SSM::Parameter").values()
+    assert queue["VisibilityTimeout"] == 120
+    assert queue["MessageRetentionPeriod"] == 2 * 86_400
+    assert queue["RedrivePolicy"]["maxReceiveCount"] == 10
+    assert json.loads(template.spelled(parameter["Value"])) == {
+        "url": "sqs:dueline_ahead",
+        "partitions": 400,
+        "retention": 3 * 86_400,
+        "precise": True,
+    }
+
+
+def test_the_core_queues_keep_messages_for_14_days(sixty: Assembly) -> None:
+    names = sixty.deployment.names
+    for name in (names.inbound, names.inbound_dlq, names.dispatch_dlq, names.tick_dlq):
+        assert _queue(sixty.core, name)["MessageRetentionPeriod"] == FOURTEEN_DAYS
+
+
+def test_an_inbound_message_stays_hidden_for_six_times_the_timeout_and_the_window(sixty: Assembly) -> None:
+    [source] = sixty.core.of_type("AWS::Lambda::EventSourceMapping").values()
+    [ingest] = [
+        function
+        for function in sixty.core.of_type("AWS::Lambda::Function").values()
+        if function["FunctionName"] == "dueline-ingest"
+    ]
+    inbound = _queue(sixty.core, "dueline-inbound")
+    assert sixty.core.spelled(source["EventSourceArn"]) == "sqs:dueline-inbound"
+    assert inbound["VisibilityTimeout"] >= 6 * ingest["Timeout"] + source["MaximumBatchingWindowInSeconds"]
+
+
+def test_an_outage_of_the_table_for_six_hours_empties_nothing_into_the_dead_letter_queue(sixty: Assembly) -> None:
+    inbound = _queue(sixty.core, "dueline-inbound")
+    assert inbound["RedrivePolicy"]["maxReceiveCount"] * inbound["VisibilityTimeout"] > SIX_HOURS
+
+
+def test_inbound_messages_fail_one_by_one_in_batches_of_hundreds(sixty: Assembly) -> None:
+    [source] = sixty.core.of_type("AWS::Lambda::EventSourceMapping").values()
+    assert source["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    assert source["BatchSize"] == 500
+    assert source["ScalingConfig"] == {"MaximumConcurrency": sixty.deployment.ingest_max_concurrency}
+
+
+def test_every_queue_is_encrypted_answers_to_tls_only_and_outlives_its_stack(sixty: Assembly) -> None:
+    for template in sixty.templates.values():
+        queues = template.of_type("AWS::SQS::Queue")
+        guarded = {
+            queue["Ref"] for policy in template.of_type("AWS::SQS::QueuePolicy").values() for queue in policy["Queues"]
+        }
+        assert guarded == set(queues)
+        for id, queue in queues.items():
+            assert queue["SqsManagedSseEnabled"] is True
+            assert template.resources[id]["DeletionPolicy"] == "RetainExceptOnCreate"
+            assert template.resources[id]["UpdateReplacePolicy"] == "Retain"
+
+
+def test_a_queues_policy_denies_what_does_not_come_by_tls(sixty: Assembly) -> None:
+    for template in sixty.templates.values():
+        for policy in template.of_type("AWS::SQS::QueuePolicy").values():
+            [statement] = policy["PolicyDocument"]["Statement"]
+            assert (statement["Effect"], statement["Action"]) == ("Deny", "sqs:*")
+            assert statement["Principal"] == {"AWS": "*"}
+            assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+
+
+def test_clients_read_a_queues_url_and_settings(sixty: Assembly) -> None:
+    for name, template in sixty.queues.items():
+        [parameter] = template.of_type("AWS::SSM::Parameter").values()
+        assert parameter["Name"] == f"/dueline/dueline/queues/{name}"
+        assert json.loads(template.spelled(parameter["Value"])) == {
+            "url": f"sqs:dueline_{name}",
+            "partitions": 4,
+            "retention": 7 * 86_400,
+            "precise": False,
+        }

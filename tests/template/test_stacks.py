@@ -1,0 +1,127 @@
+"""The stacks as a whole."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aws_cdk import App, Stack
+from aws_cdk.aws_sqs import Queue
+from cfnlint.api import lint
+from cfnlint.config import ManualArgs
+
+from dueline.config.deployment import Deployment
+from infra.stacks import add_stacks
+from tests.template.synthesis import CONTEXT, ROOT, Assembly, Template
+
+# CDK writes DependsOn for a function's role, which GetAtt says already.
+IGNORED = ["W3005"]
+MOST_RESOURCES = 500
+MOST_BYTES = 1_000_000
+RETAINED_IN_CORE = {
+    "IngestQueue95F6DB49": "AWS::SQS::Queue",
+    "IngestDeadLetterQueueE8016E9B": "AWS::SQS::Queue",
+    "TickDeadLetterQueue0703B8BB": "AWS::SQS::Queue",
+    "TickDispatchDeadLetterQueue93B37D0E": "AWS::SQS::Queue",
+    "SchedulerGroupC7019706": "AWS::Scheduler::ScheduleGroup",
+    "TableCD117FA1": "AWS::DynamoDB::Table",
+}
+RETAINED_IN_A_QUEUES_STACK = {
+    "Queue4A7E3555": "AWS::SQS::Queue",
+    "DeadLetterQueue9F481546": "AWS::SQS::Queue",
+    "SchedulesPartition0659C29AF": "AWS::Scheduler::Schedule",
+    "SchedulesPartition104458BC2": "AWS::Scheduler::Schedule",
+    "SchedulesPartition2A1C5752B": "AWS::Scheduler::Schedule",
+    "SchedulesPartition30ADE36EF": "AWS::Scheduler::Schedule",
+}
+
+
+def _retained(template: Template) -> dict[str, str]:
+    return {id: one["Type"] for id, one in template.resources.items() if "Retain" in one.get("DeletionPolicy", "")}
+
+
+def test_what_holds_state_keeps_its_logical_id(sixty: Assembly) -> None:
+    assert _retained(sixty.core) == RETAINED_IN_CORE
+    for template in sixty.queues.values():
+        assert _retained(template) == RETAINED_IN_A_QUEUES_STACK
+
+
+def test_sixty_queues_of_four_partitions_synthesize(sixty: Assembly) -> None:
+    assert set(sixty.templates) == {"dueline-core"} | {f"dueline-queue-queue-{number:02}" for number in range(60)}
+
+
+def test_a_queue_added_in_front_changes_no_other_queues_stack(sixty: Assembly, one_more: Assembly) -> None:
+    assert set(one_more.queues) - set(sixty.queues) == {"ahead"}
+    for name, template in sixty.queues.items():
+        assert one_more.queues[name] == template
+
+
+def test_a_queue_added_in_front_changes_the_functions_asset_alone(sixty: Assembly, one_more: Assembly) -> None:
+    changed = {id for id, one in sixty.core.resources.items() if one != one_more.core.resources[id]}
+    assert changed == set(sixty.core.of_type("AWS::Lambda::Function"))
+    assert set(sixty.core.resources) == set(one_more.core.resources)
+
+
+def test_no_stack_imports_from_another(sixty: Assembly) -> None:
+    for template in sixty.templates.values():
+        assert "Fn::ImportValue" not in json.dumps(template.content)
+        assert not [output for output in template.content.get("Outputs", {}).values() if "Export" in output]
+
+
+def test_every_queues_stack_comes_after_the_core(sixty: Assembly) -> None:
+    manifest = json.loads((sixty.directory / "manifest.json").read_text())["artifacts"]
+    for name in sixty.queues:
+        assert "dueline-core" in manifest[sixty.deployment.names.queue_stack(name)]["dependencies"]
+
+
+def test_the_largest_queue_fits_into_a_stack(one_more: Assembly) -> None:
+    path = one_more.directory / "dueline-queue-ahead.template.json"
+    assert len(one_more.queues["ahead"].resources) <= MOST_RESOURCES
+    assert path.stat().st_size <= MOST_BYTES
+
+
+def test_nag_finds_nothing(sixty: Assembly, traced: Assembly) -> None:
+    for assembly in (sixty, traced):
+        report = json.loads((assembly.directory / "validation-report.json").read_text())
+        assert report["pluginReports"] == []
+
+
+def test_nag_looks(tmp_path: Path) -> None:
+    app = App(context=CONTEXT, outdir=str(tmp_path))
+    add_stacks(app, deployment=Deployment())
+    Queue(Stack(app, "careless"), "Queue")
+    with pytest.raises(RuntimeError, match="AwsSolutions-SQS4"):
+        app.synth()
+
+
+def test_cfn_lint_finds_nothing(one_more: Assembly) -> None:
+    for name in ("dueline-core", "dueline-queue-ahead", "dueline-queue-queue-00"):
+        text = (one_more.directory / f"{name}.template.json").read_text()
+        assert lint(text, config=ManualArgs(ignore_checks=IGNORED)) == []
+
+
+def _synthesize(directory: Path, **context: Any) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"CDK_OUTDIR": str(directory), "CDK_CONTEXT_JSON": json.dumps(context)}
+    command = [sys.executable, str(ROOT / "app.py")]
+    return subprocess.run(command, env=environment, capture_output=True, text=True)  # noqa: S603
+
+
+def test_the_app_synthesizes_the_queues_yaml_that_it_is_given(tmp_path: Path) -> None:
+    queues = tmp_path / "queues.yaml"
+    queues.write_text("name: mine\nqueues:\n  emails:\n")
+    done = _synthesize(tmp_path / "out", queues=str(queues))
+    assert done.returncode == 0, done.stderr
+    templates = {path.name.split(".")[0] for path in (tmp_path / "out").glob("*.template.json")}
+    assert templates == {"mine-core", "mine-queue-emails"}
+
+
+def test_a_queues_yaml_that_is_wrong_ends_the_app_with_what_is_wrong(tmp_path: Path) -> None:
+    queues = tmp_path / "queues.yaml"
+    queues.write_text("queues:\n  emails:\n    partitions: 0\n")
+    done = _synthesize(tmp_path / "out", queues=str(queues))
+    assert done.returncode == 1
+    assert "queues.emails.partitions is 0: Input should be greater than or equal to 1" in done.stderr
+    assert "Traceback" not in done.stderr

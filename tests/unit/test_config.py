@@ -1,0 +1,207 @@
+"""queues.yaml is checked whole, and its documents are true."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from dueline.config import registry
+from dueline.config.deployment import ConfigurationError, Deployment, load
+from dueline.config.names import Names
+from dueline.config.schema import DOCS, documents
+from dueline.config.settings import ApiSettings, IngestSettings, TickSettings
+
+ROOT = Path(__file__).parents[2]
+LONGEST = "q" * 60
+
+
+@pytest.fixture
+def queues_yaml(tmp_path: Path) -> Path:
+    return tmp_path / "queues.yaml"
+
+
+def _refused(path: Path, text: str) -> str:
+    path.write_text(text)
+    with pytest.raises(ConfigurationError) as refusal:
+        load(path)
+    return str(refusal.value)
+
+
+def test_a_queue_is_one_line(queues_yaml: Path) -> None:
+    queues_yaml.write_text("queues:\n  emails:\n")
+    deployment = load(queues_yaml)
+    assert deployment.name == "dueline"
+    assert deployment.queues["emails"].partitions == 1
+
+
+@pytest.mark.parametrize("text", ["", "queues:\n", "queues: {}\n"])
+def test_a_deployment_may_have_no_queue_yet(queues_yaml: Path, text: str) -> None:
+    queues_yaml.write_text(text)
+    assert load(queues_yaml) == Deployment()
+
+
+def test_the_repos_own_queues_yaml_loads() -> None:
+    assert set(load(ROOT / "queues.yaml").queues) == {"emails", "invoices"}
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("name: Dueline", ["name is 'Dueline'", "^[a-z]"]),
+        ("name: a-name-of-16-char", ["name is 'a-name-of-16-char'", "{0,13}"]),
+        ("colour: red", ["colour is 'red'", "unknown setting", "there are name, tick_period"]),
+        ("tick_period: 0", ["tick_period is 0", "greater than or equal to 1"]),
+        ("tick_period: 61", ["tick_period is 61", "less than or equal to 60"]),
+        ("lease: 5", ["lease is 5", "greater than or equal to 12"]),
+        ("direct_horizon: 900", ["direct_horizon is 900", "less than or equal to 890"]),
+        ("retention_days: 31", ["retention_days is 31", "less than or equal to 30"]),
+        ("ingest_max_concurrency: 1", ["ingest_max_concurrency is 1", "greater than or equal to 2"]),
+        ("log_retention_days: 31", ["log_retention_days is 31", "must be one of 1, 3, 5, 7, 14, 30"]),
+        ("alarm_email: nobody", ["alarm_email is 'nobody'", "@"]),
+        ("tracing: 1", ["tracing is 1", "valid boolean"]),
+        ("queues: [emails]", ["queues is ['emails']", "valid dictionary"]),
+        ("queues: {Emails: }", ["queues.Emails is 'Emails'", "^[a-z0-9-]{1,60}$"]),
+        ("queues: {a_b: }", ["queues.a_b is 'a_b'", "^[a-z0-9-]{1,60}$"]),
+        (f"queues: {{{LONGEST}q: }}", [f"is '{LONGEST}q'", "^[a-z0-9-]{1,60}$"]),
+        ("queues: {emails: 4}", ["queues.emails is 4", "must be settings", "there are partitions,"]),
+        ("queues: {emails: {colour: red}}", ["queues.emails.colour is 'red'", "there are partitions,"]),
+        ("queues: {emails: {partitions: 0}}", ["queues.emails.partitions is 0", "greater than or equal to 1"]),
+        ("queues: {emails: {partitions: 401}}", ["queues.emails.partitions is 401", "less than or equal to 400"]),
+        ("queues: {emails: {partitions: '4'}}", ["queues.emails.partitions is '4'", "valid integer"]),
+        ("queues: {emails: {partitions: true}}", ["queues.emails.partitions is True", "valid integer"]),
+        ("queues: {emails: {max_receives: 0}}", ["queues.emails.max_receives is 0", "greater than or equal to 1"]),
+        (
+            "queues: {emails: {visibility_timeout: 43201}}",
+            ["queues.emails.visibility_timeout is 43201", "less than or equal to 43200"],
+        ),
+        (
+            "queues: {emails: {message_retention_days: 15}}",
+            ["queues.emails.message_retention_days is 15", "less than or equal to 14"],
+        ),
+        (
+            "queues: {emails: {retention_days: 31}}",
+            ["queues.emails.retention_days is 31", "less than or equal to 30"],
+        ),
+        ("queues: {emails: {precise: 'yes'}}", ["queues.emails.precise is 'yes'", "valid boolean"]),
+        ("- emails", ["it holds ['emails'], not settings"]),
+    ],
+)
+def test_a_wrong_setting_is_told_with_its_value_and_what_is_allowed(
+    queues_yaml: Path, text: str, told: list[str]
+) -> None:
+    message = _refused(queues_yaml, text)
+    assert message.startswith(str(queues_yaml))
+    for part in told:
+        assert part in message
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "lookahead: 184",
+            "lookahead is 184: it must be at least max(3 tick_period, 2 tick_period + lease) + 5, which is 185",
+        ),
+        (
+            "lease: 120",
+            "lookahead is 240: it must be at least max(3 tick_period, 2 tick_period + lease) + 5, which is 245",
+        ),
+        ("direct_horizon: 299", "direct_horizon is 299: it must be at least lookahead + tick_period, which is 300"),
+    ],
+)
+def test_periods_that_do_not_fit_are_told_together(queues_yaml: Path, text: str, told: str) -> None:
+    assert told in _refused(queues_yaml, text)
+
+
+@pytest.mark.parametrize("text", ["lookahead: 185", "direct_horizon: 300", "lease: 115"])
+def test_periods_that_just_fit_are_taken(queues_yaml: Path, text: str) -> None:
+    queues_yaml.write_text(text)
+    load(queues_yaml)
+
+
+def test_all_that_is_wrong_is_told_at_once(queues_yaml: Path) -> None:
+    message = _refused(queues_yaml, "lease: 5\nqueues:\n  Emails:\n  invoices:\n    partitions: 0\n")
+    assert "settings that are wrong: 3" in message
+    assert len(message.splitlines()) == 4
+
+
+def test_a_setting_given_twice_is_refused(queues_yaml: Path) -> None:
+    assert "line 2: emails is given twice" in _refused(queues_yaml, "queues:\n  emails:\n  emails:\n")
+
+
+def test_what_is_not_yaml_is_refused(queues_yaml: Path) -> None:
+    assert f"{queues_yaml}: not YAML" in _refused(queues_yaml, "queues: [")
+
+
+def test_a_file_that_cannot_be_read_is_told(queues_yaml: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"queues\.yaml: cannot be read"):
+        load(queues_yaml)
+    queues_yaml.write_bytes(b"name: \xff")
+    with pytest.raises(ConfigurationError, match=r"queues\.yaml: cannot be read"):
+        load(queues_yaml)
+
+
+@pytest.mark.parametrize("name", documents())
+def test_the_documents_say_what_the_code_takes(name: str) -> None:
+    assert (DOCS / name).read_text() == documents()[name], "run make schema"
+
+
+@pytest.mark.parametrize(
+    ("text", "valid"),
+    [
+        ((ROOT / "queues.yaml").read_text(), True),
+        ("queues:\n  emails:\n", True),
+        ("queues:\n  emails: {partitions: 0}\n", False),
+        ("queues:\n  Emails:\n", False),
+        ("colour: red", False),
+    ],
+)
+def test_editors_mark_what_the_app_refuses(text: str, valid: bool) -> None:
+    schema: dict[str, Any] = json.loads((DOCS / "queues.schema.json").read_text())
+    assert jsonschema.Draft202012Validator(schema).is_valid(yaml.safe_load(text)) is valid
+
+
+def test_a_queue_keeps_jobs_as_long_as_it_or_else_its_deployment_says() -> None:
+    queues = {"short": {"retention_days": 2}, "plain": {}}
+    deployment = Deployment.model_validate({"retention_days": 9, "queues": queues})
+    assert [settings.retention.days for settings in deployment.queue_settings()] == [2, 9]
+
+
+def test_the_registry_reads_what_it_wrote(tmp_path: Path) -> None:
+    queues = {"emails": {"partitions": 3, "precise": True}, "invoices": {}}
+    settings = Deployment.model_validate({"queues": queues}).queue_settings()
+    (tmp_path / "registry.json").write_text(registry.to_json(settings))
+    assert list(registry.load(tmp_path / "registry.json").queues.values()) == settings
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        IngestSettings(deployment="d", lease=30),
+        TickSettings(deployment="d", lookahead=240, lease=30),
+        ApiSettings(deployment="d", direct_horizon=890),
+    ],
+)
+def test_a_functions_settings_survive_its_environment(settings: IngestSettings | TickSettings | ApiSettings) -> None:
+    assert type(settings).from_env(settings.to_env()) == settings
+
+
+def test_the_longest_names_fit_into_what_aws_takes() -> None:
+    names = Names("d" * 15)
+    assert len(names.queue_dlq(LONGEST)) <= 80
+    assert len(names.schedule(LONGEST, 999)) <= 64
+    assert len(names.queue_stack(LONGEST)) <= 128
+    assert len(names.producer_policy(LONGEST)) <= 128
+    assert len(names.scheduler_role) <= 64
+    assert len(names.function("ingest")) <= 64
+
+
+def test_nothing_but_teams_queues_begins_with_their_prefix() -> None:
+    names = Names("dueline")
+    others = [names.inbound, names.inbound_dlq, names.dispatch_dlq, names.tick_dlq]
+    assert not [name for name in others if name.startswith(names.queue_prefix)]
+    assert names.queue("emails").startswith(names.queue_prefix)
+    assert names.queue_dlq("emails").startswith(names.queue_prefix)
