@@ -16,7 +16,7 @@ from dueline.aws.resources import Resources
 from dueline.cancel import cancel as cancel_job
 from dueline.config import metrics
 from dueline.config.settings import ApiSettings
-from dueline.errors import DuelineError, JobNotFound
+from dueline.errors import DuelineError, InvalidJob, JobNotFound
 from dueline.job import Job, JobId, Route, State
 from dueline.queue import QueueSettings
 from dueline.status import look_up as look_up_job
@@ -44,7 +44,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> Answer:
 @app.post("/queues/<queue>/jobs")
 def schedule(queue: str) -> tuple[Answer, int]:
     settings = REGISTRY.queue(queue)
-    asked = bodies.read(app.current_event.decoded_body or "")
+    asked = bodies.read(_body())
     results = _submit(settings).run(asked if isinstance(asked, list) else [asked])
     _tell_submitted(queue, results)
     if isinstance(asked, list):
@@ -81,6 +81,13 @@ def failed(error: DuelineError) -> Response[str]:
 @app.not_found
 def no_route(_: NotFoundError) -> Response[str]:
     return problems.no_route(app.current_event.path)
+
+
+def _body() -> str:
+    try:
+        return app.current_event.decoded_body or ""
+    except ValueError:
+        raise InvalidJob("body is not JSON: it is not UTF-8") from None
 
 
 def _submit(queue: QueueSettings) -> Submit:

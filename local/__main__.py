@@ -45,7 +45,7 @@ def run(queues: Queues = ROOT / "queues.yaml") -> None:
             demonstration = Demonstration(deployment, on_change=shown.show)
             demonstration.play()
         summary = summary_of(demonstration.jobs)
-        console.print(str(summary), highlight=False)
+        console.print(str(summary), highlight=False, soft_wrap=True)
         for fault in deployment.tick_faults:
             console.print(f"a tick failed: {fault}", style="red")
     raise typer.Exit(0 if summary.is_good else 1)
@@ -128,7 +128,7 @@ def _fail(message: str) -> NoReturn:
 
 
 def _tell(step: str) -> None:
-    console.print(step, highlight=False)
+    console.print(step, highlight=False, soft_wrap=True)
 
 
 def _same_port() -> int:
