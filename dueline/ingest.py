@@ -12,7 +12,7 @@ from itertools import chain
 
 from dueline import instant, rows
 from dueline.dispatch import Dispatcher, Parked
-from dueline.errors import RETRYABLE, InvalidJob
+from dueline.errors import RETRYABLE, InvalidJob, QueueNotFound
 from dueline.job import Job, JobId, Route
 from dueline.message import Message, batches
 from dueline.ports import READ_KEYS, WRITE_ROWS, Clock, Queue, Reading, Spread, Table
@@ -88,7 +88,7 @@ class Ingest:
             try:
                 refusals = self._rejects.send([each.received.message.with_reason(each.reason) for each in batch])
                 failed |= {batch[refusal.index].received.message_id for refusal in refusals}
-            except RETRYABLE:
+            except (QueueNotFound, *RETRYABLE):
                 failed |= {each.received.message_id for each in batch}
         return failed
 

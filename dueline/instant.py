@@ -29,7 +29,7 @@ def text(at: datetime) -> str:
 def parse(iso: str) -> datetime:
     """Return the instant that an ISO 8601 text names.
 
-    Raises ValueError when it is no such text, or has no zone.
+    Raises ValueError when it is no such text, has no zone, or lies outside the years 1 to 9999 in UTC.
     """
     return _aware(datetime.fromisoformat(iso))
 
@@ -47,4 +47,7 @@ def from_epoch_ms(milliseconds: int) -> datetime:
 def _aware(at: datetime) -> datetime:
     if at.tzinfo is None:
         raise ValueError(f"{at.isoformat()} has no zone: add one, such as Z or +01:00")
-    return at.astimezone(UTC)
+    try:
+        return at.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"{at.isoformat()} is outside the years 1 to 9999 in UTC") from None

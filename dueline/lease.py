@@ -49,6 +49,8 @@ class Lease:
         holder = self._ask()
         if holder is None:
             return True
+        if not holder.lease:  # free again, but others took it in between at every attempt
+            return False
         wait = (instant.parse(holder.lease) - self._clock.now()).total_seconds()
         if self._clock.monotonic() + wait >= self._until:
             return False

@@ -45,7 +45,8 @@ class Message:
 
     def with_reason(self, reason: str) -> "Message":
         """Return this message as it is parked, saying why."""
-        kept = dict(list(self.attributes.items())[: MAX_ATTRIBUTES - 1])
+        # SQS refuses an empty value, which is what is left here of an attribute that is no text.
+        kept = dict([(name, value) for name, value in self.attributes.items() if value][: MAX_ATTRIBUTES - 1])
         return Message(body=self.body, attributes={**kept, REASON: _printable(reason)})
 
     def job(self) -> Job:
@@ -60,6 +61,8 @@ class Message:
             raise InvalidJob(f"message attribute {missing} is missing") from None
         except (JobNotFound, ValueError) as error:
             raise InvalidJob(f"message attributes name no job: {error}") from None
+        if expires < id.due:
+            raise InvalidJob(f"message attribute {EXPIRES} is {instant.text(expires)}, before the job is due")
         return Job(id=id, payload=self.body, expires=expires)
 
 

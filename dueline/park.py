@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dueline import rows
-from dueline.errors import RETRYABLE
+from dueline.errors import RETRYABLE, QueueNotFound
 from dueline.job import Job
 from dueline.message import Message
 from dueline.ports import Clock, Queue, Table
@@ -36,7 +36,7 @@ class Parking:
             unwritten = {rows.key(row) for row in self.table.write(list(notes.values()))}
             noted = [job for job in jobs if rows.parked_key(job.id) not in unwritten]
             refusals = self._send([Message.of(job).with_reason(reason) for job in noted])
-        except RETRYABLE:
+        except (QueueNotFound, *RETRYABLE):
             return list(jobs)
         parked = {job.id for index, job in enumerate(noted) if index not in refusals}
         return [job for job in jobs if job.id not in parked]
@@ -46,7 +46,7 @@ class Parking:
         message = Message(body=json.dumps(dict(row), default=str)).with_reason(reason)
         try:
             return not self._send([message])
-        except RETRYABLE:
+        except (QueueNotFound, *RETRYABLE):
             return False
 
     def _send(self, messages: Sequence[Message]) -> set[int]:

@@ -100,15 +100,18 @@ def read_job(row: Row) -> Job:
     Raises InvalidJob, saying what is wrong, when the row cannot be read.
     """
     try:
-        return Job(
+        job = Job(
             id=_id(str(row["pk"]), str(row["sk"])),
             payload=str(row["payload"]),
             expires=instant.from_epoch_ms(int(row["ttl"]) * 1000),
         )
     except KeyError as missing:
         raise InvalidJob(f"row {key(row)} has no {missing}") from None
-    except (ValueError, OverflowError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidJob(f"row {key(row)} cannot be read: {error}") from None
+    if job_key(job.id) != key(row):
+        raise InvalidJob(f"row {key(row)} cannot be read: its key is not written as that of job {job.id}")
+    return job
 
 
 def read_state(row: Row | None) -> PartitionState:

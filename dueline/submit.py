@@ -1,7 +1,6 @@
 """Submit: make jobs of requests, and hand each to its queue or to the inbound queue."""
 
 import json
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -122,9 +121,9 @@ def due_of(request: Request, *, now: datetime) -> datetime:
         raise InvalidJob("at and delay are both given: give one of them")
     if request.delay is not None:
         return instant.round_up(now + _checked_delay(request.delay))
-    if request.at is None:
-        return instant.round_up(now)
-    return max(instant.round_up(now), instant.round_up(_checked_at(request.at, now=now)))
+    # What is due now is due in this millisecond: rounded up, it would wait for a whole second of SQS's.
+    present = instant.from_epoch_ms(instant.epoch_ms(now))
+    return present if request.at is None else max(present, instant.round_up(_checked_at(request.at, now=now)))
 
 
 def json_text(payload: object) -> str:
@@ -140,7 +139,7 @@ def json_text(payload: object) -> str:
 
 def _checked_delay(delay: float) -> timedelta:
     furthest = FURTHEST.total_seconds()
-    if not (math.isfinite(delay) and 0 <= delay <= furthest):
+    if not 0 <= delay <= furthest:  # also NaN and infinity
         raise InvalidJob(f"delay is {delay}: it must be from 0 to {furthest:.0f} seconds (10 years)")
     return timedelta(seconds=delay)
 

@@ -43,7 +43,8 @@ class Ticked:
     """What a tick did.
 
     `held` tells whether it had the lease to its end, `finished` whether all that was due up to the fence is handed
-    over, `waiting` the oldest job that it had to leave, `fault` what stopped it.
+    over, `reached` when the oldest job that it had to leave was due, or else the last that it handed over, and
+    `fault` what stopped it.
     """
 
     held: bool = False
@@ -51,14 +52,14 @@ class Ticked:
     dispatched: int = 0
     parked: list[Parked] = field(default_factory=list)
     unreadable: list[Unreadable] = field(default_factory=list)
-    waiting: Job | None = None
+    reached: datetime | None = None
     fault: DuelineError | None = None
 
     def lateness(self, now: datetime) -> float | None:
-        """Return how many seconds past due the oldest job not handed over is; nothing where that is not known."""
+        """Return how many seconds past due the oldest job not handed over is at most; nothing if that is unknown."""
         if self.finished:
             return 0.0
-        return max(0.0, (now - self.waiting.id.due).total_seconds()) if self.waiting else None
+        return max(0.0, (now - self.reached).total_seconds()) if self.reached else None
 
 
 class Tick:
@@ -104,7 +105,7 @@ class Tick:
             self._seen |= bool(page.rows)
             if not (self._hand_over_all(entries) and self._keep_lease()):
                 return
-            after, more = str(page.rows[-1]["sk"]) if page.rows else end, page.more
+            after, more = str(page.rows[-1]["sk"]) if page.rows else after, page.more
         self._cursor, self._done.finished = end, True
 
     def _hand_over_all(self, entries: Sequence[Entry]) -> bool:
@@ -120,8 +121,9 @@ class Tick:
         unfinished = {rows.job_key(job.id)[1] for job in handed.unfinished}
         unfinished |= self._park_unreadable(entry.job for entry in wave if isinstance(entry.job, Unreadable))
         for entry in wave:
+            if isinstance(entry.job, Job):
+                self._done.reached = entry.job.id.due
             if entry.key in unfinished:
-                self._done.waiting = entry.job if isinstance(entry.job, Job) else None
                 return False
             self._cursor = entry.key
         self._unsaved += len(wave)

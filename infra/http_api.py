@@ -26,7 +26,7 @@ from infra.arns import Arns
 from infra.function import CoreFunction, allow
 from infra.log import Log
 
-_TIMEOUT = 10
+_TIMEOUT = 20
 _ROUTES = {
     "/queues/{queue}/jobs": [HttpMethod.POST],
     "/queues/{queue}/jobs/{id}": [HttpMethod.GET, HttpMethod.DELETE],

@@ -31,11 +31,9 @@ class Endpoints:
 def find(emulator: Emulator, deployment: Deployment) -> Endpoints:
     """Return the endpoints of a deployment that runs in the emulator."""
     names = deployment.names
-    sqs = emulator.client("sqs")
-
-    def url(name: str) -> str:
-        return str(sqs.get_queue_url(QueueName=name)["QueueUrl"])
-
+    queues = {queue: names.queue(queue) for queue in deployment.queues}
+    dead_letters = {queue: names.queue_dlq(queue) for queue in deployment.queues}
+    dead_letters |= {"inbound": names.inbound_dlq, "dispatch": names.dispatch_dlq, "tick": names.tick_dlq}
     api_id = emulator.client("ssm").get_parameter(Name=names.api_id_parameter)["Parameter"]["Value"]
     return Endpoints(
         # The emulator's own host name for an API does not resolve everywhere; its path does.
@@ -43,12 +41,11 @@ def find(emulator: Emulator, deployment: Deployment) -> Endpoints:
         aws=emulator.endpoint,
         region=REGION,
         table=names.table,
-        inbound_url=url(names.inbound),
-        queues={queue: url(names.queue(queue)) for queue in deployment.queues},
-        dead_letter_queues={
-            **{queue: url(names.queue_dlq(queue)) for queue in deployment.queues},
-            "inbound": url(names.inbound_dlq),
-            "dispatch": url(names.dispatch_dlq),
-            "tick": url(names.tick_dlq),
-        },
+        inbound_url=_url(emulator, names.inbound),
+        queues={queue: _url(emulator, name) for queue, name in queues.items()},
+        dead_letter_queues={queue: _url(emulator, name) for queue, name in dead_letters.items()},
     )
+
+
+def _url(emulator: Emulator, queue: str) -> str:
+    return str(emulator.client("sqs").get_queue_url(QueueName=queue)["QueueUrl"])

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 ATTEMPTS = 2
 LANES = 10
-_CONNECT_SECONDS = 1.0
+_CONNECT_SECONDS = 0.5
+# The most that botocore's standard mode waits before a second attempt.
+_BACKOFF_SECONDS = 1.0
 
 
 def dynamodb(*, longest: timedelta) -> "DynamoDBClient":
@@ -26,10 +28,10 @@ def sqs(*, longest: timedelta) -> "SQSClient":
 
 
 def _config(longest: timedelta) -> Config:
-    # Half of an attempt's share is left for connecting and for the backoff between two attempts.
+    attempt = (longest.total_seconds() - _BACKOFF_SECONDS) / ATTEMPTS
     return Config(
         connect_timeout=_CONNECT_SECONDS,
-        read_timeout=max(1.0, longest.total_seconds() / ATTEMPTS - _CONNECT_SECONDS),
+        read_timeout=attempt - _CONNECT_SECONDS,
         retries={"total_max_attempts": ATTEMPTS, "mode": "standard"},
         max_pool_connections=LANES,
     )

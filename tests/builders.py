@@ -1,0 +1,40 @@
+"""What tests speak of, with defaults that do not matter to them."""
+
+import itertools
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from dueline.job import Job, JobId, Partition, Route
+from dueline.message import Message
+from dueline.queue import QueueSettings
+
+NOW = datetime(2026, 11, 21, 7, 5, tzinfo=UTC)
+RETENTION = timedelta(days=7)
+EMAILS = Partition(queue="emails", number=0)
+
+
+def uids() -> Iterator[str]:
+    """Yield UUIDs in order, so that a failing test names the job that it means."""
+    return (f"00000000-0000-4000-8000-{number:012x}" for number in itertools.count())
+
+
+_UIDS = uids()
+
+
+def an_id(**overrides: Any) -> JobId:
+    given = {"partition": EMAILS, "route": Route.TABLE, "due": NOW + timedelta(hours=1), "uid": next(_UIDS)}
+    return JobId(**(given | overrides))
+
+
+def a_job(*, payload: str = '{"to":"ada"}', expires: datetime | None = None, **of_id: Any) -> Job:
+    id = an_id(**of_id)
+    return Job(id=id, payload=payload, expires=id.due + RETENTION if expires is None else expires)
+
+
+def a_message(**overrides: Any) -> Message:
+    return Message(**({"body": "{}", "attributes": {"colour": "green"}} | overrides))
+
+
+def a_queue(**overrides: Any) -> QueueSettings:
+    return QueueSettings(**({"name": "emails", "partitions": 1, "retention": RETENTION} | overrides))

@@ -1,0 +1,233 @@
+"""What AWS answers when it fails, through botocore's own parsing, and what the adapters make of it."""
+
+import json
+from io import BytesIO
+
+import boto3
+import pytest
+from botocore.awsrequest import AWSResponse
+from botocore.config import Config
+from botocore.exceptions import ConnectTimeoutError, EndpointConnectionError, ReadTimeoutError
+
+from dueline.aws import clients
+from dueline.aws.queue import SqsQueue
+from dueline.aws.table import DynamoTable
+from dueline.errors import QueueNotFound, Throttled, Unavailable
+from dueline.ports import Refusal
+from dueline.rows import PartitionState
+from tests.builders import EMAILS, a_message
+from tests.contract.engines import LONGEST
+from tests.contract.limits import state_limits
+
+ONCE = Config(retries={"total_max_attempts": 1, "mode": "standard"})
+URL = {"QueueUrl": "https://sqs.us-east-1.amazonaws.com/123456789012/emails"}
+ROW = {"pk": "emails#0", "sk": "1"}
+KEY = ("emails#0", "1")
+
+
+class _Raw(BytesIO):
+    def stream(self, **_):
+        yield self.read()
+
+
+def answer(status, body):
+    text = json.dumps(body).encode()
+    headers = {"content-type": "application/x-amz-json-1.0", "content-length": str(len(text))}
+    return AWSResponse("https://aws", status, headers, _Raw(text))
+
+
+def error(code, *, status=400, message="because"):
+    return answer(status, {"__type": f"com.amazonaws.aws#{code}", "message": message})
+
+
+def answering(service, *answers, client=None):
+    """Return a client whose requests are answered, one after another, and never sent; the last answer stays."""
+    client = client or boto3.client(service, config=ONCE)
+    left = list(answers)
+
+    def before_send(**_):
+        following = left.pop(0) if len(left) > 1 else left[0]
+        if isinstance(following, Exception):
+            raise following
+        return answer(*following) if isinstance(following, tuple) else following
+
+    client.meta.events.register("before-send", before_send)
+    return client
+
+
+def table(*answers):
+    return DynamoTable(answering("dynamodb", *answers), "jobs")
+
+
+def queue(*answers):
+    return SqsQueue(answering("sqs", (200, URL), *answers), "emails")
+
+
+CALLS = {
+    "write": lambda table: table.write([ROW]),
+    "read": lambda table: table.read([KEY]),
+    "page": lambda table: table.page(EMAILS, after="0", until="9"),
+    "add": lambda table: table.add(ROW),
+    "mark_exact": lambda table: table.mark_exact(KEY),
+    "take": lambda table: table.take(EMAILS, owner="me", now="1", lease="2", fence="3"),
+    "checkpoint": lambda table: table.checkpoint(EMAILS, owner="me", cursor="1", fence="2", lease="3"),
+    "release": lambda table: table.checkpoint(EMAILS, owner="me", cursor="1", fence="2", lease=""),
+}
+EVERY_CALL = pytest.mark.parametrize("call", CALLS.values(), ids=list(CALLS))
+NO_ANSWER = [
+    ReadTimeoutError(endpoint_url="https://aws"),
+    ConnectTimeoutError(endpoint_url="https://aws"),
+    EndpointConnectionError(endpoint_url="https://aws"),
+]
+
+
+# The table
+
+
+@EVERY_CALL
+@pytest.mark.parametrize(
+    "code", ["ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded"]
+)
+def test_a_table_that_throttles_is_throttled(call, code):
+    with pytest.raises(Throttled, match=code):
+        call(table(error(code)))
+
+
+@EVERY_CALL
+@pytest.mark.parametrize(
+    "code", ["AccessDeniedException", "ResourceNotFoundException", "ValidationException", "ExpiredTokenException"]
+)
+def test_a_table_that_refuses_is_unavailable_and_the_message_says_why(call, code):
+    with pytest.raises(Unavailable, match=f"{code}: because"):
+        call(table(error(code)))
+
+
+@EVERY_CALL
+def test_a_table_that_fails_is_unavailable(call):
+    with pytest.raises(Unavailable, match="InternalServerError"):
+        call(table(error("InternalServerError", status=500)))
+
+
+@EVERY_CALL
+@pytest.mark.parametrize("fault", NO_ANSWER, ids=lambda fault: type(fault).__name__)
+def test_a_table_that_does_not_answer_is_unavailable(call, fault):
+    with pytest.raises(Unavailable, match="https://aws"):
+        call(table(fault))
+
+
+def test_an_unprocessed_item_is_a_row_left_unwritten():
+    item = {"pk": {"S": "emails#0"}, "sk": {"S": "1"}}
+    left = {"jobs": [{"PutRequest": {"Item": item}}]}
+    assert table((200, {"UnprocessedItems": left})).write([ROW, {**ROW, "sk": "2"}]) == [ROW]
+
+
+def test_an_unprocessed_key_is_a_key_of_which_nothing_was_learned():
+    left = {"jobs": {"Keys": [{"pk": {"S": "emails#0"}, "sk": {"S": "1"}}]}}
+    reading = table((200, {"Responses": {"jobs": []}, "UnprocessedKeys": left})).read([KEY])
+    assert (reading.rows, reading.unread) == ({}, {KEY})
+
+
+def test_a_page_that_dynamodb_cut_short_says_that_there_is_more():
+    item = {"pk": {"S": "emails#0"}, "sk": {"S": "1"}}
+    assert table((200, {"Items": [item], "LastEvaluatedKey": item})).page(EMAILS, after="0", until="9").more
+    assert not table((200, {"Items": [item]})).page(EMAILS, after="0", until="9").more
+
+
+REFUSED = error("ConditionalCheckFailedException")
+UNREAD = (200, {"Responses": {}, "UnprocessedKeys": {"jobs": {"Keys": [{"pk": {"S": "emails#0"}, "sk": {"S": "1"}}]}}})
+
+
+def test_a_row_that_is_there_but_could_not_be_read_is_never_taken_for_the_one_given():
+    with pytest.raises(Unavailable, match="left unread"):
+        table(REFUSED, UNREAD).add(ROW)
+
+
+def test_a_state_that_could_not_be_read_is_never_taken_for_none():
+    state = {"pk": {"S": "emails#0"}, "sk": {"S": "!state"}}
+    unread = (200, {"Responses": {}, "UnprocessedKeys": {"jobs": {"Keys": [state]}}})
+    with pytest.raises(Unavailable, match="left unread"):
+        table(REFUSED, unread).take(EMAILS, owner="me", now="1", lease="2", fence="3")
+
+
+def test_a_take_whose_first_answer_was_lost_is_mine_by_the_row_that_it_returns():
+    held = {"owner": {"S": "me"}, "lease": {"S": "2"}, "fence": {"S": "3"}}
+    taken = table((200, {"Attributes": held})).take(EMAILS, owner="me", now="1", lease="2", fence="3")
+    assert taken == PartitionState(owner="me", lease="2", fence="3")
+
+
+def test_every_read_that_the_protocol_rests_on_is_consistent():
+    asked = []
+    client = answering("dynamodb", (200, {"Responses": {}, "UnprocessedKeys": {}, "Items": []}))
+    client.meta.events.register("before-call", lambda params, **_: asked.append(json.loads(params["body"])))
+    port = DynamoTable(client, "jobs")
+    port.read([KEY])
+    port.page(EMAILS, after="0", until="9")
+    assert asked[0]["RequestItems"]["jobs"]["ConsistentRead"] is True
+    assert asked[1]["ConsistentRead"] is True
+
+
+def test_a_request_is_tried_once_more_before_it_counts_as_failed():
+    client = clients.dynamodb(longest=LONGEST)
+    port = DynamoTable(answering("dynamodb", NO_ANSWER[0], (200, {"UnprocessedItems": {}}), client=client), "jobs")
+    assert port.write([ROW]) == []
+
+
+# The queue
+
+
+@pytest.mark.parametrize("code", ["ThrottlingException", "RequestThrottled", "KMS.ThrottlingException"])
+def test_a_queue_that_throttles_is_throttled(code):
+    with pytest.raises(Throttled, match=code):
+        queue(error(code)).send([a_message()])
+
+
+@pytest.mark.parametrize("code", ["AccessDeniedException", "InternalFailure", "KMS.DisabledException"])
+def test_a_queue_that_refuses_or_fails_is_unavailable(code):
+    with pytest.raises(Unavailable, match=code):
+        queue(error(code)).send([a_message()])
+
+
+@pytest.mark.parametrize("fault", NO_ANSWER, ids=lambda fault: type(fault).__name__)
+def test_a_queue_that_does_not_answer_is_unavailable(fault):
+    with pytest.raises(Unavailable, match="sending to queue emails"):
+        queue(fault).send([a_message()])
+
+
+def test_a_queue_that_may_not_be_asked_for_is_unavailable_and_not_gone():
+    denied = SqsQueue(answering("sqs", error("AccessDeniedException")), "emails")
+    with pytest.raises(Unavailable):
+        denied.send([a_message()])
+
+
+@pytest.mark.parametrize("code", ["QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue"])
+def test_a_queue_that_does_not_exist_is_not_found_in_either_spelling(code):
+    with pytest.raises(QueueNotFound):
+        queue(error(code)).send([a_message()])
+
+
+def failed(index, code):
+    return {"Id": str(index), "Code": code, "Message": "because", "SenderFault": True}
+
+
+def test_a_message_that_failed_in_its_batch_is_refused_for_good_or_for_now():
+    entries = [failed(0, "InvalidMessageContents"), failed(2, "InternalError"), failed(3, "ThrottlingException")]
+    refusals = queue((200, {"Failed": entries, "Successful": []})).send([a_message()] * 4)
+    assert refusals == [
+        Refusal(index=0, reason="InvalidMessageContents: because", final=True),
+        Refusal(index=2, reason="InternalError: because", final=False),
+        Refusal(index=3, reason="ThrottlingException: because", final=False),
+    ]
+
+
+@pytest.mark.parametrize("code", ["InvalidMessageContents", "BatchRequestTooLong", "InvalidParameterValue"])
+def test_a_batch_that_is_refused_for_one_message_is_sent_one_by_one(code):
+    done = (200, {"Successful": [], "Failed": []})
+    refusals = queue(error(code), done, error(code), done).send([a_message()] * 3)
+    assert refusals == [Refusal(index=1, reason=f"sending to queue emails: {code}: because", final=True)]
+
+
+def test_the_limits_that_the_suite_states_are_answered_like_awss_own():
+    dynamodb, sqs = (answering(service, (200, {})) for service in ("dynamodb", "sqs"))
+    state_limits(dynamodb, sqs)
+    with pytest.raises(Unavailable, match="ValidationException: Too many items"):
+        DynamoTable(dynamodb, "jobs").write([{**ROW, "sk": f"{n}"} for n in range(26)])

@@ -1,0 +1,311 @@
+"""What every table keeps, on every engine."""
+
+from datetime import timedelta
+
+import pytest
+
+from dueline import instant, rows
+from dueline.errors import DuelineError
+from dueline.job import Partition
+from dueline.rows import PartitionState
+from tests.builders import EMAILS, NOW, a_job, an_id
+
+REFUSED = (ValueError, DuelineError)
+ALL = {"after": rows.FIRST, "until": "~"}
+OTHER = Partition(queue="emails", number=1)
+
+
+def a_row(sort_key, **more):
+    return {"pk": str(EMAILS), "sk": sort_key, **more}
+
+
+def keys(page):
+    return [row["sk"] for row in page.rows]
+
+
+def at(seconds):
+    return instant.text(NOW + timedelta(seconds=seconds))
+
+
+@pytest.fixture
+def table(engine):
+    return engine.table()
+
+
+# write and read
+
+
+def test_a_row_is_read_as_it_was_written(table):
+    job = a_job(payload='"\\u00e9 plain"')
+    assert table.write([rows.job_row(job)]) == []
+    key = rows.job_key(job.id)
+    reading = table.read([key])
+    assert set(reading.rows) == {key}
+    assert rows.read_job(reading.rows[key]) == job
+    assert reading.unread == frozenset()
+
+
+def test_a_written_row_replaces_an_earlier_one(table):
+    table.write([a_row("1", payload="first")])
+    table.write([a_row("1", payload="second")])
+    assert table.read([(str(EMAILS), "1")]).rows[str(EMAILS), "1"]["payload"] == "second"
+
+
+def test_25_rows_are_written_and_100_keys_read_at_once(table):
+    written = [a_row(f"{number:03}") for number in range(100)]
+    for start in range(0, 100, 25):
+        assert table.write(written[start : start + 25]) == []
+    assert len(table.read([rows.key(row) for row in written]).rows) == 100
+
+
+def test_more_rows_than_one_write_takes_are_refused_and_none_is_written(table):
+    with pytest.raises(REFUSED):
+        table.write([a_row(f"{number:03}") for number in range(26)])
+    assert keys(table.page(EMAILS, **ALL)) == []
+
+
+def test_more_keys_than_one_read_takes_are_refused(table):
+    with pytest.raises(REFUSED):
+        table.read([(str(EMAILS), f"{number:03}") for number in range(101)])
+
+
+def test_a_write_that_names_a_key_twice_is_refused_and_nothing_is_written(table):
+    with pytest.raises(REFUSED):
+        table.write([a_row("1"), a_row("2"), a_row("1")])
+    assert keys(table.page(EMAILS, **ALL)) == []
+
+
+def test_a_read_that_names_a_key_twice_is_refused(table):
+    with pytest.raises(REFUSED):
+        table.read([(str(EMAILS), "1"), (str(EMAILS), "1")])
+
+
+def test_a_key_without_a_row_is_in_neither_part_of_the_answer(table):
+    table.write([a_row("1")])
+    reading = table.read([(str(EMAILS), "1"), (str(EMAILS), "2"), (str(OTHER), "1")])
+    assert set(reading.rows) == {(str(EMAILS), "1")}
+    assert reading.unread == frozenset()
+
+
+def test_reading_no_keys_reads_nothing(table):
+    assert table.read([]).rows == {}
+
+
+# page
+
+
+def test_a_page_is_in_the_order_of_sort_keys_whatever_the_order_of_writing(table):
+    table.write([a_row(key) for key in ("3", "1", "2", "10", "!state", "~")])
+    assert keys(table.page(EMAILS, after="", until="~~")) == ["!state", "1", "10", "2", "3", "~"]
+
+
+def test_a_page_begins_after_its_lower_bound_and_includes_its_upper_one(table):
+    table.write([a_row(key) for key in ("1", "2", "2a", "3", "4")])
+    assert keys(table.page(EMAILS, after="2", until="3")) == ["2a", "3"]
+
+
+@pytest.mark.parametrize(("after", "until"), [("2", "2"), ("3", "2"), ("2", "2\0"), ("5", "6")])
+def test_a_page_between_bounds_that_hold_nothing_is_empty_and_the_last(table, after, until):
+    table.write([a_row(key) for key in ("1", "2", "3")])
+    page = table.page(EMAILS, after=after, until=until)
+    assert (keys(page), page.more) == ([], False)
+
+
+def test_a_page_holds_the_rows_of_its_partition_alone(table):
+    for partition in ("emails#1", "emails#0", "emails#10", "emails-vip#1"):
+        table.write([{"pk": partition, "sk": "1"}])
+    assert [row["pk"] for row in table.page(OTHER, **ALL).rows] == ["emails#1"]
+
+
+@pytest.mark.parametrize("page_rows", [1, 2, 3, 5, 100])
+def test_pages_follow_on_one_another_without_gap_or_repeat(engine, page_rows):
+    table = engine.table(page_rows=page_rows)
+    jobs = [a_job(due=NOW) for _ in range(5)]
+    table.write([rows.job_row(job) for job in jobs])
+    table.write([rows.cancellation_row(jobs[2].id, at=NOW), rows.job_row(a_job(due=NOW + timedelta(milliseconds=1)))])
+    found, after, more = [], rows.FIRST, True
+    while more:
+        page = table.page(EMAILS, after=after, until=rows.end_of(instant.text(NOW)))
+        assert len(page.rows) <= page_rows
+        found += keys(page)
+        after, more = (found[-1] if page.rows else after), page.more
+    assert found == sorted([rows.job_key(job.id)[1] for job in jobs] + [rows.cancellation_key(jobs[2].id)[1]])
+
+
+def test_a_page_sees_every_write_that_was_acknowledged_before_it(table):
+    for number in range(10):
+        table.write([a_row(f"{number}")])
+        assert keys(table.page(EMAILS, after="", until="~"))[-1] == f"{number}"
+
+
+# add and mark_exact
+
+
+def test_a_row_is_added_where_there_is_none(table):
+    row = rows.cancellation_row(an_id(), at=NOW)
+    assert table.add(row) == row
+    assert table.read([rows.key(row)]).rows[rows.key(row)] == row
+
+
+def test_the_row_that_is_there_stays_and_is_returned(table):
+    id = an_id()
+    first, second = rows.cancellation_row(id, at=NOW), rows.cancellation_row(id, at=NOW + timedelta(seconds=9))
+    table.add(first)
+    assert table.add(second) == first
+    assert table.read([rows.key(first)]).rows[rows.key(first)] == first
+
+
+def test_adding_beside_other_rows_of_the_partition_is_no_conflict(table):
+    id = an_id()
+    table.write([rows.job_row(a_job(due=id.due, uid=id.uid))])
+    assert not table.add(rows.cancellation_row(id, at=NOW))["exact"]
+
+
+def test_a_promise_is_noted_on_its_cancellation_and_found_by_the_next_cancel(table):
+    id = an_id()
+    row = table.add(rows.cancellation_row(id, at=NOW))
+    table.mark_exact(rows.cancellation_key(id))
+    assert table.add(row) == {**row, "exact": True}
+
+
+def test_a_promise_is_noted_twice_without_harm(table):
+    id = an_id()
+    table.add(rows.cancellation_row(id, at=NOW))
+    table.mark_exact(rows.cancellation_key(id))
+    table.mark_exact(rows.cancellation_key(id))
+    assert table.read([rows.cancellation_key(id)]).rows[rows.cancellation_key(id)]["exact"] is True
+
+
+def test_a_promise_is_noted_on_no_row_that_is_gone(table):
+    table.mark_exact(rows.cancellation_key(an_id()))
+    assert keys(table.page(EMAILS, after="", until="~")) == []
+
+
+# take
+
+
+def take(table, *, owner="me", now=0, lease=30, fence=240, partition=EMAILS):
+    return table.take(partition, owner=owner, now=at(now), lease=at(lease), fence=at(fence))
+
+
+def checkpoint(table, *, owner="me", cursor="5", fence=240, lease=30):
+    return table.checkpoint(
+        EMAILS, owner=owner, cursor=cursor, fence=at(fence), lease="" if lease is None else at(lease)
+    )
+
+
+def state(table):
+    key = rows.state_key(EMAILS)
+    return rows.read_state(table.read([key]).rows.get(key))
+
+
+def test_a_partition_of_which_nothing_is_known_is_free(table):
+    taken = PartitionState(fence=at(240), cursor=rows.FIRST, owner="me", lease=at(30))
+    assert take(table) == taken
+    assert state(table) == taken
+
+
+def test_my_own_lease_is_taken_again(table):
+    take(table)
+    assert take(table, now=1, lease=31, fence=241) == PartitionState(fence=at(241), owner="me", lease=at(31))
+
+
+def test_anothers_lease_is_refused_and_told(table):
+    held = take(table, owner="other")
+    assert take(table, now=29.999, lease=60, fence=270) == held
+    assert state(table) == held
+
+
+def test_anothers_lease_that_is_over_exactly_now_is_taken(table):
+    take(table, owner="other")
+    assert take(table, now=30, lease=60, fence=270) == PartitionState(fence=at(270), owner="me", lease=at(60))
+
+
+def test_a_released_lease_is_free_and_cursor_and_fence_stay(table):
+    take(table, owner="other")
+    assert checkpoint(table, owner="other", cursor="5", lease=None)
+    assert state(table) == PartitionState(fence=at(240), cursor="5")
+    assert take(table, now=1, lease=31, fence=240) == PartitionState(
+        fence=at(240), cursor="5", owner="me", lease=at(31)
+    )
+
+
+@pytest.mark.parametrize("owner", ["other", "me"])
+def test_a_fence_never_falls_when_a_lease_is_taken(table, owner):
+    take(table, owner=owner)
+    before = state(table)
+    assert take(table, now=31, lease=61, fence=239.999) == before
+    assert state(table) == before
+
+
+def test_a_fence_may_stay_where_it_is(table):
+    take(table, owner="other")
+    assert take(table, now=31, lease=61, fence=240).owner == "me"
+
+
+def test_a_free_lease_under_a_higher_fence_is_refused_and_tells_the_fence(table):
+    take(table, owner="other", fence=500)
+    checkpoint(table, owner="other", fence=500, lease=None)
+    assert take(table, now=1, lease=31, fence=241) == PartitionState(fence=at(500), cursor="5")
+
+
+def test_partitions_are_taken_apart_from_one_another(table):
+    take(table, owner="other", fence=500)
+    assert take(table, partition=OTHER).owner == "me"
+
+
+# checkpoint
+
+
+def test_a_checkpoint_moves_the_cursor_renews_the_lease_and_raises_the_fence(table):
+    take(table)
+    assert checkpoint(table, cursor="7", fence=250, lease=40)
+    assert state(table) == PartitionState(fence=at(250), cursor="7", owner="me", lease=at(40))
+
+
+def test_a_checkpoint_may_leave_cursor_and_fence_where_they_are(table):
+    take(table)
+    assert checkpoint(table, cursor="7")
+    assert checkpoint(table, cursor="7", lease=40)
+
+
+def test_a_cursor_never_falls(table):
+    take(table)
+    checkpoint(table, cursor="7")
+    before = state(table)
+    assert not checkpoint(table, cursor="6", lease=40)
+    assert not checkpoint(table, cursor="6", lease=None)
+    assert state(table) == before
+
+
+def test_a_fence_never_falls_at_a_checkpoint(table):
+    take(table)
+    before = state(table)
+    assert not checkpoint(table, fence=239, lease=40)
+    assert not checkpoint(table, fence=239, lease=None)
+    assert state(table) == before
+
+
+@pytest.mark.parametrize("lease", [40, None])
+def test_a_checkpoint_of_a_lease_that_is_anothers_is_refused(table, lease):
+    take(table, owner="other")
+    before = state(table)
+    assert not checkpoint(table, lease=lease)
+    assert state(table) == before
+
+
+@pytest.mark.parametrize("lease", [40, None])
+def test_a_checkpoint_of_a_lease_that_was_released_is_refused(table, lease):
+    take(table)
+    assert checkpoint(table, lease=None)
+    assert not checkpoint(table, lease=lease)
+
+
+def test_a_checkpoint_without_any_lease_is_refused_and_leaves_no_state(table):
+    assert not checkpoint(table)
+    assert state(table) == PartitionState()
+
+
+def test_a_lease_that_ran_out_is_still_mine_until_another_takes_it(table):
+    take(table, lease=30)
+    assert checkpoint(table, fence=300, lease=90)

@@ -1,0 +1,44 @@
+import pytest
+
+from dueline import errors
+from dueline.errors import RETRYABLE, DuelineError
+
+
+def _public():
+    return {name: each for name, each in vars(errors).items() if isinstance(each, type)}
+
+
+def test_the_names_of_the_errors_are_pinned():
+    assert set(_public()) == {
+        "DuelineError",
+        "InvalidJob",
+        "PayloadTooLarge",
+        "QueueNotFound",
+        "JobNotFound",
+        "Throttled",
+        "Unavailable",
+    }
+
+
+def test_every_error_is_a_dueline_error():
+    assert all(issubclass(each, DuelineError) for each in _public().values())
+
+
+@pytest.mark.parametrize(
+    ("error", "builtin"),
+    [(errors.InvalidJob, ValueError), (errors.QueueNotFound, LookupError), (errors.JobNotFound, LookupError)],
+)
+def test_an_error_is_caught_as_the_builtin_that_callers_know(error, builtin):
+    assert issubclass(error, builtin)
+
+
+def test_a_payload_that_is_too_large_is_an_invalid_job():
+    assert issubclass(errors.PayloadTooLarge, errors.InvalidJob)
+
+
+def test_only_what_may_pass_is_tried_again():
+    assert set(RETRYABLE) == {errors.Throttled, errors.Unavailable}
+
+
+def test_the_tree_on_top_of_the_file_names_every_error():
+    assert all(name in errors.__doc__ for name in _public())

@@ -1,0 +1,90 @@
+"""Who may import what, and how long things may be, over the syntax trees."""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+HOUSES = ("dueline", "functions", "infra", "local")
+FILES = sorted(path for house in HOUSES for path in (ROOT / house).rglob("*.py"))
+
+STDLIB = set(sys.stdlib_module_names)
+CORE = STDLIB | {"dueline"}
+OUTER = ("functions", "infra", "local")
+# The longest prefix of a file's module name decides what it may import; a prefix allows all below it.
+MAY_IMPORT = {
+    "dueline": CORE,
+    "dueline.aws": CORE | {"boto3", "botocore", "mypy_boto3_dynamodb", "mypy_boto3_sqs", "mypy_boto3_ssm"},
+    "dueline.config": CORE | {"pydantic", "pydantic_core", "yaml"},
+    "dueline.config.names": CORE,
+    "dueline.config.registry": CORE,
+    "dueline.config.settings": CORE,
+    "functions": CORE | {"functions", "aws_lambda_powertools", "pydantic", "pydantic_core"},
+    "infra": STDLIB
+    | {"infra", "aws_cdk", "constructs", "cdk_nag", "jsii"}
+    | {"dueline.config", "dueline.job", "dueline.queue"},
+}
+BODY_LINES = 20
+CONSTRUCTOR_LINES = 40  # of a stack or a construct, which lists what it is made of
+# The core knows none of what is around it.
+MAY_NOT_IMPORT = {
+    "dueline": {"dueline.aws", "dueline.config"},
+    "dueline.aws": {"dueline.config.deployment"},
+    "dueline.config": {"dueline.aws"},
+    "functions": {"dueline.config.deployment"},
+    "local": {"functions", "infra"},
+}
+
+
+def module_of(path):
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def imports_of(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def rule_for(module, rules, default):
+    fitting = [prefix for prefix in rules if f"{module}.".startswith(f"{prefix}.")]
+    return rules[max(fitting, key=len)] if fitting else default
+
+
+def is_under(module, prefixes):
+    return any(f"{module}.".startswith(f"{prefix}.") for prefix in prefixes)
+
+
+@pytest.mark.parametrize("path", FILES, ids=module_of)
+def test_a_file_imports_only_what_its_place_allows(path):
+    module = module_of(path)
+    allowed, forbidden = rule_for(module, MAY_IMPORT, None), rule_for(module, MAY_NOT_IMPORT, set())
+    imported = set(imports_of(path))
+    assert not {each for each in imported if allowed is not None and not is_under(each, allowed)}
+    assert not {each for each in imported if is_under(each, forbidden)}
+    assert not {each for each in imported if is_under(each, set(OUTER) - {module.split(".")[0]})}
+
+
+@pytest.mark.parametrize("path", FILES, ids=module_of)
+def test_files_stay_under_250_lines_and_bodies_under_20(path):
+    text = path.read_text()
+    assert len(text.splitlines()) < 250
+    long = {}
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            body = node.body[1:] if ast.get_docstring(node) else node.body
+            length = body[-1].end_lineno - body[0].lineno + 1 if body else 0
+            if length >= (
+                CONSTRUCTOR_LINES if module_of(path).startswith("infra") and node.name == "__init__" else BODY_LINES
+            ):
+                long[node.name] = length
+    assert not long
+
+
+def test_the_rules_look_at_the_whole_house():
+    assert {"dueline.tick", "dueline.aws.table", "dueline.config.settings"} <= {module_of(path) for path in FILES}

@@ -1,0 +1,319 @@
+from datetime import timedelta
+
+import pytest
+
+from dueline import instant, rows
+from dueline.dispatch import PAST_RETENTION
+from dueline.errors import Throttled, Unavailable
+from dueline.ingest import Received
+from dueline.job import Partition, Route, State
+from dueline.message import ID, REASON, Message
+from tests.builders import NOW, a_job, a_message, a_queue
+from tests.system import System
+from tests.wire import done_in_part, failing, losing_the_answer, meanwhile, on
+
+AN_HOUR = 3600
+
+
+def due_in(seconds, **overrides):
+    return a_job(due=NOW + timedelta(seconds=seconds), **overrides)
+
+
+def messages(*jobs):
+    return [Message.of(job, group=job.id.queue) for job in jobs]
+
+
+def in_the_table(system, *jobs):
+    return [job for job in jobs if rows.job_key(job.id) in system.table.read([rows.job_key(job.id)]).rows]
+
+
+def ids(jobs):
+    return [job.id for job in jobs]
+
+
+# Rows
+
+
+def test_a_job_that_a_later_tick_will_see_becomes_a_row_and_nothing_else():
+    system, job = System(), due_in(AN_HOUR)
+    done = system.ingest_message(*messages(job))
+    assert (done.failed, done.written, done.late) == (set(), 1, [])
+    assert in_the_table(system, job)
+    assert system.arrived() == []
+
+
+def test_a_batch_of_hundreds_over_many_partitions_is_written_whole():
+    system = System(a_queue(partitions=5))
+    jobs = [due_in(AN_HOUR, partition=Partition(queue="emails", number=n % 5)) for n in range(312)]
+    done = system.ingest_message(*messages(*jobs))
+    assert (done.failed, done.written) == (set(), 312)
+    assert in_the_table(system, *jobs) == jobs
+
+
+def test_an_empty_batch_asks_nothing():
+    system = System()
+    system.wire.around = failing(AssertionError("nothing is to be asked"))
+    assert system.ingest([]).failed == set()
+
+
+def test_repeats_in_one_batch_make_one_row_and_all_succeed():
+    system, job = System(), due_in(AN_HOUR)
+    done = system.ingest_message(*messages(job, job, job))
+    assert (done.failed, done.written) == (set(), 1)
+
+
+def test_a_row_that_was_left_unwritten_is_reported_and_its_neighbours_are_not():
+    system, jobs = System(), [due_in(AN_HOUR) for _ in range(3)]
+    system.wire.around = on("table.write", done_in_part)
+    done = system.ingest_message(*messages(*jobs))
+    assert len(done.failed) == 1
+    assert done.written == 2
+    (left,) = [job for job in jobs if not in_the_table(system, job)]
+    assert done.failed == {f"x{jobs.index(left)}"}
+
+
+def test_every_message_of_an_unwritten_job_is_reported():
+    system, job = System(), due_in(AN_HOUR)
+    system.wire.around = on("table.write", failing(Throttled("slow down")))
+    assert system.ingest_message(*messages(job, job)).failed == {"x0", "x1"}
+
+
+@pytest.mark.parametrize("react", [failing(Throttled("slow down")), losing_the_answer])
+def test_a_write_that_failed_fails_its_own_rows_alone(react):
+    system, jobs = System(), [due_in(AN_HOUR) for _ in range(30)]
+    system.wire.around = on("table.write", react, times=1)
+    done = system.ingest_message(*messages(*jobs))
+    assert len(done.failed) == 25
+    assert done.written == 5
+
+
+def test_an_unwritten_job_is_not_sent_by_the_late_path_either():
+    system, job = System(), due_in(60)
+    system.tick()
+    system.wire.around = on("table.write", failing(Throttled("slow down")))
+    assert system.ingest_message(*messages(job)).failed == {"x0"}
+    assert system.arrived() == []
+
+
+# Fences
+
+
+def test_a_job_due_just_after_the_fence_is_left_to_a_tick_and_one_due_at_it_is_not():
+    system, at_it, after_it = System(), due_in(240), due_in(240.001)
+    system.tick()
+    done = system.ingest_message(*messages(at_it, after_it))
+    assert done.late == [at_it]
+    assert system.arrived() == [at_it.id]
+
+
+def test_a_fence_raised_while_ingest_writes_is_seen_because_it_is_read_after_the_write():
+    system, job = System(), due_in(60)
+    system.wire.around = on("table.write", meanwhile(system.tick), times=1)
+    assert system.ingest_message(*messages(job)).late == [job]
+    assert system.arrived() == [job.id]
+
+
+def test_a_missing_state_is_a_low_fence():
+    system, job = System(), due_in(-60)
+    assert system.ingest_message(*messages(job)).late == []
+    system.tick()
+    assert system.arrived() == [job.id]
+
+
+@pytest.mark.parametrize("react", [failing(Unavailable("no")), failing(Throttled("slow down")), done_in_part])
+def test_a_fence_that_could_not_be_read_is_unknown_and_never_taken_for_none(react):
+    system, job = System(), due_in(60)
+    system.tick()
+    system.wire.around = on("table.read", react, times=1)
+    assert system.ingest_message(*messages(job)).failed == {"x0"}
+    assert system.ingest_message(*messages(job)).failed == set()
+    assert system.arrived() == [job.id]
+
+
+def test_a_fence_that_could_not_be_read_fails_its_own_partition_alone():
+    system = System(a_queue(partitions=2))
+    jobs = [due_in(AN_HOUR, partition=Partition(queue="emails", number=number)) for number in (0, 1)]
+    system.wire.around = on("table.read", done_in_part, times=1)
+    assert len(system.ingest_message(*messages(*jobs)).failed) == 1
+
+
+def test_fences_of_more_partitions_than_one_read_takes_are_all_read():
+    system = System(a_queue(partitions=250))
+    jobs = [due_in(60, partition=Partition(queue="emails", number=number)) for number in range(250)]
+    system.tick(jobs[249].id.partition)
+    done = system.ingest_message(*messages(*jobs))
+    assert (done.failed, done.late) == (set(), [jobs[249]])
+
+
+# The late path
+
+
+def test_a_late_job_gets_what_delay_is_left():
+    system, job = System(), due_in(59.2)
+    system.tick()
+    system.ingest_message(*messages(job))
+    assert system.queues["emails"].deliveries[0].visible == NOW + timedelta(seconds=60)
+
+
+def test_a_cancelled_job_is_not_sent_by_the_late_path():
+    system, job = System(), due_in(60)
+    assert system.cancel(job.id) is State.CANCELLED
+    system.tick()
+    done = system.ingest_message(*messages(job))
+    assert (done.failed, done.late, system.arrived()) == (set(), [], [])
+
+
+@pytest.mark.parametrize("reads", [0, 1])
+def test_a_cancel_that_is_promised_between_ingests_two_reads_holds(reads):
+    """The cancellation is read after the fence: the fence that ingest saw is one that the cancel sees as well."""
+    system, job = System(), due_in(60)
+    promised = []
+
+    def cancel_then_tick():
+        promised.append(system.cancel(job.id))
+        system.tick()
+
+    system.wire.around = on("table.read", meanwhile(cancel_then_tick), skip=reads, times=1)
+    system.ingest_message(*messages(job))
+    assert set(promised) <= {State.CANCELLED}
+    system.tick()
+    assert not promised or system.arrived() == []
+
+
+def test_a_repeated_inbound_message_brings_no_cancelled_job_back():
+    system, job = System(), due_in(AN_HOUR)
+    system.ingest_message(*messages(job))
+    assert system.cancel(job.id) is State.CANCELLED
+    for _ in range(3):
+        system.ingest_message(*messages(job))
+        system.clock.sleep(AN_HOUR)
+        system.tick()
+    assert system.arrived() == []
+
+
+@pytest.mark.parametrize("react", [failing(Unavailable("no")), done_in_part])
+def test_a_cancellation_that_could_not_be_read_keeps_the_job_back(react):
+    system, job = System(), due_in(60)
+    system.cancel(job.id)
+    system.tick()
+    system.wire.around = on("table.read", react, skip=1)
+    assert system.ingest_message(*messages(job)).failed == {"x0"}
+    assert system.arrived() == []
+
+
+def test_a_late_job_that_could_not_be_sent_is_reported():
+    system, job = System(), due_in(60)
+    system.tick()
+    system.wire.around = on("emails.send", failing(Throttled("slow down")))
+    assert system.ingest_message(*messages(job)).failed == {"x0"}
+
+
+def test_a_job_past_its_retention_is_parked_with_the_reason():
+    system, job = System(), due_in(-100, expires=NOW)
+    done = system.ingest_message(*messages(job))
+    assert [(parked.job, parked.reason) for parked in done.parked] == [(job, PAST_RETENTION)]
+    assert (done.failed, system.arrived(), system.parked()) == (set(), [], [job.id])
+
+
+def test_the_clock_is_read_after_the_cancellation():
+    system, job = System(), due_in(60, expires=NOW + timedelta(seconds=100))
+    system.tick()
+    system.wire.around = on("table.read", meanwhile(lambda: system.clock.sleep(100)), skip=1)
+    assert [parked.job for parked in system.ingest_message(*messages(job)).parked] == [job]
+    assert system.arrived() == []
+
+
+def test_a_cancelled_job_past_its_retention_is_not_parked():
+    system, job = System(), due_in(-100, expires=NOW)
+    system.cancel(job.id)
+    done = system.ingest_message(*messages(job))
+    assert (done.failed, done.parked) == (set(), [])
+
+
+def test_a_late_job_of_a_queue_that_is_gone_is_parked():
+    system, job = System(), due_in(60)
+    system.tick()
+    system.queues["emails"].gone = True
+    assert [parked.job for parked in system.ingest_message(*messages(job)).parked] == [job]
+    assert system.parked() == [job.id]
+
+
+def test_late_jobs_of_several_queues_reach_each_its_own():
+    system = System(a_queue(), a_queue(name="invoices"))
+    jobs = [due_in(60, partition=Partition(queue=name, number=0)) for name in ("emails", "invoices", "emails")]
+    for name in ("emails", "invoices"):
+        system.tick(Partition(queue=name, number=0))
+    system.ingest_message(*messages(*jobs))
+    assert set(system.arrived("emails")) == {jobs[0].id, jobs[2].id}
+    assert system.arrived("invoices") == [jobs[1].id]
+
+
+def test_a_direct_job_that_is_put_back_through_the_inbound_queue_is_sent_without_a_row():
+    system, job = System(), due_in(-30, route=Route.DIRECT)
+    done = system.ingest_message(*messages(job))
+    assert (done.failed, done.written, done.late) == (set(), 0, [job])
+    assert system.arrived() == [job.id]
+    assert not in_the_table(system, job)
+
+
+def test_a_direct_job_that_was_cancelled_is_not_sent_again():
+    system, job = System(), due_in(-30, route=Route.DIRECT)
+    system.cancel(job.id)
+    system.ingest_message(*messages(job))
+    assert system.arrived() == []
+
+
+# Poison
+
+
+def test_a_message_that_carries_no_job_is_parked_with_the_reason_and_its_neighbours_go_through():
+    system, job, poison = System(), due_in(AN_HOUR), a_message(body="not a job")
+    done = system.ingest_message(poison, *messages(job))
+    (delivery,) = system.rejects.deliveries
+    assert (done.failed, done.written) == (set(), 1)
+    assert delivery.message.body == "not a job"
+    assert delivery.message.attributes == {**poison.attributes, REASON: f"message attribute '{ID}' is missing"}
+
+
+@pytest.mark.parametrize("react", [failing(Unavailable("no")), done_in_part])
+def test_a_poison_message_that_could_not_be_parked_comes_again(react):
+    system, job = System(), due_in(AN_HOUR)
+    system.wire.around = on("rejects.send", react)
+    assert system.ingest_message(a_message(), *messages(job)).failed == {"x0"}
+
+
+def test_poison_is_parked_in_batches_that_sqs_takes():
+    system = System()
+    done = system.ingest_message(*(a_message(body="x" * 300_000) for _ in range(25)))
+    assert done.failed == set()
+    assert len(system.rejects.deliveries) == 25
+
+
+def test_a_message_of_an_unknown_queue_is_parked_when_it_falls_due():
+    system, job = System(), due_in(60, partition=Partition(queue="unknown", number=0))
+    system.ingest_message(*messages(job))
+    system.tick(job.id.partition)
+    assert system.parked() == [job.id]
+
+
+def test_messages_are_told_apart_by_their_own_ids():
+    system, job = System(), due_in(AN_HOUR)
+    first = Received(message_id="a", message=Message.of(job))
+    second = Received(message_id="b", message=a_message())
+    system.wire.around = on("rejects.send", failing(Unavailable("no")))
+    assert system.ingest([first, second]).failed == {"b"}
+
+
+def test_ingest_reads_the_fence_of_a_partition_only_after_its_last_write():
+    system, jobs = System(), [due_in(AN_HOUR) for _ in range(60)]
+    calls = []
+    system.wire.around = lambda call: (calls.append(call.name), call.do(*call.args))[1]
+    system.ingest_message(*messages(*jobs))
+    assert calls == ["table.write"] * 3 + ["table.read"]
+
+
+def test_a_fence_in_the_future_takes_no_clock_to_compare():
+    system, job = System(), due_in(AN_HOUR)
+    far = instant.text(NOW + timedelta(days=400))
+    system.table.take(job.id.partition, owner="a fast clock", now=instant.text(NOW), lease=far, fence=far)
+    assert system.ingest_message(*messages(job)).failed == {"x0"}

@@ -1,0 +1,119 @@
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dueline.errors import InvalidJob, PayloadTooLarge
+from dueline.job import MAX_PAYLOAD_BYTES, Route
+from dueline.message import BATCH_BYTES, DUE, EXPIRES, ID, MAX_ATTRIBUTES, REASON, Message, batches, job_batches
+from tests.builders import NOW, a_job, a_message
+
+
+@pytest.mark.parametrize("route", Route)
+def test_a_job_is_read_as_it_was_sent(route):
+    job = a_job(route=route)
+    assert Message.of(job, delay=5, group="emails").job() == job
+
+
+def test_the_body_is_the_payload_untouched():
+    assert Message.of(a_job(payload='{"a":  1}')).body == '{"a":  1}'
+
+
+def test_the_due_time_travels_in_a_form_that_people_read():
+    assert Message.of(a_job(due=NOW)).attributes[DUE] == "2026-11-21T07:05:00.000Z"
+
+
+def test_a_parked_message_carries_its_reason_and_still_its_job():
+    job = a_job()
+    parked = Message.of(job).with_reason("the queue is gone")
+    assert parked.attributes[REASON] == "the queue is gone"
+    assert parked.job() == job
+
+
+def test_a_message_that_is_parked_again_carries_the_latest_reason():
+    assert a_message().with_reason("first").with_reason("second").attributes[REASON] == "second"
+
+
+def test_a_parked_message_is_neither_delayed_nor_grouped():
+    parked = Message.of(a_job(), delay=9, group="emails").with_reason("gone")
+    assert (parked.delay, parked.group) == (0, None)
+
+
+def test_a_reason_is_short_and_printable():
+    reason = a_message().with_reason("é" * 5000).attributes[REASON]
+    assert reason.isascii()
+    assert len(reason) <= 1000
+
+
+def test_a_parked_message_has_no_more_attributes_than_sqs_takes():
+    full = a_message(attributes={f"a{n}": "x" for n in range(MAX_ATTRIBUTES)})
+    parked = full.with_reason("full")
+    assert len(parked.attributes) == MAX_ATTRIBUTES
+    assert parked.attributes[REASON] == "full"
+
+
+def test_an_attribute_without_a_text_is_left_out_when_its_message_is_parked():
+    assert set(a_message(attributes={"binary": ""}).with_reason("no job").attributes) == {REASON}
+
+
+@pytest.mark.parametrize("name", [ID, EXPIRES])
+def test_a_message_without_its_attributes_carries_no_job_and_says_which(name):
+    attributes = {key: value for key, value in Message.of(a_job()).attributes.items() if key != name}
+    with pytest.raises(InvalidJob, match=f"attribute '{name}' is missing"):
+        a_message(attributes=attributes).job()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        (ID, ""),
+        (ID, "emails"),
+        (EXPIRES, ""),
+        (EXPIRES, "soon"),
+        (EXPIRES, "2027-01-01T00:00:00"),
+        (EXPIRES, "0001-01-01T00:00:00+23:59"),
+        (EXPIRES, "9999-12-31T23:59:59-12:00"),
+        (EXPIRES, "2001-01-01T00:00:00Z"),
+    ],
+)
+def test_a_message_with_a_bad_attribute_carries_no_job(name, value):
+    with pytest.raises(InvalidJob):
+        a_message(attributes={**Message.of(a_job()).attributes, name: value}).job()
+
+
+def test_a_message_over_the_limit_carries_no_job():
+    with pytest.raises(PayloadTooLarge):
+        a_message(body="x" * (MAX_PAYLOAD_BYTES + 1), attributes=Message.of(a_job()).attributes).job()
+
+
+@given(st.dictionaries(st.sampled_from([ID, EXPIRES, DUE, REASON, "other"]), st.text()), st.text())
+def test_no_message_fails_in_any_other_way(attributes, body):
+    with pytest.raises(InvalidJob):
+        Message(body=body, attributes=attributes).job()
+
+
+@given(st.lists(st.integers(1, MAX_PAYLOAD_BYTES), max_size=40))
+def test_batches_keep_the_order_and_what_sqs_takes(sizes):
+    cut = list(batches(sizes, size=lambda size: size))
+    assert [size for batch in cut for size in batch] == sizes
+    assert all(len(batch) <= 10 and sum(batch) <= BATCH_BYTES for batch in cut)
+
+
+@given(st.lists(st.integers(1, MAX_PAYLOAD_BYTES), max_size=40))
+def test_no_batch_could_have_taken_the_first_of_the_next(sizes):
+    cut = list(batches(sizes, size=lambda size: size))
+    for batch, following in pairwise(cut):
+        assert len(batch) == 10 or sum(batch) + following[0] > BATCH_BYTES
+
+
+def test_four_jobs_of_the_largest_size_need_two_batches_for_their_attributes():
+    jobs = [a_job(payload="x" * MAX_PAYLOAD_BYTES) for _ in range(4)]
+    assert [len(batch) for batch in job_batches(jobs)] == [3, 1]
+
+
+@pytest.mark.parametrize("payload", ["{}", '"é"', '"' + "ü" * 1000 + '"'])
+def test_a_messages_size_is_at_least_what_sqs_counts(payload):
+    message = Message.of(a_job(payload=payload)).with_reason("r" * 1000)
+    counted = len(message.body.encode()) + sum(len(k) + len(v) + len("String") for k, v in message.attributes.items())
+    assert counted <= message.size

@@ -1,0 +1,58 @@
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dueline.job import Route
+from dueline.routing import delay_seconds, partition_of, route_of, whole_seconds
+from tests.builders import NOW
+
+LEFT = st.timedeltas(timedelta(days=-1), timedelta(seconds=900))
+
+
+@given(LEFT)
+def test_a_job_is_never_early_and_at_most_a_second_late(left):
+    held = timedelta(seconds=delay_seconds(NOW + left, now=NOW))
+    assert max(left, timedelta(0)) <= held < max(left, timedelta(0)) + timedelta(seconds=1)
+
+
+@given(LEFT)
+def test_a_precise_queue_gets_its_job_up_to_a_second_before(left):
+    held = timedelta(seconds=delay_seconds(NOW + left, now=NOW, precise=True))
+    assert max(left, timedelta(0)) - timedelta(seconds=1) < held <= max(left, timedelta(0))
+
+
+@pytest.mark.parametrize(("delay", "held"), [(0, 0), (-5, 0), (0.001, 1), (1, 1), (899.2, 900), (900, 900)])
+def test_a_delay_is_rounded_up_to_whole_seconds(delay, held):
+    assert whole_seconds(delay) == held
+
+
+@pytest.mark.parametrize(("delay", "precise"), [(900.001, False), (901, True), (86_400, False)])
+def test_a_delay_that_sqs_cannot_hold_is_refused(delay, precise):
+    with pytest.raises(ValueError, match="over the 900 s"):
+        whole_seconds(delay, precise=precise)
+
+
+@pytest.mark.parametrize(
+    ("left", "route"),
+    [(-10, Route.DIRECT), (0, Route.DIRECT), (600, Route.DIRECT), (600.001, Route.TABLE), (10**6, Route.TABLE)],
+)
+def test_the_horizon_parts_direct_jobs_from_those_of_the_table(left, route):
+    due = NOW + timedelta(seconds=left)
+    assert route_of(due, now=NOW, direct_horizon=timedelta(seconds=600)) is route
+
+
+def test_a_uid_has_the_same_partition_in_every_process():
+    assert partition_of("5f0f3f5e-1111-4000-8000-000000000000", 64) == 41
+
+
+@given(st.uuids().map(str), st.integers(1, 999))
+def test_a_partition_is_one_of_the_queues(uid, partitions):
+    assert 0 <= partition_of(uid, partitions) < partitions
+
+
+def test_jobs_spread_over_partitions():
+    counts = Counter(partition_of(f"5f0f3f5e-1111-4000-8000-{n:012x}", 4) for n in range(4000))
+    assert all(800 < counts[partition] < 1200 for partition in range(4))

@@ -1,0 +1,248 @@
+import json
+import math
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dueline.errors import InvalidJob, PayloadTooLarge, QueueNotFound, Throttled, Unavailable
+from dueline.job import Job, Route
+from dueline.submit import FURTHEST, Request, due_of, json_text
+from tests.builders import NOW, RETENTION, a_queue
+from tests.system import System
+from tests.wire import done_in_part, failing, meanwhile, on, refusing_for_good
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda children: st.lists(children, max_size=4) | st.dictionaries(st.text(), children, max_size=4),
+    max_leaves=10,
+)
+AN_HOUR = 3600
+
+
+def at(when):
+    return Request(payload={}, at=when)
+
+
+def after(delay):
+    return Request(payload={}, delay=delay)
+
+
+def delays(queue):
+    return [delivery.message.delay for delivery in queue.deliveries]
+
+
+# When a request is due
+
+
+def test_a_request_without_a_time_is_due_now():
+    assert due_of(Request(payload={}), now=NOW) == NOW
+
+
+@pytest.mark.parametrize("past", [NOW, NOW - timedelta(days=9000), datetime(1970, 1, 1, tzinfo=UTC)])
+def test_a_past_at_is_now(past):
+    assert due_of(at(past), now=NOW) == NOW
+
+
+def test_what_is_due_now_waits_for_no_second_of_sqs():
+    now = NOW + timedelta(microseconds=1)
+    assert due_of(Request(payload={}), now=now) <= now
+    assert due_of(at(now), now=NOW + timedelta(microseconds=900)) <= NOW + timedelta(milliseconds=1)
+
+
+def test_a_future_at_is_due_then_whatever_its_zone():
+    moscow = timezone(timedelta(hours=3))
+    assert due_of(at(datetime(2026, 12, 1, 12, tzinfo=moscow)), now=NOW) == datetime(2026, 12, 1, 9, tzinfo=UTC)
+
+
+@given(st.timedeltas(timedelta(0), FURTHEST))
+def test_a_due_time_is_never_before_what_was_asked_for(left):
+    assert NOW + left <= due_of(at(NOW + left), now=NOW) < NOW + left + timedelta(milliseconds=1)
+    assert NOW + left <= due_of(after(left.total_seconds()), now=NOW) + timedelta(microseconds=1)
+
+
+@pytest.mark.parametrize(
+    "delay", [math.nan, math.inf, -math.inf, -0.001, -1, FURTHEST.total_seconds() + 1, pytest.param(10**400, id="huge")]
+)
+def test_a_delay_that_is_no_time_ahead_is_refused(delay):
+    with pytest.raises(InvalidJob, match=r"^delay is .*: it must be from 0 to 315619200 seconds"):
+        due_of(after(delay), now=NOW)
+
+
+@pytest.mark.parametrize("delay", [0, 0.0, -0.0, FURTHEST.total_seconds()])
+def test_a_delay_at_the_very_limits_is_taken(delay):
+    assert due_of(after(delay), now=NOW) == NOW + timedelta(seconds=delay)
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        datetime(1969, 12, 31, 23, 59, 59, tzinfo=UTC),
+        NOW + FURTHEST + timedelta(milliseconds=1),
+        datetime.fromisoformat("0001-01-01T00:00:00+23:59"),
+        datetime.fromisoformat("9999-12-31T23:59:59-12:00"),
+        datetime.fromisoformat("0001-01-01T00:00:00Z"),
+        datetime.max.replace(tzinfo=UTC),
+    ],
+)
+def test_an_at_outside_1970_to_ten_years_ahead_is_refused(when):
+    with pytest.raises(InvalidJob, match=r"^at is .*: it must be from 1970-01-01T00:00:00.000Z to 2036-11-21"):
+        due_of(at(when), now=NOW)
+
+
+def test_an_at_without_a_zone_is_refused():
+    with pytest.raises(InvalidJob, match="at is 2027-01-01T00:00:00, which has no zone"):
+        due_of(at(datetime.fromisoformat("2027-01-01")), now=NOW)
+
+
+def test_two_times_are_one_too_many():
+    with pytest.raises(InvalidJob, match="give one of them"):
+        due_of(Request(payload={}, at=NOW, delay=5), now=NOW)
+
+
+# A payload as text
+
+
+@given(JSON)
+def test_a_payload_is_json_that_sqs_takes(payload):
+    text = json_text(payload)
+    assert json.loads(text) == payload
+    assert all(" " <= character <= "~" for character in text)
+
+
+@pytest.mark.parametrize(
+    ("payload", "text"), [("é\x00\x7f\ud800", r'"\u00e9\u0000\u007f\ud800"'), ({"a": [1, None]}, '{"a":[1,null]}')]
+)
+def test_a_payload_is_compact_and_escaped(payload, text):
+    assert json_text(payload) == text
+
+
+def an_endless_list():
+    endless = []
+    endless.append(endless)
+    return endless
+
+
+@pytest.mark.parametrize(
+    "payload", [math.nan, math.inf, {1, 2}, b"x", {(1, 2): 3}, an_endless_list(), pytest.param(10**5000, id="huge")]
+)
+def test_a_payload_that_is_no_json_is_refused(payload):
+    with pytest.raises(InvalidJob, match="payload is not JSON"):
+        json_text(payload)
+
+
+# Submitting
+
+
+def test_a_job_within_the_horizon_goes_straight_to_its_queue():
+    system = System()
+    job = system.schedule(600)
+    assert job.id.route is Route.DIRECT
+    assert system.arrived() == [job.id]
+    assert system.inbound.deliveries == []
+
+
+def test_a_later_job_goes_through_the_inbound_queue_undelayed_and_grouped_by_queue():
+    system = System()
+    job = system.schedule(600.001)
+    (delivery,) = system.inbound.deliveries
+    assert job.id.route is Route.TABLE
+    assert delivery.message.job() == job
+    assert (delivery.message.delay, delivery.message.group) == (0, "emails")
+
+
+def test_a_job_expires_when_its_queues_retention_is_over():
+    job = System(a_queue(retention=RETENTION)).schedule(AN_HOUR)
+    assert job.expires == job.id.due + RETENTION
+
+
+def test_a_delay_reaches_sqs_as_it_was_given_however_long_the_way_took():
+    system = System()
+    system.wire.around = on("emails.send", meanwhile(lambda: system.clock.sleep(5)))
+    system.submit(*[after(60)] * 20)
+    assert delays(system.queues["emails"]) == [60] * 20
+
+
+def test_an_at_reaches_sqs_as_what_is_left_rounded_up():
+    system = System()
+    system.submit(at(NOW + timedelta(seconds=30.2)))
+    assert delays(system.queues["emails"]) == [31]
+
+
+def test_what_is_left_is_measured_when_a_batch_is_sent():
+    system = System()
+
+    system.wire.around = on("emails.send", meanwhile(lambda: system.clock.sleep(5)))
+    system.submit(*[at(NOW + timedelta(seconds=60))] * 20)
+    assert delays(system.queues["emails"]) == [60] * 10 + [55] * 10
+
+
+def test_a_precise_queues_delay_rounds_down():
+    system = System(a_queue(precise=True))
+    system.submit(at(NOW + timedelta(seconds=30.9)), after(30.9))
+    assert delays(system.queues["emails"]) == [30, 30]
+
+
+def test_jobs_spread_over_the_partitions_of_their_queue():
+    system = System(a_queue(partitions=4))
+    assert {job.id.partition.number for job in system.submit(*[after(AN_HOUR)] * 100)} == {0, 1, 2, 3}
+
+
+def test_answers_keep_the_order_of_the_requests_on_both_routes():
+    wanted = [1, AN_HOUR, 2, 2 * AN_HOUR] * 20
+    jobs = System().submit(*[after(delay) for delay in wanted])
+    assert [job.id.due for job in jobs] == [NOW + timedelta(seconds=delay) for delay in wanted]
+
+
+def test_each_request_has_its_own_error():
+    system = System()
+    earlier = InvalidJob("refused before")
+    good, naive, big, handed, late = system.submit(
+        after(5), at(datetime.fromisoformat("2027-01-01")), Request(payload="x" * 300_000), earlier, after(AN_HOUR)
+    )
+    assert isinstance(good, Job)
+    assert isinstance(late, Job)
+    assert isinstance(naive, InvalidJob)
+    assert isinstance(big, PayloadTooLarge)
+    assert handed is earlier
+    assert system.arrived() == [good.id]
+
+
+@pytest.mark.parametrize("error", [Throttled("slow down"), Unavailable("lost"), QueueNotFound("gone")])
+def test_a_batch_that_fails_fails_its_own_jobs_alone(error):
+    system = System()
+    system.wire.around = on("inbound.send", failing(error), times=1)
+    answers = system.submit(*[after(AN_HOUR)] * 11, after(5))
+    assert answers[:10] == [error] * 10
+    assert all(isinstance(answer, Job) for answer in answers[10:])
+
+
+def test_a_message_that_sqs_refuses_for_now_is_unavailable():
+    system = System()
+    system.wire.around = on("inbound.send", done_in_part)
+    refused, accepted = system.submit(after(AN_HOUR), after(AN_HOUR))
+    assert isinstance(refused, Unavailable)
+    assert isinstance(accepted, Job)
+
+
+def test_a_message_that_sqs_refuses_for_good_is_an_invalid_job():
+    system = System()
+    system.wire.around = on("emails.send", refusing_for_good)
+    (refused,) = system.submit(after(1))
+    assert isinstance(refused, InvalidJob)
+
+
+def test_a_queue_that_is_gone_takes_no_direct_job():
+    system = System()
+    system.queues["emails"].gone = True
+    (refused,) = system.submit(after(1))
+    assert isinstance(refused, QueueNotFound)
+
+
+def test_nothing_asked_nothing_sent():
+    assert System().submit() == []

@@ -1,0 +1,121 @@
+"""The way from the core to its ports: a test may stand on it, and fail, lose or hold up any call."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dueline.errors import Unavailable
+from dueline.message import Message
+from dueline.ports import Reading, Refusal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """A call of a port on its way, such as `table.write`; `do` carries out what it asks, or only a part of it."""
+
+    name: str
+    args: tuple[Any, ...]
+    do: Callable[..., Any]
+
+
+Around = Callable[[Call], Any]
+
+
+def straight(call: Call) -> Any:
+    return call.do(*call.args)
+
+
+class Wire:
+    """Hands every call to `around`, which answers it."""
+
+    def __init__(self) -> None:
+        self.around: Around = straight
+
+    def to(self, name: str, port: object) -> Any:
+        """Return a port that is reached over this wire."""
+        return _Tapped(name, port, self)
+
+
+class _Tapped:
+    def __init__(self, name: str, port: object, wire: Wire) -> None:
+        self._name, self._port, self._wire = name, port, wire
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            def do(*given: Any) -> Any:
+                return getattr(self._port, method)(*given, **kwargs)
+
+            return self._wire.around(Call(name=f"{self._name}.{method}", args=args, do=do))
+
+        return call
+
+
+def on(name: str, react: Around, *, times: int = 1_000_000, skip: int = 0) -> Around:
+    """Let calls of that name be answered by `react`: so many times, after the first `skip` of them."""
+    seen = 0
+
+    def around(call: Call) -> Any:
+        nonlocal seen
+        if call.name != name:
+            return straight(call)
+        seen += 1
+        return react(call) if skip < seen <= skip + times else straight(call)
+
+    return around
+
+
+def failing(error: Exception) -> Around:
+    """Fail a call before it takes effect."""
+
+    def react(call: Call) -> Any:
+        raise error
+
+    return react
+
+
+def losing_the_answer(call: Call) -> Any:
+    """Let a call take effect and lose its answer."""
+    straight(call)
+    raise Unavailable(f"{call.name}: the answer was lost")
+
+
+def meanwhile(act: Callable[[], object]) -> Around:
+    """Let something happen just before a call takes effect."""
+
+    def react(call: Call) -> Any:
+        act()
+        return straight(call)
+
+    return react
+
+
+def done_in_part(call: Call) -> Any:
+    """Let a call succeed with one of its parts left out: a row unwritten, a key unread, a message refused."""
+    if call.name not in ("table.write", "table.read") and not call.name.endswith(".send"):
+        return straight(call)
+    left, kept = call.args[0][:1], call.args[0][1:]
+    if call.name == "table.write":
+        return [*left, *(call.do(kept) if kept else [])]
+    if call.name == "table.read":
+        return Reading(rows=call.do(kept).rows, unread=frozenset(left))
+    refused = Refusal(index=0, reason="InternalError: try again", final=False)
+    later = call.do(kept) if kept else []
+    return [refused, *(Refusal(index=each.index + 1, reason=each.reason, final=each.final) for each in later)]
+
+
+def refusing(chosen: Callable[[Message], bool], *, final: bool = False) -> Around:
+    """Refuse the chosen messages of a batch, for now or for good, and send the others."""
+
+    def react(call: Call) -> Any:
+        (messages,) = call.args
+        kept = [message for message in messages if not chosen(message)]
+        assert not kept or not call.do(kept)
+        refused = [index for index, message in enumerate(messages) if chosen(message)]
+        return [Refusal(index=index, reason="no", final=final) for index in refused]
+
+    return react
+
+
+def refusing_for_good(call: Call) -> Any:
+    """Let SQS refuse the first message of a batch, whatever is tried."""
+    return [Refusal(index=each.index, reason="InvalidMessageContents: no", final=True) for each in done_in_part(call)]
