@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import TypeVar
 
 from dueline import instant, rows
 from dueline.dispatch import Dispatcher, Parked
@@ -17,6 +18,8 @@ from dueline.job import Job, JobId, Route
 from dueline.message import Message, batches
 from dueline.ports import READ_KEYS, WRITE_ROWS, Clock, Queue, Reading, Spread, Table
 from dueline.rows import Key, Row
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,7 +68,7 @@ class Ingest:
         self._spread = spread
 
     def run(self, batch: Sequence[Received], *, until: float) -> Ingested:
-        """Ingest a batch, each message for itself; begin no request after `until` (monotonic).
+        """Ingest a batch, each message for itself; begin no send after `until` (monotonic).
 
         A message that carries no job goes to the inbound dead-letter queue with the reason. What could not be
         written, read or sent is reported as failed, not waited for: SQS brings it again.
@@ -97,7 +100,9 @@ class Ingest:
         now = self._clock.now()
         by_key = {rows.job_key(job.id): job for job in jobs if job.id.route is Route.TABLE and now < job.expires}
         pending = [rows.job_row(job) for job in by_key.values()]
-        unwritten = {rows.key(row) for row in chain.from_iterable(self._spread(self._write_some, _cut(pending)))}
+        unwritten = {
+            rows.key(row) for row in chain.from_iterable(self._spread(self._write_some, _cut(pending, WRITE_ROWS)))
+        }
         left = {job for key, job in by_key.items() if key in unwritten}
         return set(by_key.values()) - left, left
 
@@ -134,8 +139,7 @@ class Ingest:
         return undone
 
     def _read(self, keys: Iterable[Key]) -> Reading:
-        wanted = list(keys)
-        readings = [self._read_some(wanted[start : start + READ_KEYS]) for start in range(0, len(wanted), READ_KEYS)]
+        readings = list(self._spread(self._read_some, _cut(list(keys), READ_KEYS)))
         found = {key: row for reading in readings for key, row in reading.rows.items()}
         return Reading(rows=found, unread=frozenset(chain.from_iterable(reading.unread for reading in readings)))
 
@@ -163,5 +167,5 @@ def parse(batch: Iterable[Received]) -> tuple[dict[str, Job], list[Rejected]]:
     return jobs, rejected
 
 
-def _cut(pending: Sequence[Row]) -> Iterable[Sequence[Row]]:
-    return (pending[start : start + WRITE_ROWS] for start in range(0, len(pending), WRITE_ROWS))
+def _cut(items: Sequence[Item], size: int) -> Iterable[Sequence[Item]]:
+    return (items[start : start + size] for start in range(0, len(items), size))

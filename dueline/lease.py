@@ -9,6 +9,7 @@ from dueline.ports import Clock, Table
 from dueline.rows import FIRST, PartitionState
 
 _FENCE_ATTEMPTS = 3
+_RENEW_SECONDS = 10.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,10 +22,10 @@ class Periods:
 
 
 class Lease:
-    """One owner's lease on one partition. `owner` is unique to the run; `until` (monotonic) is when the run must end.
+    """One owner's lease on one partition. `owner` is unique to the run, which begins no send after `until` (monotonic).
 
-    No promise rests on it: it saves the repeats of two ticks at once. `stop_at` (monotonic) is the last moment to
-    begin a send that ends before the lease does.
+    No promise rests on it: it saves the repeats of two ticks at once. `renew_at` (monotonic) is when to renew it,
+    `stop_at` the last moment to begin a send that ends before it does.
     """
 
     def __init__(
@@ -36,7 +37,7 @@ class Lease:
         self._periods = periods
         self._owner = owner
         self._until = until
-        self.stop_at = until
+        self.renew_at = self.stop_at = until
         self.fence = ""
         self.cursor = FIRST
 
@@ -91,5 +92,6 @@ class Lease:
 
     def _adopt(self, state: PartitionState, started: float) -> None:
         self.fence, self.cursor = state.fence, state.cursor
-        margin = self._periods.lease - self._periods.longest_send
-        self.stop_at = min(self._until, started + margin.total_seconds())
+        margin = (self._periods.lease - self._periods.longest_send).total_seconds()
+        self.renew_at = started + min(_RENEW_SECONDS, margin / 2)
+        self.stop_at = min(self._until, started + margin)

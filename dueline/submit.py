@@ -119,10 +119,10 @@ def due_of(request: Request, *, now: datetime) -> datetime:
     """
     if request.at is not None and request.delay is not None:
         raise InvalidJob("at and delay are both given: give one of them")
-    if request.delay is not None:
-        return instant.round_up(now + _checked_delay(request.delay))
-    # What is due now is due in this millisecond: rounded up, it would wait for a whole second of SQS's.
+    # The present is this millisecond: rounded up, what is due now would wait for a whole second of SQS's.
     present = instant.from_epoch_ms(instant.epoch_ms(now))
+    if request.delay is not None:
+        return instant.round_up(present + _checked_delay(request.delay))
     return present if request.at is None else max(present, instant.round_up(_checked_at(request.at, now=now)))
 
 

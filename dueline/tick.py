@@ -19,7 +19,6 @@ from dueline.rows import Row
 
 WAVE_JOBS = 100
 CHECKPOINT_JOBS = 300
-CHECKPOINT_SECONDS = 10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,7 +75,6 @@ class Tick:
         self._done = Ticked()
         self._cursor = rows.FIRST
         self._unsaved = 0
-        self._saved_at = 0.0
         self._seen = False
 
     def run(self) -> Ticked:
@@ -88,7 +86,7 @@ class Tick:
         if not self._lease.take():
             return self._done
         self._done.held = True
-        self._cursor, self._saved_at = self._lease.cursor, self._clock.monotonic()
+        self._cursor = self._lease.cursor
         for step in (self._read_on, self._release):
             try:
                 step()
@@ -139,9 +137,8 @@ class Tick:
         return unparked
 
     def _keep_lease(self) -> bool:
-        now = self._clock.monotonic()
-        if self._unsaved >= CHECKPOINT_JOBS or now - self._saved_at >= CHECKPOINT_SECONDS:
-            self._unsaved, self._saved_at = 0, now
+        if self._unsaved >= CHECKPOINT_JOBS or self._clock.monotonic() >= self._lease.renew_at:
+            self._unsaved = 0
             self._done.held = self._lease.checkpoint(self._cursor)
         return self._done.held and self._clock.monotonic() < self._lease.stop_at
 

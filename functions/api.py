@@ -16,7 +16,7 @@ from dueline.aws.resources import Resources
 from dueline.cancel import cancel as cancel_job
 from dueline.config import metrics
 from dueline.config.settings import ApiSettings
-from dueline.errors import DuelineError, InvalidJob, JobNotFound
+from dueline.errors import RETRYABLE, DuelineError, InvalidJob, JobNotFound
 from dueline.job import Job, JobId, Route, State
 from dueline.queue import QueueSettings
 from dueline.status import look_up as look_up_job
@@ -73,8 +73,7 @@ def cancel(queue: str, id: str) -> tuple[Answer, int]:
 
 @app.exception_handler(DuelineError)  # type: ignore[untyped-decorator]
 def failed(error: DuelineError) -> Response[str]:
-    # Only the kind of error: what is wrong with a body may quote it, and no payload is ever logged.
-    logger.info("refused", extra={"error": type(error).__name__})
+    _tell_refused(error)
     return problems.response(error)
 
 
@@ -111,6 +110,7 @@ def _id_in(queue: str, id: str) -> JobId:
 
 def _result(result: Job | DuelineError) -> Answer:
     if isinstance(result, DuelineError):
+        _tell_refused(result)
         return {"error": problems.problem(result)}
     return _answer(result.id, State.DISPATCHED if result.id.route is Route.DIRECT else State.ACCEPTED)
 
@@ -133,3 +133,9 @@ def _tell_submitted(queue: str, results: list[Job | DuelineError]) -> None:
     )
     counts = {metrics.SUBMITTED: len(jobs), metrics.DISPATCHED: direct}
     report(counts, deployment=SETTINGS.deployment, queue=queue)
+
+
+def _tell_refused(error: DuelineError) -> None:
+    # What is wrong with a job may quote its body, and no payload is ever logged.
+    reason = {"reason": str(error)} if isinstance(error, RETRYABLE) else {}
+    logger.warning("refused", extra={"error": type(error).__name__, **reason})

@@ -3,6 +3,7 @@
 import os
 import time
 from collections import Counter
+from datetime import timedelta
 from typing import Any
 
 from aws_lambda_powertools import Logger
@@ -12,7 +13,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from dueline.aws.resources import Resources
 from dueline.config import metrics
-from dueline.config.settings import IngestSettings, longest_send
+from dueline.config.settings import IngestSettings
 from dueline.dispatch import Dispatcher
 from dueline.ingest import Ingest, Ingested, Received
 from dueline.job import JobId
@@ -21,8 +22,9 @@ from functions.registry import REGISTRY
 from functions.telemetry import report
 
 SETTINGS = IngestSettings.from_env(os.environ)
-LONGEST = longest_send(SETTINGS.lease)
-RESOURCES = Resources(SETTINGS.deployment, longest=LONGEST)
+# So short that a batch's five rounds of requests end within the function's time-out of 30 s.
+LONGEST_REQUEST = timedelta(seconds=4)
+RESOURCES = Resources(SETTINGS.deployment, longest=LONGEST_REQUEST)
 
 logger = Logger()
 
@@ -43,7 +45,7 @@ INGEST = Ingest(
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, list[dict[str, str]]]:
     """Ingest a batch of the inbound queue; answer with the messages that SQS must bring again."""
-    until = time.monotonic() + context.get_remaining_time_in_millis() / 1000 - 2 * LONGEST.total_seconds()
+    until = time.monotonic() + context.get_remaining_time_in_millis() / 1000 - 3 * LONGEST_REQUEST.total_seconds()
     done = INGEST.run([_received(record) for record in SQSEvent(event).records], until=until)
     _tell(done)
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in sorted(done.failed)]}

@@ -6,7 +6,16 @@ from typing import Any
 
 from aws_lambda_powertools.event_handler import Response
 
-from dueline.errors import DuelineError, InvalidJob, JobNotFound, PayloadTooLarge, QueueNotFound, Throttled, Unavailable
+from dueline.errors import (
+    RETRYABLE,
+    DuelineError,
+    InvalidJob,
+    JobNotFound,
+    PayloadTooLarge,
+    QueueNotFound,
+    Throttled,
+    Unavailable,
+)
 
 _STATUS: dict[type[DuelineError], HTTPStatus] = {
     PayloadTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
@@ -20,8 +29,9 @@ _RETRY_AFTER_SECONDS = "1"
 
 
 def problem(error: DuelineError) -> dict[str, Any]:
-    """Return what is told of an error."""
-    return _problem(_STATUS[type(error)], str(error))
+    """Return what is told of an error. What AWS said to a fault of its own is for our log, not for callers."""
+    status = _STATUS[type(error)]
+    return _problem(status, f"{status.phrase}: try again" if isinstance(error, RETRYABLE) else str(error))
 
 
 def response(error: DuelineError) -> Response[str]:

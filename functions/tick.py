@@ -24,6 +24,8 @@ PERIODS = Periods(
     lease=timedelta(seconds=SETTINGS.lease),
     longest_send=longest_send(SETTINGS.lease),
 )
+# A send, the parking of what it refused (two requests), and the release of the lease.
+AFTER_THE_LAST_SEND = 4 * PERIODS.longest_send
 RESOURCES = Resources(SETTINGS.deployment, longest=PERIODS.longest_send)
 
 logger = Logger()
@@ -35,7 +37,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
     partition = Partition(queue=str(event["queue"]), number=int(event["partition"]))
     logger.append_keys(queue=partition.queue, partition=partition.number)
     started = time.monotonic()
-    until = started + context.get_remaining_time_in_millis() / 1000 - PERIODS.longest_send.total_seconds()
+    until = started + context.get_remaining_time_in_millis() / 1000 - AFTER_THE_LAST_SEND.total_seconds()
     done = _tick(partition, until=until).run()
     _tell(partition, done, seconds=time.monotonic() - started)
 

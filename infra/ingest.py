@@ -51,7 +51,7 @@ class Ingest(Construct):
             deployment=deployment,
             code=code,
             timeout=_TIMEOUT,
-            environment=IngestSettings(deployment=deployment.name, lease=deployment.lease).to_env(),
+            environment=IngestSettings(deployment=deployment.name).to_env(),
             statements=self._statements(Arns(self, names=names), dispatch_dlq=names.dispatch_dlq),
         ).function
 

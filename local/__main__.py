@@ -40,12 +40,12 @@ def run(queues: Queues = ROOT / "queues.yaml") -> None:
 
     Exits 0 only if no job was lost, early, or delivered after it was cancelled.
     """
-    with _told_plainly(), running(queues, emulator=Emulator(log=LOG), tell=_tell) as deployment:
+    with _told_plainly(), running(queues, emulator=Emulator(log=LOG), step=_step) as deployment:
         with screen(console) as shown:
             demonstration = Demonstration(deployment, on_change=shown.show)
             demonstration.play()
         summary = summary_of(demonstration.jobs)
-        console.print(str(summary), highlight=False, soft_wrap=True)
+        _tell(str(summary))
         for fault in deployment.tick_faults:
             console.print(f"a tick failed: {fault}", style="red")
     raise typer.Exit(0 if summary.is_good else 1)
@@ -67,7 +67,7 @@ def up(
     with (
         _told_plainly(),
         _noted_as_up(),
-        running(queues, emulator=emulator, tell=_tell, real_schedule=tick == "aws") as deployment,
+        running(queues, emulator=emulator, step=_step, real_schedule=tick == "aws") as deployment,
     ):
         deployment.endpoints.write(ENDPOINTS)
         try:
@@ -127,8 +127,17 @@ def _fail(message: str) -> NoReturn:
     raise typer.Exit(1)
 
 
-def _tell(step: str) -> None:
-    console.print(step, highlight=False, soft_wrap=True)
+@contextmanager
+def _step(what: str) -> Iterator[None]:
+    """Show what is being done, and how long it took."""
+    started = time.monotonic()
+    with console.status(f"{what} …"):
+        yield
+    _tell(f"{what}: {time.monotonic() - started:.1f} s")
+
+
+def _tell(line: str) -> None:
+    console.print(line, highlight=False, soft_wrap=True)
 
 
 def _same_port() -> int:

@@ -129,4 +129,5 @@ class Demonstration:
             remaining = last + timedelta(seconds=REPEAT_SECONDS) - datetime.now(UTC)
             if remaining <= timedelta(0) and not any(job.is_lost for job in self.jobs):
                 return
+            self._on_change(self)
             time.sleep(0.1)

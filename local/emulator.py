@@ -38,7 +38,8 @@ class Emulator:
         self._log = log
         self._is_kept = state is not None
         self._env = {
-            **os.environ,
+            # The functions inherit this environment: none of the caller's own AWS settings may reach them.
+            **{name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
             "GATEWAY_PORT": str(self.port),
             "BIND_HOST": "127.0.0.1",
             "MINISTACK_REGION": REGION,

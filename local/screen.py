@@ -1,5 +1,6 @@
 """What a demonstration shows: a live table on a terminal, plain lines in a pipe."""
 
+from datetime import UTC, datetime
 from typing import Self
 
 from rich.console import Console
@@ -78,4 +79,6 @@ def _clock(job: Scheduled) -> str:
 def _state(job: Scheduled) -> tuple[str, str]:
     if job.landed:
         return "landed", f"{job.landed[0].lateness * 1000:+.0f} ms"
-    return ("cancelled", "") if job.cancelled else ("scheduled", "")
+    if job.cancelled:
+        return "cancelled", ""
+    return "scheduled", f"due in {max(0.0, (job.due - datetime.now(UTC)).total_seconds()):.0f} s"

@@ -32,8 +32,6 @@ class _Settings:
 class IngestSettings(_Settings):
     """What ingest needs to know."""
 
-    lease: int
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TickSettings(_Settings):

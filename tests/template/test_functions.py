@@ -48,7 +48,7 @@ def test_functions_read_their_settings_from_their_environment(sixty: Assembly) -
         for name, kind in (("ingest", IngestSettings), ("tick", TickSettings), ("api", ApiSettings))
     }
     assert read == {
-        "ingest": IngestSettings(deployment="dueline", lease=deployment.lease),
+        "ingest": IngestSettings(deployment="dueline"),
         "tick": TickSettings(deployment="dueline", lookahead=deployment.lookahead, lease=deployment.lease),
         "api": ApiSettings(deployment="dueline", direct_horizon=deployment.direct_horizon),
     }

@@ -180,7 +180,7 @@ def test_the_registry_reads_what_it_wrote(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        IngestSettings(deployment="d", lease=30),
+        IngestSettings(deployment="d"),
         TickSettings(deployment="d", lookahead=240, lease=30),
         ApiSettings(deployment="d", direct_horizon=890),
     ],
