@@ -16,7 +16,7 @@ from infra.nag import acknowledge, acknowledge_wildcard
 _MEMORY_MB = 512
 # AWS's own layer of Powertools for AWS Lambda (Python) 3.x with its extras, for Python 3.13 on arm64:
 # https://docs.aws.amazon.com/powertools/python/latest/getting-started/install/
-_POWERTOOLS = "arn:{partition}:lambda:{region}:017000801446:layer:AWSLambdaPowertoolsPythonV3-python313-arm64:27"
+_POWERTOOLS = "arn:{partition}:lambda:{region}:017000801446:layer:AWSLambdaPowertoolsPythonV3-python313-arm64:37"
 _WHY_A_PREFIX = (
     "All teams' queues begin with this prefix and nothing else does; named one by one, they would"
     " outgrow the 10,240 characters of a role's inline policies."
