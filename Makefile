@@ -43,8 +43,9 @@ schema: $(READY) ## Write docs/queues.schema.json and docs/queues.md from the co
 clean: ## Remove the virtual environment and all that was made
 	rm -rf $(VENV) .local cdk.out .hypothesis .mypy_cache .pytest_cache .ruff_cache
 
-# Built aside and moved into place whole, so that an install that was cut off is begun again.
+# Marked as ready only at its end, so that an install that was cut off is begun again.
 $(READY): requirements.txt
+	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "Python 3.11 or later is needed: name one with make PYTHON=...")'
 	@echo "making the virtual environment in $(VENV), once (about a minute)"
 	@rm -rf $(VENV)
 	@$(PYTHON) -m venv $(VENV)

@@ -53,7 +53,7 @@ class Emulator:
 
     def __enter__(self) -> Self:
         self._log.parent.mkdir(parents=True, exist_ok=True)
-        with self._log.open("ab") as log:
+        with self._log.open("wb") as log:
             # A session of its own: Ctrl-C reaches the run, which then stops the emulator in order.
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "ministack"], env=self._env, stdout=log, stderr=log, start_new_session=True

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -29,6 +30,8 @@ def configure(queues: Path, *, out: Path, periods: Path | None = PERIODS) -> Pat
 
 def synthesize(queues: Path, *, out: Path) -> Path:
     """Synthesize the deployment that the file `queues` describes into the folder `out`; return it."""
+    if shutil.which("node") is None:
+        raise SynthesisError("Node.js 20 or later is needed to synthesize the stacks: there is no `node` on the PATH")
     env = {**os.environ, "CDK_OUTDIR": str(out), "CDK_CONTEXT_JSON": json.dumps(_context(queues))}
     done = subprocess.run([sys.executable, "app.py"], cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     if done.returncode:

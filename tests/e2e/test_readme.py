@@ -1,0 +1,66 @@
+"""What README tells its readers to do works."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from local.door import door
+from local.emulator import CREDENTIALS, REGION, Emulator
+from local.endpoints import Endpoints
+
+README = (Path(__file__).parents[2] / "README.md").read_text()
+PLAIN, IN_LAMBDA = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+
+
+class Sent(Exception):
+    """Ends the endless loop of a consumer."""
+
+
+@pytest.fixture
+def job(http: httpx.Client) -> dict[str, Any]:
+    return http.post("/queues/invoices/jobs", json={"payload": {"to": "ann"}}).json()
+
+
+@pytest.fixture
+def credentials(monkeypatch: pytest.MonkeyPatch, emulator: Emulator) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", emulator.endpoint)
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(emulator.authority))
+    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
+    for name, value in CREDENTIALS.items():
+        monkeypatch.setenv(name.upper(), value)
+
+
+@pytest.mark.usefixtures("credentials")
+def test_the_plain_consumer_receives_a_job(job: dict[str, Any]) -> None:
+    def send(payload: Any, *, id: str) -> None:
+        if id == job["id"]:
+            raise Sent(payload)
+
+    with pytest.raises(Sent) as sent:
+        exec(PLAIN.replace("/dueline/dueline/queues/emails", "/dueline/e2e/queues/invoices"), {"send": send})
+    assert sent.value.args == ({"to": "ann"},)
+
+
+def test_the_lambda_consumer_reads_a_job() -> None:
+    received = []
+
+    def send(payload: Any, *, id: str) -> None:
+        received.append((payload, id))
+
+    code: dict[str, Any] = {"send": send}
+    exec(IN_LAMBDA, code)
+    record = {"body": '{"to":"ann"}', "messageAttributes": {"dueline-id": {"stringValue": "an id"}}}
+    code["handler"]({"Records": [record]}, None)
+    assert received == [({"to": "ann"}, "an id")]
+
+
+def test_a_local_run_needs_no_signature(endpoints: Endpoints, emulator: Emulator) -> None:
+    with door(endpoints.api, verify=emulator.trust()) as api:
+        answer = httpx.post(f"{api}/queues/emails/jobs", json={"payload": 1, "delay": 3600})
+        assert answer.status_code == 201
+        assert httpx.get(f"{api}/queues/emails/jobs/{answer.json()['id']}").is_success
+        refused = httpx.post(f"{api}/queues/emails/jobs", json={"payload": 1, "delay": -1})
+        assert refused.headers["content-type"] == "application/problem+json"
