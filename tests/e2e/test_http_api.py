@@ -5,9 +5,6 @@ from typing import Any
 import httpx
 import pytest
 
-from local.emulator import Emulator
-from local.endpoints import Endpoints
-
 DAY = 86_400
 
 
@@ -107,8 +104,3 @@ def test_500_jobs_fit_into_a_call_and_501_do_not(http: httpx.Client) -> None:
     assert answer.status_code == 200
     assert len({job["id"] for job in answer.json()["jobs"]}) == 500
     assert post(http, {"jobs": [*jobs, {"payload": 1}]}).status_code == 400
-
-
-def test_an_unsigned_request_is_refused(endpoints: Endpoints, emulator: Emulator) -> None:
-    with httpx.Client(base_url=endpoints.api, verify=emulator.trust()) as stranger:
-        assert post(stranger, {"payload": 1}).status_code == 403
