@@ -1,8 +1,8 @@
 """Ingest: turn inbound messages into rows, and see to those that a tick may have missed.
 
 Write the rows, then read the fence of their partitions. A row due after the fence will be seen by a later tick. One
-due at or before it may have been missed: it takes the late path, which reads the cancellation, then the clock, and
-sends. No clock decides which, so no clock can lose a job.
+due at or before it may have been missed: it takes the late path, which reads the cancellation, then the clock, sends,
+and leaves a note, lest a tick send it again. No clock decides which, so no clock can lose a job.
 """
 
 from collections import defaultdict
@@ -133,10 +133,16 @@ class Ingest:
                 by_queue[job.id.queue].append(job)
         for queue, jobs in by_queue.items():
             handed = self._dispatcher(queue).hand_over(jobs, until=until)
+            self._note(handed.dispatched)
             done.late += handed.dispatched
             done.parked += handed.parked
             undone |= set(handed.unfinished)
         return undone
+
+    def _note(self, dispatched: Iterable[Job]) -> None:
+        """Tell the next tick what was sent. A note that is lost costs a repeat, and nothing else."""
+        notes = [rows.dispatched_row(job) for job in dispatched if job.id.route is Route.TABLE]
+        list(self._spread(self._write_some, _cut(notes, WRITE_ROWS)))
 
     def _read(self, keys: Iterable[Key]) -> Reading:
         readings = list(self._spread(self._read_some, _cut(list(keys), READ_KEYS)))

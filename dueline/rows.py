@@ -4,10 +4,12 @@
 |-----------------|-----------------------|-------------------------|------------------------------------|
 | job             | `{queue}#{partition}` | `{due}#{uid}#job`       | payload, ttl                       |
 | cancellation    | same                  | `{due}#{uid}#cancelled` | at, exact, ttl                     |
+| late dispatch   | same                  | `{due}#{uid}#dispatched`| ttl                                |
 | parked          | same                  | `{due}#{uid}#parked`    | reason, ttl                        |
 | partition state | same                  | `!state`                | fence, cursor, owner, lease        |
 
-`#cancelled` sorts before `#job`, so that whoever reads in order meets a cancellation before its job.
+`#cancelled` and `#dispatched` sort before `#job`: whoever reads in order knows what to skip before meeting it.
+A `#dispatched` row stands only where ingest sent a job itself, by the late path.
 """
 
 from collections.abc import Mapping
@@ -24,6 +26,7 @@ Key = tuple[str, str]
 STATE = "!state"
 JOB = "job"
 CANCELLED = "cancelled"
+DISPATCHED = "dispatched"
 PARKED = "parked"
 FIRST = "0"
 
@@ -63,6 +66,10 @@ def cancellation_key(id: JobId) -> Key:
     return _key(id, CANCELLED)
 
 
+def dispatched_key(id: JobId) -> Key:
+    return _key(id, DISPATCHED)
+
+
 def parked_key(id: JobId) -> Key:
     return _key(id, PARKED)
 
@@ -87,6 +94,11 @@ def cancellation_row(id: JobId, *, at: datetime) -> Row:
     pk, sk = cancellation_key(id)
     ttl = _seconds(id.due + CANCELLATION_OUTLIVES_DUE)
     return {"pk": pk, "sk": sk, "at": instant.text(at), "exact": False, "ttl": ttl}
+
+
+def dispatched_row(job: Job) -> Row:
+    pk, sk = dispatched_key(job.id)
+    return {"pk": pk, "sk": sk, "ttl": _seconds(job.expires)}
 
 
 def parked_row(id: JobId, *, reason: str, at: datetime) -> Row:

@@ -18,11 +18,11 @@ def look_up(id: JobId, *, queue: QueueSettings, table: Table, now: datetime) -> 
     direct job from the start. Raises JobNotFound once a job is past its retention and collected, Throttled or
     Unavailable.
     """
-    keys = [rows.cancellation_key(id), rows.parked_key(id), rows.job_key(id), rows.state_key(id.partition)]
-    reading = table.read(keys)
+    of_job = [rows.cancellation_key(id), rows.parked_key(id), rows.dispatched_key(id), rows.job_key(id)]
+    reading = table.read([*of_job, rows.state_key(id.partition)])
     if reading.unread:
         raise Unavailable(f"the rows of job {id} could not be read: try again")
-    known = {key: row for key, row in reading.rows.items() if key == keys[-1] or rows.is_live(row, now=now)}
+    known = {key: row for key, row in reading.rows.items() if key not in of_job or rows.is_live(row, now=now)}
     return _taken_back(id, known) or _under_way(id, known, is_kept=now < id.due + queue.retention)
 
 
@@ -36,6 +36,8 @@ def _taken_back(id: JobId, known: Mapping[Key, Row]) -> State | None:
 
 
 def _under_way(id: JobId, known: Mapping[Key, Row], *, is_kept: bool) -> State:
+    if rows.dispatched_key(id) in known:
+        return State.DISPATCHED
     if rows.job_key(id) in known:
         cursor = rows.read_state(known.get(rows.state_key(id.partition))).cursor
         return State.DISPATCHED if rows.job_key(id)[1] <= cursor else State.SCHEDULED

@@ -31,7 +31,7 @@ class Unreadable:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Entry:
-    """A job's row in reading order: what is to be handed over, or nothing where the job was cancelled."""
+    """A job's row in reading order: what is to be handed over, or nothing where that is settled."""
 
     key: str
     job: Job | Unreadable | None
@@ -95,11 +95,11 @@ class Tick:
         return self._done
 
     def _read_on(self) -> None:
-        after, cancelled, more = self._cursor, "", True
+        after, settled, more = self._cursor, "", True
         while more:
             end = rows.end_of(self._lease.fence)
             page = self._table.page(self._partition, after=after, until=end)
-            entries, cancelled = entries_of(page.rows, cancelled=cancelled)
+            entries, settled = entries_of(page.rows, settled=settled)
             self._seen |= bool(page.rows)
             if not (self._hand_over_all(entries) and self._keep_lease()):
                 return
@@ -147,20 +147,20 @@ class Tick:
             self._done.held = self._lease.release(self._cursor)
 
 
-def entries_of(page: Sequence[Row], *, cancelled: str) -> tuple[list[Entry], str]:
-    """Pair each job's row of a page with the cancellation before it.
+def entries_of(page: Sequence[Row], *, settled: str) -> tuple[list[Entry], str]:
+    """Pair each job's row of a page with what stands before it: its cancellation, or the note of its late dispatch.
 
-    `cancelled` is the job whose cancellation was read last, which may be on an earlier page; it is returned for
-    the next one.
+    `settled` is the job of which such a row was read last, which may be on an earlier page; it is returned for the
+    next one.
     """
     entries = []
     for row in page:
         prefix, kind = rows.prefix_and_kind(str(row["sk"]))
-        if kind == rows.CANCELLED:
-            cancelled = prefix
+        if kind in (rows.CANCELLED, rows.DISPATCHED):
+            settled = prefix
         elif kind == rows.JOB:
-            entries.append(Entry(key=str(row["sk"]), job=None if prefix == cancelled else _read(row)))
-    return entries, cancelled
+            entries.append(Entry(key=str(row["sk"]), job=None if prefix == settled else _read(row)))
+    return entries, settled
 
 
 def _read(row: Row) -> Job | Unreadable:

@@ -17,8 +17,8 @@ from tests.e2e.inbox import Inbox, wait_until
 
 JOBS = 300
 CANCELS = 60
-SOON_BY_THE_TABLE = 21
-FURTHEST_SECONDS = 40
+SOON_BY_THE_TABLE = 25
+FURTHEST_SECONDS = 45
 LATEST_SECONDS = 20
 
 

@@ -10,7 +10,7 @@ from dueline.job import Partition, Route, State
 from dueline.message import ID, REASON, Message
 from tests.builders import NOW, a_job, a_message, a_queue
 from tests.system import System
-from tests.wire import done_in_part, failing, losing_the_answer, meanwhile, on
+from tests.wire import done_in_part, failing, losing_the_answer, meanwhile, on, straight
 
 AN_HOUR = 3600
 
@@ -153,6 +153,34 @@ def test_a_late_job_gets_what_delay_is_left():
     system.tick()
     system.ingest_message(*messages(job))
     assert system.queues["emails"].deliveries[0].visible == NOW + timedelta(seconds=60)
+
+
+def test_a_late_job_is_not_sent_again_by_the_next_tick():
+    system, job = System(), due_in(60)
+    system.tick()
+    assert system.ingest_message(*messages(job)).late == [job]
+    system.clock.sleep(45)
+    assert system.tick().finished
+    assert system.arrived() == [job.id]
+
+
+def test_a_late_job_whose_note_is_lost_is_sent_again_and_not_reported():
+    system, job = System(), due_in(60)
+    system.tick()
+    writes = iter([straight, failing(Unavailable("no"))])
+    system.wire.around = lambda call: (next(writes) if call.name == "table.write" else straight)(call)
+    assert system.ingest_message(*messages(job)).failed == set()
+    system.wire.around = straight
+    system.clock.sleep(45)
+    system.tick()
+    assert system.arrived() == [job.id, job.id]
+
+
+def test_a_late_job_is_told_as_dispatched_at_once():
+    system, job = System(), due_in(60)
+    system.tick()
+    system.ingest_message(*messages(job))
+    assert system.look_up(job.id) is State.DISPATCHED
 
 
 def test_a_cancelled_job_is_not_sent_by_the_late_path():

@@ -84,15 +84,15 @@ def test_a_cancellation_that_came_before_its_job_holds():
 
 def test_a_cancellation_is_carried_over_to_the_next_page():
     row = rows.job_row(job := a_job())
-    entries, cancelled = entries_of([rows.cancellation_row(job.id, at=NOW)], cancelled="")
+    entries, settled = entries_of([rows.cancellation_row(job.id, at=NOW)], settled="")
     assert entries == []
-    ((entry,), _) = entries_of([row], cancelled=cancelled)
+    ((entry,), _) = entries_of([row], settled=settled)
     assert entry.job is None
 
 
 def test_a_cancellation_takes_back_its_own_job_alone():
     one, other = due_in(60, uid=an_id().uid), due_in(60)
-    entries, _ = entries_of([rows.cancellation_row(one.id, at=NOW), rows.job_row(other)], cancelled="")
+    entries, _ = entries_of([rows.cancellation_row(one.id, at=NOW), rows.job_row(other)], settled="")
     assert [entry.job for entry in entries] == [other]
 
 
