@@ -14,8 +14,9 @@ _RENEW_SECONDS = 10.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Periods:
-    """How far a tick looks ahead, how long its lease lasts, and the longest that one send takes with its retries."""
+    """How often ticks fire, how far they look ahead, how long a lease lasts, and the longest send with its retries."""
 
+    period: timedelta
     lookahead: timedelta
     lease: timedelta
     longest_send: timedelta
@@ -65,6 +66,11 @@ class Lease:
         if kept:
             self._adopt(PartitionState(fence=fence, cursor=cursor), started)
         return kept
+
+    @property
+    def outlasts_the_period(self) -> bool:
+        """Tell whether the next tick would have to wait for a lease that was not released."""
+        return self._periods.lease >= self._periods.period
 
     def release(self, cursor: str) -> bool:
         """Move the cursor and give the lease back; tell whether it was still held."""

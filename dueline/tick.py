@@ -143,7 +143,7 @@ class Tick:
         return self._done.held and self._clock.monotonic() < self._lease.stop_at
 
     def _release(self) -> None:
-        if self._seen and self._done.held:
+        if self._done.held and (self._seen or self._lease.outlasts_the_period):
             self._done.held = self._lease.release(self._cursor)
 
 

@@ -43,6 +43,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> Answer:
 
 @app.post("/queues/<queue>/jobs")
 def schedule(queue: str) -> tuple[Answer, int]:
+    """Schedule one job, or up to 500 of them, each for itself."""
     settings = REGISTRY.queue(queue)
     asked = bodies.read(_body())
     results = _submit(settings).run(asked if isinstance(asked, list) else [asked])
@@ -56,6 +57,7 @@ def schedule(queue: str) -> tuple[Answer, int]:
 
 @app.get("/queues/<queue>/jobs/<id>")
 def look_up(queue: str, id: str) -> Answer:
+    """Tell a job's state."""
     settings = REGISTRY.queue(queue)
     job_id = _id_in(queue, id)
     return _answer(job_id, look_up_job(job_id, queue=settings, table=RESOURCES.table, now=RESOURCES.clock.now()))
@@ -63,6 +65,7 @@ def look_up(queue: str, id: str) -> Answer:
 
 @app.delete("/queues/<queue>/jobs/<id>")
 def cancel(queue: str, id: str) -> tuple[Answer, int]:
+    """Take a job back: 200 is a promise, 202 a request."""
     REGISTRY.queue(queue)
     job_id = _id_in(queue, id)
     state = cancel_job(job_id, table=RESOURCES.table, now=RESOURCES.clock.now())

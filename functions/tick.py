@@ -20,6 +20,7 @@ from functions.telemetry import report
 
 SETTINGS = TickSettings.from_env(os.environ)
 PERIODS = Periods(
+    period=timedelta(seconds=SETTINGS.tick_period),
     lookahead=timedelta(seconds=SETTINGS.lookahead),
     lease=timedelta(seconds=SETTINGS.lease),
     longest_send=longest_send(SETTINGS.lease),

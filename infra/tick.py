@@ -35,7 +35,12 @@ class Tick(Construct):
         self._forget_late_invocations()
 
     def _function(self, deployment: Deployment, code: Code) -> Function:
-        settings = TickSettings(deployment=deployment.name, lookahead=deployment.lookahead, lease=deployment.lease)
+        settings = TickSettings(
+            deployment=deployment.name,
+            tick_period=deployment.tick_period,
+            lookahead=deployment.lookahead,
+            lease=deployment.lease,
+        )
         return CoreFunction(
             self,
             "Tick",

@@ -21,7 +21,12 @@ from dueline.tick import Tick, Ticked
 from tests.builders import EMAILS, NOW, a_queue, uids
 from tests.wire import Wire
 
-PERIODS = Periods(lookahead=timedelta(seconds=240), lease=timedelta(seconds=30), longest_send=timedelta(seconds=10))
+PERIODS = Periods(
+    period=timedelta(seconds=60),
+    lookahead=timedelta(seconds=240),
+    lease=timedelta(seconds=30),
+    longest_send=timedelta(seconds=10),
+)
 DIRECT_HORIZON = timedelta(seconds=600)
 TICK_SECONDS = 170
 
@@ -34,6 +39,7 @@ class System:
     ) -> None:
         self.direct_horizon = direct_horizon
         self.settings = {queue.name: queue for queue in settings or [a_queue()]}
+        self.periods = PERIODS
         self.clock, self.wire = VirtualClock(NOW), Wire()
         self.table = self.wire.to("table", MemoryTable(page_rows=page_rows))
         self.inbound, self.rejects, self.dead_letters = map(self._queue, ("inbound", "rejects", "dead_letters"))
@@ -96,7 +102,7 @@ class System:
     def a_lease(self, partition: Partition = EMAILS, *, seconds: float = TICK_SECONDS) -> Lease:
         until = self.clock.monotonic() + seconds
         owner = next(self._owners)
-        return Lease(partition, table=self.table, clock=self.clock, periods=PERIODS, owner=owner, until=until)
+        return Lease(partition, table=self.table, clock=self.clock, periods=self.periods, owner=owner, until=until)
 
     def cancel(self, id: JobId) -> State:
         return cancel(id, table=self.table, now=self.clock.now())

@@ -37,6 +37,7 @@ class IngestSettings(_Settings):
 class TickSettings(_Settings):
     """What a tick needs to know."""
 
+    tick_period: int
     lookahead: int
     lease: int
 

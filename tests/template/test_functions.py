@@ -49,7 +49,12 @@ def test_functions_read_their_settings_from_their_environment(sixty: Assembly) -
     }
     assert read == {
         "ingest": IngestSettings(deployment="dueline"),
-        "tick": TickSettings(deployment="dueline", lookahead=deployment.lookahead, lease=deployment.lease),
+        "tick": TickSettings(
+            deployment="dueline",
+            tick_period=deployment.tick_period,
+            lookahead=deployment.lookahead,
+            lease=deployment.lease,
+        ),
         "api": ApiSettings(deployment="dueline", direct_horizon=deployment.direct_horizon),
     }
 

@@ -181,7 +181,7 @@ def test_the_registry_reads_what_it_wrote(tmp_path: Path) -> None:
     "settings",
     [
         IngestSettings(deployment="d"),
-        TickSettings(deployment="d", lookahead=240, lease=30),
+        TickSettings(deployment="d", tick_period=60, lookahead=240, lease=30),
         ApiSettings(deployment="d", direct_horizon=890),
     ],
 )

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -10,7 +11,7 @@ from dueline.message import REASON
 from dueline.ports import Page
 from dueline.tick import entries_of
 from tests.builders import EMAILS, NOW, a_job, a_queue, an_id
-from tests.system import System
+from tests.system import PERIODS, System
 from tests.wire import failing, losing_the_answer, meanwhile, on, refusing, refusing_for_good
 
 EVERY_PAGE = pytest.mark.parametrize("page_rows", [1, 2, 3, 1000])
@@ -155,6 +156,14 @@ def test_a_tick_over_an_idle_partition_costs_one_write_and_one_query():
     assert done.finished
     assert calls == ["table.take", "table.page"]
     assert len(writes) == 1
+
+
+def test_an_idle_tick_gives_back_a_lease_for_which_the_next_would_have_to_wait():
+    system = System()
+    system.periods = replace(PERIODS, period=timedelta(seconds=30))
+    system.tick()
+    assert system.tick().finished
+    assert system.clock.monotonic() == 0
 
 
 def test_a_tick_that_saw_only_a_cancellation_moves_on_behind_it():
