@@ -13,6 +13,7 @@ from dueline.ports import Clock, Queue, Spread
 from dueline.routing import MAX_DELAY_SECONDS, delay_seconds
 
 BACKOFF_SECONDS = (0.1, 0.2, 0.4, 0.8)
+OUT_OF_TIME = "out of time"
 PAST_RETENTION = "past its retention: it was not sent in the time that its queue allows after due"
 
 
@@ -26,17 +27,19 @@ class Parked:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Handed:
-    """What became of jobs: each is in one of the three, `unfinished` to be tried again."""
+    """What became of jobs: each is in one of the three, `unfinished` to be tried again for the reason `fault`."""
 
     dispatched: tuple[Job, ...] = ()
     parked: tuple[Parked, ...] = ()
     unfinished: tuple[Job, ...] = ()
+    fault: str = ""
 
     def __add__(self, other: "Handed") -> "Handed":
         return Handed(
             dispatched=self.dispatched + other.dispatched,
             parked=self.parked + other.parked,
             unfinished=self.unfinished + other.unfinished,
+            fault=self.fault or other.fault,
         )
 
 
@@ -77,12 +80,12 @@ class Dispatcher:
 
     def _batch(self, jobs: Sequence[Job], *, until: float) -> Handed:
         if self.clock.monotonic() >= until:
-            return Handed(unfinished=tuple(jobs))
+            return Handed(unfinished=tuple(jobs), fault=OUT_OF_TIME)
         now = self.clock.now()
         expired = [job for job in jobs if now >= job.expires]
         later = [job for job in jobs if job.id.due - now > timedelta(seconds=MAX_DELAY_SECONDS)]
         sendable = [job for job in jobs if job not in expired and job not in later]
-        return self._send(sendable, now) + self._park(expired, PAST_RETENTION) + Handed(unfinished=tuple(later))
+        return self._send(sendable, now) + self._park(expired, PAST_RETENTION) + _not_yet(later)
 
     def _send(self, jobs: Sequence[Job], now: datetime) -> Handed:
         messages = [Message.of(job, delay=delay_seconds(job.id.due, now=now, precise=self.precise)) for job in jobs]
@@ -90,17 +93,27 @@ class Dispatcher:
             refusals = {refusal.index: refusal for refusal in self.queue.send(messages)} if messages else {}
         except QueueNotFound as gone:
             return self._park(jobs, str(gone))
-        except RETRYABLE:
-            return Handed(unfinished=tuple(jobs))
+        except RETRYABLE as fault:
+            return Handed(unfinished=tuple(jobs), fault=str(fault))
         sent = tuple(job for index, job in enumerate(jobs) if index not in refusals)
-        waiting = tuple(jobs[refusal.index] for refusal in refusals.values() if not refusal.final)
+        left = [refusal for refusal in refusals.values() if not refusal.final]
+        waiting = Handed(
+            unfinished=tuple(jobs[refusal.index] for refusal in left), fault=left[0].reason if left else ""
+        )
         refused = [(jobs[refusal.index], refusal.reason) for refusal in refusals.values() if refusal.final]
         parked = (self._park([job], reason) for job, reason in refused)
-        return reduce(Handed.__add__, parked, Handed(dispatched=sent, unfinished=waiting))
+        return reduce(Handed.__add__, parked, Handed(dispatched=sent) + waiting)
 
     def _park(self, jobs: Sequence[Job], reason: str) -> Handed:
         if not jobs:
             return Handed()
-        unparked = self.parking.park(jobs, reason=reason)
+        try:
+            unparked = self.parking.park(jobs, reason=reason)
+        except (QueueNotFound, *RETRYABLE) as fault:
+            return Handed(unfinished=tuple(jobs), fault=f"not parked: {fault}")
         parked = tuple(Parked(job=job, reason=reason) for job in jobs if job not in unparked)
-        return Handed(parked=parked, unfinished=tuple(unparked))
+        return Handed(parked=parked, unfinished=tuple(unparked), fault="not parked: refused" if unparked else "")
+
+
+def _not_yet(later: Sequence[Job]) -> Handed:
+    return Handed(unfinished=tuple(later), fault=f"due in over {MAX_DELAY_SECONDS} s" if later else "")

@@ -11,7 +11,9 @@ DuelineError
 
 
 class DuelineError(Exception):
-    """Anything that Dueline raises on purpose."""
+    """Anything that Dueline raises on purpose. `job_id` is the job that it is about, where one has an id already."""
+
+    job_id: str | None = None
 
 
 class InvalidJob(DuelineError, ValueError):
@@ -31,7 +33,7 @@ class JobNotFound(DuelineError, LookupError):
 
 
 class Throttled(DuelineError):
-    """AWS refused for its rate: nothing was done, try again later."""
+    """AWS asked to slow down: it may or may not be done (an earlier try's answer may be lost), try again later."""
 
 
 class Unavailable(DuelineError):

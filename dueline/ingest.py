@@ -8,11 +8,12 @@ and leaves a note, lest a tick send it again. No clock decides which, so no cloc
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from typing import TypeVar
 
 from dueline import instant, rows
-from dueline.dispatch import Dispatcher, Parked
+from dueline.dispatch import Dispatcher, Handed, Parked
 from dueline.errors import RETRYABLE, InvalidJob, QueueNotFound
 from dueline.job import Job, JobId, Route
 from dueline.message import Message, batches
@@ -40,9 +41,12 @@ class Rejected:
 
 @dataclass(kw_only=True, slots=True)
 class Ingested:
-    """What became of a batch. `failed` holds the ids of messages that SQS must bring again."""
+    """What became of a batch. `failed` holds the ids of messages that SQS must bring again, `again` the jobs of
+    those, and `faults` why."""
 
     failed: set[str] = field(default_factory=set)
+    again: set[Job] = field(default_factory=set)
+    faults: set[str] = field(default_factory=set)
     written: int = 0
     late: list[Job] = field(default_factory=list)
     parked: list[Parked] = field(default_factory=list)
@@ -74,47 +78,55 @@ class Ingest:
         written, read or sent is reported as failed, not waited for: SQS brings it again.
         """
         done = Ingested()
-        jobs, done.rejected = parse(batch)
-        rejected = self._reject(done.rejected)
-        written, unwritten = self._write(set(jobs.values()))
+        jobs, rejects = parse(batch)
+        written, unwritten = self._write(set(jobs.values()), done)
         done.written = len(written)
-        late, unknown = self._not_left_to_a_tick(set(jobs.values()) - unwritten, written)
-        unsent = self._late_path(late, done, until)
-        again = unwritten | unknown | unsent
-        done.failed = rejected | {message_id for message_id, job in jobs.items() if job in again}
+        late, unknown = self._not_left_to_a_tick(set(jobs.values()) - unwritten, written, done)
+        done.again = unwritten | unknown | self._late_path(late, done, until)
+        done.failed = {message_id for message_id, job in jobs.items() if job in done.again}
+        self._reject(rejects, done, until)
         return done
 
-    def _reject(self, rejected: Sequence[Rejected]) -> set[str]:
-        """Park messages that carry no job; return the ids of those that could not be."""
-        failed = set()
-        for batch in batches(rejected, size=lambda each: each.received.message.size):
-            try:
-                refusals = self._rejects.send([each.received.message.with_reason(each.reason) for each in batch])
-                failed |= {batch[refusal.index].received.message_id for refusal in refusals}
-            except (QueueNotFound, *RETRYABLE):
-                failed |= {each.received.message_id for each in batch}
-        return failed
+    def _reject(self, rejects: Iterable[Rejected], done: Ingested, until: float) -> None:
+        """Park messages that carry no job."""
+        send = partial(self._reject_some, done=done, until=until)
+        for rejected in self._spread(send, batches(rejects, size=lambda each: each.received.message.size)):
+            done.rejected += rejected
+        parked = {each.received.message_id for each in done.rejected}
+        done.failed |= {each.received.message_id for each in rejects} - parked
 
-    def _write(self, jobs: set[Job]) -> tuple[set[Job], set[Job]]:
+    def _reject_some(self, some: Sequence[Rejected], *, done: Ingested, until: float) -> list[Rejected]:
+        """Park a batch of messages that carry no job; return those that were parked."""
+        if self._clock.monotonic() >= until:
+            return []
+        try:
+            refusals = self._rejects.send([each.received.message.with_reason(each.reason) for each in some])
+        except (QueueNotFound, *RETRYABLE) as fault:
+            done.faults.add(str(fault))
+            return []
+        refused = {refusal.index for refusal in refusals}
+        return [each for index, each in enumerate(some) if index not in refused]
+
+    def _write(self, jobs: set[Job], done: Ingested) -> tuple[set[Job], set[Job]]:
         """Write the rows of jobs that a tick is to find; return those written and those left unwritten."""
         now = self._clock.now()
         by_key = {rows.job_key(job.id): job for job in jobs if job.id.route is Route.TABLE and now < job.expires}
         pending = [rows.job_row(job) for job in by_key.values()]
-        unwritten = {
-            rows.key(row) for row in chain.from_iterable(self._spread(self._write_some, _cut(pending, WRITE_ROWS)))
-        }
+        write = partial(self._write_some, done=done)
+        unwritten = {rows.key(row) for row in chain.from_iterable(self._spread(write, _cut(pending, WRITE_ROWS)))}
         left = {job for key, job in by_key.items() if key in unwritten}
         return set(by_key.values()) - left, left
 
-    def _write_some(self, some: Sequence[Row]) -> Sequence[Row]:
+    def _write_some(self, some: Sequence[Row], *, done: Ingested) -> Sequence[Row]:
         try:
             return self._table.write(some)
-        except RETRYABLE:
+        except RETRYABLE as fault:
+            done.faults.add(str(fault))
             return some
 
-    def _not_left_to_a_tick(self, jobs: set[Job], written: set[Job]) -> tuple[set[Job], set[Job]]:
+    def _not_left_to_a_tick(self, jobs: set[Job], written: set[Job], done: Ingested) -> tuple[set[Job], set[Job]]:
         """Return the jobs that no tick is sure to see, and those whose fence could not be read."""
-        fences = self._read({rows.state_key(job.id.partition) for job in written})
+        fences = self._read({rows.state_key(job.id.partition) for job in written}, done)
         unknown = {job for job in written if rows.state_key(job.id.partition) in fences.unread}
         seen_later = {job for job in written - unknown if self._fence(fences, job) < instant.text(job.id.due)}
         return jobs - unknown - seen_later, unknown
@@ -125,7 +137,7 @@ class Ingest:
 
     def _late_path(self, late: set[Job], done: Ingested, until: float) -> set[Job]:
         """Send late jobs that are not cancelled, or park those past retention; return those left undone."""
-        cancellations = self._read({rows.cancellation_key(job.id) for job in late})
+        cancellations = self._read({rows.cancellation_key(job.id) for job in late}, done)
         undone = {job for job in late if rows.cancellation_key(job.id) in cancellations.unread}
         by_queue: dict[str, list[Job]] = defaultdict(list)
         for job in sorted(late - undone, key=lambda job: job.id.due):
@@ -133,26 +145,30 @@ class Ingest:
                 by_queue[job.id.queue].append(job)
         for queue, jobs in by_queue.items():
             handed = self._dispatcher(queue).hand_over(jobs, until=until)
-            self._note(handed.dispatched)
+            self._note(handed, done)
             done.late += handed.dispatched
             done.parked += handed.parked
             undone |= set(handed.unfinished)
+            done.faults |= {handed.fault} if handed.unfinished else set()
         return undone
 
-    def _note(self, dispatched: Iterable[Job]) -> None:
-        """Tell the next tick what was sent. A note that is lost costs a repeat, and nothing else."""
-        notes = [rows.dispatched_row(job) for job in dispatched if job.id.route is Route.TABLE]
-        list(self._spread(self._write_some, _cut(notes, WRITE_ROWS)))
+    def _note(self, handed: Handed, done: Ingested) -> None:
+        """Tell the next tick what is handled. A note that is lost costs a repeat, and nothing else."""
+        parked = [each.job for each in handed.parked]
+        notes = [rows.handled_row(job, dispatched=True) for job in handed.dispatched if job.id.route is Route.TABLE]
+        notes += [rows.handled_row(job, dispatched=False) for job in parked if job.id.route is Route.TABLE]
+        list(self._spread(partial(self._write_some, done=done), _cut(notes, WRITE_ROWS)))
 
-    def _read(self, keys: Iterable[Key]) -> Reading:
-        readings = list(self._spread(self._read_some, _cut(list(keys), READ_KEYS)))
+    def _read(self, keys: Iterable[Key], done: Ingested) -> Reading:
+        readings = list(self._spread(partial(self._read_some, done=done), _cut(list(keys), READ_KEYS)))
         found = {key: row for reading in readings for key, row in reading.rows.items()}
         return Reading(rows=found, unread=frozenset(chain.from_iterable(reading.unread for reading in readings)))
 
-    def _read_some(self, keys: Sequence[Key]) -> Reading:
+    def _read_some(self, keys: Sequence[Key], *, done: Ingested) -> Reading:
         try:
             return self._table.read(keys)
-        except RETRYABLE:
+        except RETRYABLE as fault:
+            done.faults.add(str(fault))
             return Reading(unread=frozenset(keys))
 
 

@@ -45,6 +45,7 @@ class Lease:
     def take(self) -> bool:
         """Take the lease and raise the fence to the lookahead; tell whether it was taken.
 
+        If not, `cursor` is where its holder was last known to be.
         Another's lease is waited for once, up to the expiry that was read: whoever died holding it is then followed
         at once, whoever renewed it is left alone.
         """
@@ -86,6 +87,7 @@ class Lease:
             if (state.owner, state.lease) == (self._owner, lease):
                 self._adopt(state, started)
                 return None
+            self.cursor = state.cursor
             if state.lease > now:
                 return state
             self.fence = max(self.fence, state.fence)

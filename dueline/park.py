@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dueline import rows
-from dueline.errors import RETRYABLE, QueueNotFound
 from dueline.job import Job
 from dueline.message import Message
 from dueline.ports import Clock, Queue, Table
@@ -25,29 +24,23 @@ class Parking:
     clock: Clock
 
     def park(self, jobs: Sequence[Job], *, reason: str) -> list[Job]:
-        """Park up to one batch of jobs; return those that could not be, to be tried again.
+        """Park up to one batch of jobs; return those that were left, to be tried again.
 
+        Raises QueueNotFound, Throttled or Unavailable: then all of them are to be tried again.
         The row that tells look-up is written first: a crash in between parks the job once more,
         and never leaves one in the dead-letter queue of which look-up says that it was dispatched.
         """
         now = self.clock.now()
         notes = {rows.parked_key(job.id): rows.parked_row(job.id, reason=reason, at=now) for job in jobs}
-        try:
-            unwritten = {rows.key(row) for row in self.table.write(list(notes.values()))}
-            noted = [job for job in jobs if rows.parked_key(job.id) not in unwritten]
-            refusals = self._send([Message.of(job).with_reason(reason) for job in noted])
-        except (QueueNotFound, *RETRYABLE):
-            return list(jobs)
+        unwritten = {rows.key(row) for row in self.table.write(list(notes.values()))}
+        noted = [job for job in jobs if rows.parked_key(job.id) not in unwritten]
+        refusals = self._send([Message.of(job).with_reason(reason) for job in noted])
         parked = {job.id for index, job in enumerate(noted) if index not in refusals}
         return [job for job in jobs if job.id not in parked]
 
     def park_row(self, row: Row, *, reason: str) -> bool:
-        """Park a row that cannot be read, as JSON; tell whether it was."""
-        message = Message(body=json.dumps(dict(row), default=str)).with_reason(reason)
-        try:
-            return not self._send([message])
-        except (QueueNotFound, *RETRYABLE):
-            return False
+        """Park a row that cannot be read, as JSON; tell whether it was. Raises as `park` does."""
+        return not self._send([Message(body=json.dumps(dict(row), default=str)).with_reason(reason)])
 
     def _send(self, messages: Sequence[Message]) -> set[int]:
         return {refusal.index for refusal in self.dead_letters.send(messages)} if messages else set()

@@ -1,7 +1,7 @@
 """What the protocol needs of the outside, as contracts.
 
 One call is one request to AWS: it happens as a whole or fails as a whole, except where a result says otherwise.
-Every call may raise Throttled (nothing was done) or Unavailable (it may or may not be done).
+Every call may raise Throttled or Unavailable: then it may or may not be done.
 """
 
 from collections.abc import Callable, Iterable, Sequence

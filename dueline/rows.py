@@ -4,12 +4,12 @@
 |-----------------|-----------------------|-------------------------|------------------------------------|
 | job             | `{queue}#{partition}` | `{due}#{uid}#job`       | payload, ttl                       |
 | cancellation    | same                  | `{due}#{uid}#cancelled` | at, exact, ttl                     |
-| late dispatch   | same                  | `{due}#{uid}#dispatched`| ttl                                |
+| handled         | same                  | `{due}#{uid}#handled`   | dispatched, ttl                    |
 | parked          | same                  | `{due}#{uid}#parked`    | reason, ttl                        |
 | partition state | same                  | `!state`                | fence, cursor, owner, lease        |
 
-`#cancelled` and `#dispatched` sort before `#job`: whoever reads in order knows what to skip before meeting it.
-A `#dispatched` row stands only where ingest sent a job itself, by the late path.
+`#cancelled` and `#handled` sort before `#job`: whoever reads in order knows what to skip before meeting it.
+A `#handled` row stands only where ingest sent or parked a job itself, by the late path.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ Key = tuple[str, str]
 STATE = "!state"
 JOB = "job"
 CANCELLED = "cancelled"
-DISPATCHED = "dispatched"
+HANDLED = "handled"
 PARKED = "parked"
 FIRST = "0"
 
@@ -66,8 +66,8 @@ def cancellation_key(id: JobId) -> Key:
     return _key(id, CANCELLED)
 
 
-def dispatched_key(id: JobId) -> Key:
-    return _key(id, DISPATCHED)
+def handled_key(id: JobId) -> Key:
+    return _key(id, HANDLED)
 
 
 def parked_key(id: JobId) -> Key:
@@ -77,6 +77,14 @@ def parked_key(id: JobId) -> Key:
 def end_of(fence: str) -> str:
     """Return a sort key above every row that is due up to `fence`, and below any later one."""
     return f"{fence}#~"
+
+
+def due_at(cursor: str) -> datetime | None:
+    """Return up to when a cursor has handed over, nothing if it has not begun."""
+    try:
+        return instant.parse(cursor.partition("#")[0])
+    except ValueError:
+        return None
 
 
 def prefix_and_kind(sort_key: str) -> tuple[str, str]:
@@ -96,9 +104,9 @@ def cancellation_row(id: JobId, *, at: datetime) -> Row:
     return {"pk": pk, "sk": sk, "at": instant.text(at), "exact": False, "ttl": ttl}
 
 
-def dispatched_row(job: Job) -> Row:
-    pk, sk = dispatched_key(job.id)
-    return {"pk": pk, "sk": sk, "ttl": _seconds(job.expires)}
+def handled_row(job: Job, *, dispatched: bool) -> Row:
+    pk, sk = handled_key(job.id)
+    return {"pk": pk, "sk": sk, "dispatched": dispatched, "ttl": _seconds(job.expires)}
 
 
 def parked_row(id: JobId, *, reason: str, at: datetime) -> Row:

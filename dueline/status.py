@@ -18,7 +18,7 @@ def look_up(id: JobId, *, queue: QueueSettings, table: Table, now: datetime) -> 
     direct job from the start. Raises JobNotFound once a job is past its retention and collected, Throttled or
     Unavailable.
     """
-    of_job = [rows.cancellation_key(id), rows.parked_key(id), rows.dispatched_key(id), rows.job_key(id)]
+    of_job = [rows.cancellation_key(id), rows.parked_key(id), rows.handled_key(id), rows.job_key(id)]
     reading = table.read([*of_job, rows.state_key(id.partition)])
     if reading.unread:
         raise Unavailable(f"the rows of job {id} could not be read: try again")
@@ -30,13 +30,13 @@ def _taken_back(id: JobId, known: Mapping[Key, Row]) -> State | None:
     cancellation = known.get(rows.cancellation_key(id))
     if cancellation and cancellation["exact"]:
         return State.CANCELLED
-    if rows.parked_key(id) in known:
+    if rows.parked_key(id) in known and not _is_late_dispatched(id, known):
         return State.PARKED
     return State.CANCEL_REQUESTED if cancellation else None
 
 
 def _under_way(id: JobId, known: Mapping[Key, Row], *, is_kept: bool) -> State:
-    if rows.dispatched_key(id) in known:
+    if _is_late_dispatched(id, known):
         return State.DISPATCHED
     if rows.job_key(id) in known:
         cursor = rows.read_state(known.get(rows.state_key(id.partition))).cursor
@@ -44,3 +44,9 @@ def _under_way(id: JobId, known: Mapping[Key, Row], *, is_kept: bool) -> State:
     if is_kept:
         return State.DISPATCHED if id.route is Route.DIRECT else State.ACCEPTED
     raise JobNotFound(f"nothing is known of job {id}: it is past its retention")
+
+
+def _is_late_dispatched(id: JobId, known: Mapping[Key, Row]) -> bool:
+    """Tell whether the late path sent a job, perhaps after it had been parked and was put back."""
+    handled = known.get(rows.handled_key(id))
+    return bool(handled and handled["dispatched"])

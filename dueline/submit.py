@@ -11,7 +11,7 @@ from dueline import instant
 from dueline.errors import RETRYABLE, DuelineError, InvalidJob, QueueNotFound, Unavailable
 from dueline.job import Job, JobId, Partition, Route
 from dueline.message import ATTRIBUTES_BYTES, Message, batches
-from dueline.ports import Clock, Queue, Spread
+from dueline.ports import Clock, Queue, Refusal, Spread
 from dueline.queue import QueueSettings
 from dueline.routing import partition_of, route_of, whole_seconds
 
@@ -60,16 +60,17 @@ class Submit:
         self._new_uid = new_uid
         self._spread = spread
 
-    def run(self, requests: Sequence[Request | DuelineError]) -> list[Job | DuelineError]:
+    def run(self, requests: Sequence[Request | DuelineError], *, until: float) -> list[Job | DuelineError]:
         """Submit each request for itself; return its job or its error, in order.
 
-        An error among the requests, from an earlier check, is handed through. After Unavailable a job may or may not
-        be scheduled; after any other error it is not.
+        Begins no send after `until` (monotonic). An error among the requests, from an earlier check, is handed through.
+        After Throttled or Unavailable a job may or may not be scheduled, and the error names its id; after any other
+        error it is not.
         """
         now = self._clock.now()
         drafts = [self._draft(request, now=now) for request in requests]
         submissions = [draft for draft in drafts if isinstance(draft, _Submission)]
-        failures = dict(chain.from_iterable(self._send_all(submissions, route) for route in Route))
+        failures = dict(chain.from_iterable(self._send_all(submissions, route, until) for route in Route))
         return [failures.get(draft.job.id, draft.job) if isinstance(draft, _Submission) else draft for draft in drafts]
 
     def _draft(self, request: Request | DuelineError, *, now: datetime) -> _Submission | DuelineError:
@@ -86,23 +87,36 @@ class Submit:
         except InvalidJob as error:
             return error
 
-    def _send_all(self, submissions: Iterable[_Submission], route: Route) -> Iterable[tuple[JobId, DuelineError]]:
+    def _send_all(
+        self, submissions: Iterable[_Submission], route: Route, until: float
+    ) -> Iterable[tuple[JobId, DuelineError]]:
         """Send what takes one route, several batches at once; return the error of each job that was not sent."""
         chosen = [each for each in submissions if each.job.id.route is route]
-        send = partial(self._send, queue=self._own if route is Route.DIRECT else self._inbound)
+        send = partial(self._send, route=route, until=until)
         cut = batches(chosen, size=lambda each: each.job.size + ATTRIBUTES_BYTES)
         return chain.from_iterable(self._spread(send, cut))
 
-    def _send(self, batch: Sequence[_Submission], *, queue: Queue) -> list[tuple[JobId, DuelineError]]:
+    def _send(self, batch: Sequence[_Submission], *, route: Route, until: float) -> list[tuple[JobId, DuelineError]]:
+        ids = [each.job.id for each in batch]
+        if self._clock.monotonic() >= until:
+            return [(id, _about(id, Unavailable("out of time: it was not sent"))) for id in ids]
         now = self._clock.now()
         try:
-            refusals = queue.send([self._message(each, now=now) for each in batch])
-        except (QueueNotFound, *RETRYABLE) as error:
-            return [(each.job.id, error) for each in batch]
-        return [
-            (batch[refusal.index].job.id, InvalidJob(refusal.reason) if refusal.final else Unavailable(refusal.reason))
-            for refusal in refusals
-        ]
+            refusals = self._queue_of(route).send([self._message(each, now=now) for each in batch])
+        except QueueNotFound as error:
+            return [(id, self._gone(id, error, route)) for id in ids]
+        except RETRYABLE as error:
+            return [(id, _about(id, error)) for id in ids]
+        return [(ids[refusal.index], _about(ids[refusal.index], _refused(refusal))) for refusal in refusals]
+
+    def _queue_of(self, route: Route) -> Queue:
+        return self._own if route is Route.DIRECT else self._inbound
+
+    def _gone(self, id: JobId, error: QueueNotFound, route: Route) -> DuelineError:
+        """Return what a missing queue means: its own may be missing by right, the inbound queue never."""
+        if route is Route.TABLE:
+            return _about(id, Unavailable(str(error)))
+        return QueueNotFound(f"queue {self._queue.name!r} is not there yet, or was deleted")
 
     def _message(self, submission: _Submission, *, now: datetime) -> Message:
         job = submission.job
@@ -110,6 +124,17 @@ class Submit:
             return Message.of(job, group=job.id.queue)
         left = (job.id.due - now).total_seconds() if submission.delay is None else submission.delay
         return Message.of(job, delay=whole_seconds(left, precise=self._queue.precise))
+
+
+def _refused(refusal: Refusal) -> DuelineError:
+    return InvalidJob(refusal.reason) if refusal.final else Unavailable(refusal.reason)
+
+
+def _about(id: JobId, error: DuelineError) -> DuelineError:
+    """Return an error that names the job that it is about, for its caller to look up or cancel."""
+    named = type(error)(str(error))
+    named.job_id = str(id)
+    return named
 
 
 def due_of(request: Request, *, now: datetime) -> datetime:

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from dueline import rows
 from dueline.dispatch import Dispatcher, Parked
-from dueline.errors import RETRYABLE, DuelineError, InvalidJob
+from dueline.errors import RETRYABLE, InvalidJob, QueueNotFound
 from dueline.job import Job, Partition
 from dueline.lease import Lease
 from dueline.ports import Clock, Table
@@ -42,7 +42,7 @@ class Ticked:
     """What a tick did.
 
     `held` tells whether it had the lease to its end, `finished` whether all that was due up to the fence is handed
-    over, `reached` when the oldest job that it had to leave was due, or else the last that it handed over, and
+    over, `reached` when the oldest job that it had to leave was due, or else the last that was handed over, and
     `fault` what stopped it.
     """
 
@@ -52,7 +52,7 @@ class Ticked:
     parked: list[Parked] = field(default_factory=list)
     unreadable: list[Unreadable] = field(default_factory=list)
     reached: datetime | None = None
-    fault: DuelineError | None = None
+    fault: str = ""
 
     def lateness(self, now: datetime) -> float | None:
         """Return how many seconds past due the oldest job not handed over is at most; nothing if that is unknown."""
@@ -80,10 +80,12 @@ class Tick:
     def run(self) -> Ticked:
         """Hand over what is due up to the fence, as far as time allows.
 
-        Leaves at once, with `held` false, while another tick has the partition. Raises Throttled or Unavailable when
-        the lease could not be asked for. A fault after that stops the tick, and the next one goes on from the cursor.
+        Leaves, with `held` false, while another tick has the partition, telling how far that one is. Raises
+        Throttled or Unavailable when the lease could not be asked for. A fault after that stops the tick, and the next
+        one goes on from the cursor.
         """
         if not self._lease.take():
+            self._done.reached = rows.due_at(self._lease.cursor)
             return self._done
         self._done.held = True
         self._cursor = self._lease.cursor
@@ -91,7 +93,7 @@ class Tick:
             try:
                 step()
             except RETRYABLE as fault:
-                self._done.fault = fault
+                self._done.fault = str(fault)
         return self._done
 
     def _read_on(self) -> None:
@@ -118,6 +120,7 @@ class Tick:
         self._done.parked += handed.parked
         unfinished = {rows.job_key(job.id)[1] for job in handed.unfinished}
         unfinished |= self._park_unreadable(entry.job for entry in wave if isinstance(entry.job, Unreadable))
+        self._done.fault = handed.fault or self._done.fault
         for entry in wave:
             if isinstance(entry.job, Job):
                 self._done.reached = entry.job.id.due
@@ -130,11 +133,18 @@ class Tick:
     def _park_unreadable(self, unreadable: Iterable[Unreadable]) -> set[str]:
         unparked = set()
         for entry in unreadable:
-            if self._dispatcher.parking.park_row(entry.row, reason=entry.reason):
+            if self._park_row(entry):
                 self._done.unreadable.append(entry)
             else:
                 unparked.add(str(entry.row["sk"]))
         return unparked
+
+    def _park_row(self, entry: Unreadable) -> bool:
+        try:
+            return self._dispatcher.parking.park_row(entry.row, reason=entry.reason)
+        except (QueueNotFound, *RETRYABLE) as fault:
+            self._done.fault = f"not parked: {fault}"
+            return False
 
     def _keep_lease(self) -> bool:
         if self._unsaved >= CHECKPOINT_JOBS or self._clock.monotonic() >= self._lease.renew_at:
@@ -148,7 +158,7 @@ class Tick:
 
 
 def entries_of(page: Sequence[Row], *, settled: str) -> tuple[list[Entry], str]:
-    """Pair each job's row of a page with what stands before it: its cancellation, or the note of its late dispatch.
+    """Pair each job's row of a page with what stands before it: its cancellation, or the late path's note.
 
     `settled` is the job of which such a row was read last, which may be on an earlier page; it is returned for the
     next one.
@@ -156,7 +166,7 @@ def entries_of(page: Sequence[Row], *, settled: str) -> tuple[list[Entry], str]:
     entries = []
     for row in page:
         prefix, kind = rows.prefix_and_kind(str(row["sk"]))
-        if kind in (rows.CANCELLED, rows.DISPATCHED):
+        if kind in (rows.CANCELLED, rows.HANDLED):
             settled = prefix
         elif kind == rows.JOB:
             entries.append(Entry(key=str(row["sk"]), job=None if prefix == settled else _read(row)))

@@ -27,7 +27,7 @@ from functions.telemetry import report
 
 SETTINGS = ApiSettings.from_env(os.environ)
 LONGEST_REQUEST = timedelta(seconds=5)
-RESOURCES = Resources(SETTINGS.deployment, longest=LONGEST_REQUEST)
+RESOURCES = Resources(SETTINGS.deployment, queue_urls=SETTINGS.queue_urls, longest=LONGEST_REQUEST)
 
 logger = Logger()
 app = APIGatewayHttpResolver()
@@ -46,7 +46,7 @@ def schedule(queue: str) -> tuple[Answer, int]:
     """Schedule one job, or up to 500 of them, each for itself."""
     settings = REGISTRY.queue(queue)
     asked = bodies.read(_body())
-    results = _submit(settings).run(asked if isinstance(asked, list) else [asked])
+    results = _submit(settings).run(asked if isinstance(asked, list) else [asked], until=_until())
     _tell_submitted(queue, results)
     if isinstance(asked, list):
         return {"jobs": [_result(result) for result in results]}, HTTPStatus.OK
@@ -90,6 +90,12 @@ def _body() -> str:
         return app.current_event.decoded_body or ""
     except ValueError:
         raise InvalidJob("body is not JSON: it is not UTF-8") from None
+
+
+def _until() -> float:
+    """Return when to begin no more requests, on the monotonic clock."""
+    left = app.lambda_context.get_remaining_time_in_millis() / 1000
+    return RESOURCES.clock.monotonic() + left - 2 * LONGEST_REQUEST.total_seconds()
 
 
 def _submit(queue: QueueSettings) -> Submit:
@@ -141,4 +147,5 @@ def _tell_submitted(queue: str, results: list[Job | DuelineError]) -> None:
 def _tell_refused(error: DuelineError) -> None:
     # What is wrong with a job may quote its body, and no payload is ever logged.
     reason = {"reason": str(error)} if isinstance(error, RETRYABLE) else {}
-    logger.warning("refused", extra={"error": type(error).__name__, **reason})
+    job = {"job": error.job_id} if error.job_id else {}
+    logger.warning("refused", extra={"error": type(error).__name__, **job, **reason})

@@ -28,7 +28,7 @@ class JobBody(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     payload: Any
-    at: Annotated[datetime | None, BeforeValidator(_instant)] = None
+    at: Annotated[datetime, BeforeValidator(_instant)] | None = None
     delay: float | None = None
 
 

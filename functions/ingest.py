@@ -22,9 +22,11 @@ from functions.registry import REGISTRY
 from functions.telemetry import report
 
 SETTINGS = IngestSettings.from_env(os.environ)
-# So short that a batch's five rounds of requests end within the function's time-out of 30 s.
+# So short that a batch's rounds of requests end within the function's time-out of 30 s.
 LONGEST_REQUEST = timedelta(seconds=4)
-RESOURCES = Resources(SETTINGS.deployment, longest=LONGEST_REQUEST)
+# A send, the parking of what it refused (two requests), and the note of what was handled.
+AFTER_THE_LAST_SEND = 4 * LONGEST_REQUEST
+RESOURCES = Resources(SETTINGS.deployment, queue_urls=SETTINGS.queue_urls, longest=LONGEST_REQUEST)
 
 logger = Logger()
 
@@ -45,7 +47,7 @@ INGEST = Ingest(
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, list[dict[str, str]]]:
     """Ingest a batch of the inbound queue; answer with the messages that SQS must bring again."""
-    until = time.monotonic() + context.get_remaining_time_in_millis() / 1000 - 3 * LONGEST_REQUEST.total_seconds()
+    until = time.monotonic() + context.get_remaining_time_in_millis() / 1000 - AFTER_THE_LAST_SEND.total_seconds()
     done = INGEST.run([_received(record) for record in SQSEvent(event).records], until=until)
     _tell(done)
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in sorted(done.failed)]}
@@ -63,6 +65,8 @@ def _tell(done: Ingested) -> None:
         logger.warning("parked", extra={**_keys(parked.job.id), "reason": parked.reason})
     for rejected in done.rejected:
         logger.warning("rejected", extra={"message_id": rejected.received.message_id, "reason": rejected.reason})
+    if done.faults:
+        logger.warning("left", extra={"jobs": [str(job.id) for job in done.again], "reasons": sorted(done.faults)})
     logger.info("ingested", extra={"written": done.written, "late": len(done.late), "failed": len(done.failed)})
     counts = {
         metrics.INGESTED: done.written,

@@ -29,9 +29,13 @@ _RETRY_AFTER_SECONDS = "1"
 
 
 def problem(error: DuelineError) -> dict[str, Any]:
-    """Return what is told of an error. What AWS said to a fault of its own is for our log, not for callers."""
+    """Return what is told of an error, with the job's id where it may be scheduled all the same.
+
+    What AWS said to a fault of its own is for our log, not for callers.
+    """
     status = _STATUS[type(error)]
-    return _problem(status, f"{status.phrase}: try again" if isinstance(error, RETRYABLE) else str(error))
+    told = _problem(status, f"{status.phrase}: try again" if isinstance(error, RETRYABLE) else str(error))
+    return told if error.job_id is None else {**told, "id": error.job_id}
 
 
 def response(error: DuelineError) -> Response[str]:

@@ -13,6 +13,8 @@ def report(values: Mapping[str, float | None], *, deployment: str, queue: str | 
     told = {name: value for name, value in values.items() if value or (value == 0 and name in metrics.IN_SECONDS)}
     if not told:
         return
+    if queue is not None and not told.keys() <= metrics.OF_A_QUEUE:
+        raise ValueError(f"{', '.join(told)}: a queue's metrics are {', '.join(sorted(metrics.OF_A_QUEUE))}")
     # An empty service keeps Powertools' own dimension out: metrics are found by deployment and queue alone.
     provider = AmazonCloudWatchEMFProvider(namespace=metrics.NAMESPACE, service="")
     for name, dimension in metrics.dimensions(deployment, queue).items():

@@ -27,7 +27,7 @@ PERIODS = Periods(
 )
 # A send, the parking of what it refused (two requests), and the release of the lease.
 AFTER_THE_LAST_SEND = 4 * PERIODS.longest_send
-RESOURCES = Resources(SETTINGS.deployment, longest=PERIODS.longest_send)
+RESOURCES = Resources(SETTINGS.deployment, queue_urls=SETTINGS.queue_urls, longest=PERIODS.longest_send)
 
 logger = Logger()
 
@@ -56,10 +56,18 @@ def _tell(partition: Partition, done: Ticked, *, seconds: float) -> None:
     for unreadable in done.unreadable:
         logger.warning("parked", extra={"job": unreadable.row["sk"], "reason": unreadable.reason})
     if done.fault:
-        logger.warning("stopped", extra={"reason": str(done.fault)})
+        logger.warning("stopped", extra={"reason": done.fault})
     logger.info("ticked", extra={"held": done.held, "finished": done.finished, "dispatched": done.dispatched})
-    lateness = done.lateness(RESOURCES.clock.now())
-    of_queue = {metrics.DISPATCHED: float(done.dispatched)} | ({} if lateness is None else {metrics.LATENESS: lateness})
+    of_queue = {metrics.DISPATCHED: done.dispatched, metrics.LATENESS: _lateness(partition, done)}
     report(of_queue, deployment=SETTINGS.deployment, queue=partition.queue)
     parked_count = len(done.parked) + len(done.unreadable)
     report({metrics.PARKED: parked_count, metrics.TICK_DURATION: seconds}, deployment=SETTINGS.deployment)
+
+
+def _lateness(partition: Partition, done: Ticked) -> float | None:
+    """Return the tick's sample of lateness; of a partition that has left queues.yaml only if it is late.
+
+    The number of samples is held against the number of partitions in queues.yaml.
+    """
+    lateness = done.lateness(RESOURCES.clock.now())
+    return lateness if lateness or REGISTRY.has(partition) else None

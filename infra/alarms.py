@@ -1,6 +1,7 @@
 """The alarms."""
 
 from aws_cdk import Duration
+from aws_cdk.aws_apigatewayv2 import HttpApi
 from aws_cdk.aws_cloudwatch import Alarm, ComparisonOperator, IMetric, Metric, TreatMissingData
 from aws_cdk.aws_cloudwatch_actions import SnsAction
 from aws_cdk.aws_lambda import IFunction
@@ -12,6 +13,8 @@ from dueline.config import metrics
 
 _INBOUND_TOO_OLD_SECONDS = 300
 _TOO_LATE_SECONDS = 60
+_TICKS_MINUTES = 5
+_TICKS_MAY_MISS = 2
 
 
 class Alarms(Construct):
@@ -37,6 +40,11 @@ class Alarms(Construct):
         errors = function.metric_errors(period=_minutes(5), statistic="Sum")
         self._alarm(id, errors, at_least=1, description=f"The function {name} failed. See its log.")
 
+    def on_server_errors(self, id: str, api: HttpApi) -> None:
+        """Alarm when the API answers 5xx, which its function does on AWS's faults without failing itself."""
+        errors = api.metric_server_error(period=_minutes(5), statistic="Sum")
+        self._alarm(id, errors, at_least=1, description="The HTTP API answered 5xx. See the api function's log.")
+
     def on_lateness(self, id: str, *, deployment: str, queue: str) -> None:
         """Alarm when a queue's oldest job that is not handed over is a minute past due."""
         latest = _lateness(deployment, queue, statistic="Maximum")
@@ -44,20 +52,19 @@ class Alarms(Construct):
         self._alarm(id, latest, at_least=_TOO_LATE_SECONDS, description=description)
 
     def on_missing_ticks(self, id: str, *, deployment: str, queue: str, partitions: int) -> None:
-        """Alarm when fewer ticks end than a queue has partitions: one that dies leaves no sample of lateness.
+        """Alarm when fewer ticks end than are fired: one that dies leaves no sample of lateness.
 
-        Two firings may be almost two minutes apart, so one minute in five may be short of samples.
-        A new queue's alarm rings until its ticks have run for a few minutes.
+        A schedule fires once in each minute, so five minutes bring five samples a partition. Two may be missing.
+        A new queue's alarm rings until its ticks have run for ten minutes.
         """
         Alarm(
             self,
             id,
             alarm_description=f"A partition of queue {queue} has no tick: its ticks die, or are not fired.",
-            metric=_lateness(deployment, queue, statistic="SampleCount"),
+            metric=_lateness(deployment, queue, statistic="SampleCount", minutes=_TICKS_MINUTES),
             comparison_operator=ComparisonOperator.LESS_THAN_THRESHOLD,
-            threshold=partitions,
-            evaluation_periods=5,
-            datapoints_to_alarm=4,
+            threshold=_TICKS_MINUTES * partitions - _TICKS_MAY_MISS,
+            evaluation_periods=2,
             treat_missing_data=TreatMissingData.BREACHING,
         ).add_alarm_action(self._action)
 
@@ -75,13 +82,13 @@ class Alarms(Construct):
         ).add_alarm_action(self._action)
 
 
-def _lateness(deployment: str, queue: str, *, statistic: str) -> IMetric:
+def _lateness(deployment: str, queue: str, *, statistic: str, minutes: int = 1) -> IMetric:
     return Metric(
         namespace=metrics.NAMESPACE,
         metric_name=metrics.LATENESS,
         dimensions_map=metrics.dimensions(deployment, queue),
         statistic=statistic,
-        period=_minutes(1),
+        period=_minutes(minutes),
     )
 
 

@@ -1,4 +1,4 @@
-"""ARNs built from physical names, so that no stack imports from another."""
+"""ARNs and URLs built from physical names, so that no stack imports from another."""
 
 from aws_cdk import ArnFormat, Stack
 from constructs import Construct
@@ -7,7 +7,7 @@ from dueline.config.names import Names
 
 
 class Arns:
-    """The ARNs of a deployment, in the account and region of a construct's stack."""
+    """The ARNs and URLs of a deployment, in the account and region of a construct's stack."""
 
     def __init__(self, scope: Construct, *, names: Names) -> None:
         self._stack = Stack.of(scope)
@@ -21,6 +21,11 @@ class Arns:
     def teams_queues(self) -> str:
         """All teams' queues at once: one pattern, however many there are."""
         return self.queue(f"{self._names.queue_prefix}*")
+
+    @property
+    def queue_urls(self) -> str:
+        """What the URLs of all queues begin with, an account's and a region's."""
+        return f"https://sqs.{self._stack.region}.{self._stack.url_suffix}/{self._stack.account}/"
 
     @property
     def alarms(self) -> str:

@@ -62,7 +62,10 @@ class JobsApi(Construct):
         self._add_stage(deployment)
 
     def _function(self, deployment: Deployment, code: Code) -> Function:
-        names = deployment.names
+        names, arns = deployment.names, Arns(self, names=deployment.names)
+        settings = ApiSettings(
+            deployment=deployment.name, queue_urls=arns.queue_urls, direct_horizon=deployment.direct_horizon
+        )
         return CoreFunction(
             self,
             "Function",
@@ -70,8 +73,8 @@ class JobsApi(Construct):
             deployment=deployment,
             code=code,
             timeout=_TIMEOUT,
-            environment=ApiSettings(deployment=deployment.name, direct_horizon=deployment.direct_horizon).to_env(),
-            statements=_statements(Arns(self, names=names), inbound=names.inbound),
+            environment=settings.to_env(),
+            statements=_statements(arns, inbound=names.inbound),
         ).function
 
     def _add_routes(self) -> None:
@@ -114,5 +117,5 @@ def _statements(arns: Arns, *, inbound: str) -> list[PolicyStatement]:
     table = ("dynamodb:BatchGetItem", "dynamodb:PutItem", "dynamodb:UpdateItem")
     return [
         allow(*table, on=[arns.table]),
-        allow("sqs:GetQueueUrl", "sqs:SendMessage", on=[arns.teams_queues, arns.queue(inbound)]),
+        allow("sqs:SendMessage", on=[arns.teams_queues, arns.queue(inbound)]),
     ]

@@ -43,7 +43,7 @@ class Ingest(Construct):
         self.function.add_event_source(self._event_source(deployment.ingest_max_concurrency))
 
     def _function(self, deployment: Deployment, code: Code) -> Function:
-        names = deployment.names
+        names, arns = deployment.names, Arns(self, names=deployment.names)
         return CoreFunction(
             self,
             "Ingest",
@@ -51,8 +51,8 @@ class Ingest(Construct):
             deployment=deployment,
             code=code,
             timeout=_TIMEOUT,
-            environment=IngestSettings(deployment=deployment.name).to_env(),
-            statements=self._statements(Arns(self, names=names), dispatch_dlq=names.dispatch_dlq),
+            environment=IngestSettings(deployment=deployment.name, queue_urls=arns.queue_urls).to_env(),
+            statements=self._statements(arns, dispatch_dlq=names.dispatch_dlq),
         ).function
 
     def _event_source(self, max_concurrency: int) -> SqsEventSource:
@@ -69,6 +69,6 @@ class Ingest(Construct):
         receives = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
         return [
             allow("dynamodb:BatchGetItem", "dynamodb:BatchWriteItem", on=[arns.table]),
-            allow("sqs:GetQueueUrl", "sqs:SendMessage", on=sends_to),
+            allow("sqs:SendMessage", on=sends_to),
             allow(*receives, on=[self.inbound.queue_arn]),
         ]

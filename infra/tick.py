@@ -35,8 +35,10 @@ class Tick(Construct):
         self._forget_late_invocations()
 
     def _function(self, deployment: Deployment, code: Code) -> Function:
+        arns = Arns(self, names=deployment.names)
         settings = TickSettings(
             deployment=deployment.name,
+            queue_urls=arns.queue_urls,
             tick_period=deployment.tick_period,
             lookahead=deployment.lookahead,
             lease=deployment.lease,
@@ -49,7 +51,7 @@ class Tick(Construct):
             code=code,
             timeout=_TIMEOUT,
             environment=settings.to_env(),
-            statements=self._statements(Arns(self, names=deployment.names)),
+            statements=self._statements(arns),
         ).function
 
     def _forget_late_invocations(self) -> None:
@@ -64,10 +66,6 @@ class Tick(Construct):
         table = ("dynamodb:BatchGetItem", "dynamodb:BatchWriteItem", "dynamodb:Query", "dynamodb:UpdateItem")
         return [
             allow(*table, on=[arns.table]),
-            allow(
-                "sqs:GetQueueUrl",
-                "sqs:SendMessage",
-                on=[arns.teams_queues, self.dispatch_dead_letter_queue.queue_arn],
-            ),
+            allow("sqs:SendMessage", on=[arns.teams_queues, self.dispatch_dead_letter_queue.queue_arn]),
             allow("sqs:SendMessage", on=[self.dead_letter_queue.queue_arn]),
         ]

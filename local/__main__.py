@@ -96,8 +96,9 @@ def down() -> None:
 
 @contextmanager
 def _told_plainly() -> Iterator[None]:
-    """Turn what a user can mend into a message, and both Ctrl-C and SIGTERM into an orderly end."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    """Turn what a user can mend into a message, and Ctrl-C, SIGTERM and a closed terminal into an orderly end."""
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, _interrupt)
     try:
         yield
     except (ConfigurationError, SynthesisError, DeploymentError) as error:
@@ -153,7 +154,7 @@ def _running_pid() -> int | None:
     try:
         pid = int(PID.read_text())
         os.kill(pid, 0)
-    except (FileNotFoundError, ProcessLookupError, ValueError):
+    except (FileNotFoundError, ProcessLookupError, PermissionError, ValueError):
         return None
     return pid
 

@@ -1,11 +1,13 @@
 """The emulator of AWS (MiniStack) as a process of its own, on loopback."""
 
 import os
+import shutil
 import signal
 import socket
 import ssl
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -37,6 +39,7 @@ class Emulator:
         self.authority = tls / "authority.pem" if tls else None
         self._log = log
         self._is_kept = state is not None
+        self._scratch = ""
         self._env = {
             # The functions inherit this environment: none of the caller's own AWS settings may reach them.
             **{name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
@@ -53,20 +56,23 @@ class Emulator:
 
     def __enter__(self) -> Self:
         self._log.parent.mkdir(parents=True, exist_ok=True)
+        self._scratch = tempfile.mkdtemp(prefix="dueline-")
+        env = {**self._env, "TMPDIR": self._scratch}
         with self._log.open("wb") as log:
             # A session of its own: Ctrl-C reaches the run, which then stops the emulator in order.
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "ministack"], env=self._env, stdout=log, stderr=log, start_new_session=True
+                [sys.executable, "-m", "ministack"], env=env, stdout=log, stderr=log, start_new_session=True
             )
         try:
             self._wait_until_up()
         except BaseException:
-            self.stop()
+            self.__exit__()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+        shutil.rmtree(self._scratch, ignore_errors=True)
 
     def client(self, service: str) -> Any:
         """Return a boto3 client of the emulator, as its administrator."""

@@ -33,8 +33,8 @@ def find(emulator: Emulator, deployment: Deployment) -> Endpoints:
     """Return the endpoints of a deployment that runs in the emulator."""
     names = deployment.names
     queues = {queue: names.queue(queue) for queue in deployment.queues}
-    dead_letters = {queue: names.queue_dlq(queue) for queue in deployment.queues}
-    dead_letters |= {"inbound": names.inbound_dlq, "dispatch": names.dispatch_dlq, "tick": names.tick_dlq}
+    dead_letters = {"inbound": names.inbound_dlq, "dispatch": names.dispatch_dlq, "tick": names.tick_dlq}
+    dead_letters |= {queue: names.queue_dlq(queue) for queue in deployment.queues}
     api_id = emulator.client("ssm").get_parameter(Name=names.api_id_parameter)["Parameter"]["Value"]
     return Endpoints(
         # The emulator's own host name for an API does not resolve everywhere; its path does.

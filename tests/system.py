@@ -56,7 +56,7 @@ class System:
             clock=self.clock,
             new_uid=lambda: next(self._uids),
         )
-        return submit.run(requests)
+        return submit.run(requests, until=self.clock.monotonic() + 10)
 
     def schedule(self, delay: float, *, queue: str = "emails") -> Job:
         """Submit one job, which must be accepted."""
@@ -81,11 +81,13 @@ class System:
     def ingest(self, batch: Sequence[Received] | None = None, *, forget: bool = True) -> Ingested:
         """Ingest a batch (all that waits, if none is given), and delete what succeeded, unless SQS forgets to."""
         received = self.waiting() if batch is None else batch
-        ingest = Ingest(table=self.table, dispatcher=self.dispatcher, rejects=self._to(self.rejects), clock=self.clock)
-        done = ingest.run(received, until=math.inf)
+        done = self.an_ingest().run(received, until=math.inf)
         if forget:
             self._acknowledged |= {each.message_id for each in received} - done.failed
         return done
+
+    def an_ingest(self) -> Ingest:
+        return Ingest(table=self.table, dispatcher=self.dispatcher, rejects=self._to(self.rejects), clock=self.clock)
 
     def ingest_message(self, *messages: Message) -> Ingested:
         """Ingest messages that did not come from submit; the first has the id x0."""

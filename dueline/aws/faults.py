@@ -13,10 +13,9 @@ _THROTTLED = {
     "RequestThrottled",
     "ThrottlingException",
     "Throttling",
-    "TransactionConflictException",
     "KMS.ThrottlingException",
 }
-_QUEUE_GONE = {"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist", "QueueDeletedRecently"}
+_QUEUE_GONE = {"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"}
 _UNSENDABLE = {
     "AWS.SimpleQueueService.BatchRequestTooLong",
     "BatchRequestTooLong",

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dueline.aws.faults import is_unsendable, translated
-from dueline.errors import InvalidJob
+from dueline.errors import RETRYABLE, InvalidJob
 from dueline.message import Message
 from dueline.ports import Refusal
 
@@ -13,17 +13,21 @@ if TYPE_CHECKING:
 
 
 class SqsQueue:
-    """The SQS queue of that name, whose URL is asked for once, at the first send."""
+    """The SQS queue of that URL.
 
-    def __init__(self, client: "SQSClient", name: str) -> None:
+    URLs are made of names, never asked for: GetQueueUrl gives one and the same error for a queue that is gone, whose
+    jobs are parked, and for one that this process may not see, whose jobs must wait.
+    """
+
+    def __init__(self, client: "SQSClient", url: str) -> None:
         self._client = client
-        self._name = name
-        self._url = ""
+        self._url = url
+        self._name = url.rpartition("/")[2]
 
     def send(self, messages: Sequence[Message]) -> list[Refusal]:
         try:
             with translated(f"sending to queue {self._name}"):
-                answer = self._client.send_message_batch(QueueUrl=self._ask_url(), Entries=_entries(messages))
+                answer = self._client.send_message_batch(QueueUrl=self._url, Entries=_entries(messages))
         except InvalidJob as error:
             return self._one_by_one(messages, str(error))
         return [
@@ -39,17 +43,19 @@ class SqsQueue:
         """Find the messages for which SQS refused a whole batch."""
         if len(messages) == 1:
             return [Refusal(index=0, reason=reason, final=True)]
-        answers = [self.send([message]) for message in messages]
+        answers = [self._send_alone(message) for message in messages]
         return [
             Refusal(index=index, reason=refusal.reason, final=refusal.final)
             for index, refusals in enumerate(answers)
             for refusal in refusals
         ]
 
-    def _ask_url(self) -> str:
-        if not self._url:
-            self._url = self._client.get_queue_url(QueueName=self._name)["QueueUrl"]
-        return self._url
+    def _send_alone(self, message: Message) -> list[Refusal]:
+        """Send one of several; what fails now must not hide that others were sent."""
+        try:
+            return self.send([message])
+        except RETRYABLE as fault:
+            return [Refusal(index=0, reason=str(fault), final=False)]
 
 
 def _entries(messages: Sequence[Message]) -> Any:

@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 class Resources:
     """What one process uses of a deployment. No request takes longer than `longest`, its retry included.
 
-    Finding is free: a client is made at its first use, and nothing is asked of AWS before that.
+    `queue_urls` is what the URLs of its queues begin with. Finding is free: a client is made at its first use.
     """
 
-    def __init__(self, deployment: str, *, longest: timedelta) -> None:
+    def __init__(self, deployment: str, *, queue_urls: str, longest: timedelta) -> None:
         self.names = Names(deployment)
+        self.queue_urls = queue_urls
         self.clock = SystemClock()
         self.longest = longest
         self.spread = ThreadPoolExecutor(clients.LANES).map
@@ -59,7 +60,7 @@ class Resources:
         )
 
     def _queue(self, name: str) -> SqsQueue:
-        return SqsQueue(self._sqs, name)
+        return SqsQueue(self._sqs, self.queue_urls + name)
 
     @cached_property
     def _sqs(self) -> "SQSClient":

@@ -15,6 +15,7 @@ from dueline.queue import QueueSettings
 QueueName = Annotated[str, Field(pattern=f"^{QUEUE_NAME}$")]
 # Each is a schedule in the queue's stack, and CloudFormation takes 500 resources a stack.
 MOST_PARTITIONS = 400
+_MINUTE = 60
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
@@ -76,7 +77,10 @@ class Deployment(BaseModel):
         default=60,
         ge=1,
         le=60,
-        description="How often ticks fire. EventBridge Scheduler knows whole minutes; less is for local runs.",
+        description="How often ticks fire: 60, as EventBridge Scheduler does, unless `local_run` is true.",
+    )
+    local_run: bool = Field(
+        default=False, description="Something else than EventBridge Scheduler fires the ticks, as a local run does."
     )
     lease: int = Field(default=30, ge=12, le=120, description="How long a tick holds its partition without renewing.")
     lookahead: int = Field(
@@ -125,6 +129,11 @@ class Deployment(BaseModel):
 
     @model_validator(mode="after")
     def _periods_fit(self) -> Self:
+        if self.tick_period != _MINUTE and not self.local_run:
+            raise ValueError(
+                f"tick_period is {self.tick_period}: it must be {_MINUTE}, which is how often EventBridge Scheduler"
+                " fires, unless local_run is true"
+            )
         least = max(3 * self.tick_period, 2 * self.tick_period + self.lease) + 5
         if self.lookahead < least:
             raise ValueError(
@@ -174,7 +183,7 @@ def load(path: Path) -> Deployment:
     """
     try:
         settings = yaml.load(path.read_text(), Loader=_UniqueKeys)  # noqa: S506, a SafeLoader
-        return Deployment.model_validate(settings or {})
+        return Deployment.model_validate({} if settings is None else settings)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{path}: cannot be read: {error}") from None
     except yaml.YAMLError as error:

@@ -42,7 +42,7 @@ class Names:
 
     @property
     def schedule_group(self) -> str:
-        return self.deployment
+        return f"{self.deployment}-ticks"
 
     @property
     def scheduler_role(self) -> str:

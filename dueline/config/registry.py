@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from dueline.errors import QueueNotFound
+from dueline.job import Partition
 from dueline.queue import QueueSettings
 
 
@@ -22,6 +23,10 @@ class Registry:
             return self.queues[name]
         except KeyError:
             raise QueueNotFound(f"there is no queue {name[:100]!r}: it is not in queues.yaml") from None
+
+    def has(self, partition: Partition) -> bool:
+        """Tell whether a partition is one of queues.yaml; the ticks of others go on."""
+        return partition.queue in self.queues and partition.number < self.queues[partition.queue].partitions
 
     def is_precise(self, name: str) -> bool:
         """Tell whether a queue is precise; one that has left queues.yaml is not."""

@@ -11,9 +11,10 @@ _LONGEST_SEND_PER_LEASE = 3
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Settings:
-    """Settings of a function. Periods are in seconds."""
+    """Settings of a function. Periods are in seconds; `queue_urls` is what the URLs of all queues begin with."""
 
     deployment: str
+    queue_urls: str
 
     def to_env(self) -> dict[str, str]:
         return {_PREFIX + field.name.upper(): str(getattr(self, field.name)) for field in fields(self)}

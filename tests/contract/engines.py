@@ -75,9 +75,9 @@ class Aws:
         return DynamoTable(self.dynamodb, name, page_rows=page_rows)
 
     def queue(self) -> Queue:
-        name = next(self._names)
-        queue = SqsQueue(self.sqs, name)
-        self._urls[queue] = self.sqs.create_queue(QueueName=name)["QueueUrl"]
+        url = self.sqs.create_queue(QueueName=next(self._names))["QueueUrl"]
+        queue = SqsQueue(self.sqs, url)
+        self._urls[queue] = url
         return queue
 
     def delete(self, queue: Queue) -> None:

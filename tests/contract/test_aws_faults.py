@@ -20,7 +20,7 @@ from tests.contract.engines import LONGEST
 from tests.contract.limits import state_limits
 
 ONCE = Config(retries={"total_max_attempts": 1, "mode": "standard"})
-URL = {"QueueUrl": "https://sqs.us-east-1.amazonaws.com/123456789012/emails"}
+URL = "https://sqs.us-east-1.amazonaws.com/123456789012/emails"
 ROW = {"pk": "emails#0", "sk": "1"}
 KEY = ("emails#0", "1")
 
@@ -60,7 +60,7 @@ def table(*answers):
 
 
 def queue(*answers):
-    return SqsQueue(answering("sqs", (200, URL), *answers), "emails")
+    return SqsQueue(answering("sqs", *answers), URL)
 
 
 CALLS = {
@@ -193,12 +193,6 @@ def test_a_queue_that_does_not_answer_is_unavailable(fault):
         queue(fault).send([a_message()])
 
 
-def test_a_queue_that_may_not_be_asked_for_is_unavailable_and_not_gone():
-    denied = SqsQueue(answering("sqs", error("AccessDeniedException")), "emails")
-    with pytest.raises(Unavailable):
-        denied.send([a_message()])
-
-
 @pytest.mark.parametrize("code", ["QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue"])
 def test_a_queue_that_does_not_exist_is_not_found_in_either_spelling(code):
     with pytest.raises(QueueNotFound):
@@ -224,6 +218,13 @@ def test_a_batch_that_is_refused_for_one_message_is_sent_one_by_one(code):
     done = (200, {"Successful": [], "Failed": []})
     refusals = queue(error(code), done, error(code), done).send([a_message()] * 3)
     assert refusals == [Refusal(index=1, reason=f"sending to queue emails: {code}: because", final=True)]
+
+
+def test_of_a_batch_that_is_sent_one_by_one_a_fault_hides_nothing_that_was_sent():
+    done = (200, {"Successful": [], "Failed": []})
+    answers = error("InvalidMessageContents"), done, error("ThrottlingException"), done
+    (refusal,) = queue(*answers).send([a_message()] * 3)
+    assert (refusal.index, refusal.final) == (1, False)
 
 
 def test_the_limits_that_the_suite_states_are_answered_like_awss_own():

@@ -1,6 +1,7 @@
 """Jobs through the deployed template, from HTTP to a plain SQS consumer."""
 
 import random
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -178,15 +179,19 @@ def test_a_poison_message_ends_in_the_inbound_dead_letter_queue_with_its_reason(
     assert wait_until(lambda: http.get(path).json()["state"] == "scheduled", seconds=10)
 
 
-def test_no_payload_is_in_any_log(http: httpx.Client, emulator: Emulator) -> None:
+def test_no_payload_is_in_any_log(http: httpx.Client, emulator: Emulator, endpoints: Endpoints) -> None:
     marker = "do-not-log-this"
     schedule(http, "emails", payload=marker)
-    schedule(http, "emails", payload=marker, delay=3600)
+    far = schedule(http, "emails", payload=marker, delay=3600)["id"]
+    late = _with_due(far, datetime.now(UTC), 99)
+    _send_inbound(emulator, endpoints, late, datetime.now(UTC), body=f'"{marker}"')
     assert http.post("/queues/emails/jobs", json=marker).status_code == 400
+    for id, state in ((far, "scheduled"), (late, "dispatched")):
+        _states_until(http, id, state)
     logs = emulator.client("logs")
     groups = [group["logGroupName"] for group in logs.describe_log_groups()["logGroups"]]
     assert any("ingest" in group for group in groups)
-    assert wait_until(lambda: "scheduled" in _text_of(logs, groups), seconds=10)
+    assert wait_until(lambda: {far, late} <= _ids_in(_text_of(logs, groups)), seconds=10)
     assert marker not in _text_of(logs, groups)
 
 
@@ -204,11 +209,11 @@ def _with_due(id: str, due: datetime, n: int) -> str:
     return f"{queue}.{partition}.{route}.{int(due.timestamp() * 1000)}.00000000-0000-4000-8000-{n:012}"
 
 
-def _send_inbound(emulator: Emulator, endpoints: Endpoints, id: str, due: datetime) -> None:
+def _send_inbound(emulator: Emulator, endpoints: Endpoints, id: str, due: datetime, *, body: str = '{"n":1}') -> None:
     attributes = {"dueline-id": id, "dueline-expires": (due + timedelta(days=7)).isoformat()}
     emulator.client("sqs").send_message(
         QueueUrl=endpoints.inbound_url,
-        MessageBody='{"n":1}',
+        MessageBody=body,
         MessageAttributes={name: {"DataType": "String", "StringValue": text} for name, text in attributes.items()},
     )
 
@@ -228,3 +233,7 @@ def _dead_letter(emulator: Emulator, url: str) -> dict[str, Any]:
 def _text_of(logs: Any, groups: list[str]) -> str:
     events = [event for group in groups for event in logs.filter_log_events(logGroupName=group)["events"]]
     return "\n".join(event["message"] for event in events)
+
+
+def _ids_in(text: str) -> set[str]:
+    return set(re.findall(r"emails\.\d+\.[dt]\.\d+\.[0-9a-f-]{36}", text))

@@ -17,14 +17,14 @@ def _alarms(template: Template, metric: str) -> dict[str, dict[str, Any]]:
     }
 
 
-def _on_lateness(template: Template, statistic: str) -> dict[str, Any]:
+def _on_lateness(template: Template, statistic: str, *, minutes: int) -> dict[str, Any]:
     """Return the alarm on a statistic of the queue's lateness."""
     [alarm] = [
         one
         for one in template.of_type("AWS::CloudWatch::Alarm").values()
         if one["Namespace"] == metrics.NAMESPACE and one["Statistic"] == statistic
     ]
-    assert (alarm["MetricName"], alarm["Period"]) == (metrics.LATENESS, 60)
+    assert (alarm["MetricName"], alarm["Period"]) == (metrics.LATENESS, 60 * minutes)
     return alarm
 
 
@@ -57,24 +57,29 @@ def test_every_function_that_fails_rings(sixty: Assembly) -> None:
     assert {(alarm["Statistic"], alarm["Threshold"]) for alarm in alarms.values()} == {("Sum", 1)}
 
 
+def test_an_api_that_answers_5xx_rings(sixty: Assembly) -> None:
+    [alarm] = [one for one in sixty.core.of_type("AWS::CloudWatch::Alarm").values() if one["MetricName"] == "5xx"]
+    assert (alarm["Namespace"], alarm["Statistic"], alarm["Threshold"]) == ("AWS/ApiGateway", "Sum", 1)
+
+
 def test_a_queue_rings_when_its_jobs_are_a_minute_late(sixty: Assembly) -> None:
     for queue, template in sixty.queues.items():
-        alarm = _on_lateness(template, "Maximum")
+        alarm = _on_lateness(template, "Maximum", minutes=1)
         assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("GreaterThanOrEqualToThreshold", 60)
         assert _dimensions(alarm) == {"deployment": "dueline", "queue": queue}
 
 
 def test_a_queue_rings_when_fewer_ticks_end_than_it_has_partitions(sixty: Assembly) -> None:
     for queue, template in sixty.queues.items():
-        alarm = _on_lateness(template, "SampleCount")
-        assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("LessThanThreshold", 4)
+        alarm = _on_lateness(template, "SampleCount", minutes=5)
+        assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("LessThanThreshold", 5 * 4 - 2)
         assert _dimensions(alarm) == {"deployment": "dueline", "queue": queue}
 
 
-def test_one_minute_in_five_may_be_short_of_ticks_and_silence_rings(sixty: Assembly) -> None:
+def test_ten_minutes_without_a_partitions_ticks_ring_and_so_does_silence(sixty: Assembly) -> None:
     for template in sixty.queues.values():
-        alarm = _on_lateness(template, "SampleCount")
-        assert (alarm["DatapointsToAlarm"], alarm["EvaluationPeriods"]) == (4, 5)
+        alarm = _on_lateness(template, "SampleCount", minutes=5)
+        assert alarm["EvaluationPeriods"] == 2
         assert alarm["TreatMissingData"] == "breaching"
 
 

@@ -47,16 +47,27 @@ def test_functions_read_their_settings_from_their_environment(sixty: Assembly) -
         name: kind.from_env(_function(sixty, name)["Environment"]["Variables"])
         for name, kind in (("ingest", IngestSettings), ("tick", TickSettings), ("api", ApiSettings))
     }
+    urls = read["ingest"].queue_urls
     assert read == {
-        "ingest": IngestSettings(deployment="dueline"),
+        "ingest": IngestSettings(deployment="dueline", queue_urls=urls),
         "tick": TickSettings(
             deployment="dueline",
+            queue_urls=urls,
             tick_period=deployment.tick_period,
             lookahead=deployment.lookahead,
             lease=deployment.lease,
         ),
-        "api": ApiSettings(deployment="dueline", direct_horizon=deployment.direct_horizon),
+        "api": ApiSettings(deployment="dueline", queue_urls=urls, direct_horizon=deployment.direct_horizon),
     }
+
+
+def test_functions_make_queue_urls_of_their_region_and_account(sixty: Assembly) -> None:
+    for name in NAMES:
+        url = _function(sixty, name)["Environment"]["Variables"]["DUELINE_QUEUE_URLS"]
+        separator, parts = url["Fn::Join"]
+        assert separator.join(part if isinstance(part, str) else f"<{part['Ref']}>" for part in parts) == (
+            "https://sqs.<AWS::Region>.<AWS::URLSuffix>/<AWS::AccountId>/"
+        )
 
 
 @pytest.mark.parametrize("name", NAMES)

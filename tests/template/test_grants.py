@@ -7,7 +7,7 @@ from tests.template.synthesis import Assembly, Template
 
 INLINE_LIMIT = 10_240
 MANAGED_LIMIT = 6_144
-SEND = ("sqs:GetQueueUrl", "sqs:SendMessage")
+SEND = ("sqs:SendMessage",)
 LOG = ("logs:CreateLogStream", "logs:PutLogEvents")
 
 

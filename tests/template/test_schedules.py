@@ -12,7 +12,7 @@ def test_every_partition_has_one_schedule_a_minute(sixty: Assembly) -> None:
         for partition, schedule in enumerate(schedules):
             assert schedule["ScheduleExpression"] == "rate(1 minute)"
             assert schedule["FlexibleTimeWindow"] == {"Mode": "OFF"}
-            assert schedule["GroupName"] == "dueline"
+            assert schedule["GroupName"] == "dueline-ticks"
             assert json.loads(schedule["Target"]["Input"]) == {"queue": queue, "partition": partition}
 
 

@@ -180,9 +180,9 @@ def test_the_registry_reads_what_it_wrote(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        IngestSettings(deployment="d"),
-        TickSettings(deployment="d", tick_period=60, lookahead=240, lease=30),
-        ApiSettings(deployment="d", direct_horizon=890),
+        IngestSettings(deployment="d", queue_urls="https://sqs/1/"),
+        TickSettings(deployment="d", queue_urls="https://sqs/1/", tick_period=60, lookahead=240, lease=30),
+        ApiSettings(deployment="d", queue_urls="https://sqs/1/", direct_horizon=890),
     ],
 )
 def test_a_functions_settings_survive_its_environment(settings: IngestSettings | TickSettings | ApiSettings) -> None:

@@ -176,6 +176,46 @@ def test_a_late_job_whose_note_is_lost_is_sent_again_and_not_reported():
     assert system.arrived() == [job.id, job.id]
 
 
+def test_a_late_job_that_was_parked_is_not_sent_by_the_next_tick():
+    system, job = System(), due_in(60)
+    system.tick()
+    system.queues["emails"].gone = True
+    assert [each.job for each in system.ingest_message(*messages(job)).parked] == [job]
+    system.queues["emails"].gone = False
+    system.clock.sleep(45)
+    assert system.tick().finished
+    assert (system.arrived(), system.parked()) == ([], [job.id])
+
+
+def test_a_parked_job_that_is_put_back_is_told_as_dispatched():
+    system, job = System(), due_in(60)
+    system.put(job)
+    system.queues["emails"].gone = True
+    system.tick()
+    assert system.look_up(job.id) is State.PARKED
+    system.queues["emails"].gone = False
+    system.ingest_message(system.dead_letters.deliveries[0].message)
+    assert system.arrived() == [job.id]
+    assert system.look_up(job.id) is State.DISPATCHED
+
+
+@pytest.mark.parametrize("name", ["table.write", "table.read", "emails.send"])
+def test_what_fails_is_told_with_its_reason_and_its_jobs(name):
+    system, job = System(), due_in(60)
+    system.tick()
+    system.wire.around = on(name, failing(Unavailable("AccessDenied")))
+    done = system.ingest_message(*messages(job))
+    assert (done.again, done.faults, done.failed) == ({job}, {"AccessDenied"}, {"x0"})
+
+
+def test_junk_is_not_parked_beyond_the_functions_time_and_jobs_come_first():
+    system, job = System(), due_in(AN_HOUR)
+    ingest = system.an_ingest()
+    batch = [Received(message_id="junk", message=a_message()), Received(message_id="job", message=messages(job)[0])]
+    done = ingest.run(batch, until=0)
+    assert (done.failed, done.written, done.rejected) == ({"junk"}, 1, [])
+
+
 def test_a_late_job_is_told_as_dispatched_at_once():
     system, job = System(), due_in(60)
     system.tick()

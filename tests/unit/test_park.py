@@ -1,4 +1,5 @@
 import json
+import math
 
 import pytest
 
@@ -33,8 +34,12 @@ def test_what_was_parked_can_be_put_back_through_the_inbound_queue():
 @pytest.mark.parametrize("react", [failing(Throttled("slow down")), failing(Unavailable("no")), losing_the_answer])
 def test_jobs_that_could_not_be_parked_are_to_be_tried_again(name, react):
     system, jobs = System(), [a_job(), a_job()]
+    system.queues["emails"].gone = True
     system.wire.around = on(name, react)
-    assert system.parking.park(jobs, reason="gone") == jobs
+    system.clock.sleep(3600)
+    handed = system.dispatcher("emails").hand_over(jobs, until=math.inf)
+    assert handed.unfinished == tuple(jobs)
+    assert handed.fault.startswith("not parked")
 
 
 @pytest.mark.parametrize("name", ["table.write", "dead_letters.send"])
@@ -48,15 +53,21 @@ def test_a_batch_that_is_parked_in_part_leaves_the_rest(name):
 def test_no_job_is_parked_before_look_up_could_tell_it():
     system, job = System(), a_job()
     system.wire.around = on("table.write", failing(Unavailable("no")))
-    system.parking.park([job], reason="gone")
+    with pytest.raises(Unavailable):
+        system.parking.park([job], reason="gone")
     assert system.dead_letters.deliveries == []
 
 
 def test_nothing_is_lost_while_the_dead_letter_queue_itself_is_gone():
     system, job = System(), a_job()
-    system.dead_letters.gone = True
-    assert system.parking.park([job], reason="gone") == [job]
-    assert not system.parking.park_row(rows.job_row(job), reason="no ttl")
+    system.dead_letters.gone = system.queues["emails"].gone = True
+    system.put(job, bad := a_job())
+    system.table.write([{**rows.job_row(bad), "ttl": "soon"}])
+    system.clock.sleep(3600)
+    done = system.tick()
+    assert not done.finished
+    assert "dead_letters" in done.fault
+    assert system.cursor() == rows.FIRST
 
 
 def test_a_row_that_cannot_be_read_is_parked_as_json():
@@ -69,7 +80,10 @@ def test_a_row_that_cannot_be_read_is_parked_as_json():
 
 
 @pytest.mark.parametrize("react", [failing(Throttled("slow down")), done_in_part])
-def test_a_row_that_could_not_be_parked_is_not(react):
-    system = System()
+def test_a_row_that_could_not_be_parked_stops_its_tick(react):
+    system, job = System(), a_job()
+    system.table.write([{**rows.job_row(job), "ttl": "soon"}])
+    system.clock.sleep(3600)
     system.wire.around = on("dead_letters.send", react)
-    assert not system.parking.park_row(rows.job_row(a_job()), reason="no ttl")
+    assert not system.tick().finished
+    assert system.cursor() == rows.FIRST

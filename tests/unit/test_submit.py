@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dueline.errors import InvalidJob, PayloadTooLarge, QueueNotFound, Throttled, Unavailable
-from dueline.job import Job, Route
+from dueline.job import Job, JobId, Route
 from dueline.submit import FURTHEST, Request, due_of, json_text
 from tests.builders import NOW, RETENTION, a_queue
 from tests.system import System
@@ -213,13 +213,29 @@ def test_each_request_has_its_own_error():
     assert system.arrived() == [good.id]
 
 
-@pytest.mark.parametrize("error", [Throttled("slow down"), Unavailable("lost"), QueueNotFound("gone")])
-def test_a_batch_that_fails_fails_its_own_jobs_alone(error):
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        (Throttled("slow down"), Throttled),
+        (Unavailable("lost"), Unavailable),
+        (QueueNotFound("the inbound queue, of all"), Unavailable),
+    ],
+)
+def test_a_batch_that_fails_fails_its_own_jobs_alone_and_names_them(fault, kind):
     system = System()
-    system.wire.around = on("inbound.send", failing(error), times=1)
+    system.wire.around = on("inbound.send", failing(fault), times=1)
     answers = system.submit(*[after(AN_HOUR)] * 11, after(5))
-    assert answers[:10] == [error] * 10
+    assert [type(answer) for answer in answers[:10]] == [kind] * 10
+    assert len({JobId.parse(answer.job_id) for answer in answers[:10]}) == 10
     assert all(isinstance(answer, Job) for answer in answers[10:])
+
+
+def test_what_cannot_be_sent_in_time_is_unavailable_and_not_sent():
+    system = System()
+    system.wire.around = on("emails.send", meanwhile(lambda: system.clock.sleep(20)))
+    answers = system.submit(*[after(1)] * 11)
+    assert [type(answer) for answer in answers] == [Job] * 10 + [Unavailable]
+    assert len(system.arrived()) == 10
 
 
 def test_a_message_that_sqs_refuses_for_now_is_unavailable():

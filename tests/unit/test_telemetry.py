@@ -15,6 +15,12 @@ def test_a_queues_metrics_are_found_by_deployment_and_queue_alone(capsys: pytest
     assert (told["Dispatched"], told["Lateness"]) == ([3.0], [0.0])
 
 
+def test_a_queue_pays_for_its_four_metrics_and_no_other() -> None:
+    assert len(metrics.OF_A_QUEUE) <= 4
+    with pytest.raises(ValueError, match=metrics.PARKED):
+        report({metrics.PARKED: 1}, deployment="d", queue="emails")
+
+
 def test_counts_of_nothing_are_not_reported(capsys: pytest.CaptureFixture[str]) -> None:
     report({metrics.PARKED: 0, metrics.INGESTED: 0}, deployment="d")
     assert capsys.readouterr().out == ""

@@ -244,8 +244,7 @@ def test_a_fault_stops_the_tick_and_the_next_goes_on(name, react):
     system, jobs = System(page_rows=2), jobs_due(1, 2, 3, 4, 5)
     system.put(*jobs)
     system.wire.around = on(name, react, times=1)
-    fault = system.tick().fault
-    assert isinstance(fault, Throttled | Unavailable)
+    assert system.tick().fault
     system.clock.sleep(30)
     assert system.tick().finished
     assert set(system.arrived()) == set(ids(jobs))
@@ -384,6 +383,29 @@ def test_a_tick_that_could_read_nothing_does_not_guess_its_lateness():
     system = System()
     system.wire.around = on("table.page", failing(Unavailable("no")))
     assert system.tick().lateness(NOW) is None
+
+
+@pytest.mark.parametrize("name", ["emails.send", "dead_letters.send"])
+def test_what_stopped_a_tick_is_told(name):
+    system = System()
+    system.put(due_in(1))
+    system.queues["emails"].gone = name == "dead_letters.send"
+    system.wire.around = on(name, failing(Unavailable("AccessDenied")))
+    done = system.tick()
+    assert not done.finished
+    assert "AccessDenied" in done.fault
+
+
+def test_a_tick_that_leaves_tells_how_late_the_one_at_work_is():
+    system = System()
+    system.put(*jobs_due(*range(-400, 0)))
+    system.wire.around = on("table.checkpoint", meanwhile(lambda: None), times=1)
+    working = system.a_lease()
+    assert working.take()
+    assert working.checkpoint(rows.job_key(due_in(-100).id)[1])
+    done = system.tick(seconds=5)
+    assert not done.held
+    assert done.lateness(NOW) == 100
 
 
 def test_a_tick_that_left_the_partition_to_another_does_not_guess_its_lateness():
