@@ -142,9 +142,10 @@ def _tell(line: str) -> None:
 
 
 def _same_port() -> int:
-    """Return the port of the last run, which the state's URLs name, or a new one if that is taken."""
+    """Return the port of the last run, because the queues' URLs in the kept state name it, or a new one."""
     port = int(PORT.read_text()) if PORT.exists() else free_port()
-    port = port if is_free(port) else free_port()
+    if not is_free(port):
+        _fail(f"port {port} is taken, and the state in {STATE} names it: end what listens there, or remove {HOME}")
     HOME.mkdir(exist_ok=True)
     PORT.write_text(str(port))
     return port

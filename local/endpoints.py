@@ -3,7 +3,6 @@
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from dueline.config.deployment import Deployment
 from local.emulator import REGION, Emulator
@@ -49,6 +48,4 @@ def find(emulator: Emulator, deployment: Deployment) -> Endpoints:
 
 
 def _url(emulator: Emulator, queue: str) -> str:
-    # State that was kept names the port of an earlier run.
-    told = emulator.client("sqs").get_queue_url(QueueName=queue)["QueueUrl"]
-    return f"{emulator.endpoint}{urlsplit(told).path}"
+    return str(emulator.client("sqs").get_queue_url(QueueName=queue)["QueueUrl"])

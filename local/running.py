@@ -1,5 +1,6 @@
 """A deployment that runs in the local AWS: synthesized, deployed and ticking while its context is open."""
 
+import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
@@ -14,7 +15,7 @@ from local.endpoints import Endpoints, find
 from local.template import PERIODS, ROOT, configure, synthesize
 from local.ticks import fired_every
 
-HOME = ROOT / ".local"
+HOME = Path(os.environ.get("DUELINE_HOME", ROOT / ".local"))
 LOG = HOME / "emulator.log"
 TICK_SECONDS = 1.0
 

@@ -1,5 +1,6 @@
 """The synthesized template, deployed into the emulator with IAM enforced; nothing is mocked."""
 
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,8 +17,18 @@ from local.template import configure, synthesize
 from local.ticks import fired_every
 from tests.e2e.emulated_iam import grant_batches_where_messages_are_granted
 from tests.e2e.inbox import Inbox
+from tests.e2e.newcomer import local
 
 QUEUES = Path(__file__).parent / "queues.yaml"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def demonstration(tmp_path_factory: pytest.TempPathFactory) -> Iterator["subprocess.Popen[str]"]:
+    """`make run`, begun before all other tests against the deployed template, because it takes its time."""
+    process = local("run", tmp_path_factory.mktemp("demonstration"))
+    yield process
+    process.kill()
+    process.communicate()
 
 
 @pytest.fixture(scope="session")

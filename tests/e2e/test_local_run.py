@@ -1,85 +1,86 @@
 """The local run, as a newcomer starts it."""
 
 import json
-import os
 import signal
 import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from local.running import HOME
-from local.template import ROOT
 from tests.e2e.inbox import wait_until
+from tests.e2e.newcomer import local
 
-ENDPOINTS = HOME / "endpoints.json"
-LOCAL = [sys.executable, "-m", "local"]
 SET_UP_SECONDS = 60
 
 
 @contextmanager
-def up() -> Iterator[dict[str, Any]]:
+def up(home: Path) -> Iterator[dict[str, Any]]:
     """Stay up while the context lasts; `down` must end it in order."""
-    process = subprocess.Popen([*LOCAL, "up"], cwd=ROOT, stdout=subprocess.DEVNULL)
+    endpoints = home / "endpoints.json"
+    process = local("up", home)
     try:
-        assert wait_until(lambda: ENDPOINTS.exists() or process.poll() is not None, seconds=SET_UP_SECONDS)
-        yield json.loads(ENDPOINTS.read_text())
-        subprocess.run([*LOCAL, "down"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+        assert wait_until(lambda: endpoints.exists() or process.poll() is not None, seconds=SET_UP_SECONDS)
+        yield json.loads(endpoints.read_text())
+        down = local("down", home)
+        assert down.communicate()[0] == "down\n"
         assert process.wait(5) == 0
-        assert not ENDPOINTS.exists()
+        assert not endpoints.exists()
     finally:
-        process.kill()
-        process.wait()
+        process.terminate()
+        process.communicate()
 
 
-@pytest.fixture(scope="module", autouse=True)
-def not_up_already() -> None:
-    if ENDPOINTS.exists():
-        pytest.fail("a local run is up: end it with `make down` before the tests")
-
-
-def test_the_demonstration_delivers_what_it_should_and_leaves_nothing_running() -> None:
-    done = subprocess.run([*LOCAL, "run"], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "scheduled 7  delivered 5  cancelled 2  lost 0  early 0  delivered after a cancel 0" in done.stdout
-    assert "refused with 400" in done.stdout
-    assert not _processes_of("ministack")
-
-
-def test_state_survives_a_restart() -> None:
-    with up() as endpoints:
-        job = httpx.post(f"{endpoints['api']}/queues/emails/jobs", json={"payload": 1, "delay": 3600}).json()
-        path = f"/queues/emails/jobs/{job['id']}"
-        assert wait_until(lambda: _state(endpoints, path) == "scheduled", seconds=20)
-    with up() as endpoints:
-        assert _state(endpoints, path) == "scheduled"
-    assert not _processes_of("ministack")
+def test_state_survives_a_restart_and_ingest_goes_on(tmp_path: Path) -> None:
+    with up(tmp_path) as endpoints:
+        before = _scheduled(endpoints)
+    with up(tmp_path) as endpoints:
+        assert _state(endpoints, before) == "scheduled"
+        _scheduled(endpoints)
+    assert not _left_running(tmp_path)
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGHUP])
-def test_ctrl_c_and_a_closed_terminal_leave_nothing_running(ending: signal.Signals) -> None:
-    process = subprocess.Popen([*LOCAL, "run"], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+def test_ctrl_c_and_a_closed_terminal_leave_nothing_running(ending: signal.Signals, tmp_path: Path) -> None:
+    process = local("run", tmp_path)
     assert process.stdout is not None
-    for line in process.stdout:
-        if line.startswith("scheduled"):
-            break
-    os.kill(process.pid, ending)
-    assert process.wait(20) == 130
-    process.stdout.close()
-    time.sleep(0.5)
-    assert not _processes_of("ministack")
+    assert any(line.startswith("start the local AWS") for line in process.stdout)
+    process.send_signal(ending)
+    process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert not _left_running(tmp_path)
 
 
-def _state(endpoints: dict[str, Any], path: str) -> str:
-    return str(httpx.get(endpoints["api"] + path).json()["state"])
+def test_the_demonstration_delivers_what_it_should(demonstration: "subprocess.Popen[str]") -> None:
+    told, _ = demonstration.communicate(timeout=120)
+    assert demonstration.returncode == 0, told
+    assert "scheduled 7  delivered 5  cancelled 2  lost 0  early 0  delivered after a cancel 0" in told
+    assert "refused with 400" in told
 
 
-def _processes_of(module: str) -> list[str]:
-    """Return the processes that run a module from this checkout's virtual environment and have this one's home."""
-    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    return [line for line in listed.splitlines() if f"-m {module}" in line and sys.executable in line]
+def _scheduled(endpoints: dict[str, Any]) -> str:
+    """Schedule a job far ahead, wait until ingest has it in the table, and return its id."""
+    answer = httpx.post(f"{endpoints['api']}/queues/emails/jobs", json={"payload": 1, "delay": 3600})
+    id = str(answer.json()["id"])
+    assert wait_until(lambda: _state(endpoints, id) == "scheduled", seconds=20)
+    return id
+
+
+def _state(endpoints: dict[str, Any], id: str) -> str:
+    return str(httpx.get(f"{endpoints['api']}/queues/emails/jobs/{id}").json()["state"])
+
+
+def _left_running(home: Path) -> list[str]:
+    """Return the processes that were started with this home and still run."""
+    marked = f"DUELINE_HOME={home}".encode()
+    return [path.parent.name for path in Path("/proc").glob("[0-9]*/environ") if marked in _read(path)]
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return b""
