@@ -11,6 +11,5 @@ from local.template import ROOT
 def local(command: str, home: Path) -> "subprocess.Popen[str]":
     """Start `python -m local` with a home of its own, so that nobody's local run is disturbed."""
     env = {**os.environ, "DUELINE_HOME": str(home)}
-    return subprocess.Popen(
-        [sys.executable, "-m", "local", command], cwd=ROOT, env=env, stdout=-1, stderr=-2, text=True
-    )
+    typed = [sys.executable, "-m", "local", command]
+    return subprocess.Popen(typed, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

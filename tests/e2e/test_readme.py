@@ -1,6 +1,7 @@
 """What README tells its readers to do works."""
 
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,13 @@ import pytest
 from local.door import door
 from local.emulator import CREDENTIALS, REGION, Emulator
 from local.endpoints import Endpoints
+from local.signed import Signed
+from tests.e2e.inbox import wait_until
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
+OPERATIONS = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
 PLAIN, IN_LAMBDA = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+(PUT_BACK,) = re.findall(r"```python\n(.*?)```", OPERATIONS, re.DOTALL)
 
 
 class Sent(Exception):
@@ -52,9 +57,29 @@ def test_the_lambda_consumer_reads_a_job() -> None:
 
     code: dict[str, Any] = {"send": send}
     exec(IN_LAMBDA, code)
-    record = {"body": '{"to":"ann"}', "messageAttributes": {"dueline-id": {"stringValue": "an id"}}}
-    code["handler"]({"Records": [record]}, None)
+    attributes = {"dueline-id": {"stringValue": "an id"}}
+    good = {"messageId": "1", "body": '{"to":"ann"}', "messageAttributes": attributes}
+    answer = code["handler"]({"Records": [good, {"messageId": "2", "body": "{"}]}, None)
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "2"}]}
     assert received == [({"to": "ann"}, "an id")]
+
+
+@pytest.mark.usefixtures("credentials")
+def test_parked_jobs_are_put_back(job: dict[str, Any], emulator: Emulator, endpoints: Endpoints) -> None:
+    sqs = emulator.client("sqs")
+    far = datetime.now(UTC) + timedelta(hours=1)
+    queue, partition, _, _, uid = job["id"].split(".")
+    id = f"{queue}.{partition}.t.{int(far.timestamp() * 1000)}.{uid}"
+    told = {"dueline-id": id, "dueline-expires": (far + timedelta(days=1)).isoformat(), "dueline-reason": "gone"}
+    attributes = {name: {"DataType": "String", "StringValue": value} for name, value in told.items()}
+    parked = endpoints.dead_letter_queues["dispatch"]
+    sqs.purge_queue(QueueUrl=parked)
+    sqs.send_message(QueueUrl=parked, MessageBody='{"to":"ann"}', MessageAttributes=attributes)
+    exec(PUT_BACK.replace('"dueline"', '"e2e"'), {})
+    assert "Messages" not in sqs.receive_message(QueueUrl=parked)
+    path = f"/queues/invoices/jobs/{id}"
+    with httpx.Client(base_url=endpoints.api, auth=Signed(), verify=emulator.trust()) as client:
+        assert wait_until(lambda: client.get(path).json()["state"] == "scheduled", seconds=10)
 
 
 def test_a_local_run_needs_no_signature(endpoints: Endpoints, emulator: Emulator) -> None:
