@@ -35,7 +35,7 @@ class Message:
 
     @property
     def size(self) -> int:
-        """At least the bytes that SQS counts for this message."""
+        """At least the bytes that SQS counts for a message with the attributes that Dueline writes."""
         return len(self.body.encode()) + ATTRIBUTES_BYTES
 
     @classmethod

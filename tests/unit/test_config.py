@@ -13,6 +13,7 @@ from dueline.config.deployment import ConfigurationError, Deployment, load
 from dueline.config.names import Names
 from dueline.config.schema import DOCS, documents
 from dueline.config.settings import ApiSettings, IngestSettings, TickSettings
+from dueline.job import Partition
 
 ROOT = Path(__file__).parents[2]
 LONGEST = "q" * 60
@@ -168,6 +169,26 @@ def test_a_queue_keeps_jobs_as_long_as_it_or_else_its_deployment_says() -> None:
     queues = {"short": {"retention_days": 2}, "plain": {}}
     deployment = Deployment.model_validate({"retention_days": 9, "queues": queues})
     assert [settings.retention.days for settings in deployment.queue_settings()] == [2, 9]
+
+
+def test_ticks_may_fire_more_often_than_each_minute_in_a_local_run_alone(queues_yaml: Path) -> None:
+    periods = "tick_period: 1\nlookahead: 40\ndirect_horizon: 60\n"
+    assert "tick_period is 1: it must be 60" in _refused(queues_yaml, periods)
+    queues_yaml.write_text(periods + "local_run: true\n")
+    assert load(queues_yaml).tick_period == 1
+
+
+@pytest.mark.parametrize("text", ["[]", "0", "false", "emails"])
+def test_what_holds_no_settings_is_no_empty_deployment(queues_yaml: Path, text: str) -> None:
+    assert "not settings" in _refused(queues_yaml, text)
+
+
+def test_the_registry_knows_which_partitions_are_in_queues_yaml(tmp_path: Path) -> None:
+    settings = Deployment.model_validate({"queues": {"emails": {"partitions": 2}}}).queue_settings()
+    (tmp_path / "registry.json").write_text(registry.to_json(settings))
+    known = registry.load(tmp_path / "registry.json")
+    asked = [("emails", 1), ("emails", 2), ("gone", 0)]
+    assert [known.has(Partition(queue=queue, number=number)) for queue, number in asked] == [True, False, False]
 
 
 def test_the_registry_reads_what_it_wrote(tmp_path: Path) -> None:
