@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import boto3
 import httpx
 import pytest
 
@@ -31,6 +32,7 @@ def job(http: httpx.Client) -> dict[str, Any]:
 
 @pytest.fixture
 def credentials(monkeypatch: pytest.MonkeyPatch, emulator: Emulator) -> None:
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # it would keep the credentials of earlier tests
     monkeypatch.setenv("AWS_ENDPOINT_URL", emulator.endpoint)
     monkeypatch.setenv("AWS_CA_BUNDLE", str(emulator.authority))
     monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
