@@ -27,7 +27,7 @@ def demonstration(tmp_path_factory: pytest.TempPathFactory) -> Iterator["subproc
     """`make run`, begun before all other tests against the deployed template, because it takes its time."""
     process = local("run", tmp_path_factory.mktemp("demonstration"))
     yield process
-    process.kill()
+    process.terminate()
     process.communicate()
 
 

@@ -19,7 +19,7 @@ from tests.e2e.inbox import Inbox, wait_until
 JOBS = 300
 CANCELS = 60
 SOON_BY_THE_TABLE = 25
-FURTHEST_SECONDS = 45
+FURTHEST_SECONDS = 36
 LATEST_SECONDS = 20
 
 
