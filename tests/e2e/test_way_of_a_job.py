@@ -19,7 +19,7 @@ from tests.e2e.inbox import Inbox, wait_until
 JOBS = 300
 CANCELS = 60
 SOON_BY_THE_TABLE = 25
-FURTHEST_SECONDS = 36
+FURTHEST_SECONDS = 45
 LATEST_SECONDS = 20
 
 
@@ -45,7 +45,8 @@ def test_of_300_jobs_every_uncancelled_one_arrives_once_none_early_and_none_that
     time.sleep(2)
     assert sorted(id for id in landed() if id in expected) == sorted(expected)
     assert not cancelled & set(landed())
-    assert len(cancelled) > CANCELS // 4
+    assert cancelled, "no cancel came in time to be a promise"
+    assert requested, "no cancel came too late to be one"
     assert {job["route"] for job in jobs} == {"direct", "table"}
     assert all(landed.lateness >= 0 for each in inboxes for landed in each.landed)
 
