@@ -45,7 +45,7 @@ def test_of_300_jobs_every_uncancelled_one_arrives_once_none_early_and_none_that
     time.sleep(2)
     assert sorted(id for id in landed() if id in expected) == sorted(expected)
     assert not cancelled & set(landed())
-    assert cancelled, "no cancel came in time to be a promise"
+    assert len(cancelled) > CANCELS // 4, "too few cancels came in time to be a promise"
     assert requested, "no cancel came too late to be one"
     assert {job["route"] for job in jobs} == {"direct", "table"}
     assert all(landed.lateness >= 0 for each in inboxes for landed in each.landed)
@@ -64,7 +64,7 @@ def _cancel_at_random_moments(
         time.sleep(wait)
         states[job["id"]] = http.delete(f"/queues/{job['queue']}/jobs/{job['id']}").json()["state"]
 
-    threads = [threading.Thread(target=cancel, args=(job, scattered.uniform(0, 15))) for job in jobs]
+    threads = [threading.Thread(target=cancel, args=(job, scattered.uniform(0, 10))) for job in jobs]
     for thread in threads:
         thread.start()
     for thread in threads:
