@@ -110,7 +110,8 @@ class Ingest:
     def _write(self, jobs: set[Job], done: Ingested) -> tuple[set[Job], set[Job]]:
         """Write the rows of jobs that a tick is to find; return those written and those left unwritten."""
         now = self._clock.now()
-        by_key = {rows.job_key(job.id): job for job in jobs if job.id.route is Route.TABLE and now < job.expires}
+        to_write = [job for job in sorted(jobs, key=_order) if job.id.route is Route.TABLE and now < job.expires]
+        by_key = {rows.job_key(job.id): job for job in to_write}
         pending = [rows.job_row(job) for job in by_key.values()]
         write = partial(self._write_some, done=done)
         unwritten = {rows.key(row) for row in chain.from_iterable(self._spread(write, _cut(pending, WRITE_ROWS)))}
@@ -140,7 +141,7 @@ class Ingest:
         cancellations = self._read({rows.cancellation_key(job.id) for job in late}, done)
         undone = {job for job in late if rows.cancellation_key(job.id) in cancellations.unread}
         by_queue: dict[str, list[Job]] = defaultdict(list)
-        for job in sorted(late - undone, key=lambda job: job.id.due):
+        for job in sorted(late - undone, key=_order):
             if rows.cancellation_key(job.id) not in cancellations.rows:
                 by_queue[job.id.queue].append(job)
         for queue, jobs in by_queue.items():
@@ -160,7 +161,7 @@ class Ingest:
         list(self._spread(partial(self._write_some, done=done), _cut(notes, WRITE_ROWS)))
 
     def _read(self, keys: Iterable[Key], done: Ingested) -> Reading:
-        readings = list(self._spread(partial(self._read_some, done=done), _cut(list(keys), READ_KEYS)))
+        readings = list(self._spread(partial(self._read_some, done=done), _cut(sorted(keys), READ_KEYS)))
         found = {key: row for reading in readings for key, row in reading.rows.items()}
         return Reading(rows=found, unread=frozenset(chain.from_iterable(reading.unread for reading in readings)))
 
@@ -187,6 +188,10 @@ def parse(batch: Iterable[Received]) -> tuple[dict[str, Job], list[Rejected]]:
         except InvalidJob as error:
             rejected.append(Rejected(received=received, reason=str(error)))
     return jobs, rejected
+
+
+def _order(job: Job) -> str:
+    return rows.job_key(job.id)[1]
 
 
 def _cut(items: Sequence[Item], size: int) -> Iterable[Sequence[Item]]:

@@ -5,7 +5,7 @@ They keep the contracts of ports.py, which one suite checks here and on AWS's pr
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -13,13 +13,13 @@ from dueline import rows
 from dueline.errors import QueueNotFound
 from dueline.job import Partition
 from dueline.message import BATCH_BYTES, BATCH_MESSAGES, Message
-from dueline.ports import READ_KEYS, WRITE_ROWS, Page, Reading, Refusal
+from dueline.ports import READ_KEYS, WRITE_ROWS, Clock, Page, Reading, Refusal
 from dueline.routing import MAX_DELAY_SECONDS
 from dueline.rows import Key, PartitionState, Row
 
 
 class MemoryTable:
-    """The table of jobs as a dictionary. `page_rows` is the most that one page holds."""
+    """The table of jobs as a dictionary. `page_rows` is the most that one page holds. Every read is consistent."""
 
     def __init__(self, *, page_rows: int = 1000) -> None:
         self._page_rows = page_rows
@@ -32,12 +32,12 @@ class MemoryTable:
             self._put(row)
         return []
 
-    def read(self, keys: Sequence[Key]) -> Reading:
+    def read(self, keys: Sequence[Key], *, consistent: bool = True) -> Reading:
         _at_most(READ_KEYS, keys, "keys in one read")
         _distinct(keys)
         return Reading(rows={(pk, sk): self._rows[pk][sk] for pk, sk in keys if sk in self._rows[pk]})
 
-    def page(self, partition: Partition, *, after: str, until: str) -> Page:
+    def page(self, partition: Partition, *, after: str, until: str, consistent: bool = True) -> Page:
         items = self._rows[str(partition)]
         order = sorted(items)
         keys = order[bisect_right(order, after) : bisect_right(order, until)]
@@ -70,6 +70,16 @@ class MemoryTable:
             self._put_state(partition, PartitionState(fence=fence, cursor=cursor, owner=holder, lease=lease))
         return kept
 
+    def expired(self, *, now: datetime) -> list[Key]:
+        """Return the keys of the rows that are past their TTL."""
+        held = (row for items in self._rows.values() for row in items.values())
+        return [rows.key(row) for row in held if "ttl" in row and not rows.is_live(row, now=now)]
+
+    def collect(self, keys: Iterable[Key]) -> None:
+        """Delete rows, as DynamoDB does in its own time with those past their TTL."""
+        for pk, sk in keys:
+            self._rows[pk].pop(sk, None)
+
     def _state(self, partition: Partition) -> PartitionState:
         return rows.read_state(self._rows[str(partition)].get(rows.STATE))
 
@@ -96,7 +106,7 @@ class MemoryQueue:
     """An SQS queue as a list of what was sent to it. Set `gone` to delete it."""
 
     name: str
-    clock: "VirtualClock"
+    clock: Clock
     gone: bool = False
     deliveries: list[Delivery] = field(default_factory=list)
 
@@ -104,15 +114,14 @@ class MemoryQueue:
         if self.gone:
             raise QueueNotFound(f"queue {self.name} does not exist")
         _at_most(BATCH_MESSAGES, messages, "messages in one batch")
-        if sum(len(message.body.encode()) for message in messages) > BATCH_BYTES:
-            raise ValueError(f"a batch may have {BATCH_BYTES} bytes")
-        if any(message.delay > MAX_DELAY_SECONDS for message in messages):
-            raise ValueError(f"a message may be delayed by {MAX_DELAY_SECONDS} s")
+        refusals = {index: why for index, message in enumerate(messages) if (why := _why_unsendable(message))}
         now = self.clock.now()
         self.deliveries += [
-            Delivery(message=message, visible=now + timedelta(seconds=message.delay)) for message in messages
+            Delivery(message=message, visible=now + timedelta(seconds=message.delay))
+            for index, message in enumerate(messages)
+            if index not in refusals
         ]
-        return []
+        return [Refusal(index=index, reason=why, final=True) for index, why in refusals.items()]
 
 
 class VirtualClock:
@@ -130,6 +139,17 @@ class VirtualClock:
 
     def sleep(self, seconds: float) -> None:
         self._elapsed += seconds
+
+
+def _why_unsendable(message: Message) -> str | None:
+    """Return SQS's reason to refuse a message: attributes count, by their names, types and values."""
+    if not 0 <= message.delay <= MAX_DELAY_SECONDS:
+        return f"InvalidParameterValue: DelaySeconds is {message.delay}: it must be from 0 to {MAX_DELAY_SECONDS}"
+    told = (text for name, value in message.attributes.items() for text in (name, "String", value))
+    size = sum(len(text.encode()) for text in (message.body, *told))
+    if size > BATCH_BYTES:
+        return f"InvalidParameterValue: the message has {size} bytes: at most {BATCH_BYTES} are allowed"
+    return None
 
 
 def _at_most(limit: int, items: Sequence[object], what: str) -> None:

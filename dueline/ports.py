@@ -46,15 +46,15 @@ class Refusal:
 
 
 class Table(Protocol):
-    """The table of jobs. A read sees every write that was acknowledged before it began."""
+    """The table of jobs. A consistent read sees every write that was acknowledged before it began."""
 
     def write(self, rows: Sequence[Row]) -> list[Row]:
         """Put up to 25 rows of distinct keys; return those that were left unwritten."""
 
-    def read(self, keys: Sequence[Key]) -> Reading:
+    def read(self, keys: Sequence[Key], *, consistent: bool = True) -> Reading:
         """Read up to 100 rows of distinct keys. A key in neither part of the answer has no row."""
 
-    def page(self, partition: Partition, *, after: str, until: str) -> Page:
+    def page(self, partition: Partition, *, after: str, until: str, consistent: bool = True) -> Page:
         """Read rows with `after` < sort key <= `until` in order, as many as one request returns."""
 
     def add(self, row: Row) -> Row:

@@ -32,7 +32,7 @@ FIRST = "0"
 
 # DynamoDB's TTL keeps no order: a cancellation collected before its job would bring the job back.
 # The longest retention, not the queue's own, because a queue's may have been lowered since.
-CANCELLATION_OUTLIVES_DUE = MAX_RETENTION + timedelta(days=7)
+CANCELLATION_OUTLIVES_RETENTION = timedelta(days=7)
 PARKED_IS_KEPT = timedelta(days=14)
 
 
@@ -100,7 +100,7 @@ def job_row(job: Job) -> Row:
 
 def cancellation_row(id: JobId, *, at: datetime) -> Row:
     pk, sk = cancellation_key(id)
-    ttl = _seconds(id.due + CANCELLATION_OUTLIVES_DUE)
+    ttl = _seconds(id.due + MAX_RETENTION + CANCELLATION_OUTLIVES_RETENTION)
     return {"pk": pk, "sk": sk, "at": instant.text(at), "exact": False, "ttl": ttl}
 
 

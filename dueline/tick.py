@@ -97,15 +97,16 @@ class Tick:
         return self._done
 
     def _read_on(self) -> None:
-        after, settled, more = self._cursor, "", True
-        while more:
+        after, settled, more, end = self._cursor, "", True, ""
+        while more or end < rows.end_of(self._lease.fence):
             end = rows.end_of(self._lease.fence)
             page = self._table.page(self._partition, after=after, until=end)
             entries, settled = entries_of(page.rows, settled=settled)
             self._seen |= bool(page.rows)
             if not (self._hand_over_all(entries) and self._keep_lease()):
                 return
-            after, more = str(page.rows[-1]["sk"]) if page.rows else after, page.more
+            last = str(page.rows[-1]["sk"]) if page.rows else after
+            after, more = last if page.more else end, page.more
         self._cursor, self._done.finished = end, True
 
     def _hand_over_all(self, entries: Sequence[Entry]) -> bool:

@@ -1,8 +1,9 @@
-"""One deployment over the ports in memory, on one virtual clock: every part of the real core, wired as on AWS."""
+"""One deployment over the ports in memory, and every part of the real core, wired as on AWS."""
 
 import math
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 from dueline import rows
 from dueline.cancel import cancel
@@ -14,7 +15,9 @@ from dueline.lease import Lease, Periods
 from dueline.memory import MemoryQueue, MemoryTable, VirtualClock
 from dueline.message import Message
 from dueline.park import Parking
+from dueline.ports import Clock, Spread
 from dueline.queue import QueueSettings
+from dueline.skip import cancelled_among
 from dueline.status import look_up
 from dueline.submit import Request, Submit
 from dueline.tick import Tick, Ticked
@@ -31,31 +34,100 @@ DIRECT_HORIZON = timedelta(seconds=600)
 TICK_SECONDS = 170
 
 
-class System:
-    """The names of ports on its wire: table, inbound, rejects, dead_letters, and each queue's own."""
+class Stores:
+    """What a deployment keeps: the table, the queues, and the settings that queues.yaml gives them."""
+
+    def __init__(self, settings: Sequence[QueueSettings], *, table: MemoryTable, clock: Clock) -> None:
+        self.settings = {queue.name: queue for queue in settings}
+        self.table = table
+        self._clock = clock
+        self.inbound, self.rejects, self.dead_letters = map(self.queue, ("inbound", "rejects", "dead_letters"))
+        self.queues = {name: self.queue(name) for name in self.settings}
+
+    def queue(self, name: str, *, gone: bool = False) -> MemoryQueue:
+        return MemoryQueue(name=name, clock=self._clock, gone=gone)
+
+
+class Core:
+    """The real core as one process has it: by its own clock, and over its own wire.
+
+    The names of ports on the wire: table, inbound, rejects, dead_letters, and each queue's own.
+    """
+
+    def __init__(self, stores: Stores, *, clock: Clock, wire: Wire, periods: Periods, spread: Spread = map) -> None:
+        self.stores, self.clock, self.wire = stores, clock, wire
+        self.periods, self.spread = periods, spread
+        self.table: MemoryTable = wire.to("table", stores.table)
+        self.parking = Parking(table=self.table, dead_letters=self.to(stores.dead_letters), clock=clock)
+
+    def to(self, queue: MemoryQueue) -> MemoryQueue:
+        tapped: MemoryQueue = self.wire.to(queue.name, queue)
+        return tapped
+
+    def submission(self, queue: str, *, direct_horizon: timedelta, new_uid: Any) -> Submit:
+        return Submit(
+            self.stores.settings[queue],
+            own=self.to(self.stores.queues[queue]),
+            inbound=self.to(self.stores.inbound),
+            direct_horizon=direct_horizon,
+            clock=self.clock,
+            new_uid=new_uid,
+            spread=self.spread,
+        )
+
+    def an_ingest(self) -> Ingest:
+        rejects = self.to(self.stores.rejects)
+        return Ingest(
+            table=self.table, dispatcher=self.dispatcher, rejects=rejects, clock=self.clock, spread=self.spread
+        )
+
+    def a_tick(self, partition: Partition, *, owner: str, seconds: float) -> Tick:
+        lease = self.a_lease(partition, owner=owner, seconds=seconds)
+        dispatcher = self.dispatcher(partition.queue)
+        return Tick(partition, lease=lease, table=self.table, dispatcher=dispatcher, clock=self.clock)
+
+    def a_lease(self, partition: Partition, *, owner: str, seconds: float) -> Lease:
+        until = self.clock.monotonic() + seconds
+        return Lease(partition, table=self.table, clock=self.clock, periods=self.periods, owner=owner, until=until)
+
+    def cancel(self, id: JobId) -> State:
+        return cancel(id, table=self.table, now=self.clock.now())
+
+    def cancelled_among(self, ids: Sequence[JobId]) -> set[JobId]:
+        return cancelled_among(ids, table=self.table)
+
+    def look_up(self, id: JobId) -> State:
+        return look_up(id, queue=self.stores.settings[id.queue], table=self.table, now=self.clock.now())
+
+    def dispatcher(self, queue: str) -> Dispatcher:
+        known = self.stores.queues.get(queue)
+        return Dispatcher(
+            queue=self.to(known or self.stores.queue(queue, gone=True)),
+            parking=self.parking,
+            clock=self.clock,
+            jitter=lambda: 0.5,
+            spread=self.spread,
+            precise=known is not None and self.stores.settings[queue].precise,
+        )
+
+
+class System(Core):
+    """A deployment and the one process that is everything in it, on one virtual clock."""
 
     def __init__(
         self, *settings: QueueSettings, page_rows: int = 1000, direct_horizon: timedelta = DIRECT_HORIZON
     ) -> None:
+        clock = VirtualClock(NOW)
+        stores = Stores(settings or [a_queue()], table=MemoryTable(page_rows=page_rows), clock=clock)
+        super().__init__(stores, clock=clock, wire=Wire(), periods=PERIODS)
+        self.clock: VirtualClock = clock
         self.direct_horizon = direct_horizon
-        self.settings = {queue.name: queue for queue in settings or [a_queue()]}
-        self.periods = PERIODS
-        self.clock, self.wire = VirtualClock(NOW), Wire()
-        self.table = self.wire.to("table", MemoryTable(page_rows=page_rows))
-        self.inbound, self.rejects, self.dead_letters = map(self._queue, ("inbound", "rejects", "dead_letters"))
-        self.queues = {name: self._queue(name) for name in self.settings}
-        self.parking = Parking(table=self.table, dead_letters=self._to(self.dead_letters), clock=self.clock)
+        self.settings, self.queues = stores.settings, stores.queues
+        self.inbound, self.rejects, self.dead_letters = stores.inbound, stores.rejects, stores.dead_letters
         self._uids, self._owners, self._acknowledged = uids(), uids(), set[str]()
 
     def submit(self, *requests: Request, queue: str = "emails") -> list[Job | DuelineError]:
-        submit = Submit(
-            self.settings[queue],
-            own=self._to(self.queues[queue]),
-            inbound=self._to(self.inbound),
-            direct_horizon=self.direct_horizon,
-            clock=self.clock,
-            new_uid=lambda: next(self._uids),
-        )
+        submit = self.submission(queue, direct_horizon=self.direct_horizon, new_uid=lambda: next(self._uids))
         return submit.run(requests, until=self.clock.monotonic() + 10)
 
     def schedule(self, delay: float, *, queue: str = "emails") -> Job:
@@ -86,42 +158,18 @@ class System:
             self._acknowledged |= {each.message_id for each in received} - done.failed
         return done
 
-    def an_ingest(self) -> Ingest:
-        return Ingest(table=self.table, dispatcher=self.dispatcher, rejects=self._to(self.rejects), clock=self.clock)
-
     def ingest_message(self, *messages: Message) -> Ingested:
         """Ingest messages that did not come from submit; the first has the id x0."""
         return self.ingest([Received(message_id=f"x{n}", message=each) for n, each in enumerate(messages)])
 
-    def a_tick(self, partition: Partition = EMAILS, *, seconds: float = TICK_SECONDS) -> Tick:
-        lease = self.a_lease(partition, seconds=seconds)
-        dispatcher = self.dispatcher(partition.queue)
-        return Tick(partition, lease=lease, table=self.table, dispatcher=dispatcher, clock=self.clock)
+    def a_tick(self, partition: Partition = EMAILS, *, owner: str = "", seconds: float = TICK_SECONDS) -> Tick:
+        return super().a_tick(partition, owner=owner or next(self._owners), seconds=seconds)
 
     def tick(self, partition: Partition = EMAILS, *, seconds: float = TICK_SECONDS) -> Ticked:
         return self.a_tick(partition, seconds=seconds).run()
 
-    def a_lease(self, partition: Partition = EMAILS, *, seconds: float = TICK_SECONDS) -> Lease:
-        until = self.clock.monotonic() + seconds
-        owner = next(self._owners)
-        return Lease(partition, table=self.table, clock=self.clock, periods=self.periods, owner=owner, until=until)
-
-    def cancel(self, id: JobId) -> State:
-        return cancel(id, table=self.table, now=self.clock.now())
-
-    def look_up(self, id: JobId) -> State:
-        return look_up(id, queue=self.settings[id.queue], table=self.table, now=self.clock.now())
-
-    def dispatcher(self, queue: str) -> Dispatcher:
-        return Dispatcher(
-            queue=self._to(
-                self.queues[queue] if queue in self.queues else MemoryQueue(name=queue, clock=self.clock, gone=True)
-            ),
-            parking=self.parking,
-            clock=self.clock,
-            jitter=lambda: 0.5,
-            precise=queue in self.settings and self.settings[queue].precise,
-        )
+    def a_lease(self, partition: Partition = EMAILS, *, owner: str = "", seconds: float = TICK_SECONDS) -> Lease:
+        return super().a_lease(partition, owner=owner or next(self._owners), seconds=seconds)
 
     def arrived(self, queue: str = "emails") -> list[JobId]:
         """Return the jobs that reached a queue, repeats included."""
@@ -134,10 +182,3 @@ class System:
     def cursor(self, partition: Partition = EMAILS) -> str:
         key = rows.state_key(partition)
         return rows.read_state(self.table.read([key]).rows.get(key)).cursor
-
-    def _queue(self, name: str) -> MemoryQueue:
-        return MemoryQueue(name=name, clock=self.clock)
-
-    def _to(self, queue: MemoryQueue) -> MemoryQueue:
-        tapped: MemoryQueue = self.wire.to(queue.name, queue)
-        return tapped

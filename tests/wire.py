@@ -1,7 +1,7 @@
 """The way from the core to its ports: a test may stand on it, and fail, lose or hold up any call."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from dueline.errors import Unavailable
@@ -16,6 +16,7 @@ class Call:
     name: str
     args: tuple[Any, ...]
     do: Callable[..., Any]
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
 
 
 Around = Callable[[Call], Any]
@@ -45,7 +46,7 @@ class _Tapped:
             def do(*given: Any) -> Any:
                 return getattr(self._port, method)(*given, **kwargs)
 
-            return self._wire.around(Call(name=f"{self._name}.{method}", args=args, do=do))
+            return self._wire.around(Call(name=f"{self._name}.{method}", args=args, do=do, kwargs=kwargs))
 
         return call
 

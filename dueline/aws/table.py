@@ -65,10 +65,10 @@ class DynamoTable:
         left = answer["UnprocessedItems"].get(self._name, [])
         return [_row(each["PutRequest"]["Item"]) for each in left]
 
-    def read(self, keys: Sequence[Key]) -> Reading:
+    def read(self, keys: Sequence[Key], *, consistent: bool = True) -> Reading:
         if not keys:
             return Reading()
-        wanted: Any = {self._name: {"Keys": [_key_item(key) for key in keys], "ConsistentRead": True}}
+        wanted: Any = {self._name: {"Keys": [_key_item(key) for key in keys], "ConsistentRead": consistent}}
         with translated(f"reading {len(keys)} rows"):
             answer = self._client.batch_get_item(RequestItems=wanted)
         found = [_row(item) for item in answer["Responses"].get(self._name, [])]
@@ -77,7 +77,7 @@ class DynamoTable:
             rows={rows.key(row): row for row in found}, unread=frozenset(rows.key(_row(key)) for key in left)
         )
 
-    def page(self, partition: Partition, *, after: str, until: str) -> Page:
+    def page(self, partition: Partition, *, after: str, until: str, consistent: bool = True) -> Page:
         if after >= until:  # DynamoDB refuses a BETWEEN whose bounds are the wrong way round
             return Page(rows=[], more=False)
         # BETWEEN includes both ends: the least key above `after` is `after` and one NUL more.
@@ -87,7 +87,7 @@ class DynamoTable:
                 TableName=self._name,
                 KeyConditionExpression="pk = :pk AND sk BETWEEN :low AND :high",
                 ExpressionAttributeValues=bounds,
-                ConsistentRead=True,
+                ConsistentRead=consistent,
                 **self._limit,
             )
         return Page(rows=[_row(item) for item in answer["Items"]], more="LastEvaluatedKey" in answer)

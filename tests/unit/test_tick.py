@@ -59,6 +59,15 @@ def test_jobs_of_one_millisecond_all_arrive_but_the_cancelled_one_at_every_page_
 
 
 @EVERY_PAGE
+def test_what_comes_under_the_fence_that_a_checkpoint_raises_is_handed_over_by_the_same_tick(page_rows):
+    system, jobs = System(page_rows=page_rows), jobs_due(1, 245)
+    system.put(*jobs)
+    system.wire.around = on("emails.send", meanwhile(lambda: system.clock.sleep(12)), times=1)
+    assert system.tick().finished
+    assert system.arrived() == ids(jobs)
+
+
+@EVERY_PAGE
 def test_a_second_tick_repeats_nothing(page_rows):
     system, jobs = System(page_rows=page_rows), jobs_due(1, 2, 3, 300)
     system.put(*jobs)
