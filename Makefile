@@ -2,6 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
+ENGINES := tests/contract/node_modules/ready
 TICK ?= fast
 
 .DEFAULT_GOAL := help
@@ -21,13 +22,13 @@ up: $(READY) ## Deploy into a local AWS and stay up (TICK=aws: with AWS's own sc
 down: $(READY) ## End what `make up` started
 	@$(BIN)/python -m local down
 
-check: $(READY) ## The fast checks: lint, types, unit and contract tests
+check: $(READY) $(ENGINES) ## The fast checks: lint, types, unit and contract tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest -q tests/unit tests/contract dueline local
 
-test: $(READY) ## Everything: lint, types, and all tests, those against the deployed template included
+test: $(READY) $(ENGINES) ## Everything: lint, types, and all tests, those against the deployed template included
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -41,7 +42,7 @@ schema: $(READY) ## Write docs/queues.schema.json and docs/queues.md from the co
 	$(BIN)/python -m dueline.config.schema
 
 clean: ## Remove the virtual environment and all that was made
-	rm -rf $(VENV) .local cdk.out .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(dir $(ENGINES)) .local cdk.out .hypothesis .mypy_cache .pytest_cache .ruff_cache
 
 # Marked as ready only at its end, so that an install that was cut off is begun again.
 $(READY): requirements.txt
@@ -50,4 +51,11 @@ $(READY): requirements.txt
 	@rm -rf $(VENV)
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.txt
+	@touch $@
+
+# The tests' DynamoDB on Node, dynalite; marked like the above.
+$(ENGINES): tests/contract/package.json tests/contract/package-lock.json
+	@command -v npm >/dev/null && node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' || \
+		{ echo "the contract tests need Node 20 or later, with npm: https://nodejs.org" >&2; exit 1; }
+	@npm ci --prefix tests/contract --silent --no-audit --no-fund
 	@touch $@

@@ -1,8 +1,10 @@
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
 
 import pytest
 
-from tests.contract.engines import ENGINES, Engine
+from tests.contract.engines import ENGINES, TableEngine
 
 
 @pytest.fixture(autouse=True)
@@ -12,7 +14,17 @@ def _an_account_of_nobodys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
 
 
-@pytest.fixture(params=sorted(ENGINES))
-def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
-    with ENGINES[request.param]() as engine:
-        yield engine
+@pytest.fixture(scope="package")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], TableEngine]]:
+    """Start an engine when a test first names it, and keep it until the last test of this folder."""
+    logs = tmp_path_factory.mktemp("engines")
+    with ExitStack() as stack:
+        yield cache(lambda name: stack.enter_context(ENGINES[name](logs)))
+
+
+@pytest.fixture
+def engine(request: pytest.FixtureRequest, started: Callable[[str], TableEngine]) -> Iterator[TableEngine]:
+    """The engine that a test's parameter names: `pytest.mark.parametrize("engine", TABLES, indirect=True)`."""
+    running = started(request.param)
+    with running.answering():
+        yield running

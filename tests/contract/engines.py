@@ -1,11 +1,13 @@
-"""The engines on which the ports' contract is checked. To add one, write a class and name it in ENGINES."""
+"""The engines on which the ports' contract is checked. To add one, name what starts it in ENGINES, and in the lists."""
 
 import itertools
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, Protocol
 
+import pytest
 from moto import mock_aws
 
 from dueline.aws import clients
@@ -14,17 +16,25 @@ from dueline.aws.table import DynamoTable
 from dueline.memory import MemoryQueue, MemoryTable, VirtualClock
 from dueline.message import Message
 from dueline.ports import Queue, Table
+from local.emulator import Emulator
 from tests.builders import NOW
-from tests.contract.limits import state_limits
+from tests.contract import dynalite
+from tests.contract.limits import state_limits_of_dynamodb, state_limits_of_sqs
 
 LONGEST = timedelta(seconds=10)
 
 
-class Engine(Protocol):
-    """What runs the ports. Every table and queue that it returns is a new one."""
+class TableEngine(Protocol):
+    """What runs tables, within the context that `answering` opens for a test. Every table is a new one."""
+
+    answering: Callable[[], AbstractContextManager[Any]]
 
     def table(self, *, page_rows: int | None = None) -> Table:
         """Return a table whose pages have at most so many rows."""
+
+
+class QueueEngine(TableEngine, Protocol):
+    """What runs queues as well. Every queue is a new one."""
 
     def queue(self) -> Queue:
         """Return a queue that exists."""
@@ -37,6 +47,8 @@ class Engine(Protocol):
 
 
 class Memory:
+    answering = nullcontext
+
     def __init__(self) -> None:
         self._clock = VirtualClock(NOW)
 
@@ -54,28 +66,43 @@ class Memory:
         return [Message(body=message.body, attributes=message.attributes) for message in due]
 
 
-class Aws:
-    """AWS's own protocol, spoken to whatever answers these clients."""
+class DynamoDB:
+    """DynamoDB's own protocol, spoken to whatever answers at an endpoint."""
 
-    def __init__(self, dynamodb: Any, sqs: Any) -> None:
-        state_limits(dynamodb, sqs)
-        self.dynamodb, self.sqs = dynamodb, sqs
-        self._names = (f"contract-{number}" for number in itertools.count())
-        self._urls: dict[Queue, str] = {}
+    answering: Callable[[], AbstractContextManager[Any]] = nullcontext
+
+    def __init__(self, endpoint: str | None) -> None:
+        self.dynamodb = state_limits_of_dynamodb(_at(endpoint, clients.dynamodb))
+        self.names = (f"contract-{number}" for number in itertools.count())
 
     def table(self, *, page_rows: int | None = None) -> Table:
+        return DynamoTable(self.dynamodb, self.new_table(), page_rows=page_rows)
+
+    def new_table(self) -> str:
+        """Create a table; return its name."""
         keys = ("pk", "HASH"), ("sk", "RANGE")
-        name = next(self._names)
+        name = next(self.names)
         self.dynamodb.create_table(
             TableName=name,
             BillingMode="PAY_PER_REQUEST",
             KeySchema=[{"AttributeName": key, "KeyType": type} for key, type in keys],
             AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"} for key, _ in keys],
         )
-        return DynamoTable(self.dynamodb, name, page_rows=page_rows)
+        at_once = {"Delay": 0, "MaxAttempts": 1000}
+        self.dynamodb.get_waiter("table_exists").wait(TableName=name, WaiterConfig=at_once)
+        return name
+
+
+class Aws(DynamoDB):
+    """The protocols of DynamoDB and SQS."""
+
+    def __init__(self, endpoint: str | None) -> None:
+        super().__init__(endpoint)
+        self.sqs = state_limits_of_sqs(_at(endpoint, clients.sqs))
+        self._urls: dict[Queue, str] = {}
 
     def queue(self) -> Queue:
-        url = self.sqs.create_queue(QueueName=next(self._names))["QueueUrl"]
+        url = self.sqs.create_queue(QueueName=next(self.names))["QueueUrl"]
         queue = SqsQueue(self.sqs, url)
         self._urls[queue] = url
         return queue
@@ -102,15 +129,47 @@ class Aws:
         ]
 
 
+class Moto(Aws):
+    # Only while a test asks for it: moto answers every client of this process.
+    answering = staticmethod(mock_aws)
+
+
+def _at(endpoint: str | None, client: Callable[..., Any]) -> Any:
+    """Return a client as the product makes it, which speaks to an endpoint or else to AWS."""
+    with pytest.MonkeyPatch.context() as patch:
+        if endpoint is not None:
+            patch.setenv("AWS_ENDPOINT_URL", endpoint)
+        return client(longest=LONGEST)
+
+
 @contextmanager
-def memory() -> Iterator[Engine]:
+def _memory(_: Path) -> Iterator[QueueEngine]:
     yield Memory()
 
 
 @contextmanager
-def moto() -> Iterator[Engine]:
-    with mock_aws():
-        yield Aws(clients.dynamodb(longest=LONGEST), clients.sqs(longest=LONGEST))
+def _moto(_: Path) -> Iterator[QueueEngine]:
+    yield Moto(endpoint=None)
 
 
-ENGINES: dict[str, Callable[[], AbstractContextManager[Engine]]] = {"memory": memory, "moto": moto}
+@contextmanager
+def _dynalite(_: Path) -> Iterator[TableEngine]:
+    with dynalite.running() as endpoint:
+        yield DynamoDB(endpoint)
+
+
+@contextmanager
+def _ministack(logs: Path) -> Iterator[QueueEngine]:
+    with Emulator(log=logs / "ministack.log") as emulator:
+        yield Aws(emulator.endpoint)
+
+
+ENGINES: dict[str, Callable[[Path], AbstractContextManager[TableEngine]]] = {
+    "memory": _memory,
+    "moto": _moto,
+    "dynalite": _dynalite,
+    "ministack": _ministack,
+}
+TABLES = tuple(ENGINES)
+TABLES_ON_AWS = ("moto", "dynalite", "ministack")
+QUEUES = ("memory", "moto", "ministack")

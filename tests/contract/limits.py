@@ -1,51 +1,133 @@
-"""AWS's own limits, for emulators that let them pass: a request beyond one is refused before it is sent."""
+"""AWS's own limits, so that no emulator lets one pass: a request beyond one is refused before it is sent.
+
+Sources: the quotas of DynamoDB and SQS, and the references of their operations.
+"""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from botocore.awsrequest import AWSResponse
 
-Check = Callable[[dict[str, Any]], str | None]
+WRITE_ROWS = 25
+READ_KEYS = 100
+ITEM_BYTES = 400 * 1024
+MESSAGES = 10
+BATCH_BYTES = 1024 * 1024
+DELAY_SECONDS = 900
+
+# The error's code and its message, where a request is beyond a limit.
+Problem = tuple[str, str] | None
+Check = Callable[[dict[str, Any]], Problem]
 
 
-def state_limits(dynamodb: Any, sqs: Any) -> None:
-    for client, operation, check in (
-        (dynamodb, "BatchWriteItem", _too_many_rows),
-        (dynamodb, "BatchGetItem", _too_many_keys),
-        (dynamodb, "Query", _bounds_the_wrong_way_round),
-        (sqs, "SendMessageBatch", _too_many_messages),
-    ):
-        service = client.meta.service_model.service_name
-        client.meta.events.register(f"before-call.{service}.{operation}", _refusing(check))
+def state_limits_of_dynamodb(client: Any) -> Any:
+    """Let a client refuse what DynamoDB would; return the client."""
+    _refuse(client, "BatchWriteItem", _too_many_rows, _too_large_a_row)
+    _refuse(client, "BatchGetItem", _too_many_keys)
+    _refuse(client, "PutItem", lambda asked: _too_large([asked["Item"]]))
+    _refuse(client, "Query", _bounds_the_wrong_way_round)
+    return client
 
 
-def _refusing(check: Check) -> Callable[..., Any]:
+def state_limits_of_sqs(client: Any) -> Any:
+    """Let a client refuse what SQS would; return the client."""
+    _refuse(client, "SendMessageBatch", _too_many_messages, _too_long_a_batch)
+    client.meta.events.register("before-call.sqs.SendMessageBatch", _hold_back_long_delays)
+    client.meta.events.register("after-call.sqs.SendMessageBatch", _fail_long_delays)
+    return client
+
+
+def item_bytes(item: dict[str, Any]) -> int:
+    """Return the bytes that DynamoDB counts for an item of strings, numbers and booleans."""
+    return sum(len(name.encode()) + _value_bytes(*pair) for name, value in item.items() for pair in value.items())
+
+
+def _value_bytes(type: str, value: Any) -> int:
+    if type == "S":
+        return len(value.encode())
+    # A byte for two significant digits, and one more; a boolean has one.
+    return 1 if type == "BOOL" else (len(value.strip("-0")) + 1) // 2 + 1
+
+
+def _refuse(client: Any, operation: str, *checks: Check) -> None:
     def before_call(params: dict[str, Any], **_: Any) -> Any:
-        problem = check(json.loads(params["body"]))
-        if problem is None:
-            return None
-        return AWSResponse(params["url"], 400, {}, None), {"Error": {"Code": "ValidationException", "Message": problem}}
+        asked = json.loads(params["body"])
+        problem = next(filter(None, (check(asked) for check in checks)), None)
+        return problem and _answer(params, 400, {"Error": dict(zip(("Code", "Message"), problem, strict=True))})
 
-    return before_call
+    service = client.meta.service_model.service_name
+    client.meta.events.register(f"before-call.{service}.{operation}", before_call)
 
 
-def _too_many_rows(asked: dict[str, Any]) -> str | None:
+def _answer(params: dict[str, Any], status: int, parsed: dict[str, Any]) -> Any:
+    return AWSResponse(params["url"], status, {}, None), parsed
+
+
+def _too_many_rows(asked: dict[str, Any]) -> Problem:
     (requests,) = asked["RequestItems"].values()
-    return "Too many items requested for the BatchWriteItem call" if not 1 <= len(requests) <= 25 else None
+    if len(requests) <= WRITE_ROWS:
+        return None
+    return "ValidationException", "Too many items requested for the BatchWriteItem call"
 
 
-def _too_many_keys(asked: dict[str, Any]) -> str | None:
+def _too_large_a_row(asked: dict[str, Any]) -> Problem:
+    (requests,) = asked["RequestItems"].values()
+    return _too_large(request["PutRequest"]["Item"] for request in requests)
+
+
+def _too_large(items: Iterable[dict[str, Any]]) -> Problem:
+    if all(item_bytes(item) <= ITEM_BYTES for item in items):
+        return None
+    return "ValidationException", "Item size has exceeded the maximum allowed size"
+
+
+def _too_many_keys(asked: dict[str, Any]) -> Problem:
     (wanted,) = asked["RequestItems"].values()
-    return "Too many items requested for the BatchGetItem call" if not 1 <= len(wanted["Keys"]) <= 100 else None
+    if len(wanted["Keys"]) <= READ_KEYS:
+        return None
+    return "ValidationException", "Too many items requested for the BatchGetItem call"
 
 
-def _bounds_the_wrong_way_round(asked: dict[str, Any]) -> str | None:
+def _bounds_the_wrong_way_round(asked: dict[str, Any]) -> Problem:
     low, high = (asked["ExpressionAttributeValues"][name]["S"] for name in (":low", ":high"))
-    return (
-        "The BETWEEN operator requires upper bound to be greater than or equal to lower bound" if low > high else None
-    )
+    if low <= high:
+        return None
+    return "ValidationException", "The BETWEEN operator requires upper bound to be greater than or equal to lower bound"
 
 
-def _too_many_messages(asked: dict[str, Any]) -> str | None:
-    return "TooManyEntriesInBatchRequest" if not 1 <= len(asked["Entries"]) <= 10 else None
+def _too_many_messages(asked: dict[str, Any]) -> Problem:
+    if 1 <= len(asked["Entries"]) <= MESSAGES:
+        return None
+    return "AWS.SimpleQueueService.TooManyEntriesInBatchRequest", "Maximum number of entries per request are 10"
+
+
+def _too_long_a_batch(asked: dict[str, Any]) -> Problem:
+    sent = sum(_message_bytes(entry) for entry in asked["Entries"])
+    if sent <= BATCH_BYTES:
+        return None
+    told = f"Batch requests cannot be longer than {BATCH_BYTES} bytes. You have sent {sent} bytes."
+    return "AWS.SimpleQueueService.BatchRequestTooLong", told
+
+
+def _message_bytes(entry: dict[str, Any]) -> int:
+    """Return the bytes that SQS counts: the body's, and each attribute's name, type and value."""
+    attributes = entry.get("MessageAttributes", {}).items()
+    parts = [(name, value["DataType"], value["StringValue"]) for name, value in attributes]
+    return sum(len(part.encode()) for part in [entry["MessageBody"], *(part for three in parts for part in three)])
+
+
+def _hold_back_long_delays(params: dict[str, Any], context: dict[str, Any], **_: Any) -> Any:
+    """Take out what SQS would fail alone, for a delay that is too long, while it sends the rest of a batch."""
+    asked = json.loads(params["body"])
+    kept = [entry for entry in asked["Entries"] if 0 <= entry["DelaySeconds"] <= DELAY_SECONDS]
+    context["held_back"] = [entry for entry in asked["Entries"] if entry not in kept]
+    params["body"] = json.dumps({**asked, "Entries": kept}).encode()
+    return None if kept else _answer(params, 200, {"Successful": []})
+
+
+def _fail_long_delays(parsed: dict[str, Any], context: dict[str, Any], **_: Any) -> None:
+    told = f"DelaySeconds must be >= 0 and <= {DELAY_SECONDS}."
+    failed = {"Code": "InvalidParameterValue", "SenderFault": True, "Message": told}
+    for entry in context.pop("held_back", ()):
+        parsed.setdefault("Failed", []).append({**failed, "Id": entry["Id"]})

@@ -1,12 +1,8 @@
 """What AWS answers when it fails, through botocore's own parsing, and what the adapters make of it."""
 
 import json
-from io import BytesIO
 
-import boto3
 import pytest
-from botocore.awsrequest import AWSResponse
-from botocore.config import Config
 from botocore.exceptions import ConnectTimeoutError, EndpointConnectionError, ReadTimeoutError
 
 from dueline.aws import clients
@@ -16,43 +12,12 @@ from dueline.errors import QueueNotFound, Throttled, Unavailable
 from dueline.ports import Refusal
 from dueline.rows import PartitionState
 from tests.builders import EMAILS, a_message
+from tests.contract.answers import answering, error
 from tests.contract.engines import LONGEST
-from tests.contract.limits import state_limits
 
-ONCE = Config(retries={"total_max_attempts": 1, "mode": "standard"})
 URL = "https://sqs.us-east-1.amazonaws.com/123456789012/emails"
 ROW = {"pk": "emails#0", "sk": "1"}
 KEY = ("emails#0", "1")
-
-
-class _Raw(BytesIO):
-    def stream(self, **_):
-        yield self.read()
-
-
-def answer(status, body):
-    text = json.dumps(body).encode()
-    headers = {"content-type": "application/x-amz-json-1.0", "content-length": str(len(text))}
-    return AWSResponse("https://aws", status, headers, _Raw(text))
-
-
-def error(code, *, status=400, message="because"):
-    return answer(status, {"__type": f"com.amazonaws.aws#{code}", "message": message})
-
-
-def answering(service, *answers, client=None):
-    """Return a client whose requests are answered, one after another, and never sent; the last answer stays."""
-    client = client or boto3.client(service, config=ONCE)
-    left = list(answers)
-
-    def before_send(**_):
-        following = left.pop(0) if len(left) > 1 else left[0]
-        if isinstance(following, Exception):
-            raise following
-        return answer(*following) if isinstance(following, tuple) else following
-
-    client.meta.events.register("before-send", before_send)
-    return client
 
 
 def table(*answers):
@@ -225,10 +190,3 @@ def test_of_a_batch_that_is_sent_one_by_one_a_fault_hides_nothing_that_was_sent(
     answers = error("InvalidMessageContents"), done, error("ThrottlingException"), done
     (refusal,) = queue(*answers).send([a_message()] * 3)
     assert (refusal.index, refusal.final) == (1, False)
-
-
-def test_the_limits_that_the_suite_states_are_answered_like_awss_own():
-    dynamodb, sqs = (answering(service, (200, {})) for service in ("dynamodb", "sqs"))
-    state_limits(dynamodb, sqs)
-    with pytest.raises(Unavailable, match="ValidationException: Too many items"):
-        DynamoTable(dynamodb, "jobs").write([{**ROW, "sk": f"{n}"} for n in range(26)])

@@ -5,6 +5,9 @@ import pytest
 from dueline.errors import DuelineError, QueueNotFound
 from dueline.message import BATCH_BYTES, Message
 from tests.builders import a_job, a_message
+from tests.contract.engines import QUEUES
+
+pytestmark = pytest.mark.parametrize("engine", QUEUES, indirect=True)
 
 
 @pytest.fixture

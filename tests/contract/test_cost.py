@@ -1,0 +1,131 @@
+"""What the protocol costs in DynamoDB's units.
+
+On dynalite alone, whose units are AWS's: moto's are wrong for what it writes over 1 KB, MiniStack's for what it reads.
+"""
+
+import math
+from collections import Counter
+from contextlib import contextmanager
+from datetime import timedelta
+
+import pytest
+
+from dueline import rows
+from dueline.ingest import Received
+from dueline.job import State
+from dueline.memory import VirtualClock
+from dueline.message import Message
+from dueline.ports import WRITE_ROWS
+from tests.builders import EMAILS, NOW, a_job, a_queue
+from tests.contract.limits import item_bytes
+from tests.system import PERIODS, Core, Stores
+from tests.wire import Wire
+
+pytestmark = pytest.mark.parametrize("engine", ["dynalite"], indirect=True)
+
+WRITES = ("BatchWriteItem", "PutItem", "UpdateItem")
+
+
+@pytest.fixture
+def core(engine):
+    clock = VirtualClock(NOW)
+    stores = Stores([a_queue()], table=engine.table(), clock=clock)
+    return Core(stores, clock=clock, wire=Wire(), periods=PERIODS)
+
+
+@contextmanager
+def units(engine):
+    """Count requests, and the units that they consume, while the context is open."""
+    counted, events = Counter(), engine.dynamodb.meta.events
+
+    def ask(params, **_):
+        params["ReturnConsumedCapacity"] = "TOTAL"
+
+    def count(parsed, model, **_):
+        counted["requests"] += 1
+        consumed = parsed["ConsumedCapacity"]
+        for each in consumed if isinstance(consumed, list) else [consumed]:
+            counted["written" if model.name in WRITES else "read"] += each["CapacityUnits"]
+
+    handlers = ("before-parameter-build.dynamodb", ask), ("after-call.dynamodb", count)
+    for event, handler in handlers:
+        events.register(event, handler)
+    try:
+        yield counted
+    finally:
+        for event, handler in handlers:
+            events.unregister(event, handler)
+
+
+def a_job_of(size):
+    """Return a job whose row has that many bytes."""
+    least = item_of(a_job(payload="1"))
+    return a_job(payload="1" * (size - item_bytes(least) + 1))
+
+
+def item_of(job):
+    row = rows.job_row(job)
+    return {name: {"N" if isinstance(value, int) else "S": str(value)} for name, value in row.items()}
+
+
+def put(core, *, jobs, due):
+    written = [rows.job_row(a_job(due=due)) for _ in range(jobs)]
+    for start in range(0, jobs, WRITE_ROWS):
+        core.table.write(written[start : start + WRITE_ROWS])
+
+
+def ingest(core, *jobs):
+    batch = [Received(message_id=str(job.id), message=Message.of(job)) for job in jobs]
+    assert core.an_ingest().run(batch, until=math.inf).written == len(jobs)
+
+
+def tick(core):
+    ticked = core.a_tick(EMAILS, owner="me", seconds=170).run()
+    assert ticked.finished
+    return ticked.dispatched
+
+
+def test_a_job_of_up_to_1_kib_costs_one_unit_and_a_batch_reads_its_fence_once(engine, core):
+    with units(engine) as of_one:
+        ingest(core, a_job_of(1024))
+    with units(engine) as of_a_batch:
+        ingest(core, *[a_job_of(1024) for _ in range(25)])
+    with units(engine) as of_a_larger_one:
+        ingest(core, a_job_of(1025))
+    assert of_one == {"requests": 2, "written": 1, "read": 1}
+    assert of_a_batch == {"requests": 2, "written": 25, "read": 1}
+    assert of_a_larger_one == {"requests": 2, "written": 2, "read": 1}
+
+
+def test_each_step_costs_the_same_with_none_and_with_1000_jobs_waiting_and_handed_over(engine, core):
+    assert tick(core) == 0
+    with_none = costs(engine, core)
+    put(core, jobs=1000, due=NOW + timedelta(days=1))
+    put(core, jobs=1000, due=core.clock.now() + PERIODS.lookahead)
+    core.clock.sleep(60)
+    assert tick(core) == 1000
+    assert costs(engine, core) == with_none
+    assert with_none == {
+        "schedule": {"requests": 2, "written": 1, "read": 1},
+        "look up": {"requests": 1, "read": 5},
+        "cancel": {"requests": 3, "written": 2, "read": 1},
+        # dynalite counts nothing for an empty page, for which AWS has its minimum of one unit.
+        "idle tick": {"requests": 2, "written": 1, "read": 0},
+    }
+
+
+def costs(engine, core):
+    job = a_job(due=NOW + timedelta(days=1))
+    core.clock.sleep(60)
+    return {
+        "schedule": cost(engine, lambda: ingest(core, job)),
+        "look up": cost(engine, lambda: core.look_up(job.id), State.SCHEDULED),
+        "cancel": cost(engine, lambda: core.cancel(job.id), State.CANCELLED),
+        "idle tick": cost(engine, lambda: tick(core), 0),
+    }
+
+
+def cost(engine, act, expected=None):
+    with units(engine) as counted:
+        assert act() == expected
+    return counted
