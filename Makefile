@@ -4,9 +4,12 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 ENGINES := tests/contract/node_modules/ready
 TICK ?= fast
+MINUTES ?= 10
+# Other seeds each time; `runs` tells which.
+FIRST ?= $(shell date +%s)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run up down check test format schema clean
+.PHONY: help setup run up down check test soak format schema clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -32,7 +35,12 @@ test: $(READY) $(ENGINES) ## Everything: lint, types, and all tests, those again
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder
+
+soak: $(READY) ## Look for a broken promise: MINUTES=10 of simulated runs, then every mutation, then 200 kills
+	$(BIN)/python -m tests.simulation runs --minutes $(MINUTES) --first $(FIRST)
+	$(BIN)/python -m tests.simulation mutations
+	$(BIN)/python -m tests.e2e.kills
 
 format: $(READY) ## Format the code and mend what the linter can
 	$(BIN)/ruff check --fix .

@@ -19,6 +19,7 @@ class Call:
     kwargs: Mapping[str, Any] = field(default_factory=dict)
 
 
+NOT_NOW = "InternalError: try again"
 Around = Callable[[Call], Any]
 
 
@@ -90,16 +91,22 @@ def meanwhile(act: Callable[[], object]) -> Around:
     return react
 
 
-def done_in_part(call: Call) -> Any:
-    """Let a call succeed with one of its parts left out: a row unwritten, a key unread, a message refused."""
+def done_in_part(call: Call, *, last: bool = False) -> Any:
+    """Let a call succeed with its first or last part left out: a row unwritten, a key unread, a message refused."""
     if call.name not in ("table.write", "table.read") and not call.name.endswith(".send"):
         return straight(call)
-    left, kept = call.args[0][:1], call.args[0][1:]
+    parts = call.args[0]
+    if last and call.name.endswith(".send"):
+        return [
+            *(call.do(parts[:-1]) if parts[:-1] else []),
+            Refusal(index=len(parts) - 1, reason=NOT_NOW, final=False),
+        ]
+    left, kept = (parts[-1:], parts[:-1]) if last else (parts[:1], parts[1:])
     if call.name == "table.write":
         return [*left, *(call.do(kept) if kept else [])]
     if call.name == "table.read":
         return Reading(rows=call.do(kept).rows, unread=frozenset(left))
-    refused = Refusal(index=0, reason="InternalError: try again", final=False)
+    refused = Refusal(index=0, reason=NOT_NOW, final=False)
     later = call.do(kept) if kept else []
     return [refused, *(Refusal(index=each.index + 1, reason=each.reason, final=each.final) for each in later)]
 

@@ -2,13 +2,15 @@
 
 import pytest
 
-from tests.simulation.world import Cancel, Fault, Ingest, Meanwhile, Pause, Submit, Tick, World
+from tests.simulation.acts import Act, Cancel, Ingest, Submit, Tick
+from tests.simulation.mishaps import Fault, Meanwhile, Pause
+from tests.simulation.world import Plan, Scale, World
 
-DUE = 400  # by the table's route; within the lookahead of a tick from the 160th second on
-CALLS = 14
+DUE = 400  # by the table's route; within the lookahead of a tick from the 210th second on
+CALLS = 16
 FAULTS = [*Fault, Pause(31), Pause(300)]
 
-PROCESSES = {
+ACTS: dict[str, Act] = {
     "submit": Submit([DUE, DUE, 5]),
     "ingest": Ingest(),
     "ingest what comes again": Ingest(again=range(8)),
@@ -17,17 +19,17 @@ PROCESSES = {
     "tick the other": Tick(1),
     "tick briefly": Tick(0, seconds=5),
 }
-OTHERS = [*([process] for process in PROCESSES.values()), [Cancel(1), Tick(0), Tick(1)]]
-EVERY_PROCESS = pytest.mark.parametrize("process", PROCESSES.values(), ids=list(PROCESSES))
+OTHERS: list[list[Act]] = [*([act] for act in ACTS.values()), [Cancel(1), Tick(0), Tick(1)]]
+EVERY_ACT = pytest.mark.parametrize("act", ACTS.values(), ids=list(ACTS))
 EVERY_PAGE = pytest.mark.parametrize("page_rows", [1, 1000])
 # How far the story is told before the process comes in.
 EVERY_SCENE = pytest.mark.parametrize("scene", ["accepted", "half ingested", "late", "written", "seen", "sent"])
 
 
-def told_up_to(scene, page_rows):
-    world = World(page_rows=page_rows)
-    world.run(Submit([DUE, DUE, DUE, DUE, DUE, DUE + 1, DUE + 1.5, DUE + 300]))
-    world.let_pass(200.25)
+def told_up_to(scene: str, page_rows: int) -> World:
+    world = World(Scale(page_rows=page_rows))
+    world.run(Submit([DUE, DUE, DUE, DUE, DUE, DUE + 1, DUE + 1.5, DUE + 250]))
+    world.let_pass(250.25)
     if scene == "accepted":
         return world
     if scene == "late":
@@ -42,10 +44,10 @@ def told_up_to(scene, page_rows):
     return world
 
 
-def retold(scene, page_rows, process, plan):
+def retold(scene: str, page_rows: int, act: Act, plan: Plan) -> int:
     world = told_up_to(scene, page_rows)
     before = world.calls
-    world.run(process, plan)
+    world.run(act, plan)
     made = world.calls - before
     world.calm_down()
     world.check()
@@ -54,19 +56,19 @@ def retold(scene, page_rows, process, plan):
 
 @EVERY_PAGE
 @EVERY_SCENE
-@EVERY_PROCESS
-def test_every_promise_holds_whatever_befalls_any_call(process, scene, page_rows):
+@EVERY_ACT
+def test_every_promise_holds_whatever_befalls_any_call(act: Act, scene: str, page_rows: int) -> None:
     for fault in FAULTS:
         for number in range(CALLS):
-            if retold(scene, page_rows, process, {number: fault}) < number:
+            if retold(scene, page_rows, act, {number: fault}) < number:
                 break
 
 
 @pytest.mark.parametrize("plan", [{}, {2: Fault.CRASH_AFTER}], ids=["", "and crashes"])
 @EVERY_SCENE
-@EVERY_PROCESS
-def test_every_promise_holds_whoever_comes_between_any_two_calls(process, scene, plan):
+@EVERY_ACT
+def test_every_promise_holds_whoever_comes_between_any_two_calls(act: Act, scene: str, plan: Plan) -> None:
     for others in OTHERS:
         for number in range(CALLS):
-            if retold(scene, 1, process, {number: Meanwhile(others, plan)}) < number:
+            if retold(scene, 1, act, {number: Meanwhile(others, plan)}) < number:
                 break

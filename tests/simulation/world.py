@@ -1,232 +1,268 @@
-"""A world in which processes of the real core meet, crash, repeat and overtake each other; its promises, checked.
-
-A process runs on one thread of one virtual clock. Its plan says what befalls its calls of the ports, by their number:
-a fault, a pause, or another process that runs from beginning to end just before the call takes effect.
-"""
+"""A world in which processes of the real core meet, crash, repeat and overtake each other, at every call of a port."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from enum import Enum
+from itertools import count
 from typing import Any
+from unittest.mock import patch
 
-from dueline.dispatch import PAST_RETENTION
-from dueline.errors import RETRYABLE, Throttled
-from dueline.job import Job, JobId, Partition, State
-from dueline.message import ID, REASON
-from dueline.submit import Request
+from dueline import message, rows, tick
+from dueline.errors import RETRYABLE
+from dueline.job import JobId, Partition
+from dueline.lease import Periods
+from dueline.memory import MemoryQueue
 from tests.builders import NOW, a_queue
-from tests.system import System
-from tests.wire import Call, done_in_part, losing_the_answer, refusing, straight
+from tests.simulation import acts
+from tests.simulation.acts import Act, Event
+from tests.simulation.bodies import BODIES, take_place
+from tests.simulation.deliveries import excuse_what_is_being_ingested, note
+from tests.simulation.mail import Mail
+from tests.simulation.mishaps import Crash, Fate, Hot, Meanwhile, Mishap, Pause, SlowAnswer
+from tests.simulation.record import Broken, Record
+from tests.simulation.replicated import ReplicatedTable
+from tests.simulation.tell import told_act, told_call
+from tests.simulation.turns import Process, Turns
+from tests.system import Core, Stores
+from tests.wire import Call, Wire
 
-RETENTION = timedelta(minutes=40)
+RETENTION = timedelta(minutes=10)
+CANCELLATION_OUTLIVES_RETENTION = timedelta(minutes=1)
 DIRECT_HORIZON = timedelta(seconds=300)
-PARTITIONS = [Partition(queue=name, number=number) for name, number in (("emails", 0), ("emails", 1), ("invoices", 0))]
+PERIODS = Periods(
+    period=timedelta(seconds=60),
+    lookahead=timedelta(seconds=190),
+    lease=timedelta(seconds=30),
+    longest_send=timedelta(seconds=10),
+)
+CLOCKS_DIFFER = 5.0
 A_MINUTE = 60
+ROUNDS = 12
 
 
-class Crash(BaseException):
-    """The end of a process between two of its calls."""
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """How few are many in a world: rows a page, jobs a batch, a wave and a checkpoint."""
+
+    page_rows: int = 1000
+    batch: int = 2
+    wave: int = 2
+    checkpoint: int = 3
 
 
-class Fault(Enum):
-    """What befalls a call."""
-
-    CRASH_BEFORE = "crash before"
-    CRASH_AFTER = "crash after"
-    LOST_ANSWER = "took effect, but its answer was lost"
-    THROTTLED = "throttled"
-    IN_PART = "one row unwritten, one key unread, one message refused"
-    STUCK = "one message refused, and again whenever this process sends it"
-
-
-@dataclass(frozen=True)
-class Pause:
-    """The process stands still for so long before its call."""
-
-    seconds: float
+@contextmanager
+def scaled(scale: Scale) -> Iterator[None]:
+    with (
+        patch.object(message, "BATCH_MESSAGES", scale.batch),
+        patch.object(tick, "WAVE_JOBS", scale.wave),
+        patch.object(tick, "CHECKPOINT_JOBS", scale.checkpoint),
+        patch.object(rows, "MAX_RETENTION", RETENTION),
+        patch.object(rows, "CANCELLATION_OUTLIVES_RETENTION", CANCELLATION_OUTLIVES_RETENTION),
+    ):
+        yield
 
 
-@dataclass(frozen=True)
-class Submit:
-    """Submit jobs, due so many seconds after the beginning of the world."""
+@dataclass(kw_only=True, eq=False)
+class Running:
+    """A process that does one thing, and what is known of it."""
 
-    due: Sequence[float]
-    queue: str = "emails"
+    act: Act
+    process: Process
+    core: Core
+    befall: "Befall"
+    fate: Fate
+    calls: int = 0
+    crashed: bool = False
+    jobs: set[JobId] = field(default_factory=set)
+    renewed: float | None = None
 
-
-@dataclass(frozen=True)
-class Ingest:
-    """Ingest messages: of those that wait, in this order, by number; `again` ones that SQS repeats."""
-
-    waiting: Sequence[int] = range(100)
-    again: Sequence[int] = ()
-
-
-@dataclass(frozen=True)
-class Tick:
-    """Tick a partition, under a time limit that lets it wait for another's lease or not."""
-
-    partition: int = 0
-    seconds: int = 170
+    @property
+    def partition(self) -> Partition | None:
+        return acts.PARTITIONS[self.act.partition] if isinstance(self.act, acts.Tick) else None
 
 
-@dataclass(frozen=True)
-class Cancel:
-    """Cancel a job, by number."""
-
-    job: int
+Befall = Callable[[Running, Call], Mishap | None]
+Plan = Mapping[int, Mishap]
 
 
-Process = Submit | Ingest | Tick | Cancel
+def nothing(me: Running, call: Call) -> Mishap | None:
+    return None
 
 
-@dataclass(frozen=True)
-class Meanwhile:
-    """Other processes run before the call, one after another; the plan is for the last of them."""
-
-    processes: Sequence[Process]
-    plan: Mapping[int, "Fault | Pause"] = field(default_factory=dict)
-
-
-Event = Fault | Pause | Meanwhile
-Plan = Mapping[int, Event]
+def by(plan: Plan) -> Befall:
+    """Let the calls of a process be befallen by what a plan has in store for them, by their number."""
+    return lambda me, call: plan.get(me.calls - 1)
 
 
 class World:
-    """The system, all that was asked of it, and all that it promised."""
+    """A deployment, what happens in it, and a record of that. `choose` tells whose turn it is."""
 
-    def __init__(self, *, page_rows: int = 1000) -> None:
-        settings = a_queue(partitions=2, retention=RETENTION), a_queue(name="invoices", retention=RETENTION)
-        self.system = System(*settings, page_rows=page_rows, direct_horizon=DIRECT_HORIZON)
-        self.accepted: list[Job] = []
-        self.asked_back: set[JobId] = set()
-        self.promised: set[JobId] = set()
-        self.vanished: set[str] = set()
-        self.undisturbed = True
+    def __init__(
+        self,
+        scale: Scale | None = None,
+        *,
+        choose: Callable[[int], int] = lambda count: 0,
+        lag: Callable[[], int] = lambda: 0,
+        partitions: int = 2,
+    ) -> None:
+        self.scale = scale or Scale()
+        self.turns = Turns(NOW, choose)
+        self.table: Any = ReplicatedTable(page_rows=self.scale.page_rows, lag=lag)
+        settings = a_queue(partitions=partitions, retention=RETENTION), a_queue(name="invoices", retention=RETENTION)
+        self.stores = Stores(settings, table=self.table, clock=self.turns)
+        self.mail = {name: Mail(queue, clock=self.turns) for name, queue in self._queues().items()}
+        self.record = Record()
         self.calls = 0
+        self.running: list[Running] = []
+        self.trace: list[tuple[float, str, str]] = []
+        self.is_traced = False
+        self.periods, self.direct_horizon = PERIODS, DIRECT_HORIZON
+        self.owners = count()
+        self._names: Counter[str] = Counter()
+        self._uids = {name: count(number << 40) for number, name in enumerate(self.stores.settings)}
+        self.slow: dict[str, float] = {}
+        self.throttled: str | None = None
 
-    def run(self, process: Process, plan: Plan | None = None) -> None:
-        """Run a process to its end, or to the crash that its plan has in store."""
-        self._on_a_wire_of_its_own(lambda: self._run(process), plan or {})
+    def start(self, act: Act, *, after: float = 0.0, befall: Befall = nothing, skew: float = 0.0) -> None:
+        """Let a process begin in so many seconds."""
+        process = self._process(act, after=after, befall=befall, skew=skew)
+        self.turns.wake(process.main, after=after)
 
-    def _on_a_wire_of_its_own(self, act: Callable[[], None], plan: Plan) -> None:
-        wire, number, stuck = self.system.wire, -1, set[str]()
-        others = wire.around
+    def happen(self, event: Event, *, after: float = 0.0) -> None:
+        """Let something happen in so many seconds."""
+        process = Process(self._name(event, after), lambda process: take_place(self, event), self.turns, skew=0.0)
+        self.turns.wake(process.main, after=after)
 
-        def around(call: Call) -> Any:
-            nonlocal number
-            number, self.calls = number + 1, self.calls + 1
-            event = plan.get(number)
-            if event is Fault.STUCK and call.name.endswith(".send"):
-                stuck.add(call.args[0][0].attributes[ID])
-            if stuck and call.name.endswith(".send"):
-                return self._stand_still(call, stuck)
-            return self._befall(call, event)
-
-        wire.around = around
-        try:
-            act()
-        except (Crash, *RETRYABLE):
-            pass  # its caller, if any is left, was promised nothing
-        finally:
-            wire.around = others
-
-    def _stand_still(self, call: Call, stuck: set[str]) -> Any:
-        self.undisturbed = False
-        return refusing(lambda message: message.attributes[ID] in stuck)(call)
-
-    def _befall(self, call: Call, event: Event | None) -> Any:
-        if event is not None:
-            self.undisturbed = False
-        match event:
-            case Fault.CRASH_BEFORE:
-                raise Crash
-            case Fault.CRASH_AFTER:
-                straight(call)
-                raise Crash
-            case Fault.LOST_ANSWER:
-                return losing_the_answer(call)
-            case Fault.THROTTLED:
-                raise Throttled(f"{call.name}: slow down")
-            case Fault.IN_PART:
-                return done_in_part(call)
-            case Pause(seconds):
-                self.system.clock.sleep(seconds)
-            case Meanwhile(processes, plan):
-                for process in processes[:-1]:
-                    self.run(process)
-                self.run(processes[-1], plan)
-        return straight(call)
-
-    def _run(self, process: Process) -> None:
-        match process:
-            case Submit(due, queue):
-                requests = [Request(payload={}, at=NOW + timedelta(seconds=each)) for each in due]
-                self.accepted += [job for job in self.system.submit(*requests, queue=queue) if isinstance(job, Job)]
-            case Ingest(waiting, again):
-                self._ingest(waiting, again)
-            case Tick(partition, seconds):
-                self.system.tick(PARTITIONS[partition], seconds=seconds)
-            case Cancel(job):
-                self._cancel(job)
-
-    def _ingest(self, waiting: Sequence[int], again: Sequence[int]) -> None:
-        left, ever = self.system.waiting(), self.system.received()
-        chosen = [left[number] for number in waiting if number < len(left)]
-        repeats = [ever[number] for number in again if number < len(ever)]
-        if repeats:
-            self.undisturbed = False
-        if chosen or repeats:
-            self.system.ingest(chosen + repeats)
-
-    def _cancel(self, number: int) -> None:
-        if number >= len(self.accepted):
-            return
-        id = self.accepted[number].id
-        self.asked_back.add(id)
-        is_repeat = id in self.promised  # a cancel that began before another's promise may be told less
-        answer = self.system.cancel(id)
-        assert answer is State.CANCELLED or not is_repeat, f"exact cancel: {id} is {answer} after its promise"
-        if answer is State.CANCELLED:
-            self.promised.add(id)
+    def run(self, act: Act | None = None, plan: Plan | None = None) -> None:
+        """Let time pass until all that was started, and this, has ended."""
+        if act is not None:
+            self.start(act, befall=by(plan or {}))
+        with scaled(self.scale):
+            self.turns.run()
 
     def let_pass(self, seconds: float) -> None:
-        self.system.clock.sleep(seconds)
-
-    def vanish(self, queue: str) -> None:
-        self.system.queues[queue].gone = True
-        self.vanished.add(queue)
-        self.undisturbed = False
-
-    def come_back(self) -> None:
-        for queue in self.vanished:
-            self.system.queues[queue].gone = False
+        self.turns.elapsed += seconds
 
     def calm_down(self) -> None:
-        """Let every process do its work, without any fault, until all that was accepted is due."""
-        end = max([self.system.clock.now(), *(job.id.due for job in self.accepted)]) + timedelta(minutes=2)
-        while self.system.clock.now() < end:
-            self.run(Ingest())
-            for partition in range(len(PARTITIONS)):
-                self.run(Tick(partition))
+        """Let every process do its work, without any fault, until all that was accepted is settled."""
+        self.slow, self.throttled = {}, None
+        last = max((job.id.due for job in self.record.accepted.values()), default=NOW)
+        for _ in range(ROUNDS):
+            self.run(acts.Ingest())
+            for number in range(len(acts.PARTITIONS)):
+                self.run(acts.Tick(number))
             self.let_pass(A_MINUTE)
-        assert not self.system.waiting(), "never lost: the inbound queue was not emptied"
+            if self.turns.now() > last and not self.mail["inbound"].held() and self.record.is_calm():
+                return
+        if self.mail["inbound"].held():
+            raise Broken("never lost", "the inbound queue was not emptied")
 
     def check(self) -> None:
-        """Check the invariants, by their names."""
-        arrived = Counter(id for queue in self.system.queues for id in self.system.arrived(queue))
-        parked = {delivery.message.job().id: delivery.message for delivery in self.system.dead_letters.deliveries}
-        for job in self.accepted:
-            assert job.id in self.asked_back or job.id in arrived or job.id in parked, f"never lost: {job.id}"
-            assert job.id not in self.promised or job.id not in arrived, f"exact cancel: {job.id} was delivered"
-            assert job.id not in self.promised or self.system.look_up(job.id) is State.CANCELLED, f"look-up: {job.id}"
-            assert arrived[job.id] <= 1 or not self.undisturbed, f"at least once: {job.id} came {arrived[job.id]} times"
-        for id, message in parked.items():
-            assert id.queue in self.vanished or message.attributes[REASON] == PAST_RETENTION, f"isolation: {id} parked"
-        for name, queue in self.system.queues.items():
-            for delivery in queue.deliveries:
-                id = delivery.message.job().id
-                assert id.queue == name, f"isolation: {id} is in {name}"
-                assert delivery.visible >= id.due, f"never early: {id} is visible at {delivery.visible}"
+        """Hold the record against the promises; raise Broken."""
+        with scaled(self.scale):
+            self.record.check()
+
+    def new_uid(self, queue: str) -> str:
+        return f"00000000-0000-4000-8000-{next(self._uids[queue]):012x}"
+
+    def tell(self, name: str, text: str) -> None:
+        if self.is_traced:
+            self.trace.append((self.turns.elapsed, name, text))
+
+    def _process(self, act: Act, *, befall: Befall, after: float = 0.0, skew: float = 0.0) -> Process:
+        name = self._name(act, after)
+        return Process(name, lambda process: self._live(act, process, befall), self.turns, skew=skew)
+
+    def _live(self, act: Act, process: Process, befall: Befall) -> None:
+        wire = Wire()
+        core = Core(self.stores, clock=process, wire=wire, periods=PERIODS, spread=process.spread)
+        me = Running(act=act, process=process, core=core, befall=befall, fate=Fate(process.sleep))
+        wire.around = lambda call: self._call(me, call)
+        self.running.append(me)
+        self.tell(process.name, f"begins{f', its clock {process.skew:+} s' if process.skew else ''}")
+        try:
+            end = BODIES[type(act)](self, me, act)
+        except Crash:
+            end = "crashes"
+        except RETRYABLE as fault:
+            end = f"gives up: {fault}"  # its caller was promised nothing
+        self.running.remove(me)
+        self.tell(process.name, end)
+
+    def _name(self, what: Act | Event, after: float) -> str:
+        """Name a process by what it does and when it begins, so that it keeps its name when others are left out."""
+        name = f"{told_act(what)} @{self.turns.elapsed + after:g}"
+        self._names[name] += 1
+        return name + "'" * (self._names[name] - 1)
+
+    # Calls
+
+    def _call(self, me: Running, call: Call) -> Any:
+        me.calls, self.calls = me.calls + 1, self.calls + 1
+        called, mishap = self.turns.elapsed, me.befall(me, call)
+        mishap = mishap or self._weather(call)
+        self._blame(me, mishap)
+        if isinstance(mishap, Meanwhile):
+            self._wait_for(me, mishap)
+        else:
+            self.turns.take_turn()
+        if me.crashed:
+            raise Crash
+        happening = Call(name=call.name, args=call.args, do=lambda *args: self._take_effect(me, call, args, called))
+        if self.is_traced:
+            self.tell(me.process.name, told_call(call, mishap))
+        try:
+            return me.fate.carry_out(happening, mishap)
+        except Crash:
+            me.crashed = True  # its other threads end at their next call
+            raise
+
+    def _weather(self, call: Call) -> Mishap | None:
+        if self.throttled is not None and call.name.startswith("table."):
+            return Hot(self.throttled)
+        seconds = self.slow.get(call.name.removesuffix(".send"))
+        return Pause(seconds) if seconds else None
+
+    def _wait_for(self, me: Running, meanwhile: Meanwhile) -> None:
+        for act in meanwhile.acts:
+            plan = meanwhile.plan if act is meanwhile.acts[-1] else {}
+            self.turns.wait_for([self._process(act, befall=by(plan)).main])
+
+    def _blame(self, me: Running, mishap: Mishap | None) -> None:
+        """Note what a mishap may cause to be repeated. A pause may not, unless it outlasts a lease."""
+        if mishap is None or isinstance(mishap, Pause | SlowAnswer | Meanwhile):
+            return
+        if me.partition:
+            self.record.interrupted[me.process.name] += 1
+        self.record.excused |= me.jobs
+
+    def _note_a_lease_outlived(self, me: Running) -> None:
+        """Note a tick that goes on when another may have taken its lease, by a clock that is ahead."""
+        lease = self.periods.lease.total_seconds() - CLOCKS_DIFFER
+        if me.partition and me.renewed is not None and self.turns.elapsed - me.renewed >= lease:
+            self.record.interrupted[me.process.name] += 1
+            me.renewed = None
+
+    def _take_effect(self, me: Running, call: Call, args: tuple[Any, ...], called: float) -> Any:
+        self._note_a_lease_outlived(me)
+        if call.name in ("table.take", "table.checkpoint"):
+            me.renewed = called
+        if call.name == "table.page":
+            excuse_what_is_being_ingested(self, me)
+        if call.name == "table.write":
+            self.record.written |= {rows.key(row): self.turns.elapsed for row in args[0]}
+        if not call.name.endswith(".send"):
+            return call.do(*args)
+        name = call.name.removesuffix(".send")
+        queue = self._queues()[name]
+        before = len(queue.deliveries)
+        answer = call.do(*args)
+        for delivery in queue.deliveries[before:]:
+            note(self, me, name, delivery)
+        return answer
+
+    def _queues(self) -> dict[str, MemoryQueue]:
+        stores = self.stores
+        return {**stores.queues, **{each.name: each for each in (stores.inbound, stores.rejects, stores.dead_letters)}}

@@ -1,0 +1,112 @@
+"""The simulation from the command line: run it, replay a seed, prove that it catches what is broken."""
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from itertools import islice
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from tests.simulation.mutations import MUTATIONS
+from tests.simulation.proof import Caught, prove, table_of
+from tests.simulation.run import first_failure, report_of, run, shrunk
+
+CHUNK = 50
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+screen = Console(stderr=True)
+
+First = Annotated[int, typer.Option(help="The first seed; the others follow it.")]
+Jobs = Annotated[int, typer.Option(help="Processes at once.", min=1)]
+
+
+@app.command()
+def runs(
+    number: Annotated[int | None, typer.Option(help="How many seeds to run.", min=1)] = None,
+    minutes: Annotated[float | None, typer.Option(help="For how long to run.", min=0)] = None,
+    first: First = 0,
+    jobs: Jobs = 2,
+) -> None:
+    """Run seeds, so many or for so long. The first that breaks a promise is told, shortened, and exits with 1."""
+    if (number is None) == (minutes is None):
+        raise typer.BadParameter("give --number or --minutes, one of them")
+    deadline = None if minutes is None else time.monotonic() + 60 * minutes
+    done = 0
+    with ProcessPoolExecutor(jobs) as pool, _progress() as progress:
+        task = progress.add_task("simulated runs", total=number)
+        for seeds, broken in _in_chunks(pool, first, number, deadline, jobs):
+            done += len(seeds)
+            progress.update(task, completed=done)
+            if broken is not None:
+                pool.shutdown(cancel_futures=True)
+                screen.print(report_of(broken), markup=False, highlight=False, soft_wrap=True)
+                raise typer.Exit(1)
+    print(f"{done} runs, seeds {first} to {first + done - 1}: no promise was broken")
+
+
+def _in_chunks(
+    pool: ProcessPoolExecutor, first: int, number: int | None, deadline: float | None, jobs: int
+) -> Iterator[tuple[range, int | None]]:
+    """Run seeds in chunks, in order, until there are no more or the time is over; yield each with what it broke."""
+    ends = sys.maxsize if number is None else first + number
+    chunks = (range(at, min(at + CHUNK, ends)) for at in range(first, ends, CHUNK))
+    begun: dict[Future[int | None], range] = {}
+    begun |= {pool.submit(first_failure, chunk): chunk for chunk in islice(chunks, 2 * jobs)}
+    while begun:
+        for future in wait(begun, return_when=FIRST_COMPLETED).done:
+            yield begun.pop(future), future.result()
+            if deadline is None or time.monotonic() < deadline:
+                begun |= {pool.submit(first_failure, chunk): chunk for chunk in islice(chunks, 1)}
+
+
+@app.command()
+def replay(seed: int, whole: Annotated[bool, typer.Option("--whole", help="Do not shorten it.")] = False) -> None:
+    """Replay a seed: tell what it broke, and the way there, shortened as far as the promise stays broken."""
+    print(report_of(seed, whole=whole))
+    raise typer.Exit(int(run(seed=seed)[1] is not None))
+
+
+@app.command()
+def mutations(
+    only: Annotated[str, typer.Option(help="Only those whose name contains this.")] = "",
+    number: Annotated[int, typer.Option(help="How many seeds each is given.", min=1)] = 20_000,
+    jobs: Jobs = 2,
+) -> None:
+    """Break one thing of the protocol at a time, and show that the simulation catches it: a table in Markdown."""
+    chosen = [mutation for mutation in MUTATIONS if only in mutation.name]
+    with ProcessPoolExecutor(jobs) as pool, _progress() as progress:
+        proofs = {pool.submit(prove, mutation, number): mutation for mutation in chosen}
+        results: dict[str, Caught | None] = {}
+        task = progress.add_task("mutations", total=len(chosen))
+        while proofs:
+            for future in wait(proofs, return_when=FIRST_COMPLETED).done:
+                results[proofs.pop(future).name] = future.result()
+                progress.advance(task)
+    print(table_of(chosen, results))
+    raise typer.Exit(int(not all(results.values())))
+
+
+@app.command(hidden=True)
+def catch(number: int, expected: Annotated[list[str], typer.Argument()]) -> None:
+    """Run seeds until one breaks an expected promise; print it as JSON: what a mutated copy is asked for."""
+    for seed in range(number):
+        _, failure = run(seed=seed)
+        if failure is not None and failure.promise in expected:
+            found = {"promise": failure.promise, "seed": seed, "decisions": len(shrunk(failure))}
+            print(json.dumps(found))
+            return
+    raise typer.Exit(1)
+
+
+def _progress() -> Progress:
+    shown = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    return Progress(*shown, console=screen, transient=True)
+
+
+if __name__ == "__main__":
+    app(prog_name=f"python -m tests.{Path(__file__).parent.name}")

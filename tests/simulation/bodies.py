@@ -1,0 +1,160 @@
+"""How each kind of process goes about its work, and what an event changes."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from dueline import rows
+from dueline.ingest import Received
+from dueline.job import Job, JobId, State
+from dueline.message import Message
+from dueline.rows import Key
+from dueline.submit import Request
+from tests.builders import NOW
+from tests.simulation import acts
+from tests.simulation.record import Broken
+
+if TYPE_CHECKING:
+    from tests.simulation.world import Running, World
+
+VISIBILITY_SECONDS = 30.0
+INGEST_SECONDS = 14.0
+CALLER_SECONDS = 10.0
+CLOCKS_DIFFER = 5.0
+
+
+def submit(world: "World", me: "Running", act: acts.Submit) -> str:
+    requests = [Request(payload={}, at=NOW + timedelta(seconds=each)) for each in act.due]
+    submission = me.core.submission(
+        act.queue, direct_horizon=world.direct_horizon, new_uid=lambda: world.new_uid(act.queue)
+    )
+    answers = submission.run(requests, until=me.process.monotonic() + CALLER_SECONDS)
+    accepted = [each for each in answers if isinstance(each, Job)]
+    world.record.accepted.update({job.id: job for job in accepted})
+    world.record.submitted.update({job.id: me.process.monotonic() for job in accepted})
+    return f"accepted {', '.join(str(job.id) for job in accepted) or 'nothing'}"
+
+
+def ingest(world: "World", me: "Running", act: acts.Ingest) -> str:
+    mail, now = world.mail["inbound"], me.process.monotonic
+    chosen = mail.receive(waiting=act.waiting, again=act.again, seconds=VISIBILITY_SECONDS)
+    batch = {place: mail.message(place) for place in chosen}
+    _excuse_repeats(world, batch)
+    me.jobs = {message.job().id for message in batch.values()}
+    received = [Received(message_id=str(place), message=message) for place, message in batch.items()]
+    done = me.core.an_ingest().run(received, until=now() + INGEST_SECONDS)
+    for number, place in enumerate(batch):
+        if str(place) not in done.failed:
+            world.record.acknowledged.setdefault(batch[place].job().id, now())
+            if number not in act.forgotten:
+                mail.delete(place)
+    return f"ingested {len(batch) - len(done.failed)} of {len(batch)}"
+
+
+def _excuse_repeats(world: "World", batch: Mapping[int, Message]) -> None:
+    """Note what SQS brings again though it was ingested, or while another ingest has it."""
+    at_work = {id for other in world.running for id in other.jobs}
+    for message in batch.values():
+        id = message.job().id
+        if id in at_work or id in world.record.acknowledged:
+            world.record.excused.add(id)
+
+
+def tick(world: "World", me: "Running", act: acts.Tick) -> str:
+    began = me.process.monotonic()
+    assert me.partition
+    done = me.core.a_tick(me.partition, owner=str(next(world.owners)), seconds=act.seconds).run()
+    if done.held and done.finished:
+        world.record.finished[me.partition].append(began)
+    return f"dispatched {done.dispatched}{', has no lease' * (not done.held)}{f', {done.fault}' if done.fault else ''}"
+
+
+def cancel(world: "World", me: "Running", act: acts.Cancel) -> str:
+    record = world.record
+    if act.job >= len(record.accepted):
+        return "there is no such job"
+    id = list(record.accepted)[act.job]
+    record.asked_back.setdefault(id, float("inf"))
+    is_repeat = id in record.promised  # one that began before another's promise may be told less
+    answer = me.core.cancel(id)
+    if is_repeat and not _is_over(world, id) and answer is not State.CANCELLED:
+        raise Broken("exact cancel", f"{id} is {answer} after its promise")
+    record.asked_back[id] = min(record.asked_back[id], me.process.monotonic())
+    if answer is State.CANCELLED:
+        record.promised.add(id)
+    return f"{answer} {id}"
+
+
+def work(world: "World", me: "Running", act: acts.Work) -> str:
+    mail, began = world.mail[act.queue], me.process.monotonic()
+    batch = mail.receive(waiting=range(10), seconds=VISIBILITY_SECONDS)
+    ids = [mail.message(place).job().id for place in batch]
+    skipped = me.core.cancelled_among(list(dict.fromkeys(ids)))
+    for id in ids:
+        if id not in skipped and world.record.asked_back.get(id, float("inf")) < began and not _is_over(world, id):
+            raise Broken("skipped by workers", f"{id} ran, though it had been cancelled before it was received")
+    for number, place in enumerate(batch):
+        if number not in act.forgotten:
+            mail.delete(place)
+    return f"worked off {len(ids) - len(skipped)} of {len(ids)}"
+
+
+def _is_over(world: "World", id: JobId) -> bool:
+    """Tell whether a job's cancellation may be collected."""
+    return world.turns.now() >= id.due + rows.MAX_RETENTION + rows.CANCELLATION_OUTLIVES_RETENTION - timedelta(
+        seconds=1
+    )
+
+
+def put_back(world: "World", me: "Running", act: acts.PutBack) -> str:
+    mail, inbound = world.mail["dead_letters"], me.core.to(world.stores.inbound)
+    for place in mail.receive(waiting=acts.ALL, seconds=VISIBILITY_SECONDS):
+        message = mail.message(place)
+        inbound.send([Message(body=message.body, attributes=message.attributes)])
+        mail.delete(place)
+    return "ends"
+
+
+def collect(world: "World", act: acts.Collect) -> None:
+    expired = world.table.expired(now=world.turns.now())[act.first :: act.step]
+    for key in expired:
+        _note_what_is_lost(world, key)
+    world.table.collect(expired)
+
+
+def _note_what_is_lost(world: "World", key: Key) -> None:
+    """Note a job that TTL takes although no whole tick came to its row: that much is not promised."""
+    for id in world.record.accepted:
+        if rows.job_key(id) == key:
+            seen_from = (id.due - world.periods.lookahead - NOW).total_seconds() + CLOCKS_DIFFER
+            ticks = [at for at in world.record.finished[id.partition] if at >= seen_from]
+            if not any(at > world.record.written[key] for at in ticks):
+                world.record.outlived.add(id)
+
+
+def take_place(world: "World", event: acts.Event) -> None:
+    match event:
+        case acts.Collect():
+            collect(world, event)
+        case acts.Vanish(queue, gone):
+            world.stores.queues[queue].gone = gone
+            world.record.vanished.add(queue)
+        case acts.Slow(queue, seconds):
+            world.slow[queue] = seconds
+        case acts.Throttle(queue, on):
+            world.throttled = queue if on else None
+        case acts.Grow(queue):
+            settings = world.stores.settings[queue]
+            world.stores.settings[queue] = replace(settings, partitions=settings.partitions + 1)
+
+
+Body = Callable[["World", "Running", Any], str]
+BODIES: dict[type, Body] = {
+    acts.Submit: submit,
+    acts.Ingest: ingest,
+    acts.Tick: tick,
+    acts.Cancel: cancel,
+    acts.Work: work,
+    acts.PutBack: put_back,
+}

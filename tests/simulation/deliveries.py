@@ -1,0 +1,41 @@
+"""What a message that reached a queue says of the promises, noted as it happens."""
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from dueline.job import JobId
+from dueline.memory import Delivery
+from dueline.message import REASON
+from tests.simulation import acts
+from tests.simulation.record import Parked, Sent
+
+if TYPE_CHECKING:
+    from tests.simulation.world import Running, World
+
+
+def note(world: "World", me: "Running", queue: str, delivery: Delivery) -> None:
+    job = delivery.message.job()
+    match queue:
+        case "inbound":
+            world.record.put_back[job.id] += isinstance(me.act, acts.PutBack)
+        case "dead_letters":
+            parked = Parked(job=job, reason=delivery.message.attributes[REASON], at=me.process.now())
+            world.record.parked.append(parked)
+        case _:
+            by_its_clock = delivery.visible + timedelta(seconds=me.process.skew)
+            world.record.sent.append(Sent(id=job.id, queue=queue, visible=by_its_clock, by=me.process.name))
+            _excuse(world, me, job.id)
+
+
+def excuse_what_is_being_ingested(world: "World", me: "Running") -> None:
+    """Note the jobs whose ingest goes on as a tick reads their partition: either may send what the other does."""
+    ingested = {id for other in world.running for id in other.jobs}
+    world.record.excused |= {id for id in ingested if id.partition == me.partition}
+
+
+def _excuse(world: "World", me: "Running", id: JobId) -> None:
+    """Note what may be repeated because of this delivery, by what design allows."""
+    is_overtaken = me.partition and id not in world.record.acknowledged
+    meets_a_tick = me.jobs and any(other.partition == id.partition for other in world.running)
+    if is_overtaken or meets_a_tick:
+        world.record.excused.add(id)

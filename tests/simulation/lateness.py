@@ -1,0 +1,274 @@
+"""How late a job can be: real ticks at every offset of their firings, while some of them fail.
+
+EventBridge Scheduler fires once a minute, somewhere inside the minute: two firings may be almost two minutes apart.
+`python -m tests.simulation.lateness` prints the table that stands in docs/reliability.md.
+"""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
+from functools import cache, partial
+from itertools import product
+from typing import Any
+from unittest.mock import patch
+
+from dueline import tick
+from dueline.config.deployment import Deployment
+from dueline.config.settings import longest_send
+from dueline.job import Job
+from dueline.lease import Periods
+from dueline.memory import Delivery, MemoryTable
+from dueline.message import ID
+from dueline.rows import job_row
+from tests.builders import EMAILS, NOW, a_job, a_queue
+from tests.simulation.turns import Process, Turns
+from tests.system import Core, Stores
+from tests.wire import Around, Call, Wire, failing, on, straight
+
+_DEPLOYMENT = Deployment()
+PERIODS = Periods(
+    period=timedelta(seconds=_DEPLOYMENT.tick_period),
+    lookahead=timedelta(seconds=_DEPLOYMENT.lookahead),
+    lease=timedelta(seconds=_DEPLOYMENT.lease),
+    longest_send=longest_send(_DEPLOYMENT.lease),
+)
+TIMEOUT, SENDS_KEPT_BACK = 300, 4
+_TICK_SECONDS = TIMEOUT - SENDS_KEPT_BACK * PERIODS.longest_send.total_seconds()
+_PERIOD, _LOOKAHEAD, _LEASE = _DEPLOYMENT.tick_period, _DEPLOYMENT.lookahead, _DEPLOYMENT.lease
+
+# One job of a herd stands for a hundred, which are a wave, and takes as long to send as they do.
+_SCALE = 100
+_SCALED = {name: getattr(tick, name) // _SCALE for name in ("WAVE_JOBS", "CHECKPOINT_JOBS")}
+_PAGE_ROWS = 5000 // _SCALE  # DynamoDB's page of 1 MB, in rows of 200 B: a herd fits into one
+JOBS_A_SECOND = 20
+_HERD = '"herd"'
+_MILLISECOND = 0.001
+
+_LATEST = 59.999
+_CLOSING = 2
+
+
+class Death(BaseException):
+    """The end of a tick between two of its calls."""
+
+
+class Fate(Enum):
+    """What becomes of a minute's firing."""
+
+    FINE = "fine"
+    MISSED = "missed"
+    TWICE = "twice"
+    DIES_WITH_THE_LEASE = "dies with the lease"
+    DIES_BEFORE_A_CHECKPOINT = "dies before a checkpoint"
+    DIES_AFTER_A_CHECKPOINT = "dies after a checkpoint"
+
+
+Firing = tuple[float, Fate]
+Handed = Sequence[tuple[Job, Delivery]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Story:
+    """What becomes of the firings of successive minutes, and of two more, which are fine, at the end of theirs.
+
+    `missed` more are missed, in any minutes but the first. `herd` is how many seconds of sending are due at once.
+    """
+
+    fates: tuple[Fate, ...]
+    offsets: Sequence[float] = (*range(0, 60, 10), _LATEST)
+    missed: int = 0
+    herd: int = 0
+
+    def runs(self) -> Iterator[tuple[Firing, ...]]:
+        """Yield who fires when, in seconds from the first, at every offset of each in its minute."""
+        for fates in _with_missed((*self.fates, *[Fate.FINE] * _CLOSING), self.missed):
+            acting = [(minute * _PERIOD, fate) for minute, fate in enumerate(fates) if fate is not Fate.MISSED]
+            choices = [*[self.offsets] * (len(acting) - _CLOSING), *[(_LATEST,)] * _CLOSING]
+            for offsets in product(*choices):
+                starts = [minute + offset - offsets[0] for (minute, _), offset in zip(acting, offsets, strict=True)]
+                yield tuple((round(start, 3), fate) for start, (_, fate) in zip(starts, acting, strict=True))
+
+
+def _with_missed(fates: tuple[Fate, ...], missed: int) -> Iterable[tuple[Fate, ...]]:
+    if not missed:
+        return [fates]
+    fewer = _with_missed(fates, missed - 1)
+    return dict.fromkeys((*each[:at], Fate.MISSED, *each[at:]) for each in fewer for at in range(1, len(each)))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Worst:
+    """The largest lateness; the job handed over with the least time to spare before its due time; its firings."""
+
+    lateness: float
+    spare: float
+    due: float
+    firings: tuple[Firing, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Told:
+    """What came of a run: of all jobs; of those due once the herd is sent, if there is one; how many came twice."""
+
+    all: Worst
+    after_the_herd: Worst | None
+    repeats: int
+
+
+@cache
+def told(story: Story) -> Sequence[Told]:
+    """Tell a story with all of its runs."""
+    with patch.multiple(tick, **_SCALED):
+        return [_tell(firings, story.herd) for firings in dict.fromkeys(story.runs())]
+
+
+def worst(story: Story, *, after_the_herd: bool = False) -> Worst:
+    runs = [each.after_the_herd if after_the_herd else each.all for each in told(story)]
+    least = min(filter(None, runs), key=lambda each: each.spare)
+    lateness = max(each.lateness for each in filter(None, runs))
+    return Worst(lateness=lateness, spare=least.spare, due=least.due, firings=least.firings)
+
+
+def _tell(firings: tuple[Firing, ...], herd: int) -> Told:
+    jobs = {str(job.id): job for job in _jobs(firings, herd)}
+    deliveries = _run(firings, jobs.values())
+    first: dict[str, Delivery] = {}
+    for delivery in sorted(deliveries, key=lambda each: each.visible):
+        first.setdefault(delivery.message.attributes[ID], delivery)
+    if lost := jobs.keys() - first.keys():
+        raise AssertionError(f"never came: {sorted(lost)}, with firings at {firings}")
+    handed = [(jobs[id], delivery) for id, delivery in first.items()]
+    end = max((_handed_over(delivery) for job, delivery in handed if job.payload == _HERD), default=None)
+    after = [(job, delivery) for job, delivery in handed if end and job.id.due > end]
+    return Told(
+        all=_worst(handed, firings),
+        after_the_herd=_worst(after, firings) if after else None,
+        repeats=len(deliveries) - len(first),
+    )
+
+
+def _worst(handed: Handed, firings: tuple[Firing, ...]) -> Worst:
+    spare, due = min(((job.id.due - _handed_over(delivery)).total_seconds(), job.id.due) for job, delivery in handed)
+    lateness = max((delivery.visible - job.id.due).total_seconds() for job, delivery in handed)
+    return Worst(lateness=lateness, spare=spare, due=(due - NOW).total_seconds(), firings=firings)
+
+
+def _handed_over(delivery: Delivery) -> Any:
+    return delivery.visible - timedelta(seconds=delivery.message.delay)
+
+
+def _jobs(firings: Sequence[Firing], herd: int) -> Iterator[Job]:
+    """Yield jobs due from the first firing's fence to the last one's: all over, and just past every fence between.
+
+    A tick that waits for a lease raises its fence later. The herd is due just past the first fence.
+    """
+    end = firings[-1 - _CLOSING][0] + _LOOKAHEAD
+    fences = (at + wait + _LOOKAHEAD for at, _ in firings[:-_CLOSING] for wait in (0, _LEASE))
+    dues = {*range(_LOOKAHEAD, int(end), 30), *(fence + _MILLISECOND for fence in fences), end}
+    yield from (_due(due) for due in sorted(dues) if _LOOKAHEAD < due <= end)
+    yield from (_due(_LOOKAHEAD + _MILLISECOND, payload=_HERD) for _ in range(herd * JOBS_A_SECOND // _SCALE))
+
+
+def _due(seconds: float, **overrides: str) -> Job:
+    return a_job(due=NOW + timedelta(seconds=seconds), **overrides)
+
+
+def _run(firings: Sequence[Firing], jobs: Iterable[Job]) -> Sequence[Delivery]:
+    """Run each tick as a process of its own; return what they sent."""
+    turns = Turns(NOW, choose=lambda _: 0)
+    stores = Stores([a_queue()], table=MemoryTable(page_rows=_PAGE_ROWS), clock=turns)
+    for job in jobs:
+        stores.table.write([job_row(job)])
+    for number, (at, fate) in enumerate(firings):
+        for owner in (f"{number}", f"{number} again")[: 2 if fate is Fate.TWICE else 1]:
+            turns.wake(Process(owner, partial(_tick, stores, fate), turns, skew=0).main, after=at)
+    turns.run()
+    return stores.queues["emails"].deliveries
+
+
+def _tick(stores: Stores, fate: Fate, process: Process) -> None:
+    wire = Wire()
+    dies = fate in _DEATHS
+    wire.around = _DEATHS[fate]() if dies else straight
+    core = Core(stores, clock=process, wire=wire, periods=PERIODS, spread=partial(_spread, process))
+    try:
+        core.a_tick(EMAILS, owner=process.name, seconds=_TICK_SECONDS).run()
+    except Death:
+        return
+    assert not dies, f"a tick lived on that {fate.value}"
+
+
+def _spread(process: Process, call: Callable[[Any], Any], batches: Iterable[Sequence[Job]]) -> Iterator[Any]:
+    for batch in batches:
+        process.sleep(sum(job.payload == _HERD for job in batch) * _SCALE / JOBS_A_SECOND)
+        yield call(batch)
+
+
+def _die_after(call: Call) -> Any:
+    straight(call)
+    raise Death
+
+
+_DEATHS: dict[Fate, Callable[[], Around]] = {
+    Fate.DIES_WITH_THE_LEASE: lambda: on("table.page", failing(Death())),
+    Fate.DIES_BEFORE_A_CHECKPOINT: lambda: on("table.checkpoint", failing(Death())),
+    Fate.DIES_AFTER_A_CHECKPOINT: lambda: on("table.checkpoint", _die_after),
+}
+
+_FINE = Fate.FINE
+
+
+def _dies(fate: Fate, *, missed: int = 0, herd: int = 30) -> Story:
+    return Story(fates=(_FINE, fate, _FINE), offsets=(0, 20, 40, _LATEST), missed=missed, herd=herd)
+
+
+def _herd(seconds: int, *, missed: int = 0) -> Story:
+    return Story(fates=(_FINE,) * (3 + seconds // _PERIOD), offsets=(0, _LATEST), missed=missed, herd=seconds)
+
+
+STORIES = {
+    "nothing": Story(fates=(_FINE, _FINE, _FINE)),
+    "a firing is missed": Story(fates=(_FINE, _FINE), missed=1),
+    "two firings are missed": Story(fates=(_FINE, _FINE), missed=2),
+    "three firings are missed": Story(fates=(_FINE, _FINE), missed=3),
+    "a firing comes twice at once": Story(fates=(_FINE, Fate.TWICE, _FINE)),
+    "a tick dies just after taking the lease": _dies(Fate.DIES_WITH_THE_LEASE, herd=0),
+    "a tick dies just after taking the lease, and a firing is missed": _dies(
+        Fate.DIES_WITH_THE_LEASE, herd=0, missed=1
+    ),
+    "a tick dies before its first checkpoint": _dies(Fate.DIES_BEFORE_A_CHECKPOINT),
+    "a tick dies before its first checkpoint, and a firing is missed": _dies(Fate.DIES_BEFORE_A_CHECKPOINT, missed=1),
+    "a tick dies after its first checkpoint": _dies(Fate.DIES_AFTER_A_CHECKPOINT),
+    "a tick dies after its first checkpoint, and a firing is missed": _dies(Fate.DIES_AFTER_A_CHECKPOINT, missed=1),
+    "a herd of 90 s": _herd(90),
+    "a herd of 90 s, and a firing is missed": _herd(90, missed=1),
+    "a herd of 200 s": _herd(200),
+    "a herd of 200 s, and a firing is missed": _herd(200, missed=1),
+}
+HERDS = [name for name in STORIES if "herd" in name]
+
+
+def table() -> Iterator[str]:
+    """Yield the table's lines, each as soon as it is known."""
+    yield "| what goes wrong | worst lateness | least time to spare | its ticks → its due time, in seconds |"
+    yield "|---|---|---|---|"
+    for name, story in STORIES.items():
+        yield _line(name, worst(story))
+    for name in HERDS:
+        yield _line(f"{name}: what is due when it is sent", worst(STORIES[name], after_the_herd=True))
+
+
+def _line(name: str, worst: Worst) -> str:
+    lateness = f"{worst.lateness:.3f} s" if worst.lateness >= 1 else f"on time ({worst.lateness:.3f} s)"
+    spare = f"{worst.spare:.3f} s" if worst.spare >= 0 else "none"
+    begun = [(at, fate) for at, fate in worst.firings if at <= worst.due - worst.spare]
+    ticks = ", ".join(f"{at:g}" if fate is _FINE else f"{at:g} ({fate.value})" for at, fate in begun)
+    return f"| {name} | {lateness} | {spare} | {ticks} → {worst.due:g} |"
+
+
+if __name__ == "__main__":
+    for line in table():
+        sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()

@@ -1,0 +1,298 @@
+"""What must not be left out of the protocol: each mutation breaks one thing, and names the promises that then break."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Edit:
+    """One place in a file of dueline/: what stands there, and what takes its place."""
+
+    file: str
+    old: str
+    new: str
+
+    def apply(self, root: Path) -> None:
+        path = root / "dueline" / self.file
+        text = path.read_text()
+        if text.count(self.old) != 1:
+            raise ValueError(f"{self.file} holds {self.old!r} {text.count(self.old)} times: it must be once")
+        path.write_text(text.replace(self.old, self.new))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mutation:
+    name: str
+    breaks: Sequence[str]
+    edits: Sequence[Edit]
+
+
+LOST, EXACT, EARLY, TWICE = "never lost", "exact cancel", "never early", "at least once"
+
+
+def mutation(name: str, file: str, old: str, new: str, *breaks: str) -> Mutation:
+    return Mutation(name=name, breaks=breaks, edits=[Edit(file=file, old=old, new=new)])
+
+
+IN_TICK = [
+    mutation(
+        "the cursor is moved before sending",
+        "tick.py",
+        "            self._seen |= bool(page.rows)\n",
+        "            self._seen |= bool(page.rows)\n"
+        '            page.rows and self._lease.checkpoint(str(page.rows[-1]["sk"]))\n',
+        LOST,
+    ),
+    mutation(
+        "the cursor goes past an unsent job",
+        "tick.py",
+        "            if entry.key in unfinished:\n                return False\n            self._cursor = entry.key\n",
+        "            self._cursor = entry.key\n            if entry.key in unfinished:\n                return False\n",
+        LOST,
+    ),
+    mutation(
+        "the cursor goes to the highest finished job",
+        "tick.py",
+        "            if entry.key in unfinished:\n                return False\n",
+        "            if entry.key in unfinished:\n                continue\n",
+        LOST,
+    ),
+    mutation(
+        "the cursor is a time, not a key",
+        "tick.py",
+        "            self._cursor = entry.key\n",
+        '            self._cursor = rows.end_of(entry.key.partition("#")[0])\n',
+        LOST,
+    ),
+    mutation(
+        "an eventually consistent query",
+        "tick.py",
+        "after=after, until=end)",
+        "after=after, until=end, consistent=False)",
+        LOST,
+        EXACT,
+    ),
+    mutation(
+        "a cancellation is not carried over a page",
+        "tick.py",
+        "entries_of(page.rows, settled=settled)",
+        'entries_of(page.rows, settled="")',
+        EXACT,
+    ),
+    mutation(
+        "no checkpoint before the end",
+        "tick.py",
+        "if self._unsaved >= CHECKPOINT_JOBS or self._clock.monotonic() >= self._lease.renew_at:",
+        "if False:",
+        TWICE,
+    ),
+    mutation("DelaySeconds is rounded down", "routing.py", "else math.ceil(delay))", "else math.floor(delay))", EARLY),
+    mutation(
+        "a job past its retention is sent by a tick",
+        "dispatch.py",
+        "expired = [job for job in jobs if now >= job.expires]",
+        "expired = list[Job]()",
+        EXACT,
+    ),
+    mutation(
+        "what is throttled is parked",
+        "dispatch.py",
+        "            return Handed(unfinished=tuple(jobs), fault=str(fault))\n        sent",
+        "            return self._park(jobs, str(fault))\n        sent",
+        LOST,
+    ),
+]
+
+IN_LEASE = [
+    mutation(
+        "the lease is taken without a condition",
+        "lease.py",
+        "            if (state.owner, state.lease) == (self._owner, lease):\n",
+        "            if state.fence <= fence:\n",
+        TWICE,
+    ),
+    Mutation(
+        name="the fence may fall",
+        breaks=[LOST, EXACT],
+        edits=[
+            Edit(file="memory.py", old="if state.fence <= fence and (state.owner", new="if (state.owner"),
+            Edit(file="memory.py", old="state.cursor <= cursor and state.fence <= fence", new="state.cursor <= cursor"),
+        ],
+    ),
+    mutation(
+        "a missing state is taken for now, not for the beginning",
+        "lease.py",
+        "        self.fence, self.cursor = state.fence, state.cursor\n",
+        "        self.fence = state.fence\n"
+        "        self.cursor = state.cursor if state.cursor != FIRST else instant.text(self._clock.now())\n",
+        LOST,
+    ),
+]
+
+IN_INGEST = [
+    mutation(
+        "no fence check after the write",
+        "ingest.py",
+        "{job for job in written - unknown if self._fence(fences, job) < instant.text(job.id.due)}",
+        "written - unknown",
+        LOST,
+    ),
+    mutation(
+        "the fence is read before the write",
+        "ingest.py",
+        "        written, unwritten = self._write(set(jobs.values()), done)\n"
+        "        done.written = len(written)\n"
+        "        late, unknown = self._not_left_to_a_tick(set(jobs.values()) - unwritten, written, done)\n",
+        "        tabled = {job for job in jobs.values() if job.id.route is Route.TABLE}\n"
+        "        late, unknown = self._not_left_to_a_tick(set(jobs.values()), tabled, done)\n"
+        "        written, unwritten = self._write(set(jobs.values()), done)\n",
+        LOST,
+    ),
+    mutation(
+        "a row due at the fence is taken for a later one",
+        "ingest.py",
+        "self._fence(fences, job) < instant.text(job.id.due)",
+        "self._fence(fences, job) <= instant.text(job.id.due)",
+        LOST,
+    ),
+    mutation(
+        "UnprocessedKeys are taken for no fence",
+        "ingest.py",
+        "unknown = {job for job in written if rows.state_key(job.id.partition) in fences.unread}",
+        "unknown = set[Job]()",
+        LOST,
+    ),
+    mutation(
+        "what is unwritten is acknowledged",
+        "ingest.py",
+        "done.again = unwritten | unknown |",
+        "done.again = unknown |",
+        LOST,
+    ),
+    Mutation(
+        name="the cancellation is read before the fence",
+        breaks=[EXACT],
+        edits=[
+            Edit(
+                file="ingest.py",
+                old="        late, unknown = self._not_left_to_a_tick(",
+                new="        self._early = self._read({rows.cancellation_key(job.id) for job in jobs.values()}, done)\n"
+                "        late, unknown = self._not_left_to_a_tick(",
+            ),
+            Edit(
+                file="ingest.py",
+                old="cancellations = self._read({rows.cancellation_key(job.id) for job in late}, done)",
+                new="cancellations = self._early",
+            ),
+        ],
+    ),
+    mutation(
+        "the late path sends what is cancelled",
+        "ingest.py",
+        "            if rows.cancellation_key(job.id) not in cancellations.rows:\n",
+        "            if True:\n",
+        EXACT,
+    ),
+    Mutation(
+        name="the clock is read before the cancellation",
+        breaks=[EXACT],
+        edits=[
+            Edit(
+                file="ingest.py",
+                old="        cancellations = self._read({rows.cancellation_key(job.id) for job in late}, done)\n",
+                new="        at, clock = self._clock.now(), self._clock\n"
+                '        then = type("Then", (), {"now": lambda _: at, "monotonic": lambda _: clock.monotonic(),'
+                ' "sleep": lambda _, seconds: clock.sleep(seconds)})()\n'
+                "        cancellations = self._read({rows.cancellation_key(job.id) for job in late}, done)\n",
+            ),
+            Edit(
+                file="ingest.py",
+                old="self._dispatcher(queue).hand_over(jobs, until=until)",
+                new='__import__("dataclasses").replace(self._dispatcher(queue), clock=then)'
+                ".hand_over(jobs, until=until)",
+            ),
+        ],
+    ),
+    mutation(
+        "no note of what the late path sent",
+        "ingest.py",
+        "            self._note(handed, done)\n",
+        "",
+        TWICE,
+    ),
+    mutation(
+        "the note is written before the job is sent",
+        "ingest.py",
+        "            handed = self._dispatcher(queue).hand_over(jobs, until=until)\n",
+        "            self._note(Handed(dispatched=tuple(jobs)), done)\n"
+        "            handed = self._dispatcher(queue).hand_over(jobs, until=until)\n",
+        LOST,
+    ),
+    mutation(
+        "the late path sends all jobs to one queue",
+        "ingest.py",
+        "by_queue[job.id.queue].append(job)",
+        "by_queue[min(each.id.queue for each in late)].append(job)",
+        "isolation",
+        LOST,
+    ),
+]
+
+IN_CANCEL = [
+    Mutation(
+        name="the fence is read before the cancellation is written",
+        breaks=[EXACT],
+        edits=[
+            Edit(
+                file="cancel.py",
+                old="    cancellation = table.add(",
+                new="    seen = _fence(id, table)\n    cancellation = table.add(",
+            ),
+            Edit(file="cancel.py", old="_fence(id, table) >= instant", new="seen >= instant"),
+        ],
+    ),
+    mutation(
+        "a promise is noted before the fence is known",
+        "cancel.py",
+        "    # Read after the cancellation is written",
+        "    table.mark_exact(rows.cancellation_key(id))\n    # Read after the cancellation is written",
+        EXACT,
+    ),
+    mutation(
+        "an unread fence is taken for none",
+        "cancel.py",
+        "    if key in reading.unread:\n",
+        "    if False:\n",
+        EXACT,
+    ),
+    mutation(
+        "a direct job's cancel is promised",
+        "cancel.py",
+        "id.route is Route.DIRECT or ",
+        "",
+        EXACT,
+    ),
+    mutation(
+        "a repeated cancel writes over the first",
+        "memory.py",
+        "        if sk not in self._rows[pk]:\n            self._put(row)\n",
+        "        self._put(row)\n",
+        EXACT,
+    ),
+    mutation(
+        "a cancellation is collected with its job",
+        "rows.py",
+        "id.due + MAX_RETENTION + CANCELLATION_OUTLIVES_RETENTION",
+        "id.due + MAX_RETENTION",
+        EXACT,
+    ),
+    mutation(
+        "a worker takes unread cancellations for none",
+        "skip.py",
+        "    if reading.unread:\n",
+        "    if False:\n",
+        "skipped by workers",
+    ),
+]
+MUTATIONS = [*IN_TICK, *IN_LEASE, *IN_INGEST, *IN_CANCEL]

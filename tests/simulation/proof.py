@@ -1,0 +1,50 @@
+"""Show that the simulation catches a mutation: in a copy of the code, which alone is broken."""
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.simulation.mutations import Mutation
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Caught:
+    """The promise that a mutation broke, by which seed, and by how few decisions when shortened."""
+
+    promise: str
+    seed: int
+    decisions: int
+
+
+def prove(mutation: Mutation, number: int) -> Caught | None:
+    """Run up to so many seeds against a mutation; return the first that broke a promise that it names."""
+    with tempfile.TemporaryDirectory() as folder:
+        for part in ("dueline", "tests"):
+            shutil.copytree(
+                ROOT / part, Path(folder) / part, ignore=shutil.ignore_patterns("node_modules", "__pycache__")
+            )
+        for edit in mutation.edits:
+            edit.apply(Path(folder))
+        command = [sys.executable, "-m", "tests.simulation", "catch", str(number), *mutation.breaks]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.stderr:
+        raise RuntimeError(f"{mutation.name}: {done.stderr}")
+    return Caught(**json.loads(done.stdout)) if done.returncode == 0 else None
+
+
+def table_of(mutations: Sequence[Mutation], results: Mapping[str, Caught | None]) -> str:
+    """Return a table in Markdown of what was caught, by which seed."""
+    lines = ["| what is broken | promise that breaks | runs until it was caught | decisions that it takes |"]
+    lines.append("|---|---|---|---|")
+    for mutation in mutations:
+        caught = results[mutation.name]
+        found = f"{caught.promise} | {caught.seed + 1} | {caught.decisions}" if caught else "**not caught** | |"
+        lines.append(f"| {mutation.name} | {found} |")
+    return "\n".join(lines)

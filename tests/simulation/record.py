@@ -1,0 +1,113 @@
+"""What was asked, answered and sent in a world, and the promises that this is held against, by their names."""
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from dueline import tick
+from dueline.dispatch import PAST_RETENTION
+from dueline.job import Job, JobId, Partition
+from dueline.rows import Key
+
+
+class Broken(AssertionError):
+    """A promise does not hold. `promise` is its name."""
+
+    def __init__(self, promise: str, what: str) -> None:
+        super().__init__(f"{promise}: {what}")
+        self.promise = promise
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sent:
+    """A job as it reached its queue: when a worker sees it, by the clock of who sent it, `by` name."""
+
+    id: JobId
+    queue: str
+    visible: datetime
+    by: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Parked:
+    """A job as it reached the dispatch dead-letter queue, at a time by the clock of who parked it."""
+
+    job: Job
+    reason: str
+    at: datetime
+
+
+@dataclass(kw_only=True, slots=True)
+class Record:
+    """All that happened. Times are in seconds from the beginning of the world."""
+
+    accepted: dict[JobId, Job] = field(default_factory=dict)
+    submitted: dict[JobId, float] = field(default_factory=dict)
+    asked_back: dict[JobId, float] = field(default_factory=dict)
+    promised: set[JobId] = field(default_factory=set)
+    sent: list[Sent] = field(default_factory=list)
+    parked: list[Parked] = field(default_factory=list)
+    put_back: Counter[JobId] = field(default_factory=Counter)
+    vanished: set[str] = field(default_factory=set)
+    # The causes of repeats that are allowed: to jobs by name, and by ticks that were interrupted so many times.
+    excused: set[JobId] = field(default_factory=set)
+    interrupted: Counter[str] = field(default_factory=Counter)
+    # What TTL may take: a row to which no whole tick came.
+    written: dict[Key, float] = field(default_factory=dict)
+    acknowledged: dict[JobId, float] = field(default_factory=dict)
+    finished: dict[Partition, list[float]] = field(default_factory=lambda: defaultdict(list))
+    outlived: set[JobId] = field(default_factory=set)
+
+    def is_settled(self, id: JobId) -> bool:
+        """Tell whether a job is where it had to go, or was taken back, or stayed beyond its retention."""
+        parked = sum(each.job.id == id for each in self.parked)
+        return (
+            id in self.asked_back
+            or id in self.outlived
+            or any(each.id == id for each in self.sent)
+            or parked > self.put_back[id]
+        )
+
+    def is_calm(self) -> bool:
+        return all(map(self.is_settled, self.accepted))
+
+    def check(self) -> None:
+        """Raise Broken for the first promise that does not hold."""
+        self._check_what_was_accepted()
+        self._check_what_was_sent()
+        self._check_what_was_parked()
+        self._check_repeats()
+
+    def _check_what_was_accepted(self) -> None:
+        for id in self.accepted:
+            if not self.is_settled(id):
+                raise Broken("never lost", f"{id} is neither in its queue nor in a dead-letter queue")
+
+    def _check_what_was_sent(self) -> None:
+        for each in self.sent:
+            if each.id in self.promised:
+                raise Broken("exact cancel", f"{each.id} was delivered after its cancel was promised")
+            if each.visible < each.id.due:
+                raise Broken("never early", f"{each.id} is visible at {each.visible}")
+            if each.queue != each.id.queue:
+                raise Broken("isolation", f"{each.id} is in {each.queue}")
+
+    def _check_what_was_parked(self) -> None:
+        for each in self.parked:
+            past_retention = each.reason == PAST_RETENTION and each.at >= each.job.expires
+            if not past_retention and each.job.id.queue not in self.vanished:
+                raise Broken("never lost", f"{each.job.id} was parked without need: {each.reason}")
+
+    def _check_repeats(self) -> None:
+        """Lay each repeat at the door of a tick that was interrupted, and of no tick more than design allows."""
+        laid: Counter[str] = Counter()
+        last: dict[JobId, Sent] = {}
+        for each in self.sent:
+            before = last.get(each.id)
+            if before is not None and each.id not in self.excused:
+                laid[before.by if self.interrupted[before.by] else each.by] += 1
+            last[each.id] = each
+        for name, repeats in laid.items():
+            allowed = self.interrupted[name] * (tick.CHECKPOINT_JOBS + tick.WAVE_JOBS)
+            if repeats > allowed:
+                raise Broken("at least once", f"{name} made {repeats} repeats, and is allowed {allowed}")

@@ -1,0 +1,61 @@
+"""The promises can be broken: each is, by hand, and the record tells."""
+
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+
+from dueline.dispatch import PAST_RETENTION
+from tests.builders import NOW, a_job
+from tests.simulation.record import Broken, Parked, Record, Sent
+
+JOB = a_job()
+OVER = JOB.expires + timedelta(seconds=1)
+
+
+def a_record(**known):
+    return Record(accepted={JOB.id: JOB}, **known)
+
+
+def sent(**overrides):
+    return Sent(**({"id": JOB.id, "queue": "emails", "visible": JOB.id.due, "by": "a tick"} | overrides))
+
+
+def parked(**overrides):
+    return Parked(**({"job": JOB, "reason": PAST_RETENTION, "at": OVER} | overrides))
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        a_record(sent=[sent()]),
+        a_record(parked=[parked()]),
+        a_record(parked=[parked(reason="gone", at=NOW)], vanished={"emails"}),
+        a_record(asked_back={JOB.id: 1.0}, promised={JOB.id}),
+        a_record(sent=[sent(), sent()], excused={JOB.id}),
+        a_record(sent=[sent(), sent()], interrupted=Counter({"a tick": 1})),
+        a_record(outlived={JOB.id}),
+    ],
+)
+def test_what_keeps_every_promise_passes(record):
+    record.check()
+
+
+BROKEN = [
+    ("never lost", a_record()),
+    ("never lost", a_record(parked=[parked()], put_back=Counter({JOB.id: 1}))),
+    ("never lost", a_record(parked=[parked(at=NOW)])),
+    ("never lost", a_record(parked=[parked(reason="throttled")])),
+    ("exact cancel", a_record(sent=[sent()], asked_back={JOB.id: 1.0}, promised={JOB.id})),
+    ("never early", a_record(sent=[sent(visible=JOB.id.due - timedelta(milliseconds=1))])),
+    ("isolation", a_record(sent=[sent(queue="invoices")])),
+    ("at least once", a_record(sent=[sent(), sent()])),
+    ("at least once", a_record(sent=[sent(), sent()], interrupted=Counter({"another": 1}))),
+]
+
+
+@pytest.mark.parametrize(("promise", "record"), BROKEN, ids=[f"{promise}-{n}" for n, (promise, _) in enumerate(BROKEN)])
+def test_what_breaks_a_promise_is_told_by_its_name(promise, record):
+    with pytest.raises(Broken) as broken:
+        record.check()
+    assert broken.value.promise == promise
