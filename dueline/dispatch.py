@@ -68,6 +68,12 @@ class Dispatcher:
             handed = finished + self._attempt(handed.unfinished, until)
         return handed
 
+    def park(self, jobs: Sequence[Job], *, reason: str, until: float) -> Handed:
+        """Park up to one batch of jobs, or leave them unfinished; begin no request after `until` (monotonic)."""
+        if self.clock.monotonic() >= until:
+            return Handed(unfinished=tuple(jobs), fault=OUT_OF_TIME)
+        return self._park(jobs, reason)
+
     def _pauses(self, until: float) -> Iterator[float]:
         for seconds in BACKOFF_SECONDS:
             pause = seconds * (0.5 + self.jitter())

@@ -6,16 +6,17 @@ and leaves a note, lest a tick send it again. No clock decides which, so no cloc
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from typing import TypeVar
 
 from dueline import instant, rows
+from dueline.astray import Astray, sort_out
 from dueline.dispatch import Dispatcher, Handed, Parked
 from dueline.errors import RETRYABLE, InvalidJob, QueueNotFound
-from dueline.job import Job, JobId, Route
+from dueline.job import Job, JobId, Partition, Route
 from dueline.message import Message, batches
 from dueline.ports import READ_KEYS, WRITE_ROWS, Clock, Queue, Reading, Spread, Table
 from dueline.rows import Key, Row
@@ -25,10 +26,11 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Received:
-    """A message of the inbound queue, with the id by which SQS is told of its failure."""
+    """A message of the inbound queue, with the id by which SQS is told of its failure, and how often it came."""
 
     message_id: str
     message: Message
+    receives: int = 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,7 +56,10 @@ class Ingested:
 
 
 class Ingest:
-    """Ingests batches of inbound messages. `rejects` is the inbound queue's dead-letter queue."""
+    """Ingests batches of inbound messages.
+
+    `rejects` is the inbound queue's dead-letter queue; `is_declared` tells whether a partition is meant to have ticks.
+    """
 
     def __init__(
         self,
@@ -62,12 +67,14 @@ class Ingest:
         table: Table,
         dispatcher: Callable[[str], Dispatcher],
         rejects: Queue,
+        is_declared: Callable[[Partition], bool],
         clock: Clock,
         spread: Spread = map,
     ) -> None:
         self._table = table
         self._dispatcher = dispatcher
         self._rejects = rejects
+        self._is_declared = is_declared
         self._clock = clock
         self._spread = spread
 
@@ -79,10 +86,13 @@ class Ingest:
         """
         done = Ingested()
         jobs, rejects = parse(batch)
-        written, unwritten = self._write(set(jobs.values()), done)
+        astray = self._sort_out(jobs, batch, done)
+        ours = set(jobs.values()) - astray.parked.keys() - astray.unclear.keys()
+        written, unwritten = self._write(ours, done)
         done.written = len(written)
-        late, unknown = self._not_left_to_a_tick(set(jobs.values()) - unwritten, written, done)
-        done.again = unwritten | unknown | self._late_path(late, done, until)
+        late, unknown = self._not_left_to_a_tick(ours - unwritten, written, done)
+        done.again = set(astray.unclear) | self._park(astray.parked, done, until)
+        done.again |= unwritten | unknown | self._late_path(late, done, until)
         done.failed = {message_id for message_id, job in jobs.items() if job in done.again}
         self._reject(rejects, done, until)
         return done
@@ -106,6 +116,26 @@ class Ingest:
             return []
         refused = {refusal.index for refusal in refusals}
         return [each for index, each in enumerate(some) if index not in refused]
+
+    def _sort_out(self, jobs: Mapping[str, Job], batch: Sequence[Received], done: Ingested) -> Astray:
+        receives = {each.message_id: each.receives for each in batch}
+        counted: dict[Job, int] = {}
+        for message_id, job in jobs.items():
+            counted[job] = max(receives[message_id], counted.get(job, 0))
+        read = partial(self._read, done=done)
+        astray = sort_out(counted, is_declared=self._is_declared, read=read, now=self._clock.now())
+        done.faults |= set(astray.unclear.values())
+        return astray
+
+    def _park(self, astray: Mapping[Job, str], done: Ingested, until: float) -> set[Job]:
+        """Park jobs, each for its reason; return those that could not be parked."""
+        again: set[Job] = set()
+        for job in sorted(astray, key=_order):
+            handed = self._dispatcher(job.id.queue).park([job], reason=astray[job], until=until)
+            done.parked += handed.parked
+            again |= set(handed.unfinished)
+            done.faults |= {handed.fault} if handed.unfinished else set()
+        return again
 
     def _write(self, jobs: set[Job], done: Ingested) -> tuple[set[Job], set[Job]]:
         """Write the rows of jobs that a tick is to find; return those written and those left unwritten."""

@@ -142,13 +142,11 @@ class VirtualClock:
 
 
 def _why_unsendable(message: Message) -> str | None:
-    """Return SQS's reason to refuse a message: attributes count, by their names, types and values."""
+    """Return SQS's reason to refuse a message, or nothing."""
     if not 0 <= message.delay <= MAX_DELAY_SECONDS:
         return f"InvalidParameterValue: DelaySeconds is {message.delay}: it must be from 0 to {MAX_DELAY_SECONDS}"
-    told = (text for name, value in message.attributes.items() for text in (name, "String", value))
-    size = sum(len(text.encode()) for text in (message.body, *told))
-    if size > BATCH_BYTES:
-        return f"InvalidParameterValue: the message has {size} bytes: at most {BATCH_BYTES} are allowed"
+    if message.sent_bytes > BATCH_BYTES:
+        return f"InvalidParameterValue: the message has {message.sent_bytes} bytes: at most {BATCH_BYTES} are allowed"
     return None
 
 

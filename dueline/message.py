@@ -6,6 +6,7 @@ so that whatever was parked can be put back through the inbound queue as it is.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TypeVar
 
 from dueline import instant
@@ -22,6 +23,7 @@ BATCH_BYTES = 1024 * 1024
 MAX_ATTRIBUTES = 10
 ATTRIBUTES_BYTES = 2048
 _REASON_CHARACTERS = 1000
+_TYPE = "String"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,6 +36,12 @@ class Message:
     group: str | None = None
 
     @property
+    def sent_bytes(self) -> int:
+        """The bytes that SQS counts: the body's, and each attribute's name, type and value."""
+        told = ((name, _TYPE, value) for name, value in self.attributes.items())
+        return _bytes(self.body, *chain.from_iterable(told))
+
+    @property
     def size(self) -> int:
         """At least the bytes that SQS counts for a message with the attributes that Dueline writes."""
         return len(self.body.encode()) + ATTRIBUTES_BYTES
@@ -44,10 +52,13 @@ class Message:
         return cls(body=job.payload, attributes=attributes, delay=delay, group=group)
 
     def with_reason(self, reason: str) -> "Message":
-        """Return this message as it is parked, saying why."""
+        """Return this message as it is parked, saying why, as far as SQS leaves room for it."""
         # SQS refuses an empty value, which is what is left here of an attribute that is no text.
-        kept = dict([(name, value) for name, value in self.attributes.items() if value][: MAX_ATTRIBUTES - 1])
-        return Message(body=self.body, attributes={**kept, REASON: _printable(reason)})
+        kept = [(name, value) for name, value in self.attributes.items() if value and name != REASON]
+        unreasoned = Message(body=self.body, attributes=dict(kept[: MAX_ATTRIBUTES - 1]))
+        room = BATCH_BYTES - unreasoned.sent_bytes - _bytes(REASON, _TYPE)
+        told = {REASON: _printable(reason)[:room]} if room > 0 else {}
+        return Message(body=self.body, attributes={**unreasoned.attributes, **told})
 
     def job(self) -> Job:
         """Return the job that this message carries.
@@ -89,6 +100,10 @@ def batches(items: Iterable[_T], *, size: Callable[[_T], int]) -> Iterator[list[
 def job_batches(jobs: Iterable[Job]) -> Iterator[list[Job]]:
     """Cut jobs into batches that SQS takes, whatever attributes are added."""
     return batches(jobs, size=lambda job: job.size + ATTRIBUTES_BYTES)
+
+
+def _bytes(*texts: str) -> int:
+    return sum(len(text.encode()) for text in texts)
 
 
 def _printable(reason: str) -> str:

@@ -39,6 +39,7 @@ INGEST = Ingest(
     table=RESOURCES.table,
     dispatcher=_dispatcher,
     rejects=RESOURCES.rejects,
+    is_declared=REGISTRY.has,
     clock=RESOURCES.clock,
     spread=RESOURCES.spread,
 )
@@ -54,8 +55,11 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, list[dic
 
 
 def _received(record: SQSRecord) -> Received:
-    attributes = {name: each.string_value or "" for name, each in record.message_attributes.items()}
-    return Received(message_id=record.message_id, message=Message(body=record.body, attributes=attributes))
+    # An attribute of bytes has no string: no reason to fail the whole batch.
+    attributes = {name: each.get("stringValue") or "" for name, each in record.message_attributes.items()}
+    message = Message(body=record.body, attributes=attributes)
+    receives = int(record.attributes.approximate_receive_count)
+    return Received(message_id=record.message_id, message=message, receives=receives)
 
 
 def _tell(done: Ingested) -> None:

@@ -28,11 +28,18 @@ class Emulator:
     """An emulator that runs while its context is open.
 
     With `state` it keeps its state in that folder and goes on from it. With `tls`, a folder for a certificate, it
-    enforces IAM as well: queue policies refuse whatever does not come over TLS.
+    enforces IAM as well: queue policies refuse whatever does not come over TLS. Functions speak to AWS at
+    `functions_endpoint`, or else to the emulator itself.
     """
 
     def __init__(
-        self, *, log: Path, state: Path | None = None, tls: Path | None = None, port: int | None = None
+        self,
+        *,
+        log: Path,
+        state: Path | None = None,
+        tls: Path | None = None,
+        port: int | None = None,
+        functions_endpoint: str | None = None,
     ) -> None:
         self.port = port or free_port()
         self.endpoint = f"{'https' if tls else 'http'}://127.0.0.1:{self.port}"
@@ -41,16 +48,10 @@ class Emulator:
         self._is_kept = state is not None
         self._scratch = ""
         self._env = {
-            # The functions inherit this environment: none of the caller's own AWS settings may reach them.
-            **{name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
-            "GATEWAY_PORT": str(self.port),
-            "BIND_HOST": "127.0.0.1",
-            "MINISTACK_REGION": REGION,
-            "MINISTACK_ACCOUNT_ID": ACCOUNT,
-            "SFTP_ENABLED": "0",
-            "IOT_MTLS_ENABLED": "0",
+            **_surroundings(self.port),
             **({} if state is None else _kept_in(state)),
             **({} if tls is None else _enforced_with(tls)),
+            **({} if functions_endpoint is None else {"AWS_ENDPOINT_URL": functions_endpoint}),
         }
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -125,6 +126,19 @@ def is_free(port: int) -> bool:
     """Tell whether nothing listens on a port of loopback."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+def _surroundings(port: int) -> dict[str, str]:
+    return {
+        # The functions inherit this environment: none of the caller's own AWS settings may reach them.
+        **{name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
+        "GATEWAY_PORT": str(port),
+        "BIND_HOST": "127.0.0.1",
+        "MINISTACK_REGION": REGION,
+        "MINISTACK_ACCOUNT_ID": ACCOUNT,
+        "SFTP_ENABLED": "0",
+        "IOT_MTLS_ENABLED": "0",
+    }
 
 
 def _enforced_with(folder: Path) -> dict[str, str]:

@@ -78,8 +78,17 @@ class Core:
     def an_ingest(self) -> Ingest:
         rejects = self.to(self.stores.rejects)
         return Ingest(
-            table=self.table, dispatcher=self.dispatcher, rejects=rejects, clock=self.clock, spread=self.spread
+            table=self.table,
+            dispatcher=self.dispatcher,
+            rejects=rejects,
+            is_declared=self.is_declared,
+            clock=self.clock,
+            spread=self.spread,
         )
+
+    def is_declared(self, partition: Partition) -> bool:
+        settings = self.stores.settings.get(partition.queue)
+        return settings is not None and partition.number < settings.partitions
 
     def a_tick(self, partition: Partition, *, owner: str, seconds: float) -> Tick:
         lease = self.a_lease(partition, owner=owner, seconds=seconds)

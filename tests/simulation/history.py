@@ -106,8 +106,11 @@ class History:
             self._start(acts.Cancel(stream.below(len(due))), after=self._when(stream, due), stream=stream)
         for _ in range(stream.below(3) if due else 0):
             self._start(acts.Work(queue, stream.some(range(3))), after=self._when(stream, due), stream=stream)
-        for _ in range(stream.below(3) if due else 0):
+        for _ in range(stream.below(3) if due and not self._is_untouched(queue) else 0):
             self._meet(stream, queue, due)
+
+    def _is_untouched(self, queue: str) -> bool:
+        return self.climate.isolated and queue == UNTOUCHED
 
     def _meet(self, stream: Stream, queue: str, due: Sequence[float]) -> None:
         """Let processes that decide a job's fate meet at a telling moment."""
@@ -128,10 +131,12 @@ class History:
 
     def _of_ticks(self, stream: Stream, number: int, due: Sequence[float]) -> None:
         """Fire once a minute; miss some, fire some twice, and now and then stand still up to a telling moment."""
-        stands_still = self._standstill(stream, due)
+        # Which of two ticks at once has the lease is a matter of luck, alone or not.
+        is_untouched = self._is_untouched(acts.PARTITIONS[number].queue)
+        stands_still = (0.0, 0.0) if is_untouched else self._standstill(stream, due)
         for minute in range(int(self.climate.ends // MINUTE)):
             at = minute * MINUTE + stream.pick([0, 0, 0, 1, 30])
-            times = stream.pick([1, 1, 1, 1, 0, 2])
+            times = stream.pick([1, 1, 1, 1, 0, 1 if is_untouched else 2])
             if not stands_still[0] < at < stands_still[1]:
                 for _ in range(times):
                     self._start(acts.Tick(number, stream.pick([170, 45, 5])), after=at, stream=stream)
@@ -199,7 +204,7 @@ class History:
 
     def _start(self, act: acts.Act, *, after: float, stream: Stream) -> None:
         skew = stream.pick(CLOCKS) if self.climate.clocks_differ else 0.0
-        if self.climate.isolated and (self._alone or acts.queue_of(act) == UNTOUCHED):
+        if self._alone or self._is_untouched(acts.queue_of(act) or ""):
             self.world.start(act, after=after)
         else:
             self.world.start(act, after=after, befall=self._befall(), skew=skew)

@@ -141,12 +141,12 @@ IN_INGEST = [
     mutation(
         "the fence is read before the write",
         "ingest.py",
-        "        written, unwritten = self._write(set(jobs.values()), done)\n"
+        "        written, unwritten = self._write(ours, done)\n"
         "        done.written = len(written)\n"
-        "        late, unknown = self._not_left_to_a_tick(set(jobs.values()) - unwritten, written, done)\n",
-        "        tabled = {job for job in jobs.values() if job.id.route is Route.TABLE}\n"
-        "        late, unknown = self._not_left_to_a_tick(set(jobs.values()), tabled, done)\n"
-        "        written, unwritten = self._write(set(jobs.values()), done)\n",
+        "        late, unknown = self._not_left_to_a_tick(ours - unwritten, written, done)\n",
+        "        tabled = {job for job in ours if job.id.route is Route.TABLE}\n"
+        "        late, unknown = self._not_left_to_a_tick(ours, tabled, done)\n"
+        "        written, unwritten = self._write(ours, done)\n",
         LOST,
     ),
     mutation(
@@ -166,8 +166,8 @@ IN_INGEST = [
     mutation(
         "what is unwritten is acknowledged",
         "ingest.py",
-        "done.again = unwritten | unknown |",
-        "done.again = unknown |",
+        "done.again |= unwritten | unknown |",
+        "done.again |= unknown |",
         LOST,
     ),
     Mutation(

@@ -3,6 +3,7 @@ from datetime import timedelta
 import pytest
 
 from dueline import instant, rows
+from dueline.astray import PATIENT_RECEIVES
 from dueline.dispatch import PAST_RETENTION
 from dueline.errors import Throttled, Unavailable
 from dueline.ingest import Received
@@ -357,11 +358,76 @@ def test_poison_is_parked_in_batches_that_sqs_takes():
     assert len(system.rejects.deliveries) == 25
 
 
-def test_a_message_of_an_unknown_queue_is_parked_when_it_falls_due():
-    system, job = System(), due_in(60, partition=Partition(queue="unknown", number=0))
-    system.ingest_message(*messages(job))
-    system.tick(job.id.partition)
+def often_received(job, *, receives=PATIENT_RECEIVES):
+    return Received(message_id="x0", message=Message.of(job), receives=receives)
+
+
+NOBODYS = [Partition(queue="nobody", number=0), Partition(queue="emails", number=7)]
+
+
+@pytest.mark.parametrize("due", [0, AN_HOUR])
+@pytest.mark.parametrize("partition", NOBODYS, ids=str)
+def test_a_job_that_no_tick_will_look_at_is_parked_with_the_reason_and_leaves_no_row(partition, due):
+    system, job = System(), due_in(due, partition=partition)
+    done = system.ingest([often_received(job)])
+    assert (done.failed, done.written) == (set(), 0)
     assert system.parked() == [job.id]
+    reason = system.dead_letters.deliveries[0].message.attributes[REASON]
+    assert reason == f"no tick reads {partition}: it is not in queues.yaml"
+    assert not in_the_table(system, job)
+
+
+@pytest.mark.parametrize("partition", NOBODYS, ids=str)
+def test_a_partition_that_a_deployment_may_be_adding_is_waited_for(partition):
+    system, job = System(), due_in(AN_HOUR, partition=partition)
+    done = system.ingest([often_received(job, receives=PATIENT_RECEIVES - 1)])
+    assert done.failed == {"x0"}
+    assert done.faults == {f"no tick reads {partition}: it is not in queues.yaml"}
+    assert (system.parked(), in_the_table(system, job)) == ([], [])
+
+
+@pytest.mark.parametrize("partition", NOBODYS, ids=str)
+def test_a_partition_that_has_left_queues_yaml_is_ingested_as_before_because_its_ticks_go_on(partition):
+    system, job = System(), due_in(AN_HOUR, partition=partition)
+    system.tick(partition)
+    assert system.ingest([often_received(job)]).failed == set()
+    assert in_the_table(system, job)
+    assert system.parked() == []
+
+
+def test_a_partition_whose_state_could_not_be_read_is_never_taken_for_one_without_ticks():
+    system, job = System(), due_in(AN_HOUR, partition=NOBODYS[0])
+    system.wire.around = on("table.read", done_in_part)
+    assert system.ingest([often_received(job, receives=99)]).failed == {"x0"}
+    assert system.parked() == []
+
+
+def test_a_job_that_is_astray_and_cannot_be_parked_comes_again():
+    system, job = System(), due_in(AN_HOUR, partition=NOBODYS[0])
+    system.wire.around = on("dead_letters.send", failing(Unavailable("no")))
+    done = system.ingest([often_received(job)])
+    assert (done.failed, done.faults) == ({"x0"}, {"not parked: no"})
+
+
+def test_a_job_that_is_astray_is_left_when_the_time_is_over():
+    system, job = System(), due_in(AN_HOUR, partition=NOBODYS[0])
+    done = system.an_ingest().run([often_received(job)], until=system.clock.monotonic())
+    assert done.failed == {"x0"}
+    assert system.parked() == []
+
+
+@pytest.mark.parametrize(("seconds", "parked"), [(900, False), (901, True)])
+def test_a_direct_job_that_sqs_cannot_hold_so_long_is_parked_with_the_reason(seconds, parked):
+    system, job = System(), due_in(seconds, route=Route.DIRECT)
+    assert system.ingest_message(*messages(job)).failed == set()
+    assert (system.parked(), system.arrived()) == (([job.id], []) if parked else ([], [job.id]))
+
+
+def test_a_job_that_is_astray_holds_up_no_neighbour():
+    system, stray, job = System(), due_in(AN_HOUR, partition=NOBODYS[1]), due_in(AN_HOUR)
+    beside = Received(message_id="x1", message=Message.of(job))
+    assert system.ingest([often_received(stray), beside]).failed == set()
+    assert in_the_table(system, stray, job) == [job]
 
 
 def test_messages_are_told_apart_by_their_own_ids():

@@ -112,6 +112,17 @@ def test_four_jobs_of_the_largest_size_need_two_batches_for_their_attributes():
     assert [len(batch) for batch in job_batches(jobs)] == [3, 1]
 
 
+@pytest.mark.parametrize("room", [0, len(REASON) + len("String"), len(REASON) + len("String") + 5])
+def test_a_reason_is_told_as_far_as_sqs_leaves_room_for_it(room):
+    parked = a_message(body="x" * (BATCH_BYTES - room), attributes={}).with_reason("because it is so")
+    told = {REASON: "becau"} if room > len(REASON) + len("String") else {}
+    assert (len(parked.body), parked.attributes) == (BATCH_BYTES - room, told)
+
+
+def test_a_reason_takes_the_place_of_an_earlier_one():
+    assert a_message(attributes={REASON: "old"}).with_reason("new").attributes == {REASON: "new"}
+
+
 @pytest.mark.parametrize("payload", ["{}", '"é"', '"' + "ü" * 1000 + '"'])
 def test_a_messages_size_is_at_least_what_sqs_counts(payload):
     message = Message.of(a_job(payload=payload)).with_reason("r" * 1000)
