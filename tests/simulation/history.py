@@ -36,6 +36,7 @@ Trouble = acts.Vanish | acts.Slow | acts.Throttle | acts.Grow
 LOOKAHEAD = PERIODS.lookahead.total_seconds()
 RETAINED = RETENTION.total_seconds()
 MINUTE = 60
+AN_HOUR = 3600
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +92,9 @@ class History:
         self._of_ingest(self._choices.stream("ingest"))
         if not self._alone:
             self._of_trouble(self._choices.stream("trouble"))
+        if self.climate.isolated:
+            # So that what no tick of the history hands over is not handed over sooner where less happens.
+            self.world.start(acts.Ingest(waiting=()), after=AN_HOUR)
         return self.world
 
     def _of_queue(self, queue: str) -> None:

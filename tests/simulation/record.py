@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from dueline import tick
+from dueline import rows, tick
 from dueline.dispatch import PAST_RETENTION
 from dueline.job import Job, JobId, Partition
 from dueline.rows import Key
@@ -52,7 +52,7 @@ class Record:
     # The causes of repeats that are allowed: to jobs by name, and by ticks that were interrupted so many times.
     excused: set[JobId] = field(default_factory=set)
     interrupted: Counter[str] = field(default_factory=Counter)
-    # What TTL may take: a row to which no whole tick came.
+    # When rows were written. TTL may take one of a job to which no whole tick came.
     written: dict[Key, float] = field(default_factory=dict)
     acknowledged: dict[JobId, float] = field(default_factory=dict)
     finished: dict[Partition, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -62,7 +62,7 @@ class Record:
         """Tell whether a job is where it had to go, or was taken back, or stayed beyond its retention."""
         parked = sum(each.job.id == id for each in self.parked)
         return (
-            id in self.asked_back
+            rows.cancellation_key(id) in self.written
             or id in self.outlived
             or any(each.id == id for each in self.sent)
             or parked > self.put_back[id]

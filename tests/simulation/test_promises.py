@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from dueline.dispatch import PAST_RETENTION
+from dueline.rows import cancellation_key, job_key
 from tests.builders import NOW, a_job
 from tests.simulation.record import Broken, Parked, Record, Sent
 
@@ -31,7 +32,7 @@ def parked(**overrides):
         a_record(sent=[sent()]),
         a_record(parked=[parked()]),
         a_record(parked=[parked(reason="gone", at=NOW)], vanished={"emails"}),
-        a_record(asked_back={JOB.id: 1.0}, promised={JOB.id}),
+        a_record(written={cancellation_key(JOB.id): 1.0}, promised={JOB.id}),
         a_record(sent=[sent(), sent()], excused={JOB.id}),
         a_record(sent=[sent(), sent()], interrupted=Counter({"a tick": 1})),
         a_record(outlived={JOB.id}),
@@ -43,10 +44,12 @@ def test_what_keeps_every_promise_passes(record):
 
 BROKEN = [
     ("never lost", a_record()),
+    ("never lost", a_record(asked_back={JOB.id: 1.0})),
+    ("never lost", a_record(written={job_key(JOB.id): 1.0})),
     ("never lost", a_record(parked=[parked()], put_back=Counter({JOB.id: 1}))),
     ("never lost", a_record(parked=[parked(at=NOW)])),
     ("never lost", a_record(parked=[parked(reason="throttled")])),
-    ("exact cancel", a_record(sent=[sent()], asked_back={JOB.id: 1.0}, promised={JOB.id})),
+    ("exact cancel", a_record(sent=[sent()], promised={JOB.id})),
     ("never early", a_record(sent=[sent(visible=JOB.id.due - timedelta(milliseconds=1))])),
     ("isolation", a_record(sent=[sent(queue="invoices")])),
     ("at least once", a_record(sent=[sent(), sent()])),

@@ -251,8 +251,9 @@ class World:
             me.renewed = called
         if call.name == "table.page":
             excuse_what_is_being_ingested(self, me)
-        if call.name == "table.write":
-            self.record.written |= {rows.key(row): self.turns.elapsed for row in args[0]}
+        if call.name in ("table.write", "table.add"):
+            written = args[0] if call.name == "table.write" else args
+            self.record.written |= {rows.key(row): self.turns.elapsed for row in written}
         if not call.name.endswith(".send"):
             return call.do(*args)
         name = call.name.removesuffix(".send")
