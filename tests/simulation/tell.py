@@ -15,6 +15,8 @@ _UID = re.compile(r"00000000-0000-4000-8000-(?P<uid>[0-9a-f]{12})")
 _ID = re.compile(r"[a-z]+\.\d\.[dt]\.\d{13}\." + _UID.pattern)
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
+IDLE = ("dispatched 0", "ingested 0 of 0", "worked off 0 of 0", "there is no such job")
+
 Step = tuple[float, str, str]
 
 
@@ -29,11 +31,11 @@ def told_call(call: Call, mishap: Mishap | None) -> str:
 
 
 def told(trace: Sequence[Step]) -> str:
-    """Return a trace, a line a step, without the ticks that found nothing.
+    """Return a trace, a line a step, without the processes that found nothing to do.
 
     Instants are told in seconds from its beginning, jobs by `job` and a number.
     """
-    idle = {name for _, name, text in trace if text == "dispatched 0"}
+    idle = {name for _, name, text in trace if text in IDLE}
     told = [step for step in trace if step[1] not in idle]
     return "\n".join(f"{elapsed:8.1f} s  {name:<28} {_shortened(text)}" for elapsed, name, text in told)
 
