@@ -10,7 +10,16 @@ from typing import Any
 from tests.simulation import acts
 from tests.simulation.choices import Choices, Stream
 from tests.simulation.mishaps import Fault, Meanwhile, Mishap, Pause, SlowAnswer
-from tests.simulation.world import PERIODS, RETENTION, Befall, Running, Scale, World, by
+from tests.simulation.world import (
+    CANCELLATION_OUTLIVES_RETENTION,
+    PERIODS,
+    RETENTION,
+    Befall,
+    Running,
+    Scale,
+    World,
+    by,
+)
 from tests.wire import Call
 
 DUE = (400, 400, 400, 401, 400.5, 310, 460, 5, 100, 520, 700)
@@ -35,6 +44,7 @@ UNTOUCHED = "invoices"
 Trouble = acts.Vanish | acts.Slow | acts.Throttle | acts.Grow
 LOOKAHEAD = PERIODS.lookahead.total_seconds()
 RETAINED = RETENTION.total_seconds()
+OUTLIVES = CANCELLATION_OUTLIVES_RETENTION.total_seconds()
 MINUTE = 60
 AN_HOUR = 3600
 
@@ -175,7 +185,7 @@ class History:
     def _stand_still(self, stream: Stream) -> float:
         """Let the first ingest stand still while what it has goes past its retention; return when others begin."""
         over = stream.pick(self._due) + RETAINED
-        plan = {stream.below(5): Pause(stream.pick([130, 61, 700]))}
+        plan = {stream.below(5): Pause(stream.pick([OUTLIVES + 2, OUTLIVES + 3, 130]))}
         self.world.start(acts.Ingest(), after=over + stream.pick([-1, -3]), befall=by(plan))
         for number in stream.some(range(4)):
             self.world.start(acts.Cancel(number), after=2 * MINUTE)
@@ -201,7 +211,7 @@ class History:
             self._of_ttl(stream)
 
     def _of_ttl(self, stream: Stream) -> None:
-        expiries = {job + RETAINED + more for job in self._due for more in (0, 0.5, MINUTE)}
+        expiries = {job + RETAINED + more for job in self._due for more in (0, 0.5, OUTLIVES, MINUTE)}
         for at in sorted(expiries | {minute * MINUTE for minute in range(10, 24)}):
             if stream.once_in(2):
                 self.world.happen(acts.Collect(stream.below(3), stream.pick([1, 2, 3])), after=at)
