@@ -2,13 +2,19 @@ from pathlib import Path
 
 import pytest
 
-# What shares costly fixtures stays together in one of the processes that run the tests.
-TOGETHER = ("tests/e2e/faults", "tests/e2e", "tests/template", "tests/contract")
+# In this order, so that one of the processes that run the tests begins with what mostly waits, another with what computes.
+FOLDERS = ("tests/e2e", "tests/simulation", "tests/e2e/faults", "tests/template", "tests/contract", "tests/unit")
+# Each in one process, because its tests share costly fixtures.
+TOGETHER = {"tests/e2e", "tests/e2e/faults", "tests/template", "tests/contract"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: FOLDERS.index(_folder(item)) if _folder(item) else len(FOLDERS))
     for item in items:
-        folder = Path(item.path).relative_to(item.config.rootpath).as_posix()
-        group = next((each for each in TOGETHER if folder.startswith(f"{each}/")), None)
-        if group is not None:
-            item.add_marker(pytest.mark.xdist_group(group))
+        if _folder(item) in TOGETHER:
+            item.add_marker(pytest.mark.xdist_group(_folder(item)))
+
+
+def _folder(item: pytest.Item) -> str:
+    path = Path(item.path).relative_to(item.config.rootpath).as_posix()
+    return max((each for each in FOLDERS if path.startswith(f"{each}/")), key=len, default="")

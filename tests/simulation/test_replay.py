@@ -28,11 +28,10 @@ def test_another_seed_gives_another_run() -> None:
 
 @pytest.mark.usefixtures("_a_tick_that_forgets_a_cancellation_over_a_page")
 def test_a_seed_that_breaks_a_promise_is_found_shortened_and_told() -> None:
-    seed = first_failure(SEEDS)
-    assert seed is not None
-    _, failure = run(seed=seed)
-    assert failure is not None
-    assert failure.promise == "exact cancel"
+    failures = {seed: run(seed=seed)[1] for seed in SEEDS}
+    found = {seed: each for seed, each in failures.items() if each is not None and each.promise == "exact cancel"}
+    seed, failure = next(iter(found.items()))
+    assert first_failure(SEEDS) == next(seed for seed, each in failures.items() if each is not None)
     assert 0 < len(shrunk(failure)) < len(failure.decided)
     told = report_of(seed)
     assert "Broken: exact cancel: job" in told
