@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-# In this order, so that one of the processes that run the tests begins with what mostly waits, another with what computes.
+# In this order, so that one of the processes that run them begins with what mostly waits, another with what computes.
 FOLDERS = ("tests/e2e", "tests/simulation", "tests/e2e/faults", "tests/template", "tests/contract", "tests/unit")
 # Each in one process, because its tests share costly fixtures.
 TOGETHER = {"tests/e2e", "tests/e2e/faults", "tests/template", "tests/contract"}
