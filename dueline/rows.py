@@ -106,7 +106,9 @@ def cancellation_row(id: JobId, *, at: datetime) -> Row:
 
 def handled_row(job: Job, *, dispatched: bool) -> Row:
     pk, sk = handled_key(job.id)
-    return {"pk": pk, "sk": sk, "dispatched": dispatched, "ttl": _seconds(job.expires)}
+    # Like a cancellation: a note that is collected before its job would bring the job back.
+    ttl = _seconds(job.expires + CANCELLATION_OUTLIVES_RETENTION)
+    return {"pk": pk, "sk": sk, "dispatched": dispatched, "ttl": ttl}
 
 
 def parked_row(id: JobId, *, reason: str, at: datetime) -> Row:

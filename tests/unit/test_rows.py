@@ -83,6 +83,12 @@ def test_a_cancellation_outlives_its_job_whatever_its_queues_retention():
     assert int(cancellation["ttl"]) >= int(rows.job_row(job)["ttl"]) + timedelta(days=7).total_seconds()
 
 
+def test_a_note_of_the_late_path_outlives_its_job():
+    job = a_job()
+    note = rows.handled_row(job, dispatched=True)
+    assert int(note["ttl"]) >= int(rows.job_row(job)["ttl"]) + timedelta(days=7).total_seconds()
+
+
 def test_a_row_is_live_until_its_ttl():
     row = rows.job_row(a_job(expires=NOW))
     assert rows.is_live(row, now=NOW - timedelta(seconds=1))
