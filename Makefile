@@ -65,5 +65,5 @@ $(READY): requirements.txt
 $(ENGINES): tests/contract/package.json tests/contract/package-lock.json
 	@command -v npm >/dev/null && node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' || \
 		{ echo "the contract tests need Node 20 or later, with npm: https://nodejs.org" >&2; exit 1; }
-	@npm ci --prefix tests/contract --silent --no-audit --no-fund
+	@npm ci --prefix tests/contract --loglevel=error --no-audit --no-fund >/dev/null
 	@touch $@
