@@ -12,7 +12,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: FOLDERS.index(_folder(item)) if _folder(item) else len(FOLDERS))
     for item in items:
         if _folder(item) in TOGETHER:
-            item.add_marker(pytest.mark.xdist_group(_folder(item)))
+            # Two deployments under load at once would leave neither enough of the machine.
+            item.add_marker(pytest.mark.xdist_group(_folder(item).removesuffix("/faults")))
 
 
 def _folder(item: pytest.Item) -> str:
