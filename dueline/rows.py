@@ -100,14 +100,14 @@ def job_row(job: Job) -> Row:
 
 def cancellation_row(id: JobId, *, at: datetime) -> Row:
     pk, sk = cancellation_key(id)
-    ttl = _seconds(id.due + MAX_RETENTION + CANCELLATION_OUTLIVES_RETENTION)
+    ttl = _seconds(id.due) + int((MAX_RETENTION + CANCELLATION_OUTLIVES_RETENTION).total_seconds())
     return {"pk": pk, "sk": sk, "at": instant.text(at), "exact": False, "ttl": ttl}
 
 
 def handled_row(job: Job, *, dispatched: bool) -> Row:
     pk, sk = handled_key(job.id)
     # Like a cancellation: a note that is collected before its job would bring the job back.
-    ttl = _seconds(job.expires + CANCELLATION_OUTLIVES_RETENTION)
+    ttl = _seconds(job.expires) + int(CANCELLATION_OUTLIVES_RETENTION.total_seconds())
     return {"pk": pk, "sk": sk, "dispatched": dispatched, "ttl": ttl}
 
 

@@ -1,6 +1,8 @@
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from dueline import instant, rows
 from dueline.astray import PATIENT_RECEIVES
@@ -14,6 +16,8 @@ from tests.system import System
 from tests.wire import done_in_part, failing, losing_the_answer, meanwhile, on, straight
 
 AN_HOUR = 3600
+NOW_UNZONED = NOW.replace(tzinfo=None)
+IN_UTC = st.just(UTC)
 
 
 def due_in(seconds, **overrides):
@@ -290,6 +294,19 @@ def test_the_clock_is_read_after_the_cancellation():
     system.wire.around = on("table.read", meanwhile(lambda: system.clock.sleep(100)), skip=1)
     assert [parked.job for parked in system.ingest_message(*messages(job)).parked] == [job]
     assert system.arrived() == []
+
+
+@given(
+    due=st.datetimes(instant.EPOCH.replace(tzinfo=None), NOW_UNZONED, timezones=IN_UTC),
+    expires=st.datetimes(NOW_UNZONED, timezones=IN_UTC).filter(lambda at: at > NOW),
+)
+@example(due=NOW, expires=datetime.max.replace(tzinfo=UTC))
+def test_whatever_times_a_late_message_carries_it_is_sent_and_noted(due, expires):
+    system, job = System(), a_job(due=instant.round_up(due), expires=expires)
+    system.tick()
+    done = system.ingest_message(*messages(job))
+    assert (done.failed, ids(done.late)) == (set(), [job.id])
+    assert rows.handled_key(job.id) in system.table.read([rows.handled_key(job.id)]).rows
 
 
 def test_a_cancelled_job_past_its_retention_is_not_parked():

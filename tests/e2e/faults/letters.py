@@ -189,6 +189,10 @@ GOOD = [
     Letter(what="a payload of just 256 KiB", body=body_of_bytes(PAYLOAD_LIMIT), attributes=carried(id_of(due=SOON))),
     Letter(what="an expiry in the year 9999", attributes=carried(id_of(due=SOON), "9999-12-31T23:59:59Z")),
     Letter(
+        what="due days ago, with an expiry in the year 9999",
+        attributes=carried(id_of(due=NOW - timedelta(days=2)), "9999-12-31T23:59:59Z"),
+    ),
+    Letter(
         what="eight attributes of the sender's own",
         attributes=dict(list(_OWN.items())[:8]) | carried(id_of(due=SOON)),
     ),
