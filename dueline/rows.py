@@ -100,20 +100,20 @@ def job_row(job: Job) -> Row:
 
 def cancellation_row(id: JobId, *, at: datetime) -> Row:
     pk, sk = cancellation_key(id)
-    ttl = _seconds(id.due) + int((MAX_RETENTION + CANCELLATION_OUTLIVES_RETENTION).total_seconds())
+    ttl = _seconds(id.due, later=MAX_RETENTION + CANCELLATION_OUTLIVES_RETENTION)
     return {"pk": pk, "sk": sk, "at": instant.text(at), "exact": False, "ttl": ttl}
 
 
 def handled_row(job: Job, *, dispatched: bool) -> Row:
     pk, sk = handled_key(job.id)
     # Like a cancellation: a note that is collected before its job would bring the job back.
-    ttl = _seconds(job.expires) + int(CANCELLATION_OUTLIVES_RETENTION.total_seconds())
+    ttl = _seconds(job.expires, later=CANCELLATION_OUTLIVES_RETENTION)
     return {"pk": pk, "sk": sk, "dispatched": dispatched, "ttl": ttl}
 
 
 def parked_row(id: JobId, *, reason: str, at: datetime) -> Row:
     pk, sk = parked_key(id)
-    return {"pk": pk, "sk": sk, "reason": reason, "ttl": _seconds(at + PARKED_IS_KEPT)}
+    return {"pk": pk, "sk": sk, "reason": reason, "ttl": _seconds(at, later=PARKED_IS_KEPT)}
 
 
 def read_job(row: Row) -> Job:
@@ -157,5 +157,6 @@ def _id(pk: str, sk: str) -> JobId:
     return JobId(partition=partition, route=Route.TABLE, due=instant.parse(due), uid=uid)
 
 
-def _seconds(at: datetime) -> int:
-    return int(at.timestamp())
+def _seconds(at: datetime, *, later: timedelta = timedelta()) -> int:
+    # Added as seconds: an instant later than the year 9999 cannot be told otherwise.
+    return int(at.timestamp() + later.total_seconds())

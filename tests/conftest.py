@@ -8,6 +8,8 @@ FOLDERS = ("tests/e2e", "tests/simulation", "tests/e2e/faults", "tests/template"
 TOGETHER = {"tests/e2e", "tests/e2e/faults", "tests/template", "tests/contract"}
 
 
+# First: xdist reads the groups in the same hook.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: FOLDERS.index(_folder(item)) if _folder(item) else len(FOLDERS))
     for item in items:

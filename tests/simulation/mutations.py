@@ -283,8 +283,8 @@ IN_CANCEL = [
     mutation(
         "a cancellation is collected with its job",
         "rows.py",
-        "id.due + MAX_RETENTION + CANCELLATION_OUTLIVES_RETENTION",
-        "id.due + MAX_RETENTION",
+        "later=MAX_RETENTION + CANCELLATION_OUTLIVES_RETENTION",
+        "later=MAX_RETENTION",
         EXACT,
     ),
     mutation(
