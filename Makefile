@@ -59,6 +59,7 @@ $(READY): requirements.txt
 	@rm -rf $(VENV)
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --requirement requirements.txt
+	@$(BIN)/python -m compileall -q -j 0 $(VENV)/lib >/dev/null
 	@touch $@
 
 # The tests' DynamoDB on Node, dynalite; marked like the above.
