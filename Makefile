@@ -9,7 +9,7 @@ MINUTES ?= 10
 FIRST ?= $(shell date +%s)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run up down check test lint types tests soak format schema clean
+.PHONY: help setup run up down check test lint soak format schema clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -25,22 +25,16 @@ up: $(READY) ## Deploy into a local AWS and stay up (TICK=aws: with AWS's own sc
 down: $(READY) ## End what `make up` started
 	@$(BIN)/python -m local down
 
-check: lint types $(ENGINES) ## The fast checks: lint, types, unit and contract tests
+check: lint $(ENGINES) ## The fast checks: lint, types, unit and contract tests
 	$(BIN)/pytest -q tests/unit tests/contract dueline local
 
 test: lint $(ENGINES) ## Everything: lint, types, and all tests, those against the deployed template included
-	@$(MAKE) --no-print-directory --jobs 2 types tests
+	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder
 
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-
-# Politely, because some tests beside it keep to the clock.
-types: $(READY)
-	nice $(BIN)/mypy
-
-tests: $(READY) $(ENGINES)
-	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder
+	$(BIN)/mypy
 
 soak: $(READY) ## Look for a broken promise: MINUTES=10 of simulated runs, then every mutation, then 200 kills
 	$(BIN)/python -m tests.simulation runs --minutes $(MINUTES) --first $(FIRST)
