@@ -23,7 +23,7 @@ SOONEST_BY_THE_TABLE = 25.0
 CALL_SECONDS = 2.0
 MOST_JOBS_OF_A_CALL = 500
 CANCELLED_SHARE = 0.2
-# From sooner than ticks hand over what goes by the table to later.
+# From sooner than ticks hand over what goes by the table to later; half of them at once.
 CANCEL_WITHIN_SECONDS = 12.0
 CANCEL_LANES = 4
 SETTLE_SECONDS = 60
@@ -113,10 +113,8 @@ def _schedule_and_cancel(plan: Plan, stage: Stage, books: Books) -> None:
             wishes = [_wish(scattered, plan.spread) for _ in range(size)]
             ids = books.schedule(stage.http, queues[number % len(queues)], wishes)
             for id in scattered.sample(ids, round(len(ids) * CANCELLED_SHARE)):
-                wait = threading.Timer(
-                    scattered.uniform(0, CANCEL_WITHIN_SECONDS), cancelling.submit, (books.cancel, stage.http, id)
-                )
-                wait.start()
+                moment = scattered.choice([0.0, scattered.uniform(0, CANCEL_WITHIN_SECONDS)])
+                threading.Timer(moment, cancelling.submit, (books.cancel, stage.http, id)).start()
         time.sleep(CANCEL_WITHIN_SECONDS)
 
 
