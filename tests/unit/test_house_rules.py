@@ -2,6 +2,7 @@
 
 import ast
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -88,3 +89,11 @@ def test_files_stay_under_250_lines_and_bodies_under_20(path):
 
 def test_the_rules_look_at_the_whole_house():
     assert {"dueline.tick", "dueline.aws.table", "dueline.config.settings"} <= {module_of(path) for path in FILES}
+
+
+def test_types_of_every_module_of_the_cdk_that_is_named_are_checked():
+    imported = {name for path in FILES for name in imports_of(path) if name.startswith("aws_cdk.aws_")}
+    modules = {".".join(name.split(".")[:2]) for name in imported}
+    overrides = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]["overrides"]
+    (followed,) = [each["module"] for each in overrides if each["follow_imports"] == "normal"]
+    assert modules | {"aws_cdk"} == set(followed)
