@@ -3,7 +3,9 @@
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -12,6 +14,7 @@ import httpx
 from tests.e2e.faults.exchange import Answer, Around, Exchange, Record, straight
 from tests.e2e.faults.processes import speaker
 
+_MOST_AT_ONCE = 128
 # The checksum is of a body that may be rewritten here.
 _NOT_HANDED_BACK = {"connection", "content-length", "date", "server", "transfer-encoding", "x-amz-crc32"}
 
@@ -29,6 +32,7 @@ class Proxy(ThreadingHTTPServer):
         self.records: list[Record] = []
         self.faults: list[BaseException] = []
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=30)
+        self.carriers = ThreadPoolExecutor(_MOST_AT_ONCE)
         self.upstream = httpx.Client(base_url=upstream, timeout=30, limits=limits, verify=False)  # noqa: S501, plain HTTP
 
     def of_job(self, uid: str) -> list[Record]:
@@ -51,6 +55,8 @@ def proxy(upstream: str) -> Iterator[Proxy]:
     finally:
         server.shutdown()
         server.server_close()
+        # What is on its way ends first: a connection that were opened later would be closed by nobody.
+        server.carriers.shutdown()
         server.upstream.close()
 
 
@@ -80,7 +86,8 @@ class _Passage(BaseHTTPRequestHandler):
         }
 
         def carry(asked: bytes) -> Answer:
-            answer = self.server.upstream.post(self.path, content=asked, headers=headers)
+            post = partial(self.server.upstream.post, self.path, content=asked, headers=headers)
+            answer = self.server.carriers.submit(post).result()
             kept = {name: value for name, value in answer.headers.items() if name not in _NOT_HANDED_BACK}
             return Answer(status=answer.status_code, body=answer.content, headers=kept)
 
