@@ -54,7 +54,7 @@ clean: ## Remove the virtual environment and all that was made
 # Marked as ready only at its end, so that an install that was cut off is begun again.
 $(READY): requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "Python 3.11 or later is needed: name one with make PYTHON=...")'
-	@echo "making the virtual environment in $(VENV), once (about half a minute)"
+	@echo "making the virtual environment in $(VENV), once (under a minute)"
 	@rm -rf $(VENV)
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --requirement requirements.txt

@@ -21,7 +21,7 @@ from tests.e2e.inbox import wait_until
 JOBS = 10
 BY_THE_TABLE = timedelta(seconds=25)
 INGESTED_WITHIN_SECONDS = 15
-ENOUGH_SECONDS = 90
+ENOUGH_SECONDS = 180
 AGAIN_AFTER_SECONDS = 10
 # Deployed, SQS gives up after 120 receives, three minutes apart.
 MOST_RECEIVES = 2
