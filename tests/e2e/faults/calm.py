@@ -134,8 +134,9 @@ def _meet_the_deadly(stage: Stage) -> int:
     def die(exchange: Exchange) -> Answer | None:
         if uid_of(attribute(DEADLY.attributes, "dueline-id")).encode() not in exchange.body:
             return exchange.pass_on()
-        deaths.append(exchange.process.pid)
-        exchange.process.kill()
+        if exchange.process:  # else it asks again
+            deaths.append(exchange.process.pid)
+            exchange.process.kill()
         return None
 
     sqs, url = stage.emulator.client("sqs"), stage.endpoints.inbound_url

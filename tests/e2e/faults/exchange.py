@@ -31,11 +31,13 @@ class Answer:
 
 @dataclass(kw_only=True, slots=True)
 class Exchange:
-    """One request on its way. `turn` is the same for all requests of one invocation, and no other's."""
+    """One request on its way. `turn` is the same for all requests of one invocation, and no other's.
+
+    The system does not always tell whose `process` it is."""
 
     operation: str
     body: bytes
-    process: Process
+    process: Process | None
     turn: str
     carry: Callable[[bytes], Answer]
     mishap: str = ""
@@ -55,7 +57,7 @@ class Exchange:
         return Record(
             at=self.at,
             seconds=time.time() - self.at,
-            function=self.process.function,
+            function=self.process.function if self.process else "",
             turn=self.turn,
             operation=self.operation,
             mishap=self.mishap,

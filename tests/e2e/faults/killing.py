@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import cycle
 
 from tests.e2e.faults.exchange import Answer, Exchange
-from tests.e2e.faults.processes import UNKNOWN
+from tests.e2e.faults.processes import Process
 
 TICK, INGEST = "tick", "ingest"
 # In turn: which step to be killed in, and whether the request takes effect first.
@@ -61,8 +61,8 @@ class _Aim:
     left: int
     others: int = 0
 
-    def meets(self, exchange: Exchange, now: float) -> bool:
-        if not self.left or exchange.process.function != self.function or now < self.due:
+    def meets(self, exchange: Exchange, process: Process, now: float) -> bool:
+        if not self.left or process.function != self.function or now < self.due:
             return False
         self.others += 1
         return step_of(exchange) == self.step or self.others > PATIENCE_REQUESTS[self.function]
@@ -103,35 +103,36 @@ class Killer:
         return not any(aim.left for aim in self._aims)
 
     def __call__(self, exchange: Exchange) -> Answer | None:
-        has_effect = None if exchange.process is UNKNOWN else self._chosen(exchange)
-        if has_effect is None:
+        process = exchange.process
+        has_effect = None if process is None else self._chosen(exchange, process)
+        if process is None or has_effect is None:
             return exchange.pass_on()
         if has_effect:
             exchange.pass_on()
         exchange.mishap = f"its process was killed {'after' if has_effect else 'before'} it took effect"
-        exchange.process.kill()
-        self.done.append(_killed(exchange, has_effect))
+        process.kill()
+        self.done.append(_killed(exchange, process, has_effect))
         return None
 
-    def _chosen(self, exchange: Exchange) -> bool | None:
+    def _chosen(self, exchange: Exchange, process: Process) -> bool | None:
         """Return whether a request whose process is to be killed takes effect first, or nothing if it is to live."""
         with self._aiming:
             now = time.monotonic()
             for aim in self._aims:
-                if aim.meets(exchange, now) and exchange.process.pid not in self._doomed:
-                    self._doomed.add(exchange.process.pid)
+                if aim.meets(exchange, process, now) and process.pid not in self._doomed:
+                    self._doomed.add(process.pid)
                     has_effect = aim.has_effect
                     aim.take(due=max(aim.due + 2 * self.seconds / self.kills, now))
                     return has_effect
         return None
 
 
-def _killed(exchange: Exchange, has_effect: bool) -> Kill:
+def _killed(exchange: Exchange, process: Process, has_effect: bool) -> Kill:
     return Kill(
         at=time.time(),
-        function=exchange.process.function,
+        function=process.function,
         turn=exchange.turn,
-        pid=exchange.process.pid,
+        pid=process.pid,
         step=step_of(exchange),
         had_effect=has_effect,
     )

@@ -34,19 +34,16 @@ class Process:
             return False
 
 
-UNKNOWN = Process(pid=0, function="?")
-
-
-def speaker(port: int, *, endpoint: str) -> Process:
+def speaker(port: int, *, endpoint: str) -> Process | None:
     """Return which function's process holds the connection from that port, if the system tells (as Linux does).
 
     Only processes that were told to speak to `endpoint` are looked at.
     """
     # The system's table of connections may miss one that is there while others come and go.
-    return next((found for found in (_speaker(port, endpoint) for _ in range(_LOOKS)) if found != UNKNOWN), UNKNOWN)
+    return next((found for found in (_speaker(port, endpoint) for _ in range(_LOOKS)) if found), None)
 
 
-def _speaker(port: int, endpoint: str) -> Process:
+def _speaker(port: int, endpoint: str) -> Process | None:
     inode = _inode(port)
     for folder in PROC.glob("[0-9]*") if inode else ():
         try:
@@ -58,7 +55,7 @@ def _speaker(port: int, endpoint: str) -> Process:
                 return Process(pid=int(folder.name), function=function)
         except (FileNotFoundError, ProcessLookupError, PermissionError):
             continue
-    return UNKNOWN
+    return None
 
 
 def _inode(port: int) -> str:
