@@ -2,7 +2,8 @@
 
 DuelineError
 ├── InvalidJob (ValueError)         400  what was asked can never be done; the message says why
-│   └── PayloadTooLarge             413
+│   ├── PayloadTooLarge             413
+│   └── KeyReused                   422  an idempotency key that was used for another payload
 ├── QueueNotFound (LookupError)     404  no such queue, in the registry or on SQS
 ├── JobNotFound (LookupError)       404  the id is malformed, of another queue, or nothing is known of it
 ├── Throttled                       429  AWS asked to slow down: try again later
@@ -22,6 +23,10 @@ class InvalidJob(DuelineError, ValueError):
 
 class PayloadTooLarge(InvalidJob):
     """A payload over the limit of 256 KiB."""
+
+
+class KeyReused(InvalidJob):
+    """An idempotency key that an earlier job has, with another payload."""
 
 
 class QueueNotFound(DuelineError, LookupError):

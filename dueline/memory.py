@@ -50,10 +50,17 @@ class MemoryTable:
             self._put(row)
         return self._rows[pk][sk]
 
+    def claim(self, row: Row, *, now: datetime) -> Row:
+        pk, sk = rows.key(row)
+        if not rows.is_live(self._rows[pk].get(sk), now=now):
+            self._put(row)
+        return self._rows[pk][sk]
+
+    def mark_done(self, key: Key) -> None:
+        self._mark(key, "done")
+
     def mark_exact(self, key: Key) -> None:
-        pk, sk = key
-        if sk in self._rows[pk]:
-            self._put({**self._rows[pk][sk], "exact": True})
+        self._mark(key, "exact")
 
     def take(self, partition: Partition, *, owner: str, now: str, lease: str, fence: str) -> PartitionState:
         state = self._state(partition)
@@ -79,6 +86,11 @@ class MemoryTable:
         """Delete rows, as DynamoDB does in its own time with those past their TTL."""
         for pk, sk in keys:
             self._rows[pk].pop(sk, None)
+
+    def _mark(self, key: Key, name: str) -> None:
+        pk, sk = key
+        if sk in self._rows[pk]:
+            self._put({**self._rows[pk][sk], name: True})
 
     def _state(self, partition: Partition) -> PartitionState:
         return rows.read_state(self._rows[str(partition)].get(rows.STATE))

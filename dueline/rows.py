@@ -7,11 +7,13 @@
 | handled         | same                  | `{due}#{uid}#handled`   | dispatched, ttl                    |
 | parked          | same                  | `{due}#{uid}#parked`    | reason, ttl                        |
 | partition state | same                  | `!state`                | fence, cursor, owner, lease        |
+| idempotency key | `{queue}#keys{0..31}` | `!key#{key}`            | id, payload_hash, done, ttl        |
 
 `#cancelled` and `#handled` sort before `#job`: whoever reads in order knows what to skip before meeting it.
 A `#handled` row stands only where ingest sent or parked a job itself, by the late path.
 """
 
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -24,6 +26,7 @@ Row = Mapping[str, str | int | bool]
 Key = tuple[str, str]
 
 STATE = "!state"
+IDEMPOTENCY = "!key"
 JOB = "job"
 CANCELLED = "cancelled"
 HANDLED = "handled"
@@ -33,6 +36,8 @@ FIRST = "0"
 # DynamoDB's TTL keeps no order: a cancellation collected before its job would bring the job back.
 # The longest retention, not the queue's own, because a queue's may have been lowered since.
 CANCELLATION_OUTLIVES_RETENTION = timedelta(days=7)
+# Not the queue's own partitions: a key must be found again when their number has grown.
+IDEMPOTENCY_PARTITIONS = 32
 PARKED_IS_KEPT = timedelta(days=14)
 
 
@@ -74,6 +79,10 @@ def parked_key(id: JobId) -> Key:
     return _key(id, PARKED)
 
 
+def idempotency_key(queue: str, key: str) -> Key:
+    return f"{queue}#keys{zlib.crc32(key.encode()) % IDEMPOTENCY_PARTITIONS}", f"{IDEMPOTENCY}#{key}"
+
+
 def end_of(fence: str) -> str:
     """Return a sort key above every row that is due up to `fence`, and below any later one."""
     return f"{fence}#~"
@@ -109,6 +118,12 @@ def handled_row(job: Job, *, dispatched: bool) -> Row:
     # Like a cancellation: a note that is collected before its job would bring the job back.
     ttl = _seconds(job.expires, later=CANCELLATION_OUTLIVES_RETENTION)
     return {"pk": pk, "sk": sk, "dispatched": dispatched, "ttl": ttl}
+
+
+def idempotency_row(job: Job, key: str, *, payload_hash: str) -> Row:
+    pk, sk = idempotency_key(job.id.queue, key)
+    ttl = _seconds(job.expires)
+    return {"pk": pk, "sk": sk, "id": str(job.id), "payload_hash": payload_hash, "done": False, "ttl": ttl}
 
 
 def parked_row(id: JobId, *, reason: str, at: datetime) -> Row:

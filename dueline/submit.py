@@ -2,16 +2,16 @@
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain
 
-from dueline import instant
-from dueline.errors import RETRYABLE, DuelineError, InvalidJob, QueueNotFound, Unavailable
+from dueline import instant, keys
+from dueline.errors import RETRYABLE, DuelineError, InvalidJob, KeyReused, QueueNotFound, Unavailable
 from dueline.job import Job, JobId, Partition, Route
 from dueline.message import ATTRIBUTES_BYTES, Message, batches
-from dueline.ports import Clock, Queue, Refusal, Spread
+from dueline.ports import Clock, Queue, Refusal, Spread, Table
 from dueline.queue import QueueSettings
 from dueline.routing import partition_of, route_of, whole_seconds
 
@@ -20,11 +20,15 @@ FURTHEST = timedelta(days=3653)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Request:
-    """A job as it is asked for: `payload` is any JSON value, `delay` is in seconds; without a time it is due now."""
+    """A job as it is asked for: `payload` is any JSON value, `delay` is in seconds; without a time it is due now.
+
+    One job is submitted under a `key` within its retention, however often it is asked for.
+    """
 
     payload: object
     at: datetime | None = None
     delay: float | None = None
+    key: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,12 +37,14 @@ class _Submission:
 
     job: Job
     delay: float | None
+    key: str | None
 
 
 class Submit:
     """Submits jobs to one queue.
 
-    `own` is the queue itself, `inbound` the way into the table; `new_uid` returns a random UUID.
+    `own` is the queue itself, `inbound` the way into the table, which itself is for keys alone; `new_uid` returns a
+    random UUID.
     """
 
     def __init__(
@@ -47,6 +53,7 @@ class Submit:
         *,
         own: Queue,
         inbound: Queue,
+        table: Table,
         direct_horizon: timedelta,
         clock: Clock,
         new_uid: Callable[[], str],
@@ -55,6 +62,7 @@ class Submit:
         self._queue = queue
         self._own = own
         self._inbound = inbound
+        self._table = table
         self._direct_horizon = direct_horizon
         self._clock = clock
         self._new_uid = new_uid
@@ -65,12 +73,15 @@ class Submit:
 
         Begins no send after `until` (monotonic). An error among the requests, from an earlier check, is handed through.
         After Throttled or Unavailable a job may or may not be scheduled, and the error names its id; after any other
-        error it is not.
+        error it is not. What an earlier call submitted under the same key is a Repeat.
         """
         now = self._clock.now()
-        drafts = [self._draft(request, now=now) for request in requests]
-        submissions = [draft for draft in drafts if isinstance(draft, _Submission)]
-        failures = dict(chain.from_iterable(self._send_all(submissions, route, until) for route in Route))
+        drafts = self._claim_all([self._draft(request, now=now) for request in requests], until)
+        submissions = {draft.job.id: draft for draft in drafts if isinstance(draft, _Submission)}
+        sent = partial(self._send_all, submissions.values(), until=until)
+        failures = dict(chain.from_iterable(sent(route) for route in Route))
+        done = [each.key for id, each in submissions.items() if each.key and id not in failures]
+        keys.note_done(self._queue.name, done, table=self._table, spread=self._spread)
         return [failures.get(draft.job.id, draft.job) if isinstance(draft, _Submission) else draft for draft in drafts]
 
     def _draft(self, request: Request | DuelineError, *, now: datetime) -> _Submission | DuelineError:
@@ -83,12 +94,34 @@ class Submit:
             route = route_of(due, now=now, direct_horizon=self._direct_horizon)
             id = JobId(partition=partition, route=route, due=due, uid=uid)
             job = Job(id=id, payload=json_text(request.payload), expires=due + self._queue.retention)
-            return _Submission(job=job, delay=request.delay)
+            key = None if request.key is None else keys.checked(request.key)
+            return _Submission(job=job, delay=request.delay, key=key)
         except InvalidJob as error:
             return error
 
+    def _claim_all(
+        self, drafts: Sequence[_Submission | DuelineError], until: float
+    ) -> list[_Submission | Job | DuelineError]:
+        """Claim the keys of those that have one, several at once."""
+        keyed = [draft for draft in drafts if isinstance(draft, _Submission) and draft.key is not None]
+        claimed = dict(zip(map(id, keyed), self._spread(partial(self._claim, until=until), keyed), strict=True))
+        return [claimed.get(id(draft), draft) for draft in drafts]
+
+    def _claim(self, draft: _Submission, *, until: float) -> _Submission | Job | DuelineError:
+        if self._clock.monotonic() >= until:
+            return _about(draft.job.id, Unavailable("out of time: it was not sent"))
+        try:
+            job = keys.claim(draft.key or "", draft.job, table=self._table, now=self._clock.now())
+        except RETRYABLE as error:
+            return _about(draft.job.id, error)
+        except KeyReused as error:
+            return error
+        if isinstance(job, keys.Repeat):
+            return job
+        return draft if job == draft.job else replace(draft, job=job, delay=None)
+
     def _send_all(
-        self, submissions: Iterable[_Submission], route: Route, until: float
+        self, submissions: Iterable[_Submission], route: Route, *, until: float
     ) -> Iterable[tuple[JobId, DuelineError]]:
         """Send what takes one route, several batches at once; return the error of each job that was not sent."""
         chosen = [each for each in submissions if each.job.id.route is route]

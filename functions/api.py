@@ -18,6 +18,7 @@ from dueline.config import metrics
 from dueline.config.settings import ApiSettings
 from dueline.errors import RETRYABLE, DuelineError, InvalidJob, JobNotFound
 from dueline.job import Job, JobId, Route, State
+from dueline.keys import Repeat
 from dueline.queue import QueueSettings
 from dueline.status import look_up as look_up_job
 from dueline.submit import Submit
@@ -45,22 +46,22 @@ def handler(event: dict[str, Any], context: LambdaContext) -> Answer:
 def schedule(queue: str) -> tuple[Answer, int]:
     """Schedule one job, or up to 500 of them, each for itself."""
     settings = REGISTRY.queue(queue)
-    asked = bodies.read(_body())
+    asked = bodies.read(_body(), key=app.current_event.headers.get("idempotency-key"))
     results = _submit(settings).run(asked if isinstance(asked, list) else [asked], until=_until())
     _tell_submitted(queue, results)
     if isinstance(asked, list):
         return {"jobs": [_result(result) for result in results]}, HTTPStatus.OK
     if isinstance(results[0], DuelineError):
         raise results[0]
-    return _result(results[0]), HTTPStatus.CREATED
+    return _result(results[0]), HTTPStatus.OK if isinstance(results[0], Repeat) else HTTPStatus.CREATED
 
 
 @app.get("/queues/<queue>/jobs/<id>")
 def look_up(queue: str, id: str) -> Answer:
     """Tell a job's state."""
-    settings = REGISTRY.queue(queue)
+    REGISTRY.queue(queue)
     job_id = _id_in(queue, id)
-    return _answer(job_id, look_up_job(job_id, queue=settings, table=RESOURCES.table, now=RESOURCES.clock.now()))
+    return _answer(job_id, _state(job_id))
 
 
 @app.delete("/queues/<queue>/jobs/<id>")
@@ -103,6 +104,7 @@ def _submit(queue: QueueSettings) -> Submit:
         queue,
         own=RESOURCES.team_queue(queue.name),
         inbound=RESOURCES.inbound,
+        table=RESOURCES.table,
         direct_horizon=timedelta(seconds=SETTINGS.direct_horizon),
         clock=RESOURCES.clock,
         new_uid=lambda: str(uuid.uuid4()),
@@ -121,7 +123,13 @@ def _result(result: Job | DuelineError) -> Answer:
     if isinstance(result, DuelineError):
         _tell_refused(result)
         return {"error": problems.problem(result)}
+    if isinstance(result, Repeat):
+        return _answer(result.id, _state(result.id))
     return _answer(result.id, State.DISPATCHED if result.id.route is Route.DIRECT else State.ACCEPTED)
+
+
+def _state(id: JobId) -> State:
+    return look_up_job(id, queue=REGISTRY.queue(id.queue), table=RESOURCES.table, now=RESOURCES.clock.now())
 
 
 def _answer(id: JobId, state: State) -> Answer:
@@ -135,11 +143,11 @@ def _answer(id: JobId, state: State) -> Answer:
 
 
 def _tell_submitted(queue: str, results: list[Job | DuelineError]) -> None:
-    jobs = [result for result in results if isinstance(result, Job)]
+    jobs = [result for result in results if isinstance(result, Job) and not isinstance(result, Repeat)]
+    repeats = sum(isinstance(result, Repeat) for result in results)
     direct = sum(job.id.route is Route.DIRECT for job in jobs)
-    logger.info(
-        "scheduled", extra={"queue": queue, "jobs": [str(job.id) for job in jobs], "refused": len(results) - len(jobs)}
-    )
+    told = {"jobs": [str(job.id) for job in jobs], "repeats": repeats, "refused": len(results) - len(jobs) - repeats}
+    logger.info("scheduled", extra={"queue": queue, **told})
     counts = {metrics.SUBMITTED: len(jobs), metrics.DISPATCHED: direct}
     report(counts, deployment=SETTINGS.deployment, queue=queue)
 

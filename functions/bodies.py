@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any, NoReturn
 
@@ -23,13 +24,14 @@ def _instant(at: Any) -> datetime:
 
 
 class JobBody(BaseModel):
-    """A job as it is posted: `at` or `delay` in seconds, or neither, which is now."""
+    """A job as it is posted: `at` or `delay` in seconds, or neither, which is now; `key` makes it one job."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     payload: Any
     at: Annotated[datetime, BeforeValidator(_instant)] | None = None
     delay: float | None = None
+    key: str | None = None
 
 
 class JobsBody(BaseModel):
@@ -40,19 +42,28 @@ class JobsBody(BaseModel):
     jobs: list[Any] = Field(min_length=1, max_length=MAX_JOBS)
 
 
-def read(text: str) -> Request | list[Request | DuelineError]:
+def read(text: str, *, key: str | None = None) -> Request | list[Request | DuelineError]:
     """Return what a body asks for: one request, or a list of requests and errors.
 
-    Raises InvalidJob, naming the field, its value and what is allowed.
+    `key` is the idempotency key of the request's header, which is for one job. Raises InvalidJob, naming the field, its
+    value and what is allowed.
     """
     body = _json(text)
     if not (isinstance(body, dict) and "jobs" in body):
-        return _request(body)
+        return _keyed(_request(body), key)
+    if key is not None:
+        raise InvalidJob(f"Idempotency-Key is {key[:100]!r}: it is for one job, give each of these its own key")
     try:
         jobs: Sequence[Any] = JobsBody.model_validate(body).jobs
     except ValidationError as error:
         raise InvalidJob(_described(error, JobsBody)) from None
     return [_request_or_error(job) for job in jobs]
+
+
+def _keyed(request: Request, key: str | None) -> Request:
+    if None not in (key, request.key) and key != request.key:
+        raise InvalidJob(f"key is {str(request.key)[:100]!r}, and Idempotency-Key another one: give one of them")
+    return replace(request, key=request.key if key is None else key)
 
 
 def _json(text: str) -> Any:
@@ -78,7 +89,7 @@ def _request(body: Any) -> Request:
         job = JobBody.model_validate(body)
     except ValidationError as error:
         raise InvalidJob(_described(error, JobBody)) from None
-    return Request(payload=job.payload, at=job.at, delay=job.delay)
+    return Request(payload=job.payload, at=job.at, delay=job.delay, key=job.key)
 
 
 def _described(error: ValidationError, model: type[BaseModel]) -> str:

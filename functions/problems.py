@@ -11,6 +11,7 @@ from dueline.errors import (
     DuelineError,
     InvalidJob,
     JobNotFound,
+    KeyReused,
     PayloadTooLarge,
     QueueNotFound,
     Throttled,
@@ -18,6 +19,7 @@ from dueline.errors import (
 )
 
 _STATUS: dict[type[DuelineError], HTTPStatus] = {
+    KeyReused: HTTPStatus.UNPROCESSABLE_ENTITY,
     PayloadTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     InvalidJob: HTTPStatus.BAD_REQUEST,
     QueueNotFound: HTTPStatus.NOT_FOUND,

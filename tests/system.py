@@ -69,6 +69,7 @@ class Core:
             self.stores.settings[queue],
             own=self.to(self.stores.queues[queue]),
             inbound=self.to(self.stores.inbound),
+            table=self.table,
             direct_horizon=direct_horizon,
             clock=self.clock,
             new_uid=new_uid,

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
@@ -48,6 +49,7 @@ _RELEASE = _Update(
     names=("owner", "cursor", "fence", "lease"),
 )
 _MARK_EXACT = _Update(expression="SET #exact = :exact", condition="attribute_exists(#exact)", names=("exact",))
+_MARK_DONE = _Update(expression="SET #done = :done", condition="attribute_exists(#done)", names=("done",))
 
 
 class DynamoTable:
@@ -93,17 +95,24 @@ class DynamoTable:
         return Page(rows=[_row(item) for item in answer["Items"]], more="LastEvaluatedKey" in answer)
 
     def add(self, row: Row) -> Row:
-        with translated("adding a row"):
-            try:
-                self._client.put_item(
-                    TableName=self._name, Item=_item(row), ConditionExpression="attribute_not_exists(pk)"
-                )
-            except ClientError as error:
-                if not is_refused_condition(error):
-                    raise
-            else:
-                return row
+        if self._put(row, on="attribute_not_exists(pk)"):
+            return row
         return self._read_one(rows.key(row)) or row
+
+    def claim(self, row: Row, *, now: datetime) -> Row:
+        condition = {
+            "ExpressionAttributeNames": {"#ttl": "ttl"},
+            "ExpressionAttributeValues": _item({":now": int(now.timestamp())}),
+        }
+        if self._put(row, on="attribute_not_exists(pk) OR #ttl <= :now", **condition):
+            return row
+        there = self._read_one(rows.key(row))
+        if there is None:
+            raise Unavailable(f"row {rows.key(row)} was collected meanwhile: try again")
+        return there
+
+    def mark_done(self, key: Key) -> None:
+        self._update(key, _MARK_DONE, {"done": True})
 
     def mark_exact(self, key: Key) -> None:
         self._update(key, _MARK_EXACT, {"exact": True})
@@ -117,6 +126,17 @@ class DynamoTable:
     def checkpoint(self, partition: Partition, *, owner: str, cursor: str, fence: str, lease: str) -> bool:
         values = {"owner": owner, "cursor": cursor, "fence": fence} | ({"lease": lease} if lease else {})
         return self._update(rows.state_key(partition), _RENEW if lease else _RELEASE, values) is not None
+
+    def _put(self, row: Row, *, on: str, **condition: Any) -> bool:
+        """Put a row on a condition; tell whether it was put."""
+        with translated("adding a row"):
+            try:
+                self._client.put_item(TableName=self._name, Item=_item(row), ConditionExpression=on, **condition)
+            except ClientError as error:
+                if is_refused_condition(error):
+                    return False
+                raise
+        return True
 
     def _read_one(self, key: Key) -> Row | None:
         reading = self.read([key])

@@ -11,7 +11,7 @@ from dueline.aws.table import DynamoTable
 from dueline.errors import QueueNotFound, Throttled, Unavailable
 from dueline.ports import Refusal
 from dueline.rows import PartitionState
-from tests.builders import EMAILS, a_message
+from tests.builders import EMAILS, NOW, a_message
 from tests.contract.answers import answering, error
 from tests.contract.engines import LONGEST
 
@@ -33,6 +33,8 @@ CALLS = {
     "read": lambda table: table.read([KEY]),
     "page": lambda table: table.page(EMAILS, after="0", until="9"),
     "add": lambda table: table.add(ROW),
+    "claim": lambda table: table.claim(ROW, now=NOW),
+    "mark_done": lambda table: table.mark_done(KEY),
     "mark_exact": lambda table: table.mark_exact(KEY),
     "take": lambda table: table.take(EMAILS, owner="me", now="1", lease="2", fence="3"),
     "checkpoint": lambda table: table.checkpoint(EMAILS, owner="me", cursor="1", fence="2", lease="3"),

@@ -1,5 +1,6 @@
 """What every table keeps, on every engine."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
@@ -184,6 +185,54 @@ def test_a_promise_is_noted_twice_without_harm(table):
 def test_a_promise_is_noted_on_no_row_that_is_gone(table):
     table.mark_exact(rows.cancellation_key(an_id()))
     assert keys(table.page(EMAILS, after="", until="~")) == []
+
+
+# claim and mark_done
+
+
+def a_claim(**overrides):
+    return rows.idempotency_row(a_job(**overrides), "a key", payload_hash="5f")
+
+
+def test_a_key_is_claimed_where_it_is_free(table):
+    row = a_claim()
+    assert table.claim(row, now=NOW) == row
+    assert table.read([rows.key(row)]).rows[rows.key(row)] == row
+
+
+def test_a_key_that_is_claimed_stays_its_first_claimants(table):
+    first = a_claim()
+    table.claim(first, now=NOW)
+    assert table.claim(a_claim(), now=NOW) == first
+    assert table.read([rows.key(first)]).rows[rows.key(first)] == first
+
+
+def test_of_claims_at_once_one_wins_and_all_are_told_which(table):
+    claims = [a_claim() for _ in range(16)]
+    with ThreadPoolExecutor(8) as pool:
+        told = list(pool.map(lambda row: table.claim(row, now=NOW), claims))
+    assert told.count(told[0]) == len(claims)
+    assert told[0] in claims
+
+
+@pytest.mark.parametrize(("seconds", "is_free"), [(-1, False), (0, True), (0.5, True), (1, True)])
+def test_a_key_is_free_again_from_its_ttl_on_though_its_row_is_not_collected(table, seconds, is_free):
+    first, second = a_claim(expires=NOW + timedelta(hours=2)), a_claim()
+    table.claim(first, now=NOW)
+    told = table.claim(second, now=NOW + timedelta(hours=2, seconds=seconds))
+    assert told == (second if is_free else first)
+
+
+def test_a_key_is_noted_as_done_and_found_so_by_the_next_claim(table):
+    row = table.claim(a_claim(), now=NOW)
+    table.mark_done(rows.key(row))
+    assert table.claim(a_claim(), now=NOW) == {**row, "done": True}
+
+
+def test_a_key_that_is_gone_is_not_noted_as_done(table):
+    key = rows.key(a_claim())
+    table.mark_done(key)
+    assert not table.read([key]).rows
 
 
 # take

@@ -11,10 +11,11 @@ PARTITIONS = [*(Partition(queue="emails", number=number) for number in range(3))
 
 @dataclass(frozen=True)
 class Submit:
-    """Submit jobs, due so many seconds after the beginning of the world."""
+    """Submit jobs, due so many seconds after the beginning of the world, each under its key if there are keys."""
 
     due: Sequence[float]
     queue: str = "emails"
+    keys: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,11 @@ CLOCKS_DIFFER = 5.0
 
 
 def submit(world: "World", me: "Running", act: acts.Submit) -> str:
-    requests = [Request(payload={}, at=NOW + timedelta(seconds=each)) for each in act.due]
+    keys = act.keys or [None] * len(act.due)
+    requests = [
+        Request(payload={"key": key}, at=NOW + timedelta(seconds=each), key=key)
+        for each, key in zip(act.due, keys, strict=True)
+    ]
     submission = me.core.submission(
         act.queue, direct_horizon=world.direct_horizon, new_uid=lambda: world.new_uid(act.queue)
     )

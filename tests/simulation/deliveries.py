@@ -1,5 +1,6 @@
 """What a message that reached a queue says of the promises, noted as it happens."""
 
+import json
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,8 @@ def note(world: "World", me: "Running", queue: str, delivery: Delivery) -> None:
             world.record.parked.append(parked)
         case _:
             by_its_clock = delivery.visible + timedelta(seconds=me.process.skew)
-            world.record.sent.append(Sent(id=job.id, queue=queue, visible=by_its_clock, by=me.process.name))
+            key = json.loads(job.payload)["key"]
+            world.record.sent.append(Sent(id=job.id, queue=queue, visible=by_its_clock, by=me.process.name, key=key))
             _excuse(world, me, job.id)
 
 

@@ -24,6 +24,7 @@ from tests.wire import Call
 
 DUE = (400, 400, 400, 401, 400.5, 310, 460, 5, 100, 520, 700)
 SUBMITTED = (0, 0, 30, 60, 90)
+AGAIN = (0, 0, 0.1, 5, 30, 300, 700)
 VISITORS: Sequence[acts.Act] = (
     *(acts.Cancel(number) for number in (0, 0, 1, 2)),
     *(acts.Tick(number) for number in (0, 0, 0, 1)),
@@ -140,7 +141,9 @@ class History:
         jobs = stream.pick([1, 2, 3, 6, 12])
         same = stream.once_in(2)
         due = [at + stream.pick(DUE)] * jobs if same else [at + stream.pick(DUE) for _ in range(jobs)]
-        self._start(acts.Submit(due, queue), after=at, stream=stream)
+        keys = [f"key {stream.below(4)}" for _ in due] if stream.once_in(3) else []
+        for later in [0.0, *([stream.pick(AGAIN) for _ in range(stream.pick([1, 2]))] if keys else [])]:
+            self._start(acts.Submit(due, queue, keys), after=at + later, stream=stream)
         return due
 
     def _of_ticks(self, stream: Stream, number: int, due: Sequence[float]) -> None:

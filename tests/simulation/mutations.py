@@ -29,6 +29,7 @@ class Mutation:
 
 
 LOST, EXACT, EARLY, TWICE = "never lost", "exact cancel", "never early", "at least once"
+ONCE = "once by key"
 
 
 def mutation(name: str, file: str, old: str, new: str, *breaks: str) -> Mutation:
@@ -295,4 +296,27 @@ IN_CANCEL = [
         "skipped by workers",
     ),
 ]
-MUTATIONS = [*IN_TICK, *IN_LEASE, *IN_INGEST, *IN_CANCEL]
+IN_KEYS = [
+    mutation(
+        "a key is claimed without a condition",
+        "memory.py",
+        "if not rows.is_live(self._rows[pk].get(sk), now=now):",
+        "if row:",
+        ONCE,
+    ),
+    mutation(
+        "a repeat submits an id of its own",
+        "keys.py",
+        "form(id=first,",
+        "form(id=job.id,",
+        ONCE,
+    ),
+    mutation(
+        "a key is noted as done before its job is submitted",
+        "rows.py",
+        '"done": False',
+        '"done": True',
+        LOST,
+    ),
+]
+MUTATIONS = [*IN_TICK, *IN_LEASE, *IN_INGEST, *IN_CANCEL, *IN_KEYS]

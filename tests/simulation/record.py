@@ -3,11 +3,15 @@
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import pairwise
 
 from dueline import rows, tick
 from dueline.dispatch import PAST_RETENTION
 from dueline.job import Job, JobId, Partition
 from dueline.rows import Key
+
+# Two processes' clocks, and the part of a second that a TTL knows nothing of.
+CLOCKS_DIFFER = 6.0
 
 
 class Broken(AssertionError):
@@ -20,12 +24,22 @@ class Broken(AssertionError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sent:
-    """A job as it reached its queue: when a worker sees it, by the clock of who sent it, `by` name."""
+    """A job as it reached its queue: when a worker sees it, by the clock of who sent it, `by` name, under a key."""
 
     id: JobId
     queue: str
     visible: datetime
     by: str
+    key: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Claim:
+    """A key that was claimed for a job, from when until when."""
+
+    id: JobId
+    at: float
+    until: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,6 +71,7 @@ class Record:
     acknowledged: dict[JobId, float] = field(default_factory=dict)
     finished: dict[Partition, list[float]] = field(default_factory=lambda: defaultdict(list))
     outlived: set[JobId] = field(default_factory=set)
+    claims: dict[Key, list[Claim]] = field(default_factory=lambda: defaultdict(list))
 
     def is_settled(self, id: JobId) -> bool:
         """Tell whether a job is where it had to go, or was taken back, or stayed beyond its retention."""
@@ -77,6 +92,7 @@ class Record:
         self._check_what_was_sent()
         self._check_what_was_parked()
         self._check_repeats()
+        self._check_keys()
 
     def _check_what_was_accepted(self) -> None:
         for id in self.accepted:
@@ -111,3 +127,16 @@ class Record:
             allowed = self.interrupted[name] * (tick.CHECKPOINT_JOBS + tick.WAVE_JOBS)
             if repeats > allowed:
                 raise Broken("at least once", f"{name} made {repeats} repeats, and is allowed {allowed}")
+
+    def _check_keys(self) -> None:
+        for key, claims in self.claims.items():
+            for first, second in pairwise(claims):
+                if second.at < first.until - CLOCKS_DIFFER:
+                    raise Broken("once by key", f"{second.id} claimed {key[1]}, which {first.id} has")
+        for each in self.sent:
+            claimed = {claim.id for claim in self._claims_of(each)}
+            if each.key is not None and each.id not in claimed:
+                raise Broken("once by key", f"{each.id} was submitted under key {each.key}, which it never had")
+
+    def _claims_of(self, sent: Sent) -> list[Claim]:
+        return [] if sent.key is None else self.claims[rows.idempotency_key(sent.id.queue, sent.key)]

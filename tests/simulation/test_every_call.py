@@ -12,6 +12,7 @@ FAULTS = [*Fault, Pause(31), Pause(300)]
 
 ACTS: dict[str, Act] = {
     "submit": Submit([DUE, DUE, 5]),
+    "submit under keys": Submit([DUE, 5, DUE], keys=["one", "two", "one"]),
     "ingest": Ingest(),
     "ingest what comes again": Ingest(again=range(8)),
     "cancel": Cancel(1),

@@ -14,6 +14,7 @@ from dueline.errors import RETRYABLE
 from dueline.job import JobId, Partition
 from dueline.lease import Periods
 from dueline.memory import MemoryQueue
+from dueline.rows import Row
 from tests.builders import NOW, a_queue
 from tests.simulation import acts
 from tests.simulation.acts import Act, Event
@@ -21,7 +22,7 @@ from tests.simulation.bodies import BODIES, take_place
 from tests.simulation.deliveries import excuse_what_is_being_ingested, note
 from tests.simulation.mail import Mail
 from tests.simulation.mishaps import Crash, Fate, Hot, Meanwhile, Mishap, Pause, SlowAnswer
-from tests.simulation.record import Broken, Record
+from tests.simulation.record import Broken, Claim, Record
 from tests.simulation.replicated import ReplicatedTable
 from tests.simulation.tell import told_act, told_call
 from tests.simulation.turns import Process, Turns
@@ -259,6 +260,8 @@ class World:
         if call.name in ("table.write", "table.add"):
             written = args[0] if call.name == "table.write" else args
             self.record.written |= {rows.key(row): self.turns.elapsed for row in written}
+        if call.name == "table.claim":
+            return self._claim(*args, there=call.do(*args))
         if not call.name.endswith(".send"):
             return call.do(*args)
         name = call.name.removesuffix(".send")
@@ -268,6 +271,16 @@ class World:
         for delivery in queue.deliveries[before:]:
             note(self, me, name, delivery)
         return answer
+
+    def _claim(self, row: Row, *, there: Row) -> Row:
+        """Note who has a key now. Whoever finds it claimed and not done submits another's job again."""
+        id = JobId.parse(str(there["id"]))
+        if there == row:
+            until = int(row["ttl"]) - NOW.timestamp()
+            self.record.claims[rows.key(row)].append(Claim(id=id, at=self.turns.elapsed, until=until))
+        elif not there["done"]:
+            self.record.excused.add(id)
+        return there
 
     def _queues(self) -> dict[str, MemoryQueue]:
         stores = self.stores

@@ -13,6 +13,7 @@ def test_the_names_of_the_errors_are_pinned():
         "DuelineError",
         "InvalidJob",
         "PayloadTooLarge",
+        "KeyReused",
         "QueueNotFound",
         "JobNotFound",
         "Throttled",

@@ -1,0 +1,60 @@
+"""Keys: a caller's idempotency key submits one job, however often it is asked to.
+
+The key's row is put before the job is submitted, on condition that there is none, and is marked as done after. Whoever
+finds it done has the first job's id; whoever finds it undone submits the same id again, because its first caller may
+have died in between.
+"""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from dueline import rows
+from dueline.errors import RETRYABLE, InvalidJob, KeyReused
+from dueline.job import Job, JobId
+from dueline.ports import Spread, Table
+
+MAX_CHARACTERS = 255
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Repeat(Job):
+    """A job that an earlier call submitted under the same key."""
+
+
+def checked(key: str) -> str:
+    """Return a key. Raises InvalidJob unless it has 1 to 255 printable ASCII characters."""
+    if not (1 <= len(key) <= MAX_CHARACTERS and key.isascii() and key.isprintable()):
+        raise InvalidJob(f"key is {key[:100]!r}: it must have 1 to {MAX_CHARACTERS} printable ASCII characters")
+    return key
+
+
+def claim(key: str, job: Job, *, table: Table, now: datetime) -> Job | Repeat:
+    """Return the job to submit under a key: this one, or an earlier call's that is not known to be submitted.
+
+    A Repeat is submitted already. Raises KeyReused when the key was used for another payload, Throttled or
+    Unavailable: then nothing was submitted by this call.
+    """
+    row = table.claim(rows.idempotency_row(job, key, payload_hash=_hash(job.payload)), now=now)
+    first = JobId.parse(str(row["id"]))
+    if row["payload_hash"] != _hash(job.payload):
+        raise KeyReused(f"key is {key!r}: it was used for job {first}, which has another payload")
+    form = Repeat if row["done"] else Job
+    return form(id=first, payload=job.payload, expires=first.due + (job.expires - job.id.due))
+
+
+def note_done(queue: str, keys: Iterable[str], *, table: Table, spread: Spread) -> None:
+    """Note that the jobs of keys are submitted. A note that is lost costs a second submission of the same id."""
+
+    def note(key: str) -> None:
+        try:
+            table.mark_done(rows.idempotency_key(queue, key))
+        except RETRYABLE:
+            return
+
+    list(spread(note, keys))
+
+
+def _hash(payload: str) -> str:
+    return hashlib.sha256(payload.encode()).hexdigest()

@@ -1,0 +1,221 @@
+from datetime import timedelta
+
+import pytest
+
+from dueline import rows
+from dueline.errors import InvalidJob, KeyReused, QueueNotFound, Throttled, Unavailable
+from dueline.job import Job, Route
+from dueline.keys import Repeat
+from dueline.submit import Request
+from tests.builders import NOW, RETENTION, a_queue
+from tests.system import System
+from tests.wire import failing, losing_the_answer, meanwhile, on, straight
+
+AN_HOUR = 3600
+DIRECT, BY_THE_TABLE = 5, AN_HOUR
+EVERY_ROUTE = pytest.mark.parametrize("delay", [DIRECT, BY_THE_TABLE])
+
+
+def keyed(delay=BY_THE_TABLE, *, key="order 17", payload=1, **more):
+    return Request(payload=payload, delay=delay, key=key, **more)
+
+
+def accepted(system, *requests):
+    jobs = system.submit(*requests)
+    assert all(isinstance(job, Job) for job in jobs), jobs
+    return jobs
+
+
+def refused(system, request):
+    (error,) = system.submit(request)
+    assert not isinstance(error, Job)
+    return error
+
+
+def on_their_way(system):
+    """Return the ids of all messages that were sent, repeats included."""
+    return [each.message.job().id for queue in (system.inbound, *system.queues.values()) for each in queue.deliveries]
+
+
+def calls_of(system, *requests):
+    calls = []
+
+    def around(call):
+        calls.append(call.name)
+        return straight(call)
+
+    system.wire.around = around
+    accepted(system, *requests)
+    return calls
+
+
+@EVERY_ROUTE
+def test_a_repeat_gets_the_first_jobs_id_and_sends_nothing(delay):
+    system = System()
+    (first,), (second,) = accepted(system, keyed(delay)), accepted(system, keyed(delay))
+    assert not isinstance(first, Repeat)
+    assert isinstance(second, Repeat)
+    assert second.id == first.id
+    assert on_their_way(system) == [first.id]
+
+
+@pytest.mark.parametrize("time", [{"delay": 5}, {"delay": 2 * AN_HOUR}, {"at": NOW + timedelta(days=9)}, {}])
+def test_a_repeat_is_the_first_job_however_its_time_is_given(time):
+    system = System()
+    (first,) = accepted(system, keyed())
+    (second,) = accepted(system, Request(payload=1, key="order 17", **time))
+    assert second.id == first.id
+    assert on_their_way(system) == [first.id]
+
+
+def test_keys_of_other_queues_and_other_keys_are_others():
+    system = System(a_queue(), a_queue(name="invoices"))
+    accepted(system, keyed(), keyed(key="order 18"))
+    (other,) = system.submit(keyed(), queue="invoices")
+    assert not isinstance(other, Repeat)
+    assert len(set(on_their_way(system))) == 3
+
+
+def test_a_key_is_found_again_when_its_queue_has_grown():
+    system = System(a_queue(partitions=1))
+    (first,) = accepted(system, keyed())
+    system.settings["emails"] = a_queue(partitions=7)
+    (second,) = accepted(system, keyed())
+    assert second.id == first.id
+
+
+@pytest.mark.parametrize("payload", [2, None, "1", {}])
+def test_a_key_that_was_used_for_another_payload_is_refused_with_the_job_that_has_it(payload):
+    system = System()
+    (first,) = accepted(system, keyed())
+    error = refused(system, keyed(payload=payload))
+    assert isinstance(error, KeyReused)
+    assert "key is 'order 17'" in str(error)
+    assert str(first.id) in str(error)
+    assert on_their_way(system) == [first.id]
+
+
+@EVERY_ROUTE
+def test_a_key_is_free_again_when_its_jobs_retention_is_over(delay):
+    system = System()
+    (first,) = accepted(system, keyed(delay))
+    system.clock.sleep(delay + RETENTION.total_seconds() - 1)
+    assert accepted(system, keyed(delay))[0].id == first.id
+    system.clock.sleep(1)
+    assert accepted(system, keyed(delay))[0].id != first.id
+
+
+@EVERY_ROUTE
+def test_one_call_may_name_a_key_twice_and_sends_one_job(delay):
+    system = System()
+    first, second, other = accepted(system, keyed(delay), keyed(delay), keyed(delay, key="other"))
+    assert first.id == second.id
+    assert on_their_way(system) == [first.id, other.id]
+
+
+def test_one_call_that_names_a_key_twice_with_two_payloads_gets_one_job_and_one_error():
+    job, error = System().submit(keyed(payload=1), keyed(payload=2))
+    assert isinstance(job, Job)
+    assert isinstance(error, KeyReused)
+
+
+@pytest.mark.parametrize("key", ["", "x" * 256, "naïve", "a\nb", "\x7f"])
+def test_a_key_that_is_no_good_is_refused_and_nothing_is_asked(key):
+    system = System()
+    system.wire.around = failing(AssertionError("nothing is to be asked"))
+    error = refused(system, keyed(key=key))
+    assert isinstance(error, InvalidJob)
+    assert "key is " in str(error)
+    assert "1 to 255 printable ASCII characters" in str(error)
+
+
+@pytest.mark.parametrize("key", ["x", "x" * 255, " ", "#key#~"])
+def test_any_printable_ascii_may_be_a_key(key):
+    system = System()
+    (first,), (second,) = accepted(system, keyed(key=key)), accepted(system, keyed(key=key))
+    assert first.id == second.id
+
+
+def test_jobs_without_a_key_ask_the_table_nothing():
+    assert calls_of(System(), Request(payload=1), Request(payload=1, delay=AN_HOUR)) == ["emails.send", "inbound.send"]
+
+
+def test_a_keyed_job_costs_two_writes_more_and_a_repeat_one_and_a_read():
+    system = System()
+    assert calls_of(system, keyed()) == ["table.claim", "inbound.send", "table.mark_done"]
+    assert calls_of(system, keyed()) == ["table.claim"]
+
+
+# What fails in between
+
+
+@EVERY_ROUTE
+@pytest.mark.parametrize("react", [failing(Unavailable("no")), losing_the_answer])
+@pytest.mark.parametrize("call", ["table.claim", "inbound.send", "emails.send", "table.mark_done"])
+def test_a_repeat_after_a_fault_at_any_call_submits_the_first_id_and_no_other(delay, react, call):
+    system = System()
+    system.wire.around = on(call, react, times=1)
+    (answer,) = system.submit(keyed(delay))
+    (job,) = accepted(system, keyed(delay))
+    assert set(on_their_way(system)) == {job.id}
+    if call != "table.claim":
+        assert str(job.id) == (str(answer.id) if isinstance(answer, Job) else answer.job_id)
+
+
+def test_a_key_that_could_not_be_claimed_submits_nothing():
+    system = System()
+    system.wire.around = on("table.claim", failing(Throttled("slow down")))
+    error = refused(system, keyed())
+    assert isinstance(error, Throttled)
+    assert error.job_id
+    assert on_their_way(system) == []
+
+
+def test_a_note_that_is_lost_is_no_error():
+    system = System()
+    system.wire.around = on("table.mark_done", failing(Unavailable("no")))
+    accepted(system, keyed())
+
+
+def test_a_job_that_is_sent_again_comes_at_its_own_time_whatever_delay_the_repeat_gives():
+    system = System()
+    system.wire.around = on("emails.send", failing(Unavailable("no")), times=1)
+    refused(system, keyed(100))
+    system.clock.sleep(40)
+    (job,) = accepted(system, keyed(500))
+    assert job.id.route is Route.DIRECT
+    assert job.id.due == NOW + timedelta(seconds=100)
+    assert [each.message.delay for each in system.queues["emails"].deliveries] == [60]
+
+
+def test_two_callers_at_once_get_one_id():
+    system, others = System(), []
+    system.wire.around = on("table.claim", meanwhile(lambda: others.extend(accepted(system, keyed()))), times=1)
+    (job,) = accepted(system, keyed())
+    assert {each.id for each in others} == {job.id}
+    assert on_their_way(system) == [job.id]
+
+
+def test_a_key_whose_queue_is_gone_is_tried_again_when_it_is_back():
+    system = System()
+    system.queues["emails"].gone = True
+    assert isinstance(refused(system, keyed(DIRECT)), QueueNotFound)
+    system.queues["emails"].gone = False
+    (job,) = accepted(system, keyed(DIRECT))
+    assert on_their_way(system) == [job.id]
+
+
+def test_no_claim_is_begun_when_the_time_is_over():
+    system = System()
+    system.wire.around = failing(AssertionError("nothing is to be asked"))
+    submit = system.submission("emails", direct_horizon=system.direct_horizon, new_uid=lambda: "x")
+    (error,) = submit.run([keyed()], until=system.clock.monotonic())
+    assert isinstance(error, Unavailable)
+
+
+def test_a_ticks_page_holds_no_key():
+    system = System()
+    (job,) = accepted(system, keyed())
+    system.ingest()
+    page = system.table.page(job.id.partition, after=rows.FIRST, until="~")
+    assert [row["sk"] for row in page.rows] == [rows.job_key(job.id)[1]]
