@@ -37,6 +37,9 @@ class Arns:
             service="iam", region="", resource="role", resource_name=self._names.scheduler_role
         )
 
+    def parameter(self, name: str) -> str:
+        return self._stack.format_arn(service="ssm", resource="parameter", resource_name=name.removeprefix("/"))
+
     def queue(self, name: str) -> str:
         return self._stack.format_arn(service="sqs", resource=name)
 

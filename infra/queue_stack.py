@@ -11,13 +11,15 @@ from dueline.config.deployment import Deployment
 from dueline.queue import QueueSettings
 from infra.alarms import Alarms
 from infra.arns import Arns
+from infra.consumer import ConsumerPolicy
+from infra.operator import OperatorPolicy
 from infra.producer import ProducerPolicy
 from infra.queue import DurableQueue
 from infra.schedules import Schedules
 
 
 class QueueStack(Stack):
-    """A queue with its dead-letter queue, schedules, alarms, producers' policy and parameter for clients."""
+    """A queue with its dead-letter queue, schedules, alarms, policies to attach and parameter for clients."""
 
     def __init__(self, scope: Construct, id: str, *, deployment: Deployment, queue: QueueSettings) -> None:
         super().__init__(scope, id, description=f"Dueline: the queue {queue.name}.")
@@ -36,6 +38,8 @@ class QueueStack(Stack):
         schedules.node.add_dependency(own)
         self._parameter(names.queue_parameter(queue.name), own, queue).node.add_dependency(schedules)
         ProducerPolicy(self, "Producer", names=names, queue=queue.name)
+        ConsumerPolicy(self, "Consumer", names=names, queue=queue.name, own=own)
+        OperatorPolicy(self, "Operator", names=names, queue=queue.name, own=own, dead_letters=dead_letters)
         self._add_alarms(deployment, dead_letters, queue)
 
     def _parameter(self, name: str, queue: IQueue, settings: QueueSettings) -> StringParameter:

@@ -91,5 +91,11 @@ class Names:
     def producer_policy(self, queue: str) -> str:
         return f"{self.queue_prefix}{queue}_producer"
 
+    def consumer_policy(self, queue: str) -> str:
+        return f"{self.queue_prefix}{queue}_consumer"
+
+    def operator_policy(self, queue: str) -> str:
+        return f"{self.queue_prefix}{queue}_operator"
+
     def schedule(self, queue: str, partition: int) -> str:
         return f"{queue}.{partition}"

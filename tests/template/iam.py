@@ -1,0 +1,41 @@
+"""Whether a policy allows a request, as far as Dueline's policies use IAM's language.
+
+Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_evaluation-logic.html
+"""
+
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+Context = Mapping[str, Sequence[str]]
+
+
+def allows(statements: Sequence[Mapping[str, Any]], action: str, resource: str, context: Context | None = None) -> bool:
+    return any(_applies(statement, action, resource, context or {}) for statement in statements)
+
+
+def _applies(statement: Mapping[str, Any], action: str, resource: str, context: Context) -> bool:
+    assert statement.keys() <= {"Effect", "Action", "Resource", "Condition"}
+    assert statement["Effect"] == "Allow"
+    return (
+        any(fnmatchcase(action, pattern) for pattern in listed(statement["Action"]))
+        and any(fnmatchcase(resource, pattern) for pattern in listed(statement["Resource"]))
+        and all(
+            _holds(operator, context.get(key, ()), listed(wanted))
+            for operator, keys in statement.get("Condition", {}).items()
+            for key, wanted in keys.items()
+        )
+    )
+
+
+def _holds(operator: str, values: Sequence[str], wanted: Sequence[str]) -> bool:
+    match operator:
+        case "ForAllValues:StringLike":
+            return all(any(fnmatchcase(value, pattern) for pattern in wanted) for value in values)
+        case "Null":
+            return (not values) == (wanted == ["true"])
+    raise NotImplementedError(operator)
+
+
+def listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]

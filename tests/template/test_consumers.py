@@ -1,0 +1,108 @@
+"""Workers and operators have what one queue needs, and nothing of another's."""
+
+from typing import Any
+
+import pytest
+
+from tests.template.iam import allows, listed
+from tests.template.synthesis import Assembly, Template, synthesize
+
+TABLE = "dynamodb:table/dueline-jobs"
+READS = pytest.mark.parametrize("action", ["dynamodb:BatchGetItem", "dynamodb:GetItem"])
+KEYS = "dynamodb:LeadingKeys"
+
+
+@pytest.fixture(scope="module")
+def neighbours(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
+    """Queues of which one's name begins with another's."""
+    return synthesize({"queues": {"emails": {}, "emails-vip": {}}}, tmp_path_factory.mktemp("neighbours"))
+
+
+def policy(template: Template, name: str) -> list[dict[str, Any]]:
+    """Return the statements of a managed policy, their resources spelled out."""
+    policies = template.of_type("AWS::IAM::ManagedPolicy").values()
+    [found] = [each for each in policies if each["ManagedPolicyName"] == name]
+    return [
+        {**statement, "Resource": list(map(template.spelled, listed(statement["Resource"])))}
+        for statement in found["PolicyDocument"]["Statement"]
+    ]
+
+
+@pytest.fixture
+def consumer(neighbours: Assembly) -> list[dict[str, Any]]:
+    return policy(neighbours.queues["emails"], "dueline_emails_consumer")
+
+
+@pytest.fixture
+def operator(neighbours: Assembly) -> list[dict[str, Any]]:
+    return policy(neighbours.queues["emails"], "dueline_emails_operator")
+
+
+@READS
+@pytest.mark.parametrize("keys", [["emails#0"], ["emails#0", "emails#17"], ["emails#keys3"], ["emails#control"]])
+def test_a_consumer_may_read_its_queues_rows(consumer: list[dict[str, Any]], action: str, keys: list[str]) -> None:
+    assert allows(consumer, action, TABLE, {KEYS: keys})
+
+
+@READS
+@pytest.mark.parametrize(
+    "keys",
+    [["emails-vip#0"], ["emails#0", "emails-vip#0"], ["emails"], ["invoices#0"], ["#emails#0"], ["Emails#0"], []],
+)
+def test_a_consumer_may_read_no_other_row_and_not_without_naming_a_key(
+    consumer: list[dict[str, Any]], action: str, keys: list[str]
+) -> None:
+    assert not allows(consumer, action, TABLE, {KEYS: keys})
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        *("dynamodb:Scan", "dynamodb:PartiQLSelect", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem"),
+        *("dynamodb:DeleteItem", "dynamodb:BatchWriteItem", "dynamodb:ExportTableToPointInTime"),
+    ],
+)
+@pytest.mark.parametrize("keys", [["emails#0"], []])
+def test_a_consumer_may_do_nothing_else_with_the_table(
+    consumer: list[dict[str, Any]], action: str, keys: list[str]
+) -> None:
+    assert not allows(consumer, action, TABLE, {KEYS: keys})
+
+
+@pytest.mark.parametrize(
+    "action",
+    ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes"],
+)
+def test_a_consumer_may_work_off_its_own_queue_alone(consumer: list[dict[str, Any]], action: str) -> None:
+    assert allows(consumer, action, "sqs:dueline_emails")
+    for other in ("dueline_emails-vip", "dueline_emails_dlq", "dueline-inbound", "dueline-dispatch-dlq"):
+        assert not allows(consumer, action, f"sqs:{other}")
+
+
+def test_a_consumer_may_find_its_own_queue_alone(consumer: list[dict[str, Any]]) -> None:
+    assert allows(consumer, "ssm:GetParameter", "ssm:parameter/dueline/dueline/queues/emails")
+    assert not allows(consumer, "ssm:GetParameter", "ssm:parameter/dueline/dueline/queues/emails-vip")
+    assert not allows(consumer, "ssm:GetParameter", "ssm:parameter/dueline/dueline/api-id")
+
+
+def test_a_consumer_may_send_nowhere(consumer: list[dict[str, Any]]) -> None:
+    for queue in ("dueline_emails", "dueline_emails_dlq", "dueline-inbound"):
+        assert not allows(consumer, "sqs:SendMessage", f"sqs:{queue}")
+
+
+def test_an_operator_may_redrive_its_queues_dead_letters(operator: list[dict[str, Any]]) -> None:
+    for action in ("StartMessageMoveTask", "ReceiveMessage", "DeleteMessage", "GetQueueAttributes"):
+        assert allows(operator, f"sqs:{action}", "sqs:dueline_emails_dlq")
+        assert not allows(operator, f"sqs:{action}", "sqs:dueline_emails-vip_dlq")
+    assert allows(operator, "sqs:SendMessage", "sqs:dueline_emails")
+
+
+@pytest.mark.parametrize("queue", ["dueline-inbound", "dueline_emails-vip", "dueline-dispatch-dlq"])
+def test_an_operator_of_one_queue_may_send_to_no_other(operator: list[dict[str, Any]], queue: str) -> None:
+    assert not allows(operator, "sqs:SendMessage", f"sqs:{queue}")
+
+
+def test_an_operator_may_neither_purge_nor_delete_a_queue(operator: list[dict[str, Any]]) -> None:
+    for queue in ("dueline_emails", "dueline_emails_dlq"):
+        for action in ("sqs:PurgeQueue", "sqs:DeleteQueue", "sqs:SetQueueAttributes"):
+            assert not allows(operator, action, f"sqs:{queue}")
