@@ -94,7 +94,7 @@ class Dispatcher:
         return self._send(sendable, now) + self._park(expired, PAST_RETENTION) + _not_yet(later)
 
     def _send(self, jobs: Sequence[Job], now: datetime) -> Handed:
-        messages = [Message.of(job, delay=delay_seconds(job.id.due, now=now, precise=self.precise)) for job in jobs]
+        messages = [self._message(job, now) for job in jobs]
         try:
             refusals = {refusal.index: refusal for refusal in self.queue.send(messages)} if messages else {}
         except QueueNotFound as gone:
@@ -109,6 +109,9 @@ class Dispatcher:
         refused = [(jobs[refusal.index], refusal.reason) for refusal in refusals.values() if refusal.final]
         parked = (self._park([job], reason) for job, reason in refused)
         return reduce(Handed.__add__, parked, Handed(dispatched=sent) + waiting)
+
+    def _message(self, job: Job, now: datetime) -> Message:
+        return Message.of(job, delay=delay_seconds(job.id.due, now=now, precise=self.precise), group=job.tenant)
 
     def _park(self, jobs: Sequence[Job], reason: str) -> Handed:
         if not jobs:

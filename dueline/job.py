@@ -11,6 +11,7 @@ from dueline.errors import InvalidJob, JobNotFound, PayloadTooLarge
 MAX_PAYLOAD_BYTES = 256 * 1024
 MAX_PARTITIONS = 999
 MAX_RETENTION = timedelta(days=30)
+MAX_TENANT_CHARACTERS = 128
 
 QUEUE_NAME = r"[a-z0-9-]{1,60}"
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
@@ -83,19 +84,36 @@ class JobId:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
-    """A payload, which is JSON text, with its id and the instant after which it is no longer sent."""
+    """A payload, which is JSON text, with its id and the instant after which it is no longer sent.
+
+    A `tenant` is whom SQS treats fairly beside others: the message group of a fair queue.
+    """
 
     id: JobId
     payload: str
     expires: datetime
+    tenant: str | None = None
 
     def __post_init__(self) -> None:
         if self.size > MAX_PAYLOAD_BYTES:
             raise PayloadTooLarge(f"payload has {self.size} bytes: at most {MAX_PAYLOAD_BYTES} are allowed")
         if not self.payload:
             raise InvalidJob("payload is empty: it must be JSON")
+        if self.tenant is not None and not _is_message_group(self.tenant):
+            raise InvalidJob(
+                f"tenant is {self.tenant[:200]!r}: it must have 1 to {MAX_TENANT_CHARACTERS} letters, digits and"
+                " punctuation of ASCII, no spaces"
+            )
 
     @property
     def size(self) -> int:
         """The payload's size in bytes, as SQS and DynamoDB count it."""
         return len(self.payload) if self.payload.isascii() else len(self.payload.encode())
+
+
+def _is_message_group(text: str) -> bool:
+    """Tell whether SQS takes a text as MessageGroupId.
+
+    Source: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
+    """
+    return 1 <= len(text) <= MAX_TENANT_CHARACTERS and all("!" <= character <= "~" for character in text)

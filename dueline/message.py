@@ -16,6 +16,7 @@ from dueline.job import Job, JobId
 ID = "dueline-id"
 DUE = "dueline-due"
 EXPIRES = "dueline-expires"
+TENANT = "dueline-tenant"
 REASON = "dueline-reason"
 
 BATCH_MESSAGES = 10
@@ -49,7 +50,8 @@ class Message:
     @classmethod
     def of(cls, job: Job, *, delay: int = 0, group: str | None = None) -> "Message":
         attributes = {ID: str(job.id), DUE: instant.text(job.id.due), EXPIRES: instant.text(job.expires)}
-        return cls(body=job.payload, attributes=attributes, delay=delay, group=group)
+        tenant = {} if job.tenant is None else {TENANT: job.tenant}
+        return cls(body=job.payload, attributes=attributes | tenant, delay=delay, group=group)
 
     def with_reason(self, reason: str) -> "Message":
         """Return this message as it is parked, saying why, as far as SQS leaves room for it."""
@@ -74,7 +76,7 @@ class Message:
             raise InvalidJob(f"message attributes name no job: {error}") from None
         if expires < id.due:
             raise InvalidJob(f"message attribute {EXPIRES} is {instant.text(expires)}, before the job is due")
-        return Job(id=id, payload=self.body, expires=expires)
+        return Job(id=id, payload=self.body, expires=expires, tenant=self.attributes.get(TENANT))
 
 
 _T = TypeVar("_T")

@@ -2,7 +2,7 @@
 
 | row             | pk                    | sk                      | holds                              |
 |-----------------|-----------------------|-------------------------|------------------------------------|
-| job             | `{queue}#{partition}` | `{due}#{uid}#job`       | payload, ttl                       |
+| job             | `{queue}#{partition}` | `{due}#{uid}#job`       | payload, tenant, ttl               |
 | cancellation    | same                  | `{due}#{uid}#cancelled` | at, exact, ttl                     |
 | handled         | same                  | `{due}#{uid}#handled`   | dispatched, ttl                    |
 | parked          | same                  | `{due}#{uid}#parked`    | reason, ttl                        |
@@ -104,7 +104,8 @@ def prefix_and_kind(sort_key: str) -> tuple[str, str]:
 
 def job_row(job: Job) -> Row:
     pk, sk = job_key(job.id)
-    return {"pk": pk, "sk": sk, "payload": job.payload, "ttl": _seconds(job.expires)}
+    tenant = {} if job.tenant is None else {"tenant": job.tenant}
+    return {"pk": pk, "sk": sk, "payload": job.payload, "ttl": _seconds(job.expires), **tenant}
 
 
 def cancellation_row(id: JobId, *, at: datetime) -> Row:
@@ -141,6 +142,7 @@ def read_job(row: Row) -> Job:
             id=_id(str(row["pk"]), str(row["sk"])),
             payload=str(row["payload"]),
             expires=instant.from_epoch_ms(int(row["ttl"]) * 1000),
+            tenant=str(row["tenant"]) if "tenant" in row else None,
         )
     except KeyError as missing:
         raise InvalidJob(f"row {key(row)} has no {missing}") from None

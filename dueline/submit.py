@@ -22,13 +22,15 @@ FURTHEST = timedelta(days=3653)
 class Request:
     """A job as it is asked for: `payload` is any JSON value, `delay` is in seconds; without a time it is due now.
 
-    One job is submitted under a `key` within its retention, however often it is asked for.
+    One job is submitted under a `key` within its retention, however often it is asked for. SQS treats a `tenant` fairly
+    beside the queue's others.
     """
 
     payload: object
     at: datetime | None = None
     delay: float | None = None
     key: str | None = None
+    tenant: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,7 +95,8 @@ class Submit:
             partition = Partition(queue=self._queue.name, number=partition_of(uid, self._queue.partitions))
             route = route_of(due, now=now, direct_horizon=self._direct_horizon)
             id = JobId(partition=partition, route=route, due=due, uid=uid)
-            job = Job(id=id, payload=json_text(request.payload), expires=due + self._queue.retention)
+            payload, expires = json_text(request.payload), due + self._queue.retention
+            job = Job(id=id, payload=payload, expires=expires, tenant=request.tenant)
             key = None if request.key is None else keys.checked(request.key)
             return _Submission(job=job, delay=request.delay, key=key)
         except InvalidJob as error:
@@ -156,7 +159,7 @@ class Submit:
         if job.id.route is Route.TABLE:
             return Message.of(job, group=job.id.queue)
         left = (job.id.due - now).total_seconds() if submission.delay is None else submission.delay
-        return Message.of(job, delay=whole_seconds(left, precise=self._queue.precise))
+        return Message.of(job, delay=whole_seconds(left, precise=self._queue.precise), group=job.tenant)
 
 
 def _refused(refusal: Refusal) -> DuelineError:

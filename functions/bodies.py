@@ -32,6 +32,7 @@ class JobBody(BaseModel):
     at: Annotated[datetime, BeforeValidator(_instant)] | None = None
     delay: float | None = None
     key: str | None = None
+    tenant: str | None = None
 
 
 class JobsBody(BaseModel):
@@ -89,7 +90,7 @@ def _request(body: Any) -> Request:
         job = JobBody.model_validate(body)
     except ValidationError as error:
         raise InvalidJob(_described(error, JobBody)) from None
-    return Request(payload=job.payload, at=job.at, delay=job.delay, key=job.key)
+    return Request(payload=job.payload, at=job.at, delay=job.delay, key=job.key, tenant=job.tenant)
 
 
 def _described(error: ValidationError, model: type[BaseModel]) -> str:

@@ -13,12 +13,13 @@ _LONG_POLL_SECONDS = 1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Landed:
-    """A job that a consumer received."""
+    """A job that a consumer received, with its message group, if it has one."""
 
     id: str
     payload: str
     due: datetime
     at: datetime
+    group: str | None = None
 
     @property
     def lateness(self) -> float:
@@ -43,11 +44,16 @@ def _consume(emulator: Emulator, url: str, on_job: Callable[[Landed], None], sto
     sqs = emulator.client("sqs")
     while not stop.is_set():
         answer = sqs.receive_message(
-            QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=_LONG_POLL_SECONDS, MessageAttributeNames=["All"]
+            QueueUrl=url,
+            MaxNumberOfMessages=10,
+            WaitTimeSeconds=_LONG_POLL_SECONDS,
+            MessageAttributeNames=["All"],
+            MessageSystemAttributeNames=["MessageGroupId"],
         )
         at = datetime.now(UTC)
         for message in answer.get("Messages", []):
             attributes = {name: value["StringValue"] for name, value in message["MessageAttributes"].items()}
             due = datetime.fromisoformat(attributes["dueline-due"])
-            on_job(Landed(id=attributes["dueline-id"], payload=message["Body"], due=due, at=at))
+            group = message.get("Attributes", {}).get("MessageGroupId")
+            on_job(Landed(id=attributes["dueline-id"], payload=message["Body"], due=due, at=at, group=group))
             sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])

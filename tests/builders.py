@@ -27,9 +27,11 @@ def an_id(**overrides: Any) -> JobId:
     return JobId(**(given | overrides))
 
 
-def a_job(*, payload: str = '{"to":"ada"}', expires: datetime | None = None, **of_id: Any) -> Job:
+def a_job(
+    *, payload: str = '{"to":"ada"}', expires: datetime | None = None, tenant: str | None = None, **of_id: Any
+) -> Job:
     id = an_id(**of_id)
-    return Job(id=id, payload=payload, expires=id.due + RETENTION if expires is None else expires)
+    return Job(id=id, payload=payload, expires=id.due + RETENTION if expires is None else expires, tenant=tenant)
 
 
 def a_message(**overrides: Any) -> Message:

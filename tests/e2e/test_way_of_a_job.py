@@ -80,6 +80,16 @@ def _cancel_at_random_moments(
     )
 
 
+@pytest.mark.parametrize("tenant", ["acme", None])
+def test_a_job_is_of_its_tenants_message_group(
+    http: httpx.Client, inbox: Callable[[str], Inbox], tenant: str | None
+) -> None:
+    emails = inbox("emails")
+    id = schedule(http, "emails", **({"tenant": tenant} if tenant else {}))["id"]
+    assert wait_until(lambda: bool(emails.of(id)), seconds=LATEST_SECONDS)
+    assert [landed.group for landed in emails.of(id)] == [tenant]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stories:
     """Jobs of several stories, which share the time that all of them have to wait: the ids of each, and the inbox."""

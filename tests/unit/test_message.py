@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from dueline.errors import InvalidJob, PayloadTooLarge
 from dueline.job import MAX_PAYLOAD_BYTES, Route
-from dueline.message import BATCH_BYTES, DUE, EXPIRES, ID, MAX_ATTRIBUTES, REASON, Message, batches, job_batches
+from dueline.message import BATCH_BYTES, DUE, EXPIRES, ID, MAX_ATTRIBUTES, REASON, TENANT, Message, batches, job_batches
 from tests.builders import NOW, a_job, a_message
 
 
@@ -14,6 +14,13 @@ from tests.builders import NOW, a_job, a_message
 def test_a_job_is_read_as_it_was_sent(route):
     job = a_job(route=route)
     assert Message.of(job, delay=5, group="emails").job() == job
+
+
+def test_a_tenant_travels_with_its_job():
+    job = a_job(tenant="acme")
+    message = Message.of(job, group="emails")
+    assert (message.attributes[TENANT], message.group) == ("acme", "emails")
+    assert message.job() == message.with_reason("gone").job() == job
 
 
 def test_the_body_is_the_payload_untouched():

@@ -14,6 +14,12 @@ def test_a_job_is_read_as_it_was_written():
     assert rows.read_job(rows.job_row(job)) == job
 
 
+def test_a_tenant_is_kept_in_its_jobs_row_and_nothing_where_there_is_none():
+    job = a_job(tenant="acme")
+    assert rows.read_job(rows.job_row(job)) == job
+    assert "tenant" not in rows.job_row(a_job())
+
+
 def test_a_cancellation_sorts_before_its_job_and_behind_any_earlier_one():
     earlier, job = an_id(due=NOW - timedelta(milliseconds=1)), an_id(due=NOW)
     keys = [rows.job_key(earlier)[1], rows.cancellation_key(job)[1], rows.job_key(job)[1], rows.parked_key(job)[1]]
