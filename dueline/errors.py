@@ -6,6 +6,7 @@ DuelineError
 │   └── KeyReused                   422  an idempotency key that was used for another payload
 ├── QueueNotFound (LookupError)     404  no such queue, in the registry or on SQS
 ├── JobNotFound (LookupError)       404  the id is malformed, of another queue, or nothing is known of it
+├── AlreadyFinished                 409  the job has left for its queue, was cancelled, or was moved before
 ├── Throttled                       429  AWS asked to slow down: try again later
 └── Unavailable                     503  AWS did not do it, or its answer was lost: try again
 """
@@ -35,6 +36,10 @@ class QueueNotFound(DuelineError, LookupError):
 
 class JobNotFound(DuelineError, LookupError):
     """A job of which nothing is known."""
+
+
+class AlreadyFinished(DuelineError):
+    """A job that can be moved no more. `job_id` names the one that took its place, if one did."""
 
 
 class Throttled(DuelineError):

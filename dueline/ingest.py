@@ -18,6 +18,7 @@ from dueline.dispatch import Dispatcher, Handed, Parked
 from dueline.errors import RETRYABLE, InvalidJob, QueueNotFound
 from dueline.job import Job, JobId, Partition, Route
 from dueline.message import Message, batches
+from dueline.move import Intent, settle_all
 from dueline.ports import READ_KEYS, WRITE_ROWS, Clock, Queue, Reading, Spread, Table
 from dueline.rows import Key, Row
 
@@ -44,12 +45,14 @@ class Rejected:
 @dataclass(kw_only=True, slots=True)
 class Ingested:
     """What became of a batch. `failed` holds the ids of messages that SQS must bring again, `again` the jobs of
-    those, and `faults` why."""
+    those, and `faults` why; `moved` the jobs of reschedules that took effect, `dropped` those that came to nothing."""
 
     failed: set[str] = field(default_factory=set)
     again: set[Job] = field(default_factory=set)
     faults: set[str] = field(default_factory=set)
     written: int = 0
+    moved: set[Job] = field(default_factory=set)
+    dropped: set[Job] = field(default_factory=set)
     late: list[Job] = field(default_factory=list)
     parked: list[Parked] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
@@ -85,13 +88,15 @@ class Ingest:
         written, read or sent is reported as failed, not waited for: SQS brings it again.
         """
         done = Ingested()
-        jobs, rejects = parse(batch)
-        astray = self._sort_out(jobs, batch, done)
-        ours = set(jobs.values()) - astray.parked.keys() - astray.unclear.keys()
+        jobs, intents, rejects = parse(batch)
+        unsettled = self._settle(intents, done, until)
+        here = set(jobs.values()) - unsettled - done.dropped
+        astray = self._sort_out(here, jobs, batch, done)
+        ours = here - astray.parked.keys() - astray.unclear.keys()
         written, unwritten = self._write(ours, done)
         done.written = len(written)
         late, unknown = self._not_left_to_a_tick(ours - unwritten, written, done)
-        done.again = set(astray.unclear) | self._park(astray.parked, done, until)
+        done.again = unsettled | set(astray.unclear) | self._park(astray.parked, done, until)
         done.again |= unwritten | unknown | self._late_path(late, done, until)
         done.failed = {message_id for message_id, job in jobs.items() if job in done.again}
         self._reject(rejects, done, until)
@@ -117,11 +122,21 @@ class Ingest:
         refused = {refusal.index for refusal in refusals}
         return [each for index, each in enumerate(some) if index not in refused]
 
-    def _sort_out(self, jobs: Mapping[str, Job], batch: Sequence[Received], done: Ingested) -> Astray:
+    def _settle(self, intents: Sequence[Intent], done: Ingested, until: float) -> set[Job]:
+        """Settle reschedules in half of the time that there is; return the jobs of those that are to come again."""
+        begun = self._clock.monotonic()
+        halfway = begun + (until - begun) / 2
+        settled = settle_all(intents, table=self._table, clock=self._clock, spread=self._spread, until=halfway)
+        done.moved, done.dropped = settled.moved, settled.dropped
+        done.faults |= set(settled.unclear.values())
+        return set(settled.unclear)
+
+    def _sort_out(self, here: set[Job], jobs: Mapping[str, Job], batch: Sequence[Received], done: Ingested) -> Astray:
         receives = {each.message_id: each.receives for each in batch}
         counted: dict[Job, int] = {}
         for message_id, job in jobs.items():
-            counted[job] = max(receives[message_id], counted.get(job, 0))
+            if job in here:
+                counted[job] = max(receives[message_id], counted.get(job, 0))
         read = partial(self._read, done=done)
         astray = sort_out(counted, is_declared=self._is_declared, read=read, now=self._clock.now())
         done.faults |= set(astray.unclear.values())
@@ -138,11 +153,11 @@ class Ingest:
         return again
 
     def _write(self, jobs: set[Job], done: Ingested) -> tuple[set[Job], set[Job]]:
-        """Write the rows of jobs that a tick is to find; return those written and those left unwritten."""
+        """Write the rows of jobs that a tick is to find, or that were moved; return those written and those not."""
         now = self._clock.now()
         to_write = [job for job in sorted(jobs, key=_order) if job.id.route is Route.TABLE and now < job.expires]
         by_key = {rows.job_key(job.id): job for job in to_write}
-        pending = [rows.job_row(job) for job in by_key.values()]
+        pending = [rows.job_row(job) for job in by_key.values() if job not in done.moved]
         write = partial(self._write_some, done=done)
         unwritten = {rows.key(row) for row in chain.from_iterable(self._spread(write, _cut(pending, WRITE_ROWS)))}
         left = {job for key, job in by_key.items() if key in unwritten}
@@ -203,21 +218,24 @@ class Ingest:
             return Reading(unread=frozenset(keys))
 
 
-def parse(batch: Iterable[Received]) -> tuple[dict[str, Job], list[Rejected]]:
-    """Return the job of each message by its message id, and the messages that carry none.
+def parse(batch: Iterable[Received]) -> tuple[dict[str, Job], list[Intent], list[Rejected]]:
+    """Return the job of each message by its message id, the intents among them, and the messages that carry no job.
 
     Messages of one job, as SQS repeats them, give one and the same job.
     """
     jobs: dict[str, Job] = {}
     first: dict[JobId, Job] = {}
+    intents: dict[Job, Intent] = {}
     rejected = []
     for received in batch:
         try:
-            job = received.message.job()
-            jobs[received.message_id] = first.setdefault(job.id, job)
+            job, old = received.message.job(), received.message.moves()
+            job = jobs[received.message_id] = first.setdefault(job.id, job)
+            if old is not None:
+                intents[job] = Intent(job=job, old=old)
         except InvalidJob as error:
             rejected.append(Rejected(received=received, reason=str(error)))
-    return jobs, rejected
+    return jobs, list(intents.values()), rejected
 
 
 def _order(job: Job) -> str:

@@ -62,6 +62,16 @@ class MemoryTable:
     def mark_exact(self, key: Key) -> None:
         self._mark(key, "exact")
 
+    def move(self, cancellation: Row, job: Row, *, state: Key, fence_below: str) -> bool:
+        _distinct([rows.key(cancellation), rows.key(job), state])
+        (pk, sk), (state_pk, state_sk) = rows.key(cancellation), state
+        fence = rows.read_state(self._rows[state_pk].get(state_sk)).fence
+        takes_effect = fence < fence_below and sk not in self._rows[pk]
+        if takes_effect:
+            self._put(cancellation)
+            self._put(job)
+        return takes_effect
+
     def take(self, partition: Partition, *, owner: str, now: str, lease: str, fence: str) -> PartitionState:
         state = self._state(partition)
         if state.fence <= fence and (state.owner in ("", owner) or state.lease <= now):

@@ -11,12 +11,13 @@ from typing import TypeVar
 
 from dueline import instant
 from dueline.errors import InvalidJob, JobNotFound
-from dueline.job import Job, JobId
+from dueline.job import Job, JobId, Route
 
 ID = "dueline-id"
 DUE = "dueline-due"
 EXPIRES = "dueline-expires"
 TENANT = "dueline-tenant"
+MOVES = "dueline-moves"
 REASON = "dueline-reason"
 
 BATCH_MESSAGES = 10
@@ -48,10 +49,12 @@ class Message:
         return len(self.body.encode()) + ATTRIBUTES_BYTES
 
     @classmethod
-    def of(cls, job: Job, *, delay: int = 0, group: str | None = None) -> "Message":
+    def of(cls, job: Job, *, delay: int = 0, group: str | None = None, moves: JobId | None = None) -> "Message":
+        """Return the message that carries a job; `moves` is the job whose place it is to take."""
         attributes = {ID: str(job.id), DUE: instant.text(job.id.due), EXPIRES: instant.text(job.expires)}
-        tenant = {} if job.tenant is None else {TENANT: job.tenant}
-        return cls(body=job.payload, attributes=attributes | tenant, delay=delay, group=group)
+        attributes |= {TENANT: job.tenant} if job.tenant is not None else {}
+        attributes |= {MOVES: str(moves)} if moves else {}
+        return cls(body=job.payload, attributes=attributes, delay=delay, group=group)
 
     def with_reason(self, reason: str) -> "Message":
         """Return this message as it is parked, saying why, as far as SQS leaves room for it."""
@@ -77,6 +80,24 @@ class Message:
         if expires < id.due:
             raise InvalidJob(f"message attribute {EXPIRES} is {instant.text(expires)}, before the job is due")
         return Job(id=id, payload=self.body, expires=expires, tenant=self.attributes.get(TENANT))
+
+    def moves(self) -> JobId | None:
+        """Return the job whose place this message's job is to take, if it is to take one's.
+
+        Raises InvalidJob, saying what is wrong, when it carries no job, or names none of which it could take the place.
+        """
+        taker = self.job().id
+        if MOVES not in self.attributes:
+            return None
+        try:
+            id = JobId.parse(self.attributes[MOVES])
+        except JobNotFound as error:
+            raise InvalidJob(f"message attribute {MOVES} names no job: {error}") from None
+        if id == taker or id.queue != taker.queue or {id.route, taker.route} != {Route.TABLE}:
+            raise InvalidJob(
+                f"message attribute {MOVES} is {id}: it must be another job of the table, of the same queue"
+            )
+        return id
 
 
 _T = TypeVar("_T")

@@ -69,6 +69,14 @@ class Table(Protocol):
     def mark_exact(self, key: Key) -> None:
         """Note on a cancellation that it was promised. Does nothing when the row is gone."""
 
+    def move(self, cancellation: Row, job: Row, *, state: Key, fence_below: str) -> bool:
+        """Put a job's cancellation and another job's row, both or neither; tell whether they were put.
+
+        Only when the cancelled job has no cancellation yet, and the fence of its partition, whose state is the row
+        `state`, is absent or below `fence_below`. Once refused, it always is: fences only grow,
+        and cancellations stay.
+        """
+
     def take(self, partition: Partition, *, owner: str, now: str, lease: str, fence: str) -> PartitionState:
         """Take the lease up to `lease` and raise the fence, in one conditional update.
 

@@ -3,7 +3,7 @@
 | row             | pk                    | sk                      | holds                              |
 |-----------------|-----------------------|-------------------------|------------------------------------|
 | job             | `{queue}#{partition}` | `{due}#{uid}#job`       | payload, tenant, ttl               |
-| cancellation    | same                  | `{due}#{uid}#cancelled` | at, exact, ttl                     |
+| cancellation    | same                  | `{due}#{uid}#cancelled` | at, exact, moved_to, ttl           |
 | handled         | same                  | `{due}#{uid}#handled`   | dispatched, ttl                    |
 | parked          | same                  | `{due}#{uid}#parked`    | reason, ttl                        |
 | partition state | same                  | `!state`                | fence, cursor, owner, lease        |
@@ -11,6 +11,7 @@
 
 `#cancelled` and `#handled` sort before `#job`: whoever reads in order knows what to skip before meeting it.
 A `#handled` row stands only where ingest sent or parked a job itself, by the late path.
+`moved_to` is the id of the job that took the cancelled one's place, where it was rescheduled.
 """
 
 import zlib
@@ -108,10 +109,21 @@ def job_row(job: Job) -> Row:
     return {"pk": pk, "sk": sk, "payload": job.payload, "ttl": _seconds(job.expires), **tenant}
 
 
-def cancellation_row(id: JobId, *, at: datetime) -> Row:
+def cancellation_row(id: JobId, *, at: datetime, moved_to: JobId | None = None) -> Row:
     pk, sk = cancellation_key(id)
     ttl = _seconds(id.due, later=MAX_RETENTION + CANCELLATION_OUTLIVES_RETENTION)
-    return {"pk": pk, "sk": sk, "at": instant.text(at), "exact": False, "ttl": ttl}
+    moved = {"moved_to": str(moved_to)} if moved_to else {}
+    return {"pk": pk, "sk": sk, "at": instant.text(at), "exact": moved_to is not None, **moved, "ttl": ttl}
+
+
+def moved_to(cancellation: Row) -> JobId | None:
+    """Return the job that took a cancelled one's place, if one did."""
+    return JobId.parse(str(cancellation["moved_to"])) if "moved_to" in cancellation else None
+
+
+def is_cancellation_kept(id: JobId, *, now: datetime) -> bool:
+    """Tell whether a job's cancellation, if it ever had one, is still there: TTL is days away from it."""
+    return now < id.due + MAX_RETENTION
 
 
 def handled_row(job: Job, *, dispatched: bool) -> Row:

@@ -1,6 +1,7 @@
 """Status: tell what is known of one job."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
 from dueline import rows
@@ -11,8 +12,21 @@ from dueline.queue import QueueSettings
 from dueline.rows import Key, Row
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Status:
+    """A job's state, and the job that took its place, if it was rescheduled: it is CANCELLED then."""
+
+    state: State
+    moved_to: JobId | None = None
+
+
 def look_up(id: JobId, *, queue: QueueSettings, table: Table, now: datetime) -> State:
-    """Return a job's state.
+    """Return a job's state; as `status_of`, whose promises and errors are the same."""
+    return status_of(id, queue=queue, table=table, now=now).state
+
+
+def status_of(id: JobId, *, queue: QueueSettings, table: Table, now: datetime) -> Status:
+    """Return what is known of a job.
 
     ACCEPTED is what the id alone tells: the job is on its way to the table. DISPATCHED means handed to its queue, of a
     direct job from the start. Raises JobNotFound once a job is past its retention and collected, Throttled or
@@ -23,7 +37,9 @@ def look_up(id: JobId, *, queue: QueueSettings, table: Table, now: datetime) -> 
     if reading.unread:
         raise Unavailable(f"the rows of job {id} could not be read: try again")
     known = {key: row for key, row in reading.rows.items() if key not in of_job or rows.is_live(row, now=now)}
-    return _taken_back(id, known) or _under_way(id, known, is_kept=now < id.due + queue.retention)
+    cancellation = known.get(rows.cancellation_key(id))
+    state = _taken_back(id, known) or _under_way(id, known, is_kept=now < id.due + queue.retention)
+    return Status(state=state, moved_to=rows.moved_to(cancellation) if cancellation else None)
 
 
 def _taken_back(id: JobId, known: Mapping[Key, Row]) -> State | None:

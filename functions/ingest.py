@@ -71,7 +71,8 @@ def _tell(done: Ingested) -> None:
         logger.warning("rejected", extra={"message_id": rejected.received.message_id, "reason": rejected.reason})
     if done.faults:
         logger.warning("left", extra={"jobs": [str(job.id) for job in done.again], "reasons": sorted(done.faults)})
-    logger.info("ingested", extra={"written": done.written, "late": len(done.late), "failed": len(done.failed)})
+    counted = {"moved": done.moved, "dropped": done.dropped, "late": done.late, "failed": done.failed}
+    logger.info("ingested", extra={"written": done.written, **{name: len(each) for name, each in counted.items()}})
     counts = {
         metrics.INGESTED: done.written,
         metrics.LATE_PATH: len(done.late),

@@ -8,6 +8,7 @@ from aws_lambda_powertools.event_handler import Response
 
 from dueline.errors import (
     RETRYABLE,
+    AlreadyFinished,
     DuelineError,
     InvalidJob,
     JobNotFound,
@@ -24,6 +25,7 @@ _STATUS: dict[type[DuelineError], HTTPStatus] = {
     InvalidJob: HTTPStatus.BAD_REQUEST,
     QueueNotFound: HTTPStatus.NOT_FOUND,
     JobNotFound: HTTPStatus.NOT_FOUND,
+    AlreadyFinished: HTTPStatus.CONFLICT,
     Throttled: HTTPStatus.TOO_MANY_REQUESTS,
     Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
 }

@@ -66,9 +66,16 @@ class Ingest(Construct):
 
     def _statements(self, arns: Arns, *, dispatch_dlq: str) -> list[PolicyStatement]:
         sends_to = [arns.teams_queues, arns.queue(dispatch_dlq), self.dead_letter_queue.queue_arn]
+        # The last two are what a transaction is made of.
+        table = (
+            "dynamodb:BatchGetItem",
+            "dynamodb:BatchWriteItem",
+            "dynamodb:ConditionCheckItem",
+            "dynamodb:PutItem",
+        )
         receives = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
         return [
-            allow("dynamodb:BatchGetItem", "dynamodb:BatchWriteItem", on=[arns.table]),
+            allow(*table, on=[arns.table]),
             allow("sqs:SendMessage", on=sends_to),
             allow(*receives, on=[self.inbound.queue_arn]),
         ]

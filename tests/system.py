@@ -17,8 +17,9 @@ from dueline.message import Message
 from dueline.park import Parking
 from dueline.ports import Clock, Spread
 from dueline.queue import QueueSettings
+from dueline.reschedule import Reschedule
 from dueline.skip import cancelled_among
-from dueline.status import look_up
+from dueline.status import Status, look_up, status_of
 from dueline.submit import Request, Submit
 from dueline.tick import Tick, Ticked
 from tests.builders import EMAILS, NOW, a_queue, uids
@@ -103,11 +104,23 @@ class Core:
     def cancel(self, id: JobId) -> State:
         return cancel(id, table=self.table, now=self.clock.now())
 
+    def a_reschedule(self, queue: str, *, new_uid: Any) -> Reschedule:
+        return Reschedule(
+            self.stores.settings[queue],
+            inbound=self.to(self.stores.inbound),
+            table=self.table,
+            clock=self.clock,
+            new_uid=new_uid,
+        )
+
     def cancelled_among(self, ids: Sequence[JobId]) -> set[JobId]:
         return cancelled_among(ids, table=self.table)
 
     def look_up(self, id: JobId) -> State:
         return look_up(id, queue=self.stores.settings[id.queue], table=self.table, now=self.clock.now())
+
+    def status_of(self, id: JobId) -> Status:
+        return status_of(id, queue=self.stores.settings[id.queue], table=self.table, now=self.clock.now())
 
     def dispatcher(self, queue: str) -> Dispatcher:
         known = self.stores.queues.get(queue)
@@ -145,6 +158,10 @@ class System(Core):
         (job,) = self.submit(Request(payload={}, delay=delay), queue=queue)
         assert isinstance(job, Job), job
         return job
+
+    def reschedule(self, id: JobId, **to: Any) -> JobId:
+        """Move a job to `at` or by `delay`; return the id of the one that took its place."""
+        return self.a_reschedule(id.queue, new_uid=lambda: next(self._uids)).run(id, **to)
 
     def put(self, *jobs: Job) -> None:
         """Put jobs straight into the table, as ingest does long before they are due."""

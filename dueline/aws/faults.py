@@ -14,7 +14,12 @@ _THROTTLED = {
     "ThrottlingException",
     "Throttling",
     "KMS.ThrottlingException",
+    "TransactionConflictException",
+    "TransactionInProgressException",
 }
+# What DynamoDB gives as the reason of one action for which a whole transaction was cancelled.
+_REFUSED_ACTION = "ConditionalCheckFailed"
+_THROTTLED_ACTIONS = {"TransactionConflict", "ProvisionedThroughputExceeded", "ThrottlingError"}
 _QUEUE_GONE = {"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"}
 _UNSENDABLE = {
     "AWS.SimpleQueueService.BatchRequestTooLong",
@@ -36,8 +41,15 @@ def translated(doing: str) -> Iterator[None]:
 
 
 def is_refused_condition(error: ClientError) -> bool:
-    """Tell whether a conditional write was refused by its condition."""
-    return _code(error) == "ConditionalCheckFailedException"
+    """Tell whether a conditional write was refused by its condition, of a transaction by that of any action."""
+    return _code(error) == "ConditionalCheckFailedException" or _REFUSED_ACTION in _cancellation_reasons(error)
+
+
+def is_conflict(error: ClientError) -> bool:
+    """Tell whether a write met a transaction at the same row, which ends within milliseconds."""
+    if is_refused_condition(error):
+        return False
+    return _code(error) == "TransactionConflictException" or "TransactionConflict" in _cancellation_reasons(error)
 
 
 def is_unsendable(code: str) -> bool:
@@ -46,13 +58,18 @@ def is_unsendable(code: str) -> bool:
 
 
 def _of(error: ClientError, doing: str) -> DuelineError:
-    code = _code(error)
+    code, reasons = _code(error), _cancellation_reasons(error)
     message = f"{doing}: {code}: {error.response['Error'].get('Message', '')}"
-    if code in _THROTTLED:
+    if code in _THROTTLED or reasons & _THROTTLED_ACTIONS:
         return Throttled(message)
     if code in _QUEUE_GONE:
         return QueueNotFound(message)
     return InvalidJob(message) if is_unsendable(code) else Unavailable(message)
+
+
+def _cancellation_reasons(error: ClientError) -> set[str]:
+    """Return why a transaction was cancelled, as the codes of its actions."""
+    return {str(reason.get("Code")) for reason in error.response.get("CancellationReasons", [])}
 
 
 def _code(error: ClientError) -> str:

@@ -1,15 +1,15 @@
 """The table of jobs on DynamoDB."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 from botocore.exceptions import ClientError
 
 from dueline import rows
-from dueline.aws.faults import is_refused_condition, translated
+from dueline.aws.faults import is_conflict, is_refused_condition, translated
 from dueline.errors import Unavailable
 from dueline.job import Partition
 from dueline.ports import Page, Reading
@@ -18,6 +18,10 @@ from dueline.rows import Key, PartitionState, Row
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+Answer = TypeVar("Answer")
+
+# A row that a transaction has in hand is free again within milliseconds, and the SDK does not try again.
+CONFLICT_ATTEMPTS = 4
 _SERIALIZER = TypeSerializer()
 _DESERIALIZER = TypeDeserializer()
 
@@ -48,6 +52,8 @@ _RELEASE = _Update(
     condition=_HELD,
     names=("owner", "cursor", "fence", "lease"),
 )
+_FENCE_IS_BELOW = "attribute_not_exists(#fence) OR #fence < :fence"
+_IS_NEW = "attribute_not_exists(pk)"
 _MARK_EXACT = _Update(expression="SET #exact = :exact", condition="attribute_exists(#exact)", names=("exact",))
 _MARK_DONE = _Update(expression="SET #done = :done", condition="attribute_exists(#done)", names=("done",))
 
@@ -95,7 +101,7 @@ class DynamoTable:
         return Page(rows=[_row(item) for item in answer["Items"]], more="LastEvaluatedKey" in answer)
 
     def add(self, row: Row) -> Row:
-        if self._put(row, on="attribute_not_exists(pk)"):
+        if self._put(row, on=_IS_NEW):
             return row
         return self._read_one(rows.key(row)) or row
 
@@ -104,7 +110,7 @@ class DynamoTable:
             "ExpressionAttributeNames": {"#ttl": "ttl"},
             "ExpressionAttributeValues": _item({":now": int(now.timestamp())}),
         }
-        if self._put(row, on="attribute_not_exists(pk) OR #ttl <= :now", **condition):
+        if self._put(row, on=f"{_IS_NEW} OR #ttl <= :now", **condition):
             return row
         there = self._read_one(rows.key(row))
         if there is None:
@@ -113,6 +119,26 @@ class DynamoTable:
 
     def mark_done(self, key: Key) -> None:
         self._update(key, _MARK_DONE, {"done": True})
+
+    def move(self, cancellation: Row, job: Row, *, state: Key, fence_below: str) -> bool:
+        is_below: Any = {
+            "ConditionExpression": _FENCE_IS_BELOW,
+            "ExpressionAttributeNames": {"#fence": "fence"},
+            "ExpressionAttributeValues": _item({":fence": fence_below}),
+        }
+        actions: Any = [
+            {"ConditionCheck": {"TableName": self._name, "Key": _key_item(state), **is_below}},
+            {"Put": {"TableName": self._name, "Item": _item(cancellation), "ConditionExpression": _IS_NEW}},
+            {"Put": {"TableName": self._name, "Item": _item(job)}},
+        ]
+        with translated("moving a job"):
+            try:
+                _patiently(lambda: self._client.transact_write_items(TransactItems=actions))
+            except ClientError as error:
+                if not is_refused_condition(error):
+                    raise
+                return False
+        return True
 
     def mark_exact(self, key: Key) -> None:
         self._update(key, _MARK_EXACT, {"exact": True})
@@ -131,7 +157,11 @@ class DynamoTable:
         """Put a row on a condition; tell whether it was put."""
         with translated("adding a row"):
             try:
-                self._client.put_item(TableName=self._name, Item=_item(row), ConditionExpression=on, **condition)
+                _patiently(
+                    lambda: self._client.put_item(
+                        TableName=self._name, Item=_item(row), ConditionExpression=on, **condition
+                    )
+                )
             except ClientError as error:
                 if is_refused_condition(error):
                     return False
@@ -148,20 +178,33 @@ class DynamoTable:
         """Update a row on a condition; return it as it is then, or nothing when the condition refused."""
         with translated(f"updating row {key}"):
             try:
-                answer = self._client.update_item(
-                    TableName=self._name,
-                    Key=_key_item(key),
-                    UpdateExpression=update.expression,
-                    ConditionExpression=update.condition,
-                    ExpressionAttributeNames={f"#{name}": name for name in update.names},
-                    ExpressionAttributeValues=_item({f":{name}": value for name, value in values.items()}),
-                    ReturnValues="ALL_NEW",
+                answer = _patiently(
+                    lambda: self._client.update_item(
+                        TableName=self._name,
+                        Key=_key_item(key),
+                        UpdateExpression=update.expression,
+                        ConditionExpression=update.condition,
+                        ExpressionAttributeNames={f"#{name}": name for name in update.names},
+                        ExpressionAttributeValues=_item({f":{name}": value for name, value in values.items()}),
+                        ReturnValues="ALL_NEW",
+                    )
                 )
             except ClientError as error:
                 if is_refused_condition(error):
                     return None
                 raise
         return _row(answer["Attributes"])
+
+
+def _patiently(request: Callable[[], Answer]) -> Answer:
+    """Make a request, and again while it meets a transaction at its row."""
+    for _ in range(CONFLICT_ATTEMPTS - 1):
+        try:
+            return request()
+        except ClientError as error:
+            if not is_conflict(error):
+                raise
+    return request()
 
 
 def _item(row: Row) -> dict[str, Any]:

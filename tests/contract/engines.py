@@ -171,5 +171,7 @@ ENGINES: dict[str, Callable[[Path], AbstractContextManager[TableEngine]]] = {
     "ministack": _ministack,
 }
 TABLES = tuple(ENGINES)
+# dynalite has no transactions.
+TABLES_WITH_TRANSACTIONS = ("memory", "moto", "ministack")
 TABLES_ON_AWS = ("moto", "dynalite", "ministack")
 QUEUES = ("memory", "moto", "ministack")

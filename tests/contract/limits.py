@@ -26,6 +26,7 @@ def state_limits_of_dynamodb(client: Any) -> Any:
     _refuse(client, "BatchWriteItem", _too_many_rows, _too_large_a_row)
     _refuse(client, "BatchGetItem", _too_many_keys)
     _refuse(client, "PutItem", lambda asked: _too_large([asked["Item"]]))
+    _refuse(client, "TransactWriteItems", _too_large_an_action, _an_item_twice)
     _refuse(client, "Query", _bounds_the_wrong_way_round)
     return client
 
@@ -74,6 +75,18 @@ def _too_many_rows(asked: dict[str, Any]) -> Problem:
 def _too_large_a_row(asked: dict[str, Any]) -> Problem:
     (requests,) = asked["RequestItems"].values()
     return _too_large(request["PutRequest"]["Item"] for request in requests)
+
+
+def _too_large_an_action(asked: dict[str, Any]) -> Problem:
+    return _too_large(action["Put"]["Item"] for action in asked["TransactItems"] if "Put" in action)
+
+
+def _an_item_twice(asked: dict[str, Any]) -> Problem:
+    named = (body.get("Key") or body["Item"] for action in asked["TransactItems"] for body in action.values())
+    keys = [(item["pk"]["S"], item["sk"]["S"]) for item in named]
+    if len(set(keys)) == len(keys):
+        return None
+    return "ValidationException", "Transaction request cannot include multiple operations on one item"
 
 
 def _too_large(items: Iterable[dict[str, Any]]) -> Problem:

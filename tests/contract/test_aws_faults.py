@@ -7,12 +7,12 @@ from botocore.exceptions import ConnectTimeoutError, EndpointConnectionError, Re
 
 from dueline.aws import clients
 from dueline.aws.queue import SqsQueue
-from dueline.aws.table import DynamoTable
+from dueline.aws.table import CONFLICT_ATTEMPTS, DynamoTable
 from dueline.errors import QueueNotFound, Throttled, Unavailable
 from dueline.ports import Refusal
 from dueline.rows import PartitionState
 from tests.builders import EMAILS, NOW, a_message
-from tests.contract.answers import answering, error
+from tests.contract.answers import answer, answering, error
 from tests.contract.engines import LONGEST
 
 URL = "https://sqs.us-east-1.amazonaws.com/123456789012/emails"
@@ -35,6 +35,7 @@ CALLS = {
     "add": lambda table: table.add(ROW),
     "claim": lambda table: table.claim(ROW, now=NOW),
     "mark_done": lambda table: table.mark_done(KEY),
+    "move": lambda table: table.move(ROW, {**ROW, "sk": "2"}, state=("emails#0", "!state"), fence_below="9"),
     "mark_exact": lambda table: table.mark_exact(KEY),
     "take": lambda table: table.take(EMAILS, owner="me", now="1", lease="2", fence="3"),
     "checkpoint": lambda table: table.checkpoint(EMAILS, owner="me", cursor="1", fence="2", lease="3"),
@@ -80,6 +81,81 @@ def test_a_table_that_fails_is_unavailable(call):
 def test_a_table_that_does_not_answer_is_unavailable(call, fault):
     with pytest.raises(Unavailable, match="https://aws"):
         call(table(fault))
+
+
+def counting(answer):
+    """Return a table whose requests are all answered alike, and a list of them that grows."""
+    requests, client = [], answering("dynamodb", answer)
+    client.meta.events.register_first("before-send", lambda request, **_: requests.append(request))
+    return requests, DynamoTable(client, "jobs")
+
+
+CONFLICTING = {name: CALLS[name] for name in ("add", "mark_exact", "take", "checkpoint", "release")}
+
+
+@pytest.mark.parametrize("call", CONFLICTING.values(), ids=list(CONFLICTING))
+def test_a_row_that_a_transaction_has_in_hand_is_tried_again_and_then_throttled(call):
+    conflict = error("TransactionConflictException")
+    requests, port = counting(conflict)
+    with pytest.raises(Throttled, match="TransactionConflictException"):
+        call(port)
+    assert len(requests) == CONFLICT_ATTEMPTS
+
+
+@pytest.mark.parametrize("conflicts", range(1, CONFLICT_ATTEMPTS))
+def test_a_lease_is_taken_once_a_transaction_is_through_with_its_row(conflicts):
+    held = (200, {"Attributes": {"owner": {"S": "me"}, "lease": {"S": "2"}, "fence": {"S": "3"}}})
+    answers = [error("TransactionConflictException") for _ in range(conflicts)]
+    taken = table(*answers, held).take(EMAILS, owner="me", now="1", lease="2", fence="3")
+    assert taken == PartitionState(owner="me", lease="2", fence="3")
+
+
+def cancelled(*codes):
+    reasons = [{"Code": code, "Message": "because"} for code in codes]
+    told = {"__type": "com.amazonaws.aws#TransactionCanceledException", "Message": "because"}
+    return answer(400, {**told, "CancellationReasons": reasons})
+
+
+@pytest.mark.parametrize(
+    "codes",
+    [
+        ("ConditionalCheckFailed", "None", "None"),
+        ("None", "ConditionalCheckFailed", "None"),
+        ("TransactionConflict", "ConditionalCheckFailed", "None"),
+    ],
+)
+def test_a_move_of_which_a_condition_fails_is_refused_at_once(codes):
+    requests, port = counting(cancelled(*codes))
+    assert CALLS["move"](port) is False
+    assert len(requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "tries"),
+    [("TransactionConflict", CONFLICT_ATTEMPTS), ("ProvisionedThroughputExceeded", 1), ("ThrottlingError", 1)],
+)
+def test_a_move_that_meets_another_or_is_throttled_is_throttled(code, tries):
+    requests, port = counting(cancelled("None", code, "None"))
+    with pytest.raises(Throttled, match="TransactionCanceledException"):
+        CALLS["move"](port)
+    assert len(requests) == tries
+
+
+def test_a_move_that_met_another_takes_effect_when_that_is_through():
+    assert CALLS["move"](table(cancelled("TransactionConflict", "None", "None"), (200, {})))
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (error("TransactionInProgressException"), Throttled),
+        (cancelled("None", "ValidationError", "None"), Unavailable),
+        (error("IdempotentParameterMismatchException"), Unavailable),
+    ],
+)
+def test_a_move_that_dynamodb_does_not_decide_is_no_refusal(answer, expected):
+    with pytest.raises(expected):
+        CALLS["move"](table(answer))
 
 
 def test_an_unprocessed_item_is_a_row_left_unwritten():

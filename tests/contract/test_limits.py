@@ -128,6 +128,10 @@ def put_item(client, item):
     return client.put_item(TableName="jobs", Item=item)
 
 
+def transact(client, *items):
+    return client.transact_write_items(TransactItems=[{"Put": {"TableName": "jobs", "Item": item}} for item in items])
+
+
 def an_item_of(size):
     """Return an item of that many bytes; of ten digits eight are significant, two a byte, and one byte more."""
     rest = {**AN_ITEM, "ttl": {"N": "1795849500"}, "exact": {"BOOL": True}}
@@ -161,6 +165,11 @@ STATED = {
     "rows": ("dynamodb", lambda client, over: write(client, [AN_ITEM] * (25 + over))),
     "bytes of a row": ("dynamodb", lambda client, over: write(client, [AN_ITEM, an_item_of(ITEM_BYTES + over)])),
     "bytes of an added row": ("dynamodb", lambda client, over: put_item(client, an_item_of(ITEM_BYTES + over))),
+    "bytes of a row in a transaction": (
+        "dynamodb",
+        lambda client, over: transact(client, an_item_of(ITEM_BYTES + over)),
+    ),
+    "rows in a transaction": ("dynamodb", lambda client, over: transact(client, *[AN_ITEM] * (1 + over))),
     "keys": ("dynamodb", lambda client, over: read(client, 100 + over)),
     "bounds": ("dynamodb", lambda client, over: query(client, low="1" + "0" * over, high="1")),
     "messages": ("sqs", lambda client, over: send(client, *["x"] * (10 + over))),

@@ -10,7 +10,7 @@ from dueline.errors import DuelineError
 from dueline.job import Partition
 from dueline.rows import PartitionState
 from tests.builders import EMAILS, NOW, a_job, an_id
-from tests.contract.engines import TABLES
+from tests.contract.engines import TABLES, TABLES_WITH_TRANSACTIONS
 
 pytestmark = pytest.mark.parametrize("engine", TABLES, indirect=True)
 
@@ -34,6 +34,14 @@ def at(seconds):
 @pytest.fixture
 def table(engine):
     return engine.table()
+
+
+@pytest.fixture
+def transacting(request, table):
+    """A table on an engine that has transactions."""
+    if request.node.callspec.params["engine"] not in TABLES_WITH_TRANSACTIONS:
+        pytest.skip("it has no transactions")
+    return table
 
 
 # write and read
@@ -233,6 +241,81 @@ def test_a_key_that_is_gone_is_not_noted_as_done(table):
     key = rows.key(a_claim())
     table.mark_done(key)
     assert not table.read([key]).rows
+
+
+# move
+
+
+def old_and_new():
+    return a_job(due=NOW + timedelta(hours=1)), a_job(due=NOW + timedelta(hours=2), partition=OTHER)
+
+
+def move(table, old, new):
+    cancellation = rows.cancellation_row(old.id, at=NOW, moved_to=new.id)
+    below = instant.text(old.id.due)
+    return table.move(cancellation, rows.job_row(new), state=rows.state_key(old.id.partition), fence_below=below)
+
+
+def moved(table, old, new):
+    """Return what a move writes, as far as it is there."""
+    wanted = [rows.cancellation_key(old.id), rows.job_key(new.id)]
+    found = table.read(wanted).rows
+    return [found.get(key) for key in wanted]
+
+
+def test_a_move_writes_both_rows_where_nothing_is_known_of_the_partition(transacting):
+    old, new = old_and_new()
+    assert move(transacting, old, new)
+    cancellation = rows.cancellation_row(old.id, at=NOW, moved_to=new.id)
+    assert moved(transacting, old, new) == [cancellation, rows.job_row(new)]
+    assert state(transacting) == PartitionState()
+
+
+@pytest.mark.parametrize(("fence", "moves"), [(3599.999, True), (3600, False), (3600.001, False)])
+def test_a_move_takes_effect_only_while_the_fence_is_below_the_cancelled_job(transacting, fence, moves):
+    old, new = old_and_new()
+    take(transacting, fence=fence)
+    take(transacting, fence=5000, partition=OTHER)
+    before = state(transacting)
+    assert move(transacting, old, new) is moves
+    assert [row is not None for row in moved(transacting, old, new)] == [moves] * 2
+    assert state(transacting) == before
+
+
+def test_a_partition_whose_state_has_no_fence_is_below_every_job(transacting):
+    old, new = old_and_new()
+    transacting.write([a_row(rows.STATE, cursor="0")])
+    assert move(transacting, old, new)
+
+
+def test_a_job_that_is_cancelled_is_not_moved_and_its_cancellation_stays(transacting):
+    old, new = old_and_new()
+    cancellation = transacting.add(rows.cancellation_row(old.id, at=NOW))
+    assert not move(transacting, old, new)
+    assert moved(transacting, old, new) == [cancellation, None]
+
+
+def test_a_job_is_moved_once_whether_to_the_same_job_again_or_to_another(transacting):
+    old, new = old_and_new()
+    assert move(transacting, old, new)
+    assert not move(transacting, old, new)
+    assert not move(transacting, old, a_job())
+    assert rows.moved_to(moved(transacting, old, new)[0]) == new.id
+
+
+def test_a_cancel_of_a_job_that_was_moved_finds_a_promise(transacting):
+    old, new = old_and_new()
+    move(transacting, old, new)
+    found = transacting.add(rows.cancellation_row(old.id, at=NOW))
+    assert (found["exact"], rows.moved_to(found)) == (True, new.id)
+
+
+def test_a_move_that_names_a_row_twice_is_refused_and_nothing_is_written(transacting):
+    old, _ = old_and_new()
+    cancellation = rows.cancellation_row(old.id, at=NOW)
+    with pytest.raises(REFUSED):
+        transacting.move(cancellation, cancellation, state=rows.state_key(EMAILS), fence_below="9")
+    assert keys(transacting.page(EMAILS, **ALL)) == []
 
 
 # take

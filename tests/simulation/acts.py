@@ -46,6 +46,14 @@ class Cancel:
 
 
 @dataclass(frozen=True)
+class Reschedule:
+    """Move a job, by number, to so many seconds after the beginning of the world."""
+
+    job: int
+    due: float
+
+
+@dataclass(frozen=True)
 class Work:
     """Work off what is visible in a queue, as a worker does that uses the library."""
 
@@ -58,7 +66,7 @@ class PutBack:
     """Send what is parked to the inbound queue."""
 
 
-Act = Submit | Ingest | Tick | Cancel | Work | PutBack
+Act = Submit | Ingest | Tick | Cancel | Reschedule | Work | PutBack
 
 
 def queue_of(act: Act) -> str | None:

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from dueline import rows
+from dueline.errors import AlreadyFinished, JobNotFound
 from dueline.ingest import Received
 from dueline.job import Job, JobId, State
 from dueline.message import Message
@@ -90,6 +91,23 @@ def cancel(world: "World", me: "Running", act: acts.Cancel) -> str:
     return f"{answer} {id}"
 
 
+def reschedule(world: "World", me: "Running", act: acts.Reschedule) -> str:
+    record = world.record
+    if act.job >= len(record.accepted):
+        return "there is no such job"
+    id = list(record.accepted)[act.job]
+    service = me.core.a_reschedule(id.queue, new_uid=lambda: world.new_uid(id.queue))
+    try:
+        moved = service.run(id, at=NOW + timedelta(seconds=act.due))
+    except (AlreadyFinished, JobNotFound) as refusal:
+        record.refused |= me.intended
+        return f"is refused: {refusal}"
+    record.promised.add(id)
+    record.accepted[moved] = record.intents[moved].job
+    record.submitted.setdefault(moved, me.process.monotonic())
+    return f"moved {id} to {moved}"
+
+
 def work(world: "World", me: "Running", act: acts.Work) -> str:
     mail, began = world.mail[act.queue], me.process.monotonic()
     batch = mail.receive(waiting=range(10), seconds=VISIBILITY_SECONDS)
@@ -129,7 +147,7 @@ def collect(world: "World", act: acts.Collect) -> None:
 
 def _note_what_is_lost(world: "World", key: Key) -> None:
     """Note a job that TTL takes although no whole tick came to its row: that much is not promised."""
-    for id in world.record.accepted:
+    for id in world.record.expected:
         if rows.job_key(id) == key:
             seen_from = (id.due - world.periods.lookahead - NOW).total_seconds() + CLOCKS_DIFFER
             ticks = [at for at in world.record.finished[id.partition] if at >= seen_from]
@@ -159,6 +177,7 @@ BODIES: dict[type, Body] = {
     acts.Ingest: ingest,
     acts.Tick: tick,
     acts.Cancel: cancel,
+    acts.Reschedule: reschedule,
     acts.Work: work,
     acts.PutBack: put_back,
 }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from dueline.job import JobId
 from dueline.memory import Delivery
 from dueline.message import REASON
+from dueline.move import Intent
 from tests.simulation import acts
 from tests.simulation.record import Parked, Sent
 
@@ -19,6 +20,9 @@ def note(world: "World", me: "Running", queue: str, delivery: Delivery) -> None:
     match queue:
         case "inbound":
             world.record.put_back[job.id] += isinstance(me.act, acts.PutBack)
+            if (old := delivery.message.moves()) is not None:
+                world.record.intents[job.id] = Intent(job=job, old=old)
+                me.intended.add(job.id)
         case "dead_letters":
             parked = Parked(job=job, reason=delivery.message.attributes[REASON], at=me.process.now())
             world.record.parked.append(parked)

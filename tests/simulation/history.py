@@ -15,6 +15,7 @@ from tests.simulation.world import (
     PERIODS,
     RETENTION,
     Befall,
+    Plan,
     Running,
     Scale,
     World,
@@ -23,10 +24,12 @@ from tests.simulation.world import (
 from tests.wire import Call
 
 DUE = (400, 400, 400, 401, 400.5, 310, 460, 5, 100, 520, 700)
+MOVED_TO = (400, 400, 401, 310, 460, 0, 520, 700)
 SUBMITTED = (0, 0, 30, 60, 90)
 AGAIN = (0, 0, 0.1, 5, 30, 300, 700)
 VISITORS: Sequence[acts.Act] = (
     *(acts.Cancel(number) for number in (0, 0, 1, 2)),
+    *(acts.Reschedule(number, due) for number, due in ((0, 400), (0, 520), (1, 0))),
     *(acts.Tick(number) for number in (0, 0, 0, 1)),
     *(acts.Ingest(), acts.Ingest()),
 )
@@ -41,6 +44,7 @@ MISHAPS: tuple[tuple[Fault, ...] | type, ...] = (
     SlowAnswer,
     Meanwhile,
 )
+HALFWAY = (Fault.CRASH_BEFORE, Fault.CRASH_AFTER, Fault.LOST_ANSWER, Fault.THROTTLED, Pause(31))
 UNTOUCHED = "invoices"
 Trouble = acts.Vanish | acts.Slow | acts.Throttle | acts.Grow
 LOOKAHEAD = PERIODS.lookahead.total_seconds()
@@ -123,6 +127,8 @@ class History:
             self._start(acts.Work(queue, stream.some(range(3))), after=self._when(stream, due), stream=stream)
         for _ in range(stream.below(3) if due and not self._is_untouched(queue) else 0):
             self._meet(stream, queue, due)
+        if due and not self._is_untouched(queue):
+            self._of_reschedules(self._choices.stream(f"{queue}, moved"), due)
 
     def _is_untouched(self, queue: str) -> bool:
         return self.climate.isolated and queue == UNTOUCHED
@@ -135,6 +141,26 @@ class History:
         meeting += stream.some([acts.Cancel(number) for number in range(2)])
         for act in meeting:
             self._start(act, after=at, stream=stream)
+
+    def _of_reschedules(self, stream: Stream, due: Sequence[float]) -> None:
+        """Move jobs, some of them twice at once, and let some callers end halfway: at the intent, or at the move."""
+        for _ in range(stream.pick([0, 1, 2, 4])):
+            job = stream.below(len(due))
+            fence = max(0.0, due[job] - LOOKAHEAD)
+            at = stream.pick([min(2 * MINUTE, fence), fence - 1, fence, fence + 1, self._when(stream, due)])
+            act = acts.Reschedule(job, stream.pick(MOVED_TO))
+            plan = {stream.pick([2, 1]): stream.pick(HALFWAY)} if stream.once_in(3) else {}
+            self._start(act, after=max(0.0, at), stream=stream, plan=plan)
+            others = [act, acts.Reschedule(job, 401), acts.Cancel(job), acts.Ingest(), acts.Tick(0)]
+            for other in stream.some(others, once_in=5):
+                self._start(other, after=max(0.0, at), stream=stream)
+            if stream.once_in(4):
+                self._race(acts.Reschedule(job, stream.pick([0, 520])), stream, at=max(0.0, at))
+
+    def _race(self, act: acts.Reschedule, stream: Stream, *, at: float) -> None:
+        """Let ingest look at an intent just before its caller carries it out, and come to do the same just after."""
+        self._start(act, after=at, stream=stream, plan={2: Pause(2)})
+        self._start(acts.Ingest(), after=at + 1, stream=stream, plan={stream.pick([1, 2]): Pause(2)})
 
     def _submit(self, stream: Stream, queue: str) -> list[float]:
         at = stream.pick(SUBMITTED)
@@ -219,12 +245,12 @@ class History:
             if stream.once_in(2):
                 self.world.happen(acts.Collect(stream.below(3), stream.pick([1, 2, 3])), after=at)
 
-    def _start(self, act: acts.Act, *, after: float, stream: Stream) -> None:
+    def _start(self, act: acts.Act, *, after: float, stream: Stream, plan: Plan | None = None) -> None:
         skew = stream.pick(CLOCKS) if self.climate.clocks_differ else 0.0
         if self._alone or self._is_untouched(acts.queue_of(act) or ""):
             self.world.start(act, after=after)
         else:
-            self.world.start(act, after=after, befall=self._befall(), skew=skew)
+            self.world.start(act, after=after, befall=by(plan) if plan else self._befall(), skew=skew)
 
     def _befall(self) -> Befall:
         stream: Stream | None = None

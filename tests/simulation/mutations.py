@@ -30,6 +30,7 @@ class Mutation:
 
 LOST, EXACT, EARLY, TWICE = "never lost", "exact cancel", "never early", "at least once"
 ONCE = "once by key"
+NEITHER, BOTH, SECOND = "never neither", "never both", "no second job"
 
 
 def mutation(name: str, file: str, old: str, new: str, *breaks: str) -> Mutation:
@@ -319,4 +320,87 @@ IN_KEYS = [
         LOST,
     ),
 ]
-MUTATIONS = [*IN_TICK, *IN_LEASE, *IN_INGEST, *IN_CANCEL, *IN_KEYS]
+
+IN_MOVE = [
+    Mutation(
+        name="the intent is sent after the transaction",
+        breaks=[LOST, NEITHER],
+        edits=[
+            Edit(
+                file="reschedule.py",
+                old="            self._announce(intent)\n            if not",
+                new="            if not",
+            ),
+            Edit(
+                file="reschedule.py",
+                old="                self._check_who_was_quicker(intent)\n",
+                new="                self._check_who_was_quicker(intent)\n            self._announce(intent)\n",
+            ),
+        ],
+    ),
+    mutation(
+        "ingest writes the new job's row without the transaction",
+        "ingest.py",
+        "unsettled = self._settle(intents, done, until)",
+        "unsettled = set[Job]()",
+        BOTH,
+        SECOND,
+    ),
+    mutation(
+        "a job is moved whatever the fence",
+        "memory.py",
+        "takes_effect = fence < fence_below and sk not in self._rows[pk]",
+        "takes_effect = sk not in self._rows[pk]",
+        BOTH,
+        EXACT,
+    ),
+    mutation(
+        "a job due at the fence is moved",
+        "memory.py",
+        "takes_effect = fence < fence_below and",
+        "takes_effect = fence <= fence_below and",
+        BOTH,
+        EXACT,
+    ),
+    mutation(
+        "a move writes over a cancellation",
+        "memory.py",
+        "takes_effect = fence < fence_below and sk not in self._rows[pk]",
+        "takes_effect = fence < fence_below",
+        BOTH,
+        SECOND,
+        EXACT,
+    ),
+    mutation(
+        "ingest leaves a moved job to a tick unseen",
+        "ingest.py",
+        "here = set(jobs.values()) - unsettled - done.dropped",
+        "here = set(jobs.values()) - unsettled - done.dropped - done.moved",
+        LOST,
+        NEITHER,
+    ),
+    mutation(
+        "ingest takes a refusal for the end without looking who moved the job",
+        "move.py",
+        "            return True\n        found = _found(intent, table)\n",
+        "            return True\n        found = False\n",
+        LOST,
+        NEITHER,
+    ),
+    mutation(
+        "a caller takes a refusal for the end though ingest has moved the job",
+        "reschedule.py",
+        "                self._check_who_was_quicker(intent)\n",
+        "                _refuse(id)\n",
+        SECOND,
+    ),
+    mutation(
+        "an intent is carried out when cancellations may be collected",
+        "move.py",
+        "    if found is None and rows.is_cancellation_kept(intent.old, now=clock.now()):\n",
+        "    if found is None:\n",
+        SECOND,
+        BOTH,
+    ),
+]
+MUTATIONS = [*IN_TICK, *IN_LEASE, *IN_INGEST, *IN_CANCEL, *IN_KEYS, *IN_MOVE]

@@ -1,6 +1,7 @@
 """What was asked, answered and sent in a world, and the promises that this is held against, by their names."""
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
@@ -8,6 +9,7 @@ from itertools import pairwise
 from dueline import rows, tick
 from dueline.dispatch import PAST_RETENTION
 from dueline.job import Job, JobId, Partition
+from dueline.move import Intent
 from dueline.rows import Key
 
 # Two processes' clocks, and the part of a second that a TTL knows nothing of.
@@ -59,6 +61,9 @@ class Record:
     submitted: dict[JobId, float] = field(default_factory=dict)
     asked_back: dict[JobId, float] = field(default_factory=dict)
     promised: set[JobId] = field(default_factory=set)
+    # By the new job's id, which `refused` names where the caller was told that there is none.
+    intents: dict[JobId, Intent] = field(default_factory=dict)
+    refused: set[JobId] = field(default_factory=set)
     sent: list[Sent] = field(default_factory=list)
     parked: list[Parked] = field(default_factory=list)
     put_back: Counter[JobId] = field(default_factory=Counter)
@@ -73,14 +78,23 @@ class Record:
     outlived: set[JobId] = field(default_factory=set)
     claims: dict[Key, list[Claim]] = field(default_factory=lambda: defaultdict(list))
 
+    @property
+    def expected(self) -> Iterator[JobId]:
+        """The jobs that may come: those accepted, and those that are to take another's place."""
+        yield from dict.fromkeys([*self.accepted, *self.intents])
+
     def is_settled(self, id: JobId) -> bool:
-        """Tell whether a job is where it had to go, or was taken back, or stayed beyond its retention."""
+        """Tell whether a job is where it had to go, or one that may have taken its place.
+
+        Or whether it was taken back, or stayed beyond its retention.
+        """
         parked = sum(each.job.id == id for each in self.parked)
         return (
             rows.cancellation_key(id) in self.written
             or id in self.outlived
             or any(each.id == id for each in self.sent)
             or parked > self.put_back[id]
+            or any(self.is_settled(new) for new, intent in self.intents.items() if intent.old == id)
         )
 
     def is_calm(self) -> bool:
@@ -91,13 +105,16 @@ class Record:
         self._check_what_was_accepted()
         self._check_what_was_sent()
         self._check_what_was_parked()
+        self._check_what_was_moved()
         self._check_repeats()
         self._check_keys()
 
     def _check_what_was_accepted(self) -> None:
         for id in self.accepted:
             if not self.is_settled(id):
-                raise Broken("never lost", f"{id} is neither in its queue nor in a dead-letter queue")
+                was_moved = any(intent.old == id for intent in self.intents.values())
+                promise = "never neither" if was_moved else "never lost"
+                raise Broken(promise, f"{id} is neither in its queue nor in a dead-letter queue")
 
     def _check_what_was_sent(self) -> None:
         for each in self.sent:
@@ -113,6 +130,21 @@ class Record:
             past_retention = each.reason == PAST_RETENTION and each.at >= each.job.expires
             if not past_retention and each.job.id.queue not in self.vanished:
                 raise Broken("never lost", f"{each.job.id} was parked without need: {each.reason}")
+
+    def _check_what_was_moved(self) -> None:
+        """Let no refused job come, and one job alone of those that took each other's place."""
+        came: dict[JobId, JobId] = {}
+        for id in {each.id: None for each in self.sent}:
+            if id in self.refused:
+                raise Broken("no second job", f"{id} came, though its reschedule was refused")
+            other = came.setdefault(self._first_of(id), id)
+            if other != id:
+                raise Broken("never both", f"{other} came, and {id}, which took its place")
+
+    def _first_of(self, id: JobId) -> JobId:
+        while id in self.intents:
+            id = self.intents[id].old
+        return id
 
     def _check_repeats(self) -> None:
         """Lay each repeat at the door of a tick that was interrupted, and of no tick more than design allows."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.simulation.acts import Act, Cancel, Ingest, Submit, Tick
+from tests.simulation.acts import Act, Cancel, Ingest, Reschedule, Submit, Tick
 from tests.simulation.mishaps import Fault, Meanwhile, Pause
 from tests.simulation.world import Plan, Scale, World
 
@@ -16,11 +16,17 @@ ACTS: dict[str, Act] = {
     "ingest": Ingest(),
     "ingest what comes again": Ingest(again=range(8)),
     "cancel": Cancel(1),
+    "reschedule": Reschedule(1, DUE + 30),
+    "reschedule to now": Reschedule(1, 0),
     "tick": Tick(0),
     "tick the other": Tick(1),
     "tick briefly": Tick(0, seconds=5),
 }
-OTHERS: list[list[Act]] = [*([act] for act in ACTS.values()), [Cancel(1), Tick(0), Tick(1)]]
+OTHERS: list[list[Act]] = [
+    *([act] for act in ACTS.values()),
+    [Cancel(1), Tick(0), Tick(1)],
+    [Reschedule(1, DUE), Ingest(), Tick(0), Tick(1)],
+]
 EVERY_ACT = pytest.mark.parametrize("act", ACTS.values(), ids=list(ACTS))
 EVERY_PAGE = pytest.mark.parametrize("page_rows", [1, 1000])
 # How far the story is told before the process comes in.

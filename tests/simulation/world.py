@@ -78,6 +78,7 @@ class Running:
     calls: int = 0
     crashed: bool = False
     jobs: set[JobId] = field(default_factory=set)
+    intended: set[JobId] = field(default_factory=set)
     renewed: float | None = None
 
     @property
@@ -150,7 +151,7 @@ class World:
     def calm_down(self) -> None:
         """Let every process do its work, without any fault, until all that was accepted is settled."""
         self.slow, self.throttled = {}, None
-        last = max((job.id.due for job in self.record.accepted.values()), default=NOW)
+        last = max((id.due for id in self.record.expected), default=NOW)
         for _ in range(ROUNDS):
             self.run(acts.Ingest())
             for number in self._partitions_with_rows():
@@ -262,6 +263,8 @@ class World:
             self.record.written |= {rows.key(row): self.turns.elapsed for row in written}
         if call.name == "table.claim":
             return self._claim(*args, there=call.do(*args))
+        if call.name == "table.move":
+            return self._move(call, args)
         if not call.name.endswith(".send"):
             return call.do(*args)
         name = call.name.removesuffix(".send")
@@ -281,6 +284,13 @@ class World:
         elif not there["done"]:
             self.record.excused.add(id)
         return there
+
+    def _move(self, call: Call, args: tuple[Any, ...]) -> bool:
+        """Note the row that a move wrote. Its cancellation settles nothing: the other job must come of it."""
+        took_effect = bool(call.do(*args))
+        if took_effect:
+            self.record.written[rows.key(args[1])] = self.turns.elapsed
+        return took_effect
 
     def _queues(self) -> dict[str, MemoryQueue]:
         stores = self.stores

@@ -46,9 +46,10 @@ def _each(actions: tuple[str, ...], *resources: str) -> set[tuple[str, str]]:
     return {(action, resource) for action in actions for resource in resources}
 
 
-def test_ingest_may_write_rows_read_fences_and_send(sixty: Assembly) -> None:
+def test_ingest_may_write_rows_move_jobs_read_fences_and_send(sixty: Assembly) -> None:
+    table = ("dynamodb:BatchGetItem", "dynamodb:BatchWriteItem", "dynamodb:ConditionCheckItem", "dynamodb:PutItem")
     assert _granted(sixty.core, "dueline-ingest") == (
-        _each(("dynamodb:BatchGetItem", "dynamodb:BatchWriteItem"), "dynamodb:table/dueline-jobs")
+        _each(table, "dynamodb:table/dueline-jobs")
         | _each(SEND, "sqs:dueline_*", "sqs:dueline-dispatch-dlq", "sqs:dueline-inbound-dlq")
         | _each(("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"), "sqs:dueline-inbound")
         | _each(LOG, "logs:/aws/lambda/dueline-ingest")

@@ -16,6 +16,7 @@ def test_the_names_of_the_errors_are_pinned():
         "KeyReused",
         "QueueNotFound",
         "JobNotFound",
+        "AlreadyFinished",
         "Throttled",
         "Unavailable",
     }

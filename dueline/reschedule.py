@@ -1,0 +1,127 @@
+"""Reschedule: move a job to another due time, as a new job that takes its place, or say that it has left."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from typing import NoReturn
+
+from dueline import instant, rows
+from dueline.errors import RETRYABLE, AlreadyFinished, InvalidJob, JobNotFound, QueueNotFound, Unavailable
+from dueline.job import Job, JobId, Partition, Route
+from dueline.message import Message
+from dueline.move import Intent
+from dueline.ports import Clock, Queue, Table
+from dueline.queue import QueueSettings
+from dueline.routing import partition_of
+from dueline.rows import Key, Row
+from dueline.submit import Request, due_of
+
+Rows = Mapping[Key, Row]
+
+
+class Reschedule:
+    """Reschedules jobs of one queue; `inbound` is the way into the table, `new_uid` returns a random UUID."""
+
+    def __init__(
+        self, queue: QueueSettings, *, inbound: Queue, table: Table, clock: Clock, new_uid: Callable[[], str]
+    ) -> None:
+        self._queue = queue
+        self._inbound = inbound
+        self._table = table
+        self._clock = clock
+        self._new_uid = new_uid
+
+    def run(self, id: JobId, *, at: datetime | None = None, delay: float | None = None) -> JobId:
+        """Move a job to `at`, or to `delay` seconds from now; return the id of the job that took its place.
+
+        That is a promise: the job with the old id never reaches its queue. A repeat with the same due time returns the
+        same id. Raises InvalidJob, JobNotFound, and AlreadyFinished when the job has left for its queue, was cancelled
+        or was moved to another time: then there is no second job. After Throttled or Unavailable either the old job or
+        the new one is there, whose id the error names if there may be a new one.
+        """
+        if at is None and delay is None:
+            raise InvalidJob("at and delay are both missing: give one of them")
+        now = self._clock.now()
+        due = due_of(Request(payload=None, at=at, delay=delay), now=now)
+        known = self._known(id)
+        if (moved := self._moved_before(id, known, due)) is not None:
+            return moved
+        intent = Intent(job=self._successor(self._movable(id, known, now=now), due=due), old=id)
+        with _naming(intent.job.id):
+            self._announce(intent)
+            if not intent.carry_out(table=self._table, clock=self._clock):
+                self._check_who_was_quicker(intent)
+        return intent.job.id
+
+    def _known(self, id: JobId) -> Rows:
+        of_job = [rows.cancellation_key(id), rows.parked_key(id), rows.handled_key(id), rows.job_key(id)]
+        return self._read(id, *of_job, rows.state_key(id.partition))
+
+    def _read(self, id: JobId, *keys: Key) -> Rows:
+        reading = self._table.read(keys)
+        if reading.unread:
+            raise Unavailable(f"the rows of job {id} could not be read: try again")
+        return reading.rows
+
+    def _moved_before(self, id: JobId, known: Rows, due: datetime) -> JobId | None:
+        """Return the job to which an earlier call, whose answer may be lost, moved this one to the same due time."""
+        cancellation = known.get(rows.cancellation_key(id))
+        moved = rows.moved_to(cancellation) if cancellation else None
+        if cancellation and (moved is None or moved.due != due):
+            _refuse(id, cancellation)
+        return moved
+
+    def _movable(self, id: JobId, known: Rows, *, now: datetime) -> Job:
+        """Return the job of an id, if it waits in the table."""
+        row = known.get(rows.job_key(id))
+        is_over = not rows.is_live(row, now=now) if row else now >= id.due + self._queue.retention
+        if is_over:
+            raise JobNotFound(f"nothing is known of job {id}: it is past its retention")
+        fence = rows.read_state(known.get(rows.state_key(id.partition))).fence
+        is_handled = rows.handled_key(id) in known or rows.parked_key(id) in known
+        if id.route is Route.DIRECT or is_handled or fence >= instant.text(id.due):
+            _refuse(id)
+        if row is None:
+            raise Unavailable(f"job {id} is still on its way to the table: try again")
+        return rows.read_job(row)
+
+    def _successor(self, job: Job, *, due: datetime) -> Job:
+        uid = self._new_uid()
+        partition = Partition(queue=self._queue.name, number=partition_of(uid, self._queue.partitions))
+        id = JobId(partition=partition, route=Route.TABLE, due=due, uid=uid)
+        return Job(id=id, payload=job.payload, expires=due + self._queue.retention, tenant=job.tenant)
+
+    def _announce(self, intent: Intent) -> None:
+        """Send an intent to the inbound queue, before it is carried out: ingest will not leave it half done."""
+        message = Message.of(intent.job, group=self._queue.name, moves=intent.old)
+        try:
+            refusals = self._inbound.send([message])
+        except QueueNotFound as error:
+            raise Unavailable(str(error)) from None
+        for refusal in refusals:
+            raise InvalidJob(refusal.reason) if refusal.final else Unavailable(refusal.reason)
+
+    def _check_who_was_quicker(self, intent: Intent) -> None:
+        """Return if ingest carried the intent out; raise AlreadyFinished if it came to nothing."""
+        cancellation = self._read(intent.old, rows.cancellation_key(intent.old)).get(rows.cancellation_key(intent.old))
+        if cancellation is None or rows.moved_to(cancellation) != intent.job.id:
+            _refuse(intent.old, cancellation)
+
+
+def _refuse(id: JobId, cancellation: Row | None = None) -> NoReturn:
+    """Raise what tells that a job can be moved no more: it has left for its queue, unless its cancellation says why."""
+    moved = rows.moved_to(cancellation) if cancellation else None
+    became = f"was moved to {moved}" if moved else "was cancelled" if cancellation else "has left for its queue"
+    error = AlreadyFinished(f"job {id} {became}: it can be moved no more")
+    error.job_id = str(moved) if moved else None
+    raise error
+
+
+@contextmanager
+def _naming(id: JobId) -> Iterator[None]:
+    """Let a fault name the job that may be scheduled all the same, for its caller to look up or cancel."""
+    try:
+        yield
+    except RETRYABLE as fault:
+        fault.job_id = str(id)
+        raise

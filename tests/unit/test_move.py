@@ -1,0 +1,300 @@
+"""Intents, as ingest meets them."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from dueline import instant, rows
+from dueline.astray import PATIENT_RECEIVES
+from dueline.dispatch import PAST_RETENTION
+from dueline.errors import InvalidJob, Throttled, Unavailable
+from dueline.job import MAX_RETENTION, Job, Partition, Route, State
+from dueline.message import MOVES, Message
+from dueline.rows import CANCELLATION_OUTLIVES_RETENTION
+from tests.builders import NOW, RETENTION, a_job, a_queue, an_id
+from tests.system import System
+from tests.wire import done_in_part, failing, losing_the_answer, meanwhile, on
+
+AN_HOUR = 3600
+OLD_DUE = NOW + timedelta(hours=1)
+
+
+def an_intent(old, *, hours=2.0):
+    due = NOW + timedelta(hours=hours)
+    new = a_job(due=due, expires=due + RETENTION)
+    return new, Message.of(new, group="emails", moves=old.id)
+
+
+def a_system(*, put=True, **settings):
+    system, old = System(a_queue(**settings)), a_job(due=OLD_DUE)
+    if put:
+        system.put(old)
+    return system, old
+
+
+def raise_fence(system, to):
+    system.table.take(Partition(queue="emails", number=0), owner="me", now="", lease="", fence=instant.text(to))
+
+
+def is_there(system, job):
+    return rows.job_key(job.id) in system.table.read([rows.job_key(job.id)]).rows
+
+
+def outcome(done):
+    return done.failed, done.moved, done.dropped
+
+
+# Ingest
+
+
+def test_an_intent_that_nobody_carried_out_is_carried_out():
+    system, old = a_system()
+    new, intent = an_intent(old)
+    assert outcome(system.ingest_message(intent)) == (set(), {new}, set())
+    assert system.status_of(old.id).moved_to == new.id
+    system.clock.sleep(2 * AN_HOUR)
+    system.tick()
+    assert system.arrived() == [new.id]
+
+
+def test_an_intent_that_comes_again_changes_nothing():
+    system, old = a_system()
+    new, intent = an_intent(old)
+    for _ in range(3):
+        assert outcome(system.ingest_message(intent)) == (set(), {new}, set())
+    assert system.cancel(new.id) is State.CANCELLED
+    system.ingest_message(intent)
+    system.clock.sleep(2 * AN_HOUR)
+    system.tick()
+    assert system.arrived() == []
+
+
+def test_an_intent_that_comes_again_after_its_job_was_sent_by_the_late_path_may_repeat_it_but_no_old_job():
+    system, old = a_system()
+    new, intent = an_intent(old, hours=0)
+    raise_fence(system, NOW + timedelta(seconds=240))
+    for _ in range(2):
+        assert system.ingest_message(intent).late == [new]
+    system.clock.sleep(AN_HOUR)
+    system.tick()
+    assert set(system.arrived()) == {new.id}
+
+
+@pytest.mark.parametrize("early", [0.001, 60])
+def test_an_intent_for_a_job_that_may_have_left_is_dropped(early):
+    system, old = a_system()
+    new, intent = an_intent(old)
+    raise_fence(system, OLD_DUE + timedelta(seconds=early - 0.001))
+    assert outcome(system.ingest_message(intent)) == (set(), set(), {new})
+    assert not is_there(system, new)
+
+
+def test_an_intent_for_a_job_that_was_cancelled_is_dropped_for_good():
+    system, old = a_system()
+    new, intent = an_intent(old)
+    assert system.cancel(old.id) is State.CANCELLED
+    for _ in range(2):
+        assert outcome(system.ingest_message(intent)) == (set(), set(), {new})
+    assert not is_there(system, new)
+
+
+def test_of_two_intents_for_a_job_one_is_carried_out():
+    system, old = a_system()
+    (first, one), (second, other) = an_intent(old), an_intent(old)
+    assert outcome(system.ingest_message(one, other)) == (set(), {first}, {second})
+
+
+def test_an_intent_overtaken_by_its_caller_between_two_calls_of_ingest_is_in_place():
+    system, old = a_system()
+    wanted = NOW + timedelta(hours=2)
+    system.wire.around = on("table.move", failing(Unavailable("no")), times=1)
+    with pytest.raises(Unavailable):
+        system.reschedule(old.id, at=wanted)
+    (intent,) = [each.message for each in system.inbound.deliveries]
+    new = intent.job()
+
+    def carried_out_by_its_caller():
+        row = rows.cancellation_row(old.id, at=NOW, moved_to=new.id)
+        system.stores.table.move(row, rows.job_row(new), state=rows.state_key(old.id.partition), fence_below="9")
+
+    system.wire.around = on("table.move", meanwhile(carried_out_by_its_caller), times=1)
+    assert outcome(system.ingest()) == (set(), {new}, set())
+
+
+def test_the_row_of_a_moved_job_is_not_written_again_and_its_fence_is_read_after_the_move():
+    system, old = a_system()
+    _, intent = an_intent(old)
+    calls = []
+    system.wire.around = lambda call: (calls.append(call.name), call.do(*call.args))[1]
+    system.ingest_message(intent)
+    assert calls == ["table.read", "table.move", "table.read"]
+    calls.clear()
+    system.ingest_message(intent)
+    assert calls == ["table.read", "table.read"]
+
+
+def test_a_fence_raised_while_ingest_moves_is_seen():
+    system, old = a_system()
+    new, intent = an_intent(old, hours=0.01)
+
+    def the_other_partition_is_handed_over():
+        raise_fence(system, new.id.due)
+
+    system.wire.around = on("table.move", meanwhile(the_other_partition_is_handed_over), times=1)
+    assert system.ingest_message(intent).late == [new]
+    assert system.arrived() == [new.id]
+
+
+@pytest.mark.parametrize("skip", [0, 1])
+@pytest.mark.parametrize("react", [failing(Throttled("slow down")), losing_the_answer, done_in_part])
+def test_an_intent_whose_outcome_cannot_be_read_comes_again_and_its_neighbours_do_not(react, skip):
+    system, old = a_system()
+    new, intent = an_intent(old)
+    neighbour = a_job(due=OLD_DUE + timedelta(seconds=1))
+    raise_fence(system, OLD_DUE)
+    system.wire.around = on("table.read", react, skip=skip, times=1)
+    done = system.ingest_message(intent, Message.of(neighbour))
+    assert done.failed == {"x0"}
+    assert done.again == {new}
+    assert done.faults
+    assert is_there(system, neighbour)
+    assert not is_there(system, new)
+
+
+@pytest.mark.parametrize("react", [failing(Throttled("slow down")), losing_the_answer])
+def test_an_intent_whose_move_failed_comes_again_and_is_carried_out_once(react):
+    system, old = a_system()
+    new, intent = an_intent(old)
+    system.wire.around = on("table.move", react, times=1)
+    assert system.ingest_message(intent).failed == {"x0"}
+    assert outcome(system.ingest_message(intent)) == (set(), {new}, set())
+
+
+def test_no_intent_is_begun_in_the_second_half_of_the_time():
+    system, old = a_system()
+    new, intent = an_intent(old)
+    system.inbound.send([intent])
+    (received,) = system.received()
+    now = system.clock.monotonic()
+    assert system.an_ingest().run([received], until=now).failed == {received.message_id}
+    assert system.an_ingest().run([received], until=now + 1).moved == {new}
+
+
+def test_a_moved_job_that_is_due_in_a_partition_without_ticks_is_parked_only_if_it_was_moved():
+    system, old = a_system()
+    partition = Partition(queue="emails", number=7)
+    jobs = [a_job(due=OLD_DUE, partition=partition) for _ in range(2)]
+    for job in jobs:
+        system.inbound.send([Message.of(job, moves=old.id)])
+    batch = [replace(each, receives=PATIENT_RECEIVES) for each in system.received()]
+    assert outcome(system.ingest(batch)) == (set(), {jobs[0]}, {jobs[1]})
+    assert system.parked() == [jobs[0].id]
+
+
+# Long after
+
+
+def long_after(system, old):
+    system.clock.sleep((old.id.due + MAX_RETENTION - system.clock.now()).total_seconds())
+
+
+def collect(system):
+    table = system.stores.table
+    table.collect(table.expired(now=system.clock.now()))
+
+
+def test_an_intent_for_a_job_whose_cancellation_may_be_collected_cancels_nothing_any_more():
+    system, old = a_system()
+    new, intent = an_intent(old, hours=24 * 60)
+    assert system.cancel(old.id) is State.CANCELLED
+    assert outcome(system.ingest_message(intent)) == (set(), set(), {new})
+    long_after(system, old)
+    system.clock.sleep(CANCELLATION_OUTLIVES_RETENTION.total_seconds())
+    collect(system)
+    assert outcome(system.ingest_message(intent)) == (set(), set(), {new})
+    assert not is_there(system, new)
+
+
+def test_a_moved_job_is_known_by_its_row_when_the_cancellation_is_collected():
+    system, old = a_system()
+    new, intent = an_intent(old, hours=24 * 60)
+    system.ingest_message(intent)
+    long_after(system, old)
+    system.clock.sleep(CANCELLATION_OUTLIVES_RETENTION.total_seconds())
+    collect(system)
+    assert outcome(system.ingest_message(intent)) == (set(), {new}, set())
+
+
+def test_what_may_have_been_moved_or_not_is_parked_once_it_is_past_its_retention():
+    system, old = a_system()
+    new, intent = an_intent(old)
+    long_after(system, old)
+    done = system.ingest_message(intent)
+    assert [(parked.job, parked.reason) for parked in done.parked] == [(new, PAST_RETENTION)]
+    assert (done.failed, system.arrived()) == (set(), [])
+
+
+# The message
+
+
+@pytest.mark.parametrize("hours", [1, 2])
+def test_an_intent_is_the_new_jobs_message_with_one_attribute_more(hours):
+    old = a_job()
+    new, intent = an_intent(old, hours=hours)
+    assert (intent.job(), intent.moves()) == (new, old.id)
+    assert dict(intent.attributes) == {**Message.of(new).attributes, MOVES: str(old.id)}
+    assert Message.of(new).moves() is None
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        "",
+        "emails",
+        str(an_id(partition=Partition(queue="invoices", number=0))),
+        str(an_id(route=Route.DIRECT)),
+        "itself",
+    ],
+)
+def test_an_intent_that_names_no_job_of_which_its_own_could_take_the_place_is_rejected_with_the_reason(named):
+    system, new = System(), a_job()
+    told = str(new.id) if named == "itself" else named
+    intent = Message(body=new.payload, attributes={**Message.of(new).attributes, MOVES: told})
+    with pytest.raises(InvalidJob, match=MOVES):
+        intent.moves()
+    done = system.ingest_message(intent)
+    assert len(done.rejected) == 1
+    assert not is_there(system, new)
+
+
+def test_a_direct_job_takes_no_ones_place():
+    old, new = a_job(), a_job(route=Route.DIRECT)
+    with pytest.raises(InvalidJob, match=MOVES):
+        Message.of(new, moves=old.id).moves()
+
+
+def test_a_message_that_carries_no_job_moves_none():
+    with pytest.raises(InvalidJob):
+        Message(body="{}", attributes={MOVES: str(an_id())}).moves()
+
+
+# The row
+
+
+def test_a_cancellation_names_the_job_that_took_its_place_and_is_a_promise():
+    old, new = an_id(), an_id()
+    row = rows.cancellation_row(old, at=NOW, moved_to=new)
+    assert rows.moved_to(row) == new
+    assert row["exact"] is True
+    assert rows.moved_to(rows.cancellation_row(old, at=NOW)) is None
+
+
+def test_a_job_may_have_the_largest_payload_and_still_be_moved():
+    id = an_id(due=OLD_DUE)
+    job = Job(id=id, payload="x" * (256 * 1024), expires=id.due + RETENTION)
+    system = System()
+    system.put(job)
+    moved = system.reschedule(id, delay=2 * AN_HOUR)
+    assert system.ingest().moved
+    assert system.look_up(moved) is State.SCHEDULED

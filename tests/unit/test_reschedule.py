@@ -1,0 +1,389 @@
+from datetime import timedelta
+
+import pytest
+
+from dueline import instant, rows
+from dueline.errors import AlreadyFinished, InvalidJob, JobNotFound, QueueNotFound, Throttled, Unavailable
+from dueline.job import JobId, Partition, Route, State
+from dueline.message import EXPIRES, MOVES
+from tests.builders import NOW, RETENTION, a_job, a_queue, an_id
+from tests.system import System
+from tests.wire import done_in_part, failing, losing_the_answer, meanwhile, on, refusing_for_good, straight
+
+AN_HOUR = 3600
+WANTED = NOW + timedelta(hours=2)
+FAULTS = pytest.mark.parametrize(
+    "react", [failing(Throttled("slow down")), failing(Unavailable("no")), losing_the_answer]
+)
+
+
+def at(seconds):
+    return NOW + timedelta(seconds=seconds)
+
+
+def a_system_with(job, **settings):
+    system = System(a_queue(**settings))
+    system.put(job)
+    return system
+
+
+def pass_time(system, *, hours=3):
+    """Let hours pass; a look at every half of one is enough of ticks where lateness does not matter."""
+    for _ in range(2 * hours):
+        system.ingest()
+        system.clock.sleep(AN_HOUR / 2)
+        for number in range(system.settings["emails"].partitions):
+            system.tick(Partition(queue="emails", number=number))
+    system.ingest()
+
+
+def seen(system):
+    calls = []
+    system.wire.around = lambda call: (calls.append(call.name), call.do(*call.args))[1]
+    return calls
+
+
+# A job that is moved
+
+
+@pytest.mark.parametrize("wanted", [at(AN_HOUR / 2), WANTED], ids=["earlier", "later"])
+def test_a_job_that_is_moved_reaches_its_queue_once_at_its_new_time_and_never_at_its_old(wanted):
+    job = a_job()
+    system = a_system_with(job)
+    moved = system.reschedule(job.id, at=wanted)
+    pass_time(system)
+    assert system.arrived() == [moved]
+    assert (moved.due, moved.queue, moved.route) == (wanted, "emails", Route.TABLE)
+    (delivery,) = system.queues["emails"].deliveries
+    assert delivery.message.body == job.payload
+    assert delivery.message.attributes[EXPIRES] == instant.text(wanted + RETENTION)
+    assert MOVES not in delivery.message.attributes
+
+
+def test_a_job_that_is_moved_within_the_lookahead_comes_in_time_by_the_late_path():
+    job = a_job(due=at(AN_HOUR))
+    system = a_system_with(job)
+    system.tick()
+    moved = system.reschedule(job.id, delay=20)
+    done = system.ingest()
+    assert [late.id for late in done.late] == system.arrived() == [moved]
+    assert system.queues["emails"].deliveries[0].visible == at(20)
+    system.clock.sleep(60)
+    system.tick()
+    assert system.arrived() == [moved]
+
+
+def test_a_job_moves_to_the_partition_of_its_new_uid():
+    job = a_job()
+    system = a_system_with(job, partitions=5)
+    moved, partitions = job.id, set()
+    for step in range(8):
+        moved = system.reschedule(moved, at=WANTED + timedelta(minutes=step))
+        partitions.add(moved.partition)
+    assert len(partitions) > 1
+    pass_time(system)
+    assert system.arrived() == [moved]
+
+
+def test_a_move_can_be_cancelled_and_moved_in_its_turn():
+    job = a_job()
+    system = a_system_with(job)
+    moved = system.reschedule(job.id, at=WANTED)
+    again = system.reschedule(moved, at=at(AN_HOUR))
+    assert system.cancel(again) is State.CANCELLED
+    pass_time(system)
+    assert system.arrived() == []
+
+
+def test_the_old_id_tells_what_it_was_moved_to():
+    job = a_job()
+    system = a_system_with(job)
+    assert system.status_of(job.id).moved_to is None
+    moved = system.reschedule(job.id, at=WANTED)
+    assert (system.status_of(job.id).state, system.status_of(job.id).moved_to) == (State.CANCELLED, moved)
+    assert (system.look_up(job.id), system.look_up(moved)) == (State.CANCELLED, State.SCHEDULED)
+    assert system.status_of(moved).moved_to is None
+
+
+def test_a_cancel_of_the_old_id_is_promised_and_does_not_touch_the_new():
+    job = a_job()
+    system = a_system_with(job)
+    moved = system.reschedule(job.id, at=WANTED)
+    assert system.cancel(job.id) is State.CANCELLED
+    assert system.status_of(job.id).moved_to == moved
+    pass_time(system)
+    assert system.arrived() == [moved]
+
+
+def test_the_intent_is_sent_before_anything_is_written_and_a_move_asks_three_calls():
+    job = a_job()
+    system = a_system_with(job)
+    calls = seen(system)
+    system.reschedule(job.id, at=WANTED)
+    assert calls == ["table.read", "inbound.send", "table.move"]
+    assert system.inbound.deliveries[0].message.group == "emails"
+
+
+# What is asked
+
+
+@pytest.mark.parametrize(
+    ("to", "told"),
+    [
+        ({}, "at and delay are both missing"),
+        ({"at": NOW, "delay": 1}, "at and delay are both given"),
+        ({"delay": -1}, "delay is -1: it must be from 0 to"),
+        ({"at": NOW.replace(tzinfo=None)}, "which has no zone"),
+        ({"at": NOW + timedelta(days=5000)}, "it must be from"),
+    ],
+)
+def test_a_time_that_cannot_be_is_refused_with_its_field_its_value_and_what_is_allowed(to, told):
+    job = a_job()
+    system = a_system_with(job)
+    calls = seen(system)
+    with pytest.raises(InvalidJob, match=told):
+        system.reschedule(job.id, **to)
+    assert calls == []
+
+
+def test_a_time_in_the_past_is_now():
+    job = a_job()
+    assert a_system_with(job).reschedule(job.id, at=NOW - timedelta(days=1)).due == NOW
+
+
+# A job that can be moved no more
+
+
+def assert_nothing_is_moved(system, id, *, told, arrived=()):
+    with pytest.raises(AlreadyFinished, match=told) as error:
+        system.reschedule(id, at=WANTED)
+    pass_time(system)
+    assert system.arrived() == list(arrived)
+    return error.value
+
+
+def test_a_job_due_at_the_fence_has_left_and_one_due_just_after_is_moved():
+    at_it, after_it = a_job(due=at(240)), a_job(due=at(240.001))
+    system = a_system_with(after_it)
+    system.tick()
+    system.put(at_it)
+    with pytest.raises(AlreadyFinished, match="has left for its queue"):
+        system.reschedule(at_it.id, at=WANTED)
+    assert system.reschedule(after_it.id, at=WANTED).due == WANTED
+
+
+def test_a_job_that_was_sent_is_not_moved_and_no_intent_is_sent():
+    job = a_job(due=at(60))
+    system = a_system_with(job)
+    system.tick()
+    assert_nothing_is_moved(system, job.id, told="has left for its queue", arrived=[job.id])
+    assert system.inbound.deliveries == []
+
+
+def test_a_direct_job_has_left_from_the_start():
+    assert_nothing_is_moved(System(), an_id(due=at(60), route=Route.DIRECT), told="has left for its queue")
+
+
+def test_a_parked_job_is_not_moved():
+    job = a_job()
+    system = a_system_with(job)
+    system.parking.park([job], reason="gone")
+    with pytest.raises(AlreadyFinished):
+        system.reschedule(job.id, at=WANTED)
+
+
+@pytest.mark.parametrize("fence", [0, AN_HOUR * 2])
+def test_a_cancelled_job_is_not_moved_whether_or_not_that_was_promised(fence):
+    job = a_job()
+    system = a_system_with(job)
+    system.table.take(job.id.partition, owner="me", now="", lease="", fence=instant.text(at(fence)))
+    system.cancel(job.id)
+    assert_nothing_is_moved(system, job.id, told="was cancelled")
+
+
+def test_a_job_that_was_moved_elsewhere_names_the_job_that_took_its_place():
+    job = a_job()
+    system = a_system_with(job)
+    moved = system.reschedule(job.id, at=at(AN_HOUR / 2))
+    error = assert_nothing_is_moved(system, job.id, told=f"was moved to {moved}", arrived=[moved])
+    assert error.job_id == str(moved)
+
+
+def test_a_job_that_is_not_in_the_table_yet_is_to_be_tried_again():
+    system = System()
+    job = system.schedule(AN_HOUR)
+    with pytest.raises(Unavailable, match="still on its way to the table"):
+        system.reschedule(job.id, at=WANTED)
+    system.ingest()
+    assert system.reschedule(job.id, at=WANTED).due == WANTED
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_nothing_is_known_of_a_job_past_its_retention(is_there):
+    job = a_job(due=NOW - RETENTION)
+    system = a_system_with(job) if is_there else System()
+    with pytest.raises(JobNotFound, match="past its retention"):
+        system.reschedule(job.id, at=WANTED)
+
+
+# Calls that fail
+
+
+@FAULTS
+@pytest.mark.parametrize("name", ["inbound.send", "table.move"])
+def test_a_fault_names_the_new_job_and_one_of_the_two_is_there(name, react):
+    job = a_job()
+    system = a_system_with(job)
+    system.wire.around = on(name, react)
+    with pytest.raises((Throttled, Unavailable)) as error:
+        system.reschedule(job.id, at=WANTED)
+    system.wire.around = straight
+    pass_time(system)
+    new = JobId.parse(error.value.job_id)
+    assert new.due == WANTED
+    assert system.arrived() in ([job.id], [new])
+    assert system.arrived() == [new if system.inbound.deliveries else job.id]
+
+
+@FAULTS
+@pytest.mark.parametrize("name", ["inbound.send", "table.move"])
+def test_a_repeat_after_a_fault_moves_the_job_once(name, react):
+    job = a_job()
+    system = a_system_with(job)
+    system.wire.around = on(name, react, times=1)
+    with pytest.raises((Throttled, Unavailable)) as error:
+        system.reschedule(job.id, at=WANTED)
+    moved = system.reschedule(job.id, at=WANTED)
+    assert (name, react) != ("table.move", losing_the_answer) or str(moved) == error.value.job_id
+    pass_time(system)
+    assert system.arrived() == [moved]
+
+
+def test_a_repeat_gets_the_first_ones_id_however_often_it_is_asked():
+    job = a_job()
+    system = a_system_with(job)
+    assert len({system.reschedule(job.id, at=WANTED) for _ in range(3)}) == 1
+    assert len(system.inbound.deliveries) == 1
+
+
+@pytest.mark.parametrize("react", [failing(Throttled("slow down")), losing_the_answer, done_in_part])
+def test_rows_that_could_not_be_read_move_nothing(react):
+    job = a_job()
+    system = a_system_with(job)
+    system.wire.around = on("table.read", react, times=1)
+    with pytest.raises((Throttled, Unavailable)) as error:
+        system.reschedule(job.id, at=WANTED)
+    assert error.value.job_id is None
+    assert system.inbound.deliveries == []
+
+
+@pytest.mark.parametrize(
+    ("react", "error"),
+    [(done_in_part, Unavailable), (refusing_for_good, InvalidJob), (failing(QueueNotFound("gone")), Unavailable)],
+)
+def test_an_intent_that_sqs_does_not_take_moves_nothing(react, error):
+    job = a_job()
+    system = a_system_with(job)
+    system.wire.around = on("inbound.send", react)
+    with pytest.raises(error):
+        system.reschedule(job.id, at=WANTED)
+    pass_time(system)
+    assert system.arrived() == [job.id]
+
+
+# Whoever is quicker
+
+
+def test_ingest_may_carry_out_the_move_before_its_caller_does():
+    job = a_job()
+    system = a_system_with(job)
+    done = []
+    system.wire.around = on("table.move", meanwhile(lambda: done.append(system.ingest())), times=1)
+    moved = system.reschedule(job.id, at=WANTED)
+    assert {each.id for each in done[0].moved} == {moved}
+    pass_time(system)
+    assert system.arrived() == [moved]
+
+
+def test_what_ingest_did_is_not_known_while_its_row_cannot_be_read():
+    job = a_job()
+    system = a_system_with(job)
+
+    def ingest_and_read_no_more(call):
+        system.ingest()
+        system.wire.around = on("table.read", done_in_part, times=1)
+        return straight(call)
+
+    system.wire.around = on("table.move", ingest_and_read_no_more, times=1)
+    with pytest.raises(Unavailable) as error:
+        system.reschedule(job.id, at=WANTED)
+    assert error.value.job_id == str(system.status_of(job.id).moved_to)
+
+
+def test_a_fence_that_is_raised_in_between_leaves_the_old_job_alone():
+    job = a_job(due=at(60))
+    system = a_system_with(job)
+    system.wire.around = on("table.move", meanwhile(system.tick), times=1)
+    error = assert_nothing_is_moved(system, job.id, told="has left for its queue", arrived=[job.id])
+    assert error.job_id is None
+
+
+@pytest.mark.parametrize("name", ["inbound.send", "table.move"])
+def test_a_cancel_that_comes_in_between_wins(name):
+    job = a_job()
+    system = a_system_with(job)
+    answers = []
+    system.wire.around = on(name, meanwhile(lambda: answers.append(system.cancel(job.id))), times=1)
+    assert_nothing_is_moved(system, job.id, told="was cancelled")
+    assert answers == [State.CANCELLED]
+
+
+@pytest.mark.parametrize("name", ["table.read", "table.mark_exact"])
+def test_a_cancel_that_has_begun_wins(name):
+    job = a_job()
+    system = a_system_with(job)
+    told = []
+
+    def reschedule():
+        with pytest.raises(AlreadyFinished, match="was cancelled") as error:
+            system.reschedule(job.id, at=WANTED)
+        told.append(error)
+
+    system.wire.around = on(name, meanwhile(reschedule), times=1)
+    assert system.cancel(job.id) is State.CANCELLED
+    assert told
+    pass_time(system)
+    assert system.arrived() == []
+
+
+@pytest.mark.parametrize("name", ["inbound.send", "table.move"])
+def test_of_two_moves_at_once_exactly_one_wins(name):
+    job = a_job()
+    system = a_system_with(job)
+    won = []
+    other = WANTED - timedelta(minutes=1)
+    system.wire.around = on(name, meanwhile(lambda: won.append(system.reschedule(job.id, at=other))), times=1)
+    with pytest.raises(AlreadyFinished) as error:
+        system.reschedule(job.id, at=WANTED)
+    assert error.value.job_id == str(won[0])
+    pass_time(system)
+    assert system.arrived() == won
+
+
+def test_a_new_job_that_is_cancelled_while_its_move_is_under_way_is_never_sent():
+    job = a_job()
+    system = a_system_with(job)
+    system.wire.around = on("table.move", failing(Unavailable("no")), times=1)
+    with pytest.raises(Unavailable) as error:
+        system.reschedule(job.id, at=WANTED)
+    assert system.cancel(JobId.parse(error.value.job_id)) is State.CANCELLED
+    pass_time(system)
+    assert system.arrived() == []
+
+
+def test_a_row_that_cannot_be_read_is_not_moved():
+    job = a_job()
+    system = System()
+    system.table.write([{**rows.job_row(job), "payload": ""}])
+    with pytest.raises(InvalidJob):
+        system.reschedule(job.id, at=WANTED)
