@@ -1,11 +1,27 @@
-"""Cancel: take a job back, and say exactly what that promises."""
+"""Cancel: take jobs back, and say exactly what that promises."""
 
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
+from typing import TypeVar
 
 from dueline import instant, rows
-from dueline.errors import Unavailable
+from dueline.errors import RETRYABLE, DuelineError, Unavailable
 from dueline.job import JobId, Route, State
-from dueline.ports import Table
+from dueline.ports import Clock, Reading, Spread, Table
+from dueline.rows import Row
+from dueline.states import states_of
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cancelled:
+    """A job that was cancelled, and what that promises: CANCELLED or CANCEL_REQUESTED."""
+
+    id: JobId
+    state: State
 
 
 def cancel(id: JobId, *, table: Table, now: datetime) -> State:
@@ -15,19 +31,94 @@ def cancel(id: JobId, *, table: Table, now: datetime) -> State:
     there; only workers that use the library still skip it. Neither asks whether the job exists, so a cancel that
     overtakes ingest holds. Repeats give the promise again. Raises Throttled or Unavailable: then nothing was promised.
     """
-    cancellation = table.add(rows.cancellation_row(id, at=now))
-    if cancellation["exact"]:
-        return State.CANCELLED
+    written = _Written(id=id, cancellation=table.add(rows.cancellation_row(id, at=now)))
     # Read after the cancellation is written: whoever raises the fence from here on will see the cancellation.
-    if id.route is Route.DIRECT or _fence(id, table) >= instant.text(id.due):
-        return State.CANCEL_REQUESTED
-    table.mark_exact(rows.cancellation_key(id))
-    return State.CANCELLED
+    fences = states_of([id.partition], table=table) if written.asks_for_the_fence else Reading()
+    return written.settle(fences, table=table)
 
 
-def _fence(id: JobId, table: Table) -> str:
+class CancelMany:
+    """Cancels many jobs, each for itself, several at once. Begins no request after `until` (monotonic)."""
+
+    def __init__(self, *, table: Table, clock: Clock, until: float, spread: Spread = map) -> None:
+        self._table = table
+        self._clock = clock
+        self._until = until
+        self._spread = spread
+
+    def run(self, ids: Sequence[JobId | DuelineError]) -> list[Cancelled | DuelineError]:
+        """Cancel each job; return what that promises, as `cancel` does, or its error, in order.
+
+        An error among the ids, from an earlier check, is handed through. After Throttled or Unavailable nothing was
+        promised, and the error names its job. A fence is read once, after all cancellations are written.
+        """
+        written = list(self._spread(self._write, ids))
+        fences = self._in_time(partial(self._fences, written))
+        return list(self._spread(partial(self._settle, fences=fences), written))
+
+    def _write(self, id: JobId | DuelineError) -> "_Written | DuelineError":
+        if isinstance(id, DuelineError):
+            return id
+        added = self._in_time(lambda: self._table.add(rows.cancellation_row(id, at=self._clock.now())))
+        return _about(id, added) if isinstance(added, DuelineError) else _Written(id=id, cancellation=added)
+
+    def _fences(self, written: "Iterable[_Written | DuelineError]") -> Reading:
+        asking = [each for each in written if isinstance(each, _Written) and each.asks_for_the_fence]
+        return states_of(list({each.id.partition for each in asking}), table=self._table, spread=self._spread)
+
+    def _settle(
+        self, written: "_Written | DuelineError", *, fences: Reading | DuelineError
+    ) -> Cancelled | DuelineError:
+        if isinstance(written, DuelineError):
+            return written
+        if not written.asks_for_the_fence:
+            return Cancelled(id=written.id, state=written.settle(Reading(), table=self._table))
+        if isinstance(fences, DuelineError):
+            return _about(written.id, fences)
+        state = self._in_time(lambda: written.settle(fences, table=self._table))
+        return _about(written.id, state) if isinstance(state, DuelineError) else Cancelled(id=written.id, state=state)
+
+    def _in_time(self, ask: Callable[[], _T]) -> _T | DuelineError:
+        """Return what was answered, or why there is no answer."""
+        if self._clock.monotonic() >= self._until:
+            return Unavailable("out of time: nothing was promised")
+        try:
+            return ask()
+        except RETRYABLE as error:
+            return error
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Written:
+    """A job and its cancellation, as it was there after ours was written."""
+
+    id: JobId
+    cancellation: Row
+
+    @property
+    def asks_for_the_fence(self) -> bool:
+        """Tell whether it is for the fence to say what is promised: not of a direct job, nor a second time."""
+        return not self.cancellation["exact"] and self.id.route is Route.TABLE
+
+    def settle(self, fences: Reading, *, table: Table) -> State:
+        """Return what is promised, and note it if it is new; `fences` were read after the cancellation was written."""
+        if self.cancellation["exact"]:
+            return State.CANCELLED
+        if not self.asks_for_the_fence or _fence(self.id, fences) >= instant.text(self.id.due):
+            return State.CANCEL_REQUESTED
+        table.mark_exact(rows.cancellation_key(self.id))
+        return State.CANCELLED
+
+
+def _fence(id: JobId, fences: Reading) -> str:
     key = rows.state_key(id.partition)
-    reading = table.read([key])
-    if key in reading.unread:
+    if key in fences.unread:
         raise Unavailable(f"the fence of {id.partition} could not be read: try again")
-    return rows.read_state(reading.rows.get(key)).fence
+    return rows.read_state(fences.rows.get(key)).fence
+
+
+def _about(id: JobId, error: DuelineError) -> DuelineError:
+    """Return an error that names the job that it is about; one error may be about many."""
+    named = type(error)(str(error))
+    named.job_id = str(id)
+    return named

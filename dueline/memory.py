@@ -13,7 +13,7 @@ from dueline import rows
 from dueline.errors import QueueNotFound
 from dueline.job import Partition
 from dueline.message import BATCH_BYTES, BATCH_MESSAGES, Message
-from dueline.ports import READ_KEYS, WRITE_ROWS, Clock, Page, Reading, Refusal
+from dueline.ports import READ_KEYS, WRITE_ROWS, Clock, Depth, Page, Reading, Refusal
 from dueline.routing import MAX_DELAY_SECONDS
 from dueline.rows import Key, PartitionState, Row
 
@@ -37,11 +37,13 @@ class MemoryTable:
         _distinct(keys)
         return Reading(rows={(pk, sk): self._rows[pk][sk] for pk, sk in keys if sk in self._rows[pk]})
 
-    def page(self, partition: Partition, *, after: str, until: str, consistent: bool = True) -> Page:
+    def page(
+        self, partition: Partition, *, after: str, until: str, consistent: bool = True, limit: int | None = None
+    ) -> Page:
         items = self._rows[str(partition)]
         order = sorted(items)
         keys = order[bisect_right(order, after) : bisect_right(order, until)]
-        chosen = keys[: self._page_rows]
+        chosen = keys[: self._page_rows if limit is None else min(self._page_rows, limit)]
         return Page(rows=[items[key] for key in chosen], more=len(keys) > len(chosen))
 
     def add(self, row: Row) -> Row:
@@ -144,6 +146,14 @@ class MemoryQueue:
             if index not in refusals
         ]
         return [Refusal(index=index, reason=why, final=True) for index, why in refusals.items()]
+
+    def depth(self) -> Depth:
+        """Return how many messages there are; none is in flight, because nothing receives."""
+        if self.gone:
+            raise QueueNotFound(f"queue {self.name} does not exist")
+        now = self.clock.now()
+        delayed = sum(delivery.visible > now for delivery in self.deliveries)
+        return Depth(waiting=len(self.deliveries) - delayed, in_flight=0, delayed=delayed)
 
 
 class VirtualClock:

@@ -45,6 +45,15 @@ class Refusal:
     final: bool
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Depth:
+    """How many messages of a queue wait for a worker, are with one, and are held back by a delay, as SQS estimates."""
+
+    waiting: int
+    in_flight: int
+    delayed: int
+
+
 class Table(Protocol):
     """The table of jobs. A consistent read sees every write that was acknowledged before it began."""
 
@@ -54,8 +63,10 @@ class Table(Protocol):
     def read(self, keys: Sequence[Key], *, consistent: bool = True) -> Reading:
         """Read up to 100 rows of distinct keys. A key in neither part of the answer has no row."""
 
-    def page(self, partition: Partition, *, after: str, until: str, consistent: bool = True) -> Page:
-        """Read rows with `after` < sort key <= `until` in order, as many as one request returns."""
+    def page(
+        self, partition: Partition, *, after: str, until: str, consistent: bool = True, limit: int | None = None
+    ) -> Page:
+        """Read rows with `after` < sort key <= `until` in order, as many as a request returns, `limit` at most."""
 
     def add(self, row: Row) -> Row:
         """Put a row unless its key has one; return the row that is there now."""
@@ -93,10 +104,13 @@ class Table(Protocol):
 
 
 class Queue(Protocol):
-    """An SQS queue, to send to."""
+    """An SQS queue, to send to and to ask how full it is."""
 
     def send(self, messages: Sequence[Message]) -> list[Refusal]:
         """Send up to 10 messages and 1 MiB; return those that were not sent. Raises QueueNotFound."""
+
+    def depth(self) -> Depth:
+        """Return how many messages there are. Raises QueueNotFound."""
 
 
 class Clock(Protocol):

@@ -32,14 +32,24 @@ def status_of(id: JobId, *, queue: QueueSettings, table: Table, now: datetime) -
     direct job from the start. Raises JobNotFound once a job is past its retention and collected, Throttled or
     Unavailable.
     """
-    of_job = [rows.cancellation_key(id), rows.parked_key(id), rows.handled_key(id), rows.job_key(id)]
-    reading = table.read([*of_job, rows.state_key(id.partition)])
+    reading = table.read([*_keys(id), rows.state_key(id.partition)])
     if reading.unread:
         raise Unavailable(f"the rows of job {id} could not be read: try again")
-    known = {key: row for key, row in reading.rows.items() if key not in of_job or rows.is_live(row, now=now)}
-    cancellation = known.get(rows.cancellation_key(id))
-    state = _taken_back(id, known) or _under_way(id, known, is_kept=now < id.due + queue.retention)
+    cancellation = reading.rows.get(rows.cancellation_key(id))
+    state = state_of(id, reading.rows, queue=queue, now=now)
     return Status(state=state, moved_to=rows.moved_to(cancellation) if cancellation else None)
+
+
+def state_of(id: JobId, found: Mapping[Key, Row], *, queue: QueueSettings, now: datetime) -> State:
+    """Return a job's state as its rows and its partition's state tell it. Raises JobNotFound as `look_up` does."""
+    state = rows.state_key(id.partition)
+    known = {key: found[key] for key in _keys(id) if rows.is_live(found.get(key), now=now)}
+    known |= {state: found[state]} if state in found else {}
+    return _taken_back(id, known) or _under_way(id, known, is_kept=now < id.due + queue.retention)
+
+
+def _keys(id: JobId) -> list[Key]:
+    return [rows.cancellation_key(id), rows.parked_key(id), rows.handled_key(id), rows.job_key(id)]
 
 
 def _taken_back(id: JobId, known: Mapping[Key, Row]) -> State | None:

@@ -1,4 +1,4 @@
-"""The HTTP API: schedule, look up and cancel (unschedule) jobs."""
+"""The HTTP API: schedule, look up, list and cancel (unschedule) jobs, and tell of queues."""
 
 import os
 import uuid
@@ -11,18 +11,22 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from dueline import instant
 from dueline.aws.resources import Resources
+from dueline.cancel import Cancelled, CancelMany
 from dueline.cancel import cancel as cancel_job
 from dueline.config import metrics
+from dueline.config.registry import settings_of
 from dueline.config.settings import ApiSettings
 from dueline.errors import RETRYABLE, DuelineError, InvalidJob, JobNotFound
 from dueline.job import Job, JobId, Route, State
 from dueline.keys import Repeat
+from dueline.listing import list_jobs
+from dueline.overview import overview
 from dueline.queue import QueueSettings
-from dueline.status import look_up as look_up_job
+from dueline.reschedule import Reschedule
+from dueline.status import status_of
 from dueline.submit import Submit
-from functions import bodies, problems
+from functions import answers, bodies, problems, queries
 from functions.registry import REGISTRY
 from functions.telemetry import report
 
@@ -33,7 +37,7 @@ RESOURCES = Resources(SETTINGS.deployment, queue_urls=SETTINGS.queue_urls, longe
 logger = Logger()
 app = APIGatewayHttpResolver()
 
-Answer = dict[str, Any]
+Answer = answers.Answer
 
 
 @logger.inject_lambda_context(clear_state=True)
@@ -56,12 +60,34 @@ def schedule(queue: str) -> tuple[Answer, int]:
     return _result(results[0]), HTTPStatus.OK if isinstance(results[0], Repeat) else HTTPStatus.CREATED
 
 
+@app.get("/queues/<queue>/jobs")
+def list_scheduled(queue: str) -> Answer:
+    """List what is scheduled, in due order, a page at a time."""
+    settings, now = REGISTRY.queue(queue), RESOURCES.clock.now()
+    span = queries.read_jobs(app.current_event.query_string_parameters, now=now)
+    listed = list_jobs(span, queue=settings, table=RESOURCES.table, now=now, spread=RESOURCES.spread)
+    return answers.of_page(listed)
+
+
 @app.get("/queues/<queue>/jobs/<id>")
 def look_up(queue: str, id: str) -> Answer:
     """Tell a job's state."""
     REGISTRY.queue(queue)
     job_id = _id_in(queue, id)
-    return _answer(job_id, _state(job_id))
+    return _looked_up(job_id)
+
+
+@app.patch("/queues/<queue>/jobs/<id>")
+def reschedule(queue: str, id: str) -> Answer:
+    """Move a job to another time: 200 tells of the job that took its place, 409 that it had left."""
+    settings, asked = REGISTRY.queue(queue), bodies.read_time(_body())
+    job_id = _id_in(queue, id)
+    moving = Reschedule(
+        settings, inbound=RESOURCES.inbound, table=RESOURCES.table, clock=RESOURCES.clock, new_uid=_new_uid
+    )
+    successor = moving.run(job_id, at=asked.at, delay=asked.delay)
+    logger.info("rescheduled", extra={"queue": queue, "job": id, "moved_to": str(successor)})
+    return answers.of_job(successor, State.SCHEDULED)
 
 
 @app.delete("/queues/<queue>/jobs/<id>")
@@ -72,7 +98,39 @@ def cancel(queue: str, id: str) -> tuple[Answer, int]:
     state = cancel_job(job_id, table=RESOURCES.table, now=RESOURCES.clock.now())
     logger.info(state, extra={"queue": queue, "partition": job_id.partition.number, "job": id})
     report({metrics.CANCELLED: 1}, deployment=SETTINGS.deployment, queue=queue)
-    return _answer(job_id, state), HTTPStatus.OK if state is State.CANCELLED else HTTPStatus.ACCEPTED
+    return answers.of_job(job_id, state), HTTPStatus.OK if state is State.CANCELLED else HTTPStatus.ACCEPTED
+
+
+@app.post("/queues/<queue>/cancellations")
+def cancel_many(queue: str) -> Answer:
+    """Take up to 500 jobs back, each for itself."""
+    REGISTRY.queue(queue)
+    ids = [_id_or_error(queue, id) for id in bodies.read_ids(_body())]
+    results = _cancel_many().run(ids)
+    _tell_cancelled(queue, results)
+    return {"jobs": [_cancelled(result) for result in results]}
+
+
+@app.get("/queues")
+def list_queues() -> Answer:
+    """List the queues with their settings."""
+    return {"queues": [{"queue": name, **settings_of(queue)} for name, queue in REGISTRY.queues.items()]}
+
+
+@app.get("/queues/<queue>")
+def tell_queue(queue: str) -> Answer:
+    """Tell a queue's settings and how it is doing."""
+    settings = REGISTRY.queue(queue)
+    told = overview(
+        settings,
+        table=RESOURCES.table,
+        own=RESOURCES.team_queue(queue),
+        dead_letters=RESOURCES.dead_letter_queue(queue),
+        lookahead=timedelta(seconds=SETTINGS.lookahead),
+        now=RESOURCES.clock.now(),
+        spread=RESOURCES.spread,
+    )
+    return {"queue": queue, **settings_of(settings), **answers.of_overview(told)}
 
 
 @app.exception_handler(DuelineError)  # type: ignore[untyped-decorator]
@@ -93,6 +151,10 @@ def _body() -> str:
         raise InvalidJob("body is not JSON: it is not UTF-8") from None
 
 
+def _new_uid() -> str:
+    return str(uuid.uuid4())
+
+
 def _until() -> float:
     """Return when to begin no more requests, on the monotonic clock."""
     left = app.lambda_context.get_remaining_time_in_millis() / 1000
@@ -107,9 +169,13 @@ def _submit(queue: QueueSettings) -> Submit:
         table=RESOURCES.table,
         direct_horizon=timedelta(seconds=SETTINGS.direct_horizon),
         clock=RESOURCES.clock,
-        new_uid=lambda: str(uuid.uuid4()),
+        new_uid=_new_uid,
         spread=RESOURCES.spread,
     )
+
+
+def _cancel_many() -> CancelMany:
+    return CancelMany(table=RESOURCES.table, clock=RESOURCES.clock, until=_until(), spread=RESOURCES.spread)
 
 
 def _id_in(queue: str, id: str) -> JobId:
@@ -119,27 +185,33 @@ def _id_in(queue: str, id: str) -> JobId:
     return job_id
 
 
+def _id_or_error(queue: str, id: str | DuelineError) -> JobId | DuelineError:
+    try:
+        return id if isinstance(id, DuelineError) else _id_in(queue, id)
+    except JobNotFound as error:
+        return error
+
+
+def _cancelled(result: Cancelled | DuelineError) -> Answer:
+    return _error(result) if isinstance(result, DuelineError) else answers.of_job(result.id, result.state)
+
+
 def _result(result: Job | DuelineError) -> Answer:
     if isinstance(result, DuelineError):
-        _tell_refused(result)
-        return {"error": problems.problem(result)}
+        return _error(result)
     if isinstance(result, Repeat):
-        return _answer(result.id, _state(result.id))
-    return _answer(result.id, State.DISPATCHED if result.id.route is Route.DIRECT else State.ACCEPTED)
+        return _looked_up(result.id)
+    return answers.of_job(result.id, State.DISPATCHED if result.id.route is Route.DIRECT else State.ACCEPTED)
 
 
-def _state(id: JobId) -> State:
-    return look_up_job(id, queue=REGISTRY.queue(id.queue), table=RESOURCES.table, now=RESOURCES.clock.now())
+def _looked_up(id: JobId) -> Answer:
+    known = status_of(id, queue=REGISTRY.queue(id.queue), table=RESOURCES.table, now=RESOURCES.clock.now())
+    return answers.of_job(id, known.state, moved_to=known.moved_to)
 
 
-def _answer(id: JobId, state: State) -> Answer:
-    return {
-        "id": str(id),
-        "queue": id.queue,
-        "due": instant.text(id.due),
-        "route": id.route.name.lower(),
-        "state": state.value,
-    }
+def _error(error: DuelineError) -> Answer:
+    _tell_refused(error)
+    return {"error": problems.problem(error)}
 
 
 def _tell_submitted(queue: str, results: list[Job | DuelineError]) -> None:
@@ -150,6 +222,12 @@ def _tell_submitted(queue: str, results: list[Job | DuelineError]) -> None:
     logger.info("scheduled", extra={"queue": queue, **told})
     counts = {metrics.SUBMITTED: len(jobs), metrics.DISPATCHED: direct}
     report(counts, deployment=SETTINGS.deployment, queue=queue)
+
+
+def _tell_cancelled(queue: str, results: list[Cancelled | DuelineError]) -> None:
+    jobs = {str(result.id): result.state for result in results if isinstance(result, Cancelled)}
+    logger.info("cancelled", extra={"queue": queue, "jobs": jobs, "refused": len(results) - len(jobs)})
+    report({metrics.CANCELLED: len(jobs)}, deployment=SETTINGS.deployment, queue=queue)
 
 
 def _tell_refused(error: DuelineError) -> None:

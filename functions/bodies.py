@@ -14,9 +14,11 @@ from dueline.errors import DuelineError, InvalidJob
 from dueline.submit import Request
 
 MAX_JOBS = 500
+_STRICT = ConfigDict(extra="forbid", strict=True)
 
 
-def _instant(at: Any) -> datetime:
+def instant_of(at: Any) -> datetime:
+    """Return the instant that a text in ISO 8601 names. Raises ValueError, saying what is allowed."""
     try:
         return instant.parse(at)
     except (TypeError, ValueError):
@@ -26,21 +28,38 @@ def _instant(at: Any) -> datetime:
 class JobBody(BaseModel):
     """A job as it is posted: `at` or `delay` in seconds, or neither, which is now; `key` makes it one job."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = _STRICT
 
     payload: Any
-    at: Annotated[datetime, BeforeValidator(_instant)] | None = None
+    at: Annotated[datetime, BeforeValidator(instant_of)] | None = None
     delay: float | None = None
     key: str | None = None
     tenant: str | None = None
 
 
+class TimeBody(BaseModel):
+    """When a job is to be due: `at` or `delay` in seconds."""
+
+    model_config = _STRICT
+
+    at: Annotated[datetime, BeforeValidator(instant_of)] | None = None
+    delay: float | None = None
+
+
 class JobsBody(BaseModel):
     """Up to 500 jobs, each to be checked for itself."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = _STRICT
 
     jobs: list[Any] = Field(min_length=1, max_length=MAX_JOBS)
+
+
+class IdsBody(BaseModel):
+    """The ids of up to 500 jobs, each to be checked for itself."""
+
+    model_config = _STRICT
+
+    ids: list[Any] = Field(min_length=1, max_length=MAX_JOBS)
 
 
 def read(text: str, *, key: str | None = None) -> Request | list[Request | DuelineError]:
@@ -57,7 +76,7 @@ def read(text: str, *, key: str | None = None) -> Request | list[Request | Dueli
     try:
         jobs: Sequence[Any] = JobsBody.model_validate(body).jobs
     except ValidationError as error:
-        raise InvalidJob(_described(error, JobsBody)) from None
+        raise InvalidJob(described(error, JobsBody)) from None
     return [_request_or_error(job) for job in jobs]
 
 
@@ -65,6 +84,30 @@ def _keyed(request: Request, key: str | None) -> Request:
     if None not in (key, request.key) and key != request.key:
         raise InvalidJob(f"key is {str(request.key)[:100]!r}, and Idempotency-Key another one: give one of them")
     return replace(request, key=request.key if key is None else key)
+
+
+def read_time(text: str) -> TimeBody:
+    """Return the time that a body asks for. Raises InvalidJob, naming the field, its value and what is allowed."""
+    try:
+        return TimeBody.model_validate(_json(text))
+    except ValidationError as error:
+        raise InvalidJob(described(error, TimeBody)) from None
+
+
+def read_ids(text: str) -> list[str | DuelineError]:
+    """Return the ids that a body names, an error in place of each that is no text.
+
+    Raises InvalidJob, naming the field, its value and what is allowed.
+    """
+    try:
+        ids: Sequence[Any] = IdsBody.model_validate(_json(text)).ids
+    except ValidationError as error:
+        raise InvalidJob(described(error, IdsBody)) from None
+    return [id if isinstance(id, str) else _no_id(id) for id in ids]
+
+
+def _no_id(value: Any) -> InvalidJob:
+    return InvalidJob(f"id is {json.dumps(value)[:100]}: it must be a text, as a job's answer told it")
 
 
 def _json(text: str) -> Any:
@@ -89,18 +132,20 @@ def _request(body: Any) -> Request:
     try:
         job = JobBody.model_validate(body)
     except ValidationError as error:
-        raise InvalidJob(_described(error, JobBody)) from None
+        raise InvalidJob(described(error, JobBody)) from None
     return Request(payload=job.payload, at=job.at, delay=job.delay, key=job.key, tenant=job.tenant)
 
 
-def _described(error: ValidationError, model: type[BaseModel]) -> str:
+def described(error: ValidationError, model: type[BaseModel]) -> str:
+    """Return what is wrong with each field, its value and what is allowed."""
     return "; ".join(_describe(each, model) for each in error.errors())
 
 
 def _describe(error: ErrorDetails, model: type[BaseModel]) -> str:
     field = ".".join(map(str, error["loc"])) or "body"
     if error["type"] == "extra_forbidden":
-        return f"{field} is no field: there are {', '.join(model.model_fields)}"
+        names = [known.alias or name for name, known in model.model_fields.items()]
+        return f"{field} is no field: there are {', '.join(names)}"
     if error["type"] == "missing":
         return f"{field} is missing"
     return f"{field} is {json.dumps(error['input'])[:100]}: {error['msg'].removeprefix('Value error, ')}"

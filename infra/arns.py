@@ -52,7 +52,8 @@ class Arns:
         )
 
     def requests(self, *, api_id: str, method: str, queue: str) -> str:
-        """The requests of one method to one queue. `HttpRoute.grant_invoke` would open every queue."""
-        return self._stack.format_arn(
-            service="execute-api", resource=api_id, resource_name=f"$default/{method}/queues/{queue}/*"
-        )
+        """The requests of one method below one queue's path. `HttpRoute.grant_invoke` would open every queue."""
+        return self.request(api_id=api_id, method=method, path=f"queues/{queue}/*")
+
+    def request(self, *, api_id: str, method: str, path: str) -> str:
+        return self._stack.format_arn(service="execute-api", resource=api_id, resource_name=f"$default/{method}/{path}")

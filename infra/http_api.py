@@ -28,8 +28,11 @@ from infra.log import Log
 
 _TIMEOUT = 20
 _ROUTES = {
-    "/queues/{queue}/jobs": [HttpMethod.POST],
-    "/queues/{queue}/jobs/{id}": [HttpMethod.GET, HttpMethod.DELETE],
+    "/queues": [HttpMethod.GET],
+    "/queues/{queue}": [HttpMethod.GET],
+    "/queues/{queue}/jobs": [HttpMethod.POST, HttpMethod.GET],
+    "/queues/{queue}/jobs/{id}": [HttpMethod.GET, HttpMethod.PATCH, HttpMethod.DELETE],
+    "/queues/{queue}/cancellations": [HttpMethod.POST],
 }
 _LOGGED = {
     "request": "requestId",
@@ -46,7 +49,10 @@ _LOGGED = {
 
 
 class JobsApi(Construct):
-    """The API, IAM-authorized throughout. The queue is in the path, so IAM can allow one team one queue."""
+    """The API, IAM-authorized throughout. The queue is in the path, so IAM can allow one team one queue.
+
+    `GET /queues` alone has none: it tells the names and settings of all, and nothing of their jobs.
+    """
 
     def __init__(self, scope: Construct, id: str, *, deployment: Deployment, code: Code) -> None:
         super().__init__(scope, id)
@@ -64,7 +70,10 @@ class JobsApi(Construct):
     def _function(self, deployment: Deployment, code: Code) -> Function:
         names, arns = deployment.names, Arns(self, names=deployment.names)
         settings = ApiSettings(
-            deployment=deployment.name, queue_urls=arns.queue_urls, direct_horizon=deployment.direct_horizon
+            deployment=deployment.name,
+            queue_urls=arns.queue_urls,
+            direct_horizon=deployment.direct_horizon,
+            lookahead=deployment.lookahead,
         )
         return CoreFunction(
             self,
@@ -114,8 +123,10 @@ class _AccessLog:
 
 
 def _statements(arns: Arns, *, inbound: str) -> list[PolicyStatement]:
-    table = ("dynamodb:BatchGetItem", "dynamodb:PutItem", "dynamodb:UpdateItem")
+    # A transaction is made of ConditionCheckItem and PutItem.
+    table = ("BatchGetItem", "ConditionCheckItem", "PutItem", "Query", "UpdateItem")
     return [
-        allow(*table, on=[arns.table]),
+        allow(*(f"dynamodb:{action}" for action in table), on=[arns.table]),
         allow("sqs:SendMessage", on=[arns.teams_queues, arns.queue(inbound)]),
+        allow("sqs:GetQueueAttributes", on=[arns.teams_queues]),
     ]

@@ -6,14 +6,16 @@ from datetime import timedelta
 from typing import Any
 
 from dueline import rows
-from dueline.cancel import cancel
+from dueline.cancel import Cancelled, CancelMany, cancel
 from dueline.dispatch import Dispatcher
 from dueline.errors import DuelineError
 from dueline.ingest import Ingest, Ingested, Received
 from dueline.job import Job, JobId, Partition, State
 from dueline.lease import Lease, Periods
+from dueline.listing import Listed, Span, list_jobs
 from dueline.memory import MemoryQueue, MemoryTable, VirtualClock
 from dueline.message import Message
+from dueline.overview import Overview, overview
 from dueline.park import Parking
 from dueline.ports import Clock, Spread
 from dueline.queue import QueueSettings
@@ -111,6 +113,27 @@ class Core:
             table=self.table,
             clock=self.clock,
             new_uid=new_uid,
+        )
+
+    def cancel_many(
+        self, ids: Sequence[JobId | DuelineError], *, until: float = math.inf
+    ) -> list[Cancelled | DuelineError]:
+        return CancelMany(table=self.table, clock=self.clock, until=until, spread=self.spread).run(ids)
+
+    def list_jobs(self, queue: str = "emails", **span: Any) -> Listed:
+        settings, now = self.stores.settings[queue], self.clock.now()
+        return list_jobs(Span(**span), queue=settings, table=self.table, now=now, spread=self.spread)
+
+    def overview(self, queue: str = "emails") -> Overview:
+        own, dead_letters = self.to(self.stores.queues[queue]), self.to(self.stores.dead_letters)
+        return overview(
+            self.stores.settings[queue],
+            table=self.table,
+            own=own,
+            dead_letters=dead_letters,
+            lookahead=self.periods.lookahead,
+            now=self.clock.now(),
+            spread=self.spread,
         )
 
     def cancelled_among(self, ids: Sequence[JobId]) -> set[JobId]:

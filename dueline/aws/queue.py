@@ -1,15 +1,19 @@
 """A queue on SQS."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from dueline.aws.faults import is_unsendable, translated
 from dueline.errors import RETRYABLE, InvalidJob
 from dueline.message import Message
-from dueline.ports import Refusal
+from dueline.ports import Depth, Refusal
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
+
+_WAITING: Final = "ApproximateNumberOfMessages"
+_IN_FLIGHT: Final = "ApproximateNumberOfMessagesNotVisible"
+_DELAYED: Final = "ApproximateNumberOfMessagesDelayed"
 
 
 class SqsQueue:
@@ -38,6 +42,14 @@ class SqsQueue:
             )
             for failed in answer.get("Failed", [])
         ]
+
+    def depth(self) -> Depth:
+        with translated(f"asking how full queue {self._name} is"):
+            answer = self._client.get_queue_attributes(
+                QueueUrl=self._url, AttributeNames=[_WAITING, _IN_FLIGHT, _DELAYED]
+            )
+        told = answer["Attributes"]
+        return Depth(waiting=int(told[_WAITING]), in_flight=int(told[_IN_FLIGHT]), delayed=int(told[_DELAYED]))
 
     def _one_by_one(self, messages: Sequence[Message], reason: str) -> list[Refusal]:
         """Find the messages for which SQS refused a whole batch."""

@@ -47,6 +47,9 @@ class Resources:
     def team_queue(self, queue: str) -> SqsQueue:
         return self.queue(self.names.queue(queue))
 
+    def dead_letter_queue(self, queue: str) -> SqsQueue:
+        return self.queue(self.names.queue_dlq(queue))
+
     def dispatcher(self, queue: str, *, precise: bool) -> Dispatcher:
         """Return what hands jobs to a team's queue, ten batches at once."""
         parking = Parking(table=self.table, dead_letters=self.queue(self.names.dispatch_dlq), clock=self.clock)

@@ -64,7 +64,7 @@ class DynamoTable:
     def __init__(self, client: "DynamoDBClient", name: str, *, page_rows: int | None = None) -> None:
         self._client = client
         self._name = name
-        self._limit: dict[str, Any] = {} if page_rows is None else {"Limit": page_rows}
+        self._page_rows = page_rows
 
     def write(self, written: Sequence[Row]) -> list[Row]:
         requests: Any = [{"PutRequest": {"Item": _item(row)}} for row in written]
@@ -85,7 +85,9 @@ class DynamoTable:
             rows={rows.key(row): row for row in found}, unread=frozenset(rows.key(_row(key)) for key in left)
         )
 
-    def page(self, partition: Partition, *, after: str, until: str, consistent: bool = True) -> Page:
+    def page(
+        self, partition: Partition, *, after: str, until: str, consistent: bool = True, limit: int | None = None
+    ) -> Page:
         if after >= until:  # DynamoDB refuses a BETWEEN whose bounds are the wrong way round
             return Page(rows=[], more=False)
         # BETWEEN includes both ends: the least key above `after` is `after` and one NUL more.
@@ -96,7 +98,7 @@ class DynamoTable:
                 KeyConditionExpression="pk = :pk AND sk BETWEEN :low AND :high",
                 ExpressionAttributeValues=bounds,
                 ConsistentRead=consistent,
-                **self._limit,
+                **_limited(self._page_rows, limit),
             )
         return Page(rows=[_row(item) for item in answer["Items"]], more="LastEvaluatedKey" in answer)
 
@@ -205,6 +207,11 @@ def _patiently(request: Callable[[], Answer]) -> Answer:
             if not is_conflict(error):
                 raise
     return request()
+
+
+def _limited(*limits: int | None) -> dict[str, Any]:
+    given = [limit for limit in limits if limit is not None]
+    return {"Limit": min(given)} if given else {}
 
 
 def _item(row: Row) -> dict[str, Any]:

@@ -48,6 +48,7 @@ class ApiSettings(_Settings):
     """What the HTTP API needs to know."""
 
     direct_horizon: int
+    lookahead: int
 
 
 def longest_send(lease: int) -> timedelta:

@@ -9,7 +9,7 @@ from dueline.aws import clients
 from dueline.aws.queue import SqsQueue
 from dueline.aws.table import CONFLICT_ATTEMPTS, DynamoTable
 from dueline.errors import QueueNotFound, Throttled, Unavailable
-from dueline.ports import Refusal
+from dueline.ports import Depth, Refusal
 from dueline.rows import PartitionState
 from tests.builders import EMAILS, NOW, a_message
 from tests.contract.answers import answer, answering, error
@@ -236,10 +236,24 @@ def test_a_queue_that_does_not_answer_is_unavailable(fault):
         queue(fault).send([a_message()])
 
 
+def test_what_waits_is_in_flight_and_is_held_back_are_told_apart():
+    names = "ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible", "ApproximateNumberOfMessagesDelayed"
+    told = (200, {"Attributes": dict(zip(names, "123", strict=True))})
+    assert queue(told).depth() == Depth(waiting=1, in_flight=2, delayed=3)
+
+
+@pytest.mark.parametrize("fault", NO_ANSWER, ids=lambda fault: type(fault).__name__)
+def test_a_queue_that_does_not_tell_how_full_it_is_is_unavailable(fault):
+    with pytest.raises(Unavailable, match="asking how full queue emails is"):
+        queue(fault).depth()
+
+
 @pytest.mark.parametrize("code", ["QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue"])
 def test_a_queue_that_does_not_exist_is_not_found_in_either_spelling(code):
     with pytest.raises(QueueNotFound):
         queue(error(code)).send([a_message()])
+    with pytest.raises(QueueNotFound):
+        queue(error(code)).depth()
 
 
 def failed(index, code):

@@ -4,6 +4,7 @@ import pytest
 
 from dueline.errors import DuelineError, QueueNotFound
 from dueline.message import BATCH_BYTES, Message
+from dueline.ports import Depth
 from tests.builders import a_job, a_message
 from tests.contract.engines import QUEUES
 
@@ -63,6 +64,18 @@ def test_a_message_of_1_mib_is_sent_and_a_byte_more_is_refused(engine, queue):
     assert is_taken(queue, a_message(body="x" * BATCH_BYTES, attributes={}))
     assert not is_taken(queue, a_message(body="x" * (BATCH_BYTES + 1), attributes={}))
     assert len(engine.visible(queue)) == 1
+
+
+def test_a_queue_tells_how_many_messages_wait_and_how_many_are_held_back(queue):
+    assert queue.depth() == Depth(waiting=0, in_flight=0, delayed=0)
+    queue.send([a_message(delay=900), a_message(delay=900), a_message(delay=900), a_message(), a_message()])
+    assert queue.depth() == Depth(waiting=2, in_flight=0, delayed=3)
+
+
+def test_a_queue_that_is_gone_tells_nothing(engine, queue):
+    engine.delete(queue)
+    with pytest.raises(QueueNotFound):
+        queue.depth()
 
 
 def test_a_queue_that_never_was_is_not_found(engine, queue):

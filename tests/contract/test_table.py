@@ -146,6 +146,17 @@ def test_pages_follow_on_one_another_without_gap_or_repeat(engine, page_rows):
     assert found == sorted([rows.job_key(job.id)[1] for job in jobs] + [rows.cancellation_key(jobs[2].id)[1]])
 
 
+@pytest.mark.parametrize(("page_rows", "limit", "rows_read"), [(None, 2, 2), (1, 2, 1), (3, 2, 2), (None, 100, 3)])
+def test_a_page_holds_no_more_rows_than_it_is_limited_to_and_tells_that_there_are_more(
+    engine, page_rows, limit, rows_read
+):
+    table = engine.table(page_rows=page_rows)
+    table.write([a_row(key) for key in ("1", "2", "3")])
+    page = table.page(EMAILS, **ALL, limit=limit)
+    assert keys(page) == ["1", "2", "3"][:rows_read]
+    assert page.more == (rows_read < 3)
+
+
 def test_a_page_sees_every_write_that_was_acknowledged_before_it(table):
     for number in range(10):
         table.write([a_row(f"{number}")])

@@ -34,11 +34,23 @@ def test_a_producer_may_schedule_look_up_and_cancel_in_its_queue(producer: httpx
     assert producer.delete(path).status_code == 200
 
 
+def test_a_producer_may_list_cancel_many_and_ask_for_its_queue_and_for_the_names_of_all(producer: httpx.Client) -> None:
+    id = producer.post("/queues/emails/jobs", json=JOB).json()["id"]
+    assert producer.get("/queues/emails/jobs").status_code == 200
+    assert producer.post("/queues/emails/cancellations", json={"ids": [id]}).status_code == 200
+    assert producer.get("/queues/emails").status_code == 200
+    assert producer.get("/queues").status_code == 200
+
+
 def test_a_producer_may_do_nothing_in_another_queue(producer: httpx.Client, http: httpx.Client) -> None:
     path = f"/queues/invoices/jobs/{http.post('/queues/invoices/jobs', json=JOB).json()['id']}"
     assert producer.post("/queues/invoices/jobs", json=JOB).status_code == 403
     assert producer.get(path).status_code == 403
     assert producer.delete(path).status_code == 403
+    assert producer.patch(path, json={"delay": 9}).status_code == 403
+    assert producer.get("/queues/invoices/jobs").status_code == 403
+    assert producer.post("/queues/invoices/cancellations", json={"ids": [path.split("/")[-1]]}).status_code == 403
+    assert producer.get("/queues/invoices").status_code == 403
     assert http.get(path).json()["state"] in ("accepted", "scheduled")
 
 

@@ -248,10 +248,15 @@ IN_CANCEL = [
         edits=[
             Edit(
                 file="cancel.py",
-                old="    cancellation = table.add(",
-                new="    seen = _fence(id, table)\n    cancellation = table.add(",
+                old="    written = _Written(id=id, cancellation=table.add(",
+                new="    seen = states_of([id.partition], table=table)\n"
+                "    written = _Written(id=id, cancellation=table.add(",
             ),
-            Edit(file="cancel.py", old="_fence(id, table) >= instant", new="seen >= instant"),
+            Edit(
+                file="cancel.py",
+                old="states_of([id.partition], table=table) if written.asks_for_the_fence else Reading()",
+                new="seen",
+            ),
         ],
     ),
     mutation(
@@ -264,14 +269,14 @@ IN_CANCEL = [
     mutation(
         "an unread fence is taken for none",
         "cancel.py",
-        "    if key in reading.unread:\n",
+        "    if key in fences.unread:\n",
         "    if False:\n",
         EXACT,
     ),
     mutation(
         "a direct job's cancel is promised",
         "cancel.py",
-        "id.route is Route.DIRECT or ",
+        " and self.id.route is Route.TABLE",
         "",
         EXACT,
     ),

@@ -57,7 +57,12 @@ def test_functions_read_their_settings_from_their_environment(sixty: Assembly) -
             lookahead=deployment.lookahead,
             lease=deployment.lease,
         ),
-        "api": ApiSettings(deployment="dueline", queue_urls=urls, direct_horizon=deployment.direct_horizon),
+        "api": ApiSettings(
+            deployment="dueline",
+            queue_urls=urls,
+            direct_horizon=deployment.direct_horizon,
+            lookahead=deployment.lookahead,
+        ),
     }
 
 

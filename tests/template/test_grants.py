@@ -66,11 +66,13 @@ def test_a_tick_may_move_its_cursor_read_jobs_and_send(sixty: Assembly) -> None:
     )
 
 
-def test_the_api_may_cancel_look_up_and_send(sixty: Assembly) -> None:
-    table = ("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:BatchGetItem")
+def test_the_api_may_cancel_look_up_list_send_and_ask_how_full_queues_are(sixty: Assembly) -> None:
+    table = ("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:BatchGetItem", "dynamodb:Query")
+    table += ("dynamodb:ConditionCheckItem",)
     assert _granted(sixty.core, "dueline-api") == (
         _each(table, "dynamodb:table/dueline-jobs")
         | _each(SEND, "sqs:dueline_*", "sqs:dueline-inbound")
+        | _each(("sqs:GetQueueAttributes",), "sqs:dueline_*")
         | _each(LOG, "logs:/aws/lambda/dueline-api")
     )
 
@@ -95,7 +97,9 @@ def test_the_scheduler_may_invoke_the_tick_and_tell_of_failures(sixty: Assembly)
     assert trust["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
 
 
-def test_a_producer_may_use_its_own_queues_paths_alone(sixty: Assembly) -> None:
+def test_a_producer_may_use_its_own_queues_paths_and_ask_which_queues_there_are_and_nothing_else(
+    sixty: Assembly,
+) -> None:
     for queue, template in sixty.queues.items():
         policies = template.of_type("AWS::IAM::ManagedPolicy").values()
         [policy] = [each for each in policies if each["ManagedPolicyName"].endswith("_producer")]
@@ -107,8 +111,15 @@ def test_a_producer_may_use_its_own_queues_paths_alone(sixty: Assembly) -> None:
         assert policy["ManagedPolicyName"] == f"dueline_{queue}_producer"
         assert len(policies) == 3
         assert _grants(template, policy["PolicyDocument"]["Statement"]) == {
-            ("execute-api:Invoke", f"execute-api:<{api}>/$default/{method}/queues/{queue}/*")
-            for method in ("POST", "GET", "DELETE")
+            ("execute-api:Invoke", f"execute-api:<{api}>/$default/{path}")
+            for path in (
+                f"POST/queues/{queue}/*",
+                f"GET/queues/{queue}/*",
+                f"PATCH/queues/{queue}/*",
+                f"DELETE/queues/{queue}/*",
+                f"GET/queues/{queue}",
+                "GET/queues",
+            )
         }
 
 

@@ -5,7 +5,16 @@ from typing import Any
 
 from tests.template.synthesis import Assembly
 
-ROUTES = {"POST /queues/{queue}/jobs", "GET /queues/{queue}/jobs/{id}", "DELETE /queues/{queue}/jobs/{id}"}
+ROUTES = {
+    "GET /queues",
+    "GET /queues/{queue}",
+    "POST /queues/{queue}/jobs",
+    "GET /queues/{queue}/jobs",
+    "GET /queues/{queue}/jobs/{id}",
+    "PATCH /queues/{queue}/jobs/{id}",
+    "DELETE /queues/{queue}/jobs/{id}",
+    "POST /queues/{queue}/cancellations",
+}
 
 
 def _stage(assembly: Assembly) -> dict[str, Any]:

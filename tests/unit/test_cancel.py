@@ -1,9 +1,13 @@
+from collections import Counter
 from datetime import timedelta
 
 import pytest
 
-from dueline.errors import Throttled, Unavailable
-from dueline.job import Route, State
+from dueline import rows
+from dueline.cancel import Cancelled
+from dueline.errors import JobNotFound, Throttled, Unavailable
+from dueline.job import Partition, Route, State
+from dueline.ports import Reading
 from tests.builders import NOW, a_job, an_id
 from tests.system import System
 from tests.wire import done_in_part, failing, losing_the_answer, meanwhile, on
@@ -87,3 +91,85 @@ def test_a_cancel_asks_three_calls_and_its_repeat_one():
     system.cancel(id)
     system.cancel(id)
     assert calls == ["table.add", "table.read", "table.mark_exact", "table.add"]
+
+
+# Many at once
+
+
+def test_of_many_each_is_cancelled_for_itself_and_told_in_order():
+    system, waits, direct = System(), due_in(3600), due_in(60, route=Route.DIRECT)
+    unknown = JobNotFound("no such job")
+    results = system.cancel_many([direct, unknown, waits])
+    assert results == [
+        Cancelled(id=direct, state=State.CANCEL_REQUESTED),
+        unknown,
+        Cancelled(id=waits, state=State.CANCELLED),
+    ]
+    assert system.look_up(waits) is State.CANCELLED
+
+
+def test_of_many_one_that_fails_names_its_job_and_the_others_hold():
+    system, ids = System(), [due_in(3600 + n) for n in range(3)]
+    system.wire.around = on("table.add", failing(Throttled("slow down")), skip=1, times=1)
+    first, failed, last = system.cancel_many(ids)
+    assert (first.state, last.state) == (State.CANCELLED, State.CANCELLED)
+    assert isinstance(failed, Throttled)
+    assert failed.job_id == str(ids[1])
+
+
+def test_of_many_the_fences_are_read_after_all_cancellations_are_written():
+    system, ids = System(), [due_in(60), due_in(60), due_in(3600)]
+    system.wire.around = on("table.add", meanwhile(system.tick), skip=2, times=1)
+    states = [each.state for each in system.cancel_many(ids)]
+    assert states == [State.CANCEL_REQUESTED, State.CANCEL_REQUESTED, State.CANCELLED]
+
+
+def test_many_ask_two_calls_each_and_one_for_the_fences_of_100_partitions():
+    system = System()
+    ids = [due_in(3600, partition=Partition(queue="emails", number=number % 150)) for number in range(300)]
+    calls = Counter()
+    system.wire.around = lambda call: (calls.update([call.name]), call.do(*call.args))[1]
+    states = [each.state for each in system.cancel_many([*ids, due_in(60, route=Route.DIRECT)])]
+    assert states == [State.CANCELLED] * 300 + [State.CANCEL_REQUESTED]
+    assert calls == {"table.add": 301, "table.read": 2, "table.mark_exact": 300}
+
+
+def test_of_many_the_same_id_may_stand_twice_and_a_repeat_gives_the_promise_again():
+    system, id = System(), due_in(3600)
+    assert system.cancel_many([id, id]) == [Cancelled(id=id, state=State.CANCELLED)] * 2
+    system.clock.sleep(3600)
+    system.tick()
+    assert system.cancel_many([id]) == [Cancelled(id=id, state=State.CANCELLED)]
+
+
+def test_of_many_only_those_are_promised_whose_fence_could_be_read():
+    system = System()
+    unread, read = (due_in(3600, partition=Partition(queue="emails", number=number)) for number in (0, 1))
+    direct = due_in(60, route=Route.DIRECT)
+    state = rows.state_key(unread.partition)
+    system.wire.around = on("table.read", lambda call: Reading(unread=frozenset([state])))
+    error, promised, requested = system.cancel_many([unread, read, direct])
+    assert (type(error), error.job_id) == (Unavailable, str(unread))
+    assert (promised.state, requested.state) == (State.CANCELLED, State.CANCEL_REQUESTED)
+
+
+def test_of_many_none_is_promised_whose_fence_was_not_told():
+    system, ids = System(), [due_in(3600 + n) for n in range(3)]
+    promised, direct = due_in(4000), due_in(60, route=Route.DIRECT)
+    system.cancel(promised)
+    system.wire.around = on("table.read", failing(Throttled("slow down")))
+    *errors, again, requested = system.cancel_many([*ids, promised, direct])
+    assert (again.state, requested.state) == (State.CANCELLED, State.CANCEL_REQUESTED)
+    assert [(type(error), error.job_id) for error in errors] == [(Throttled, str(id)) for id in ids]
+
+
+@pytest.mark.parametrize(("name", "begun"), [("table.add", 1), ("table.read", 3), ("table.mark_exact", 3)])
+def test_of_many_nothing_is_begun_when_time_is_over(name, begun):
+    system, ids = System(), [due_in(3600 + n) for n in range(3)]
+    system.wire.around = on(name, meanwhile(lambda: system.clock.sleep(1)))
+    results = system.cancel_many(ids, until=1)
+    late = [each for each in results if isinstance(each, Unavailable)]
+    assert all("out of time" in str(error) for error in late)
+    assert [error.job_id for error in late] == [str(id) for id in ids[len(ids) - len(late) :]]
+    assert len(late) == (2 if name == "table.mark_exact" else 3)
+    assert len(system.cancelled_among(ids)) == begun

@@ -1,0 +1,56 @@
+"""The query strings of requests, validated."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from dueline import instant
+from dueline.errors import InvalidJob
+from dueline.listing import FAR_END, MOST_JOBS, Span, read_place
+from functions.bodies import described, instant_of
+
+
+def _whole(number: str) -> int:
+    if not (number.isascii() and number.isdecimal() and len(number) <= 9 and 1 <= int(number) <= MOST_JOBS):
+        raise ValueError(f"must be a whole number from 1 to {MOST_JOBS}")
+    return int(number)
+
+
+def _place(text: str) -> str:
+    try:
+        return read_place(text)
+    except ValueError:
+        raise ValueError("must be the `next` of an earlier answer, as it was") from None
+
+
+class JobsQuery(BaseModel):
+    """What jobs to list: due from `from` to just before `to`, `limit` at most, behind the page that gave `next`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    start: Annotated[datetime, BeforeValidator(instant_of)] | None = Field(default=None, alias="from")
+    end: Annotated[datetime, BeforeValidator(instant_of)] = Field(default=FAR_END, alias="to")
+    limit: Annotated[int, BeforeValidator(_whole)] = Field(default=20, ge=1, le=MOST_JOBS)
+    after: Annotated[str, BeforeValidator(_place)] = Field(default="", alias="next")
+
+
+def read_jobs(query: Mapping[str, Any], *, now: datetime) -> Span:
+    """Return which jobs a query asks for.
+
+    Raises InvalidJob, naming the field, its value and what is allowed.
+    """
+    try:
+        asked = JobsQuery.model_validate(query)
+    except ValidationError as error:
+        raise InvalidJob(described(error, JobsQuery)) from None
+    # What goes on begins behind `next`: the present has moved since.
+    start = asked.start or (instant.EPOCH if asked.after else now)
+    for name, at in (("from", start), ("to", asked.end)):
+        if not instant.EPOCH <= at <= FAR_END:
+            allowed = f"from {instant.text(instant.EPOCH)} to {instant.text(FAR_END)}"
+            raise InvalidJob(f"{name} is {at.isoformat()}: it must be {allowed}")
+    if asked.end < start:
+        raise InvalidJob(f"to is {instant.text(asked.end)}: it must not be before from, {instant.text(start)}")
+    return Span(start=start, end=asked.end, after=asked.after, limit=asked.limit)

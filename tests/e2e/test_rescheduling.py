@@ -1,0 +1,96 @@
+"""Rescheduling over HTTP: one call, and an honest answer."""
+
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.e2e.inbox import Inbox, wait_until
+
+DAY = 24 * 3600
+INGESTED_SECONDS = 20
+LATEST_SECONDS = 20
+
+
+def path_of(job: dict[str, Any]) -> str:
+    return f"/queues/{job['queue']}/jobs/{job['id']}"
+
+
+def schedule(http: httpx.Client, **more: Any) -> dict[str, Any]:
+    answer = http.post("/queues/emails/jobs", json={"payload": {"mark": str(uuid.uuid4())}, **more})
+    assert answer.status_code == 201, answer.text
+    return dict(answer.json())
+
+
+def scheduled(http: httpx.Client, **more: Any) -> dict[str, Any]:
+    """Return a job that is in the table."""
+    job = schedule(http, delay=DAY, **more)
+    in_table = wait_until(lambda: http.get(path_of(job)).json()["state"] == "scheduled", seconds=INGESTED_SECONDS)
+    assert in_table
+    return job
+
+
+def test_a_job_that_is_moved_comes_at_its_new_time_once_with_its_tenant(
+    http: httpx.Client, inbox: Callable[[str], Inbox]
+) -> None:
+    emails, old = inbox("emails"), scheduled(http, tenant="acme")
+    answer = http.patch(path_of(old), json={"delay": 3})
+    assert answer.status_code == 200, answer.text
+    new = answer.json()
+    assert new["id"] != old["id"]
+    assert (new["queue"], new["route"], new["state"]) == ("emails", "table", "scheduled")
+    assert wait_until(lambda: bool(emails.of(new["id"])), seconds=LATEST_SECONDS)
+    (landed,) = emails.of(new["id"])
+    assert landed.lateness >= 0
+    assert landed.group == "acme"
+    assert not emails.of(old["id"])
+
+
+def test_a_job_that_was_moved_tells_where_to_and_can_be_moved_there_again_but_nowhere_else(http: httpx.Client) -> None:
+    old = scheduled(http)
+    there = {"at": "2027-05-01T09:00:00+02:00"}
+    new = http.patch(path_of(old), json=there).json()
+    assert new["due"] == "2027-05-01T07:00:00.000Z"
+    told = http.get(path_of(old)).json()
+    assert (told["state"], told["moved_to"]) == ("cancelled", new["id"])
+    assert http.patch(path_of(old), json=there).json()["id"] == new["id"]
+    elsewhere = http.patch(path_of(old), json={"delay": DAY})
+    assert elsewhere.status_code == 409
+    assert elsewhere.json()["id"] == new["id"]
+    assert new["id"] in elsewhere.json()["detail"]
+
+
+@pytest.mark.parametrize("cancelled", [True, False], ids=["cancelled", "left"])
+def test_a_job_that_is_gone_is_409_and_says_why(http: httpx.Client, cancelled: bool) -> None:
+    job = scheduled(http) if cancelled else schedule(http, delay=0)
+    if cancelled:
+        assert http.delete(path_of(job)).status_code == 200
+    answer = http.patch(path_of(job), json={"delay": DAY})
+    assert answer.status_code == 409
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert ("was cancelled" if cancelled else "has left for its queue") in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("body", "wrong"),
+    [
+        ({}, "at and delay are both missing"),
+        ({"at": "2027-05-01T09:00:00Z", "delay": 1}, "at and delay are both given"),
+        ({"delay": -1}, "delay is -1"),
+        ({"at": "tomorrow"}, 'at is "tomorrow"'),
+        ({"payload": 2, "delay": 1}, "payload is no field: there are at, delay"),
+        ([], "body is []"),
+    ],
+)
+def test_a_body_that_is_no_good_is_400_and_names_the_field(http: httpx.Client, body: Any, wrong: str) -> None:
+    job = schedule(http, delay=DAY)
+    answer = http.patch(path_of(job), json=body)
+    assert answer.status_code == 400
+    assert answer.json()["detail"].startswith(wrong)
+
+
+def test_a_job_of_another_queue_is_404(http: httpx.Client) -> None:
+    job = schedule(http, delay=DAY)
+    assert http.patch(f"/queues/invoices/jobs/{job['id']}", json={"delay": 1}).status_code == 404

@@ -1,0 +1,40 @@
+"""What is told of jobs and queues, as JSON."""
+
+import json
+
+import pytest
+
+from dueline.listing import Listed, read_place
+from functions import answers
+from tests.builders import a_job
+
+PLACE = "2026-12-01T00:00:00.000Z#00000000-0000-4000-8000-000000000000#job"
+
+
+def page_of(payload):
+    told = answers.of_page(Listed(jobs=(a_job(payload=payload),), after=None))
+    # As strictly as callers may read it.
+    (job,) = json.loads(json.dumps(told, allow_nan=False))["jobs"]
+    return job
+
+
+def test_the_last_page_names_no_next_one():
+    assert answers.of_page(Listed(jobs=(), after=None)) == {"jobs": [], "next": None}
+
+
+def test_the_next_page_begins_where_this_one_ends():
+    assert read_place(answers.of_page(Listed(jobs=(), after=PLACE))["next"]) == PLACE
+
+
+@pytest.mark.parametrize("payload", ["null", "0", '""', '{"a": [1, "ü", "\\u0001"]}', "[" * 500 + "]" * 500])
+def test_a_payload_is_told_as_the_json_that_it_is(payload):
+    job = page_of(payload)
+    assert job["payload"] == json.loads(payload)
+    assert (job["state"], "payload_text" in job) == ("scheduled", False)
+
+
+@pytest.mark.parametrize("text", ["no JSON", "{", "NaN", "1e999", "9" * 5000, "[" * 100_000])
+def test_a_payload_that_is_no_json_is_told_as_text(text):
+    job = page_of(text)
+    assert job["payload_text"] == text
+    assert "payload" not in job

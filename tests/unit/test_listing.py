@@ -1,0 +1,288 @@
+"""What is listed as scheduled, in which order, page by page, and what that costs."""
+
+import base64
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dueline import rows
+from dueline.errors import InvalidJob, Throttled, Unavailable
+from dueline.job import Partition, State
+from dueline.listing import MOST_BYTES, place_text, read_place
+from tests.builders import NOW, RETENTION, a_job, a_queue
+from tests.system import System
+from tests.wire import done_in_part, failing, on
+
+NESTED = base64.urlsafe_b64encode(b"[" * 99_999).decode()
+FATES = ("waits", "cancelled", "requested", "sent late", "parked", "parked late", "expired", "unreadable")
+
+
+def a_system(*, partitions=1, page_rows=1000):
+    return System(a_queue(partitions=partitions), page_rows=page_rows)
+
+
+def due_in(seconds, *, partition=0, **overrides):
+    return a_job(
+        due=NOW + timedelta(seconds=seconds), partition=Partition(queue="emails", number=partition), **overrides
+    )
+
+
+def let(system, job, fate):
+    """Put a job into the table and let it come to this."""
+    system.put(job)
+    if fate == "cancelled":
+        system.cancel(job.id)
+    elif fate == "requested":
+        system.table.write([rows.cancellation_row(job.id, at=NOW)])
+    elif fate == "sent late":
+        system.table.write([rows.handled_row(job, dispatched=True)])
+    elif fate.startswith("parked"):
+        late = [rows.handled_row(job, dispatched=False)] if fate == "parked late" else []
+        system.table.write([rows.parked_row(job.id, reason="gone", at=NOW), *late])
+    elif fate == "expired":
+        system.table.write([{**rows.job_row(job), "ttl": int(NOW.timestamp())}])
+    elif fate == "unreadable":
+        system.table.write([{**rows.job_row(job), "payload": ""}])
+
+
+def pages(system, **span):
+    """Return all pages of a listing, one after another."""
+    found = [system.list_jobs(**span)]
+    while found[-1].after is not None:
+        assert found[-1].after > (found[-2].after if len(found) > 1 else "")
+        found.append(system.list_jobs(**{**span, "after": read_place(place_text(found[-1].after))}))
+    return found
+
+
+def listed(system, **span):
+    return [job for page in pages(system, **span) for job in page.jobs]
+
+
+def in_due_order(jobs):
+    return sorted(jobs, key=lambda job: (job.id.due, job.id.uid))
+
+
+def count(system):
+    """Count the calls from here on, and the rows that they read."""
+    counted = Counter()
+
+    def around(call):
+        answer = call.do(*call.args)
+        counted[call.name] += 1
+        counted["rows"] += len(answer.rows)
+        return answer
+
+    system.wire.around = around
+    return counted
+
+
+# What is listed
+
+
+@given(
+    jobs=st.lists(st.tuples(st.integers(-300, 300), st.integers(0, 2), st.sampled_from(FATES)), max_size=40),
+    limit=st.integers(1, 12),
+    page_rows=st.sampled_from([1, 2, 3, 1000]),
+    partitions=st.integers(1, 4),
+    span=st.tuples(st.integers(-310, 310), st.integers(-310, 310)),
+    ticked=st.sets(st.integers(0, 2)),
+)
+def test_the_pages_are_what_is_scheduled_of_the_span_in_due_order_and_none_twice(
+    jobs, limit, page_rows, partitions, span, ticked
+):
+    system = a_system(partitions=partitions, page_rows=page_rows)
+    put = [(due_in(seconds, partition=number % partitions), fate) for seconds, number, fate in jobs]
+    for job, fate in put:
+        let(system, job, fate)
+    for number in ticked:
+        system.table.take(
+            Partition(queue="emails", number=number % partitions), owner="me", now="1", lease="2", fence="3"
+        )
+        cursor = rows.job_key(due_in(10 * number).id)[1]
+        partition = Partition(queue="emails", number=number % partitions)
+        system.table.checkpoint(partition, owner="me", cursor=cursor, fence="3", lease="2")
+    start, end = (NOW + timedelta(seconds=seconds) for seconds in span)
+    expected = [
+        job
+        for job, fate in put
+        if fate not in ("expired", "unreadable")
+        and start <= job.id.due < end
+        and system.look_up(job.id) is State.SCHEDULED
+    ]
+    found = pages(system, start=start, end=end, limit=limit)
+    assert [job for page in found for job in page.jobs] == in_due_order(expected)
+    assert all(len(page.jobs) <= limit for page in found)
+
+
+@pytest.mark.parametrize("fate", FATES)
+def test_a_job_is_listed_only_while_it_waits(fate):
+    system, job = a_system(), due_in(3600)
+    let(system, job, fate)
+    assert listed(system) == ([job] if fate == "waits" else [])
+
+
+def test_a_job_that_is_dispatched_is_not_listed_any_more():
+    system, soon, later = a_system(), due_in(60), due_in(3600)
+    system.put(soon, later)
+    assert listed(system) == [soon, later]
+    system.tick()
+    assert listed(system) == [later]
+
+
+def test_a_span_begins_with_what_is_due_at_its_start_and_ends_before_what_is_due_at_its_end():
+    system, jobs = a_system(), [due_in(seconds) for seconds in (1, 1.001, 2, 2.001)]
+    system.put(*jobs)
+    start = NOW + timedelta(seconds=1.0005)
+    for end in (2.0005, 2.001):
+        found = listed(system, start=start, end=NOW + timedelta(seconds=end))
+        assert [job.id for job in found] == [job.id for job in jobs[1:3]]
+
+
+def test_a_job_past_its_retention_that_the_ttl_has_not_collected_yet_is_not_listed():
+    system = a_system()
+    system.put(due_in(-RETENTION.total_seconds(), expires=NOW))
+    assert listed(system) == []
+
+
+def test_jobs_of_other_queues_are_not_listed():
+    system = System(a_queue(), a_queue(name="invoices"))
+    system.put(due_in(60), a_job(partition=Partition(queue="invoices", number=0)))
+    assert len(listed(system)) == 1
+
+
+def test_a_note_of_another_kind_beside_a_job_hides_nothing():
+    system, job = a_system(), due_in(60)
+    system.put(job)
+    system.table.write([{"pk": "emails#0", "sk": rows.job_key(job.id)[1].replace("#job", "#note")}])
+    assert listed(system) == [job]
+
+
+# Pages
+
+
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_the_last_page_says_that_it_is_the_last_even_when_it_is_full(partitions):
+    system, jobs = a_system(partitions=partitions), [due_in(n, partition=n % partitions) for n in range(20)]
+    system.put(*jobs)
+    assert [len(page.jobs) for page in pages(system, limit=10)] == [10, 10]
+
+
+def test_a_page_ends_where_its_payloads_have_1_mib():
+    system, size = a_system(), 256 * 1024
+    jobs = [due_in(n, payload='"' + "x" * (size - 2) + '"') for n in range(9)]
+    system.put(*jobs)
+    found = pages(system, limit=100)
+    assert [len(page.jobs) for page in found] == [MOST_BYTES // size, MOST_BYTES // size, 1]
+    assert [job for page in found for job in page.jobs] == jobs
+
+
+def test_behind_very_much_that_is_cancelled_a_page_is_empty_and_the_next_goes_on():
+    system, job = a_system(page_rows=10), due_in(3600)
+    for number in range(100):
+        system.table.write([rows.cancellation_row(due_in(number).id, at=NOW)])
+    system.put(job)
+    first, second = pages(system)
+    assert (first.jobs, second.jobs) == ((), (job,))
+
+
+def test_no_job_comes_before_one_that_another_partition_holds_behind_very_much_that_is_cancelled():
+    system = a_system(partitions=2, page_rows=10)
+    for number in range(100):
+        system.table.write([rows.cancellation_row(due_in(number).id, at=NOW)])
+    first, hidden, last = due_in(5, partition=1), due_in(3600), due_in(4000, partition=1)
+    system.put(first, hidden, last)
+    assert [list(page.jobs) for page in pages(system)] == [[first], [hidden, last]]
+
+
+def test_jobs_that_are_all_in_one_partition_are_all_on_the_page():
+    system, jobs = a_system(partitions=50), [due_in(n, partition=7) for n in range(100)]
+    system.put(*jobs)
+    assert [list(page.jobs) for page in pages(system, limit=100)] == [jobs]
+
+
+@pytest.mark.parametrize("limit", [0, 101, -1])
+def test_a_limit_out_of_range_is_refused(limit):
+    with pytest.raises(InvalidJob, match=f"limit is {limit}: it must be from 1 to 100"):
+        a_system().list_jobs(limit=limit)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "x",
+        "ü",
+        "!!!!",
+        NESTED,
+        "bnVsbA",
+        "WzFd",
+        "IjAi",
+        "Inh4Ig",
+        place_text("2026-01-01T00:00:00.000Z#\ud800"),
+    ],
+)
+def test_a_place_that_no_page_gave_is_refused(text):
+    with pytest.raises(ValueError, match=r"."):
+        read_place(text)
+
+
+# What it costs
+
+
+@pytest.mark.parametrize("partitions", [1, 4])
+def test_a_page_costs_the_same_with_none_and_with_1000_jobs_later_elsewhere_and_handed_over(partitions):
+    def cost_beside(others):
+        system = System(a_queue(partitions=partitions), a_queue(name="invoices"))
+        first = [due_in(3600 + n, partition=n % partitions) for n in range(80)]
+        past = [due_in(-n, partition=n % partitions) for n in range(others)]
+        later = [due_in(86_400 + n, partition=n % partitions) for n in range(others)]
+        other = [a_job(due=job.id.due, partition=Partition(queue="invoices", number=0)) for job in first * (others > 0)]
+        system.put(*past, *first, *later, *other)
+        for number in range(partitions):
+            system.tick(Partition(queue="emails", number=number))
+        counted = count(system)
+        assert list(system.list_jobs(limit=10).jobs) == first[:10]
+        return counted
+
+    with_none = cost_beside(0)
+    assert cost_beside(1000) == with_none
+    assert (with_none["table.read"], with_none["table.page"]) == (1, partitions)
+    assert with_none["rows"] <= partitions + 2 * 10 + 4 * partitions
+
+
+def test_a_cancelled_job_costs_reading_on_and_no_page_of_its_own():
+    system, jobs = a_system(), [due_in(n) for n in range(20)]
+    system.put(*jobs)
+    for job in jobs[:10]:
+        system.cancel(job.id)
+    counted = count(system)
+    assert list(system.list_jobs(limit=10).jobs) == jobs[10:]
+    assert counted["table.page"] == 2
+
+
+# Faults
+
+
+@pytest.mark.parametrize("react", [done_in_part, failing(Unavailable("no"))])
+def test_a_listing_that_was_not_told_how_far_its_partitions_are_tells_nothing(react):
+    system = a_system()
+    system.wire.around = on("table.read", react)
+    with pytest.raises(Unavailable):
+        system.list_jobs()
+
+
+def test_a_partition_that_cannot_be_read_fails_the_page():
+    system = a_system(partitions=3)
+    system.wire.around = on("table.page", failing(Throttled("slow down")), skip=2)
+    with pytest.raises(Throttled):
+        system.list_jobs()
+
+
+def test_a_queue_of_many_partitions_asks_for_their_states_100_at_a_time():
+    system = a_system(partitions=250)
+    counted = count(system)
+    system.list_jobs()
+    assert counted["table.read"] == 3
