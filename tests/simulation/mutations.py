@@ -399,13 +399,5 @@ IN_MOVE = [
         "                _refuse(id)\n",
         SECOND,
     ),
-    mutation(
-        "an intent is carried out when cancellations may be collected",
-        "move.py",
-        "    if found is None and rows.is_cancellation_kept(intent.old, now=clock.now()):\n",
-        "    if found is None:\n",
-        SECOND,
-        BOTH,
-    ),
 ]
 MUTATIONS = [*IN_TICK, *IN_LEASE, *IN_INGEST, *IN_CANCEL, *IN_KEYS, *IN_MOVE]

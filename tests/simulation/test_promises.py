@@ -6,11 +6,16 @@ from datetime import timedelta
 import pytest
 
 from dueline.dispatch import PAST_RETENTION
+from dueline.move import Intent
 from dueline.rows import cancellation_key, job_key
 from tests.builders import NOW, a_job
 from tests.simulation.record import Broken, Parked, Record, Sent
 
 JOB = a_job()
+NEW = a_job()
+INTENT = {NEW.id: Intent(job=NEW, old=JOB.id)}
+NEWER = a_job()
+CHAIN = {**INTENT, NEWER.id: Intent(job=NEWER, old=NEW.id)}
 OVER = JOB.expires + timedelta(seconds=1)
 
 
@@ -36,6 +41,9 @@ def parked(**overrides):
         a_record(sent=[sent(), sent()], excused={JOB.id}),
         a_record(sent=[sent(), sent()], interrupted=Counter({"a tick": 1})),
         a_record(outlived={JOB.id}),
+        a_record(sent=[sent(id=NEW.id, visible=NEW.id.due)], intents=INTENT),
+        a_record(sent=[sent()], intents=INTENT, refused={NEW.id}),
+        a_record(sent=[sent(id=NEWER.id, visible=NEWER.id.due)], intents=CHAIN),
     ],
 )
 def test_what_keeps_every_promise_passes(record):
@@ -49,6 +57,10 @@ BROKEN = [
     ("never lost", a_record(parked=[parked()], put_back=Counter({JOB.id: 1}))),
     ("never lost", a_record(parked=[parked(at=NOW)])),
     ("never lost", a_record(parked=[parked(reason="throttled")])),
+    ("never neither", a_record(intents=CHAIN)),
+    ("never both", a_record(sent=[sent(), sent(id=NEW.id)], intents=INTENT)),
+    ("never both", a_record(sent=[sent(), sent(id=NEWER.id)], intents=CHAIN)),
+    ("no second job", a_record(sent=[sent(id=NEW.id)], intents=INTENT, refused={NEW.id})),
     ("exact cancel", a_record(sent=[sent()], promised={JOB.id})),
     ("never early", a_record(sent=[sent(visible=JOB.id.due - timedelta(milliseconds=1))])),
     ("isolation", a_record(sent=[sent(queue="invoices")])),
