@@ -103,17 +103,19 @@ class Message:
 _T = TypeVar("_T")
 
 
-def batches(items: Iterable[_T], *, size: Callable[[_T], int]) -> Iterator[list[_T]]:
-    """Cut items, in order, into batches that SQS takes: 10 messages and 1 MiB.
+def batches(
+    items: Iterable[_T], *, size: Callable[[_T], int], most: int = BATCH_MESSAGES, most_bytes: int = BATCH_BYTES
+) -> Iterator[list[_T]]:
+    """Cut items, in order, into batches of at most so many items and bytes, by default those that SQS takes.
 
-    Source: the quotas of SendMessageBatch.
+    An item that is larger is a batch of its own. Source: the quotas of SendMessageBatch.
     """
     batch: list[_T] = []
-    room = BATCH_BYTES
+    room = most_bytes
     for item in items:
-        if batch and (len(batch) == BATCH_MESSAGES or size(item) > room):
+        if batch and (len(batch) == most or size(item) > room):
             yield batch
-            batch, room = [], BATCH_BYTES
+            batch, room = [], most_bytes
         batch.append(item)
         room -= size(item)
     if batch:

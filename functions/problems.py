@@ -29,16 +29,19 @@ _STATUS: dict[type[DuelineError], HTTPStatus] = {
     Throttled: HTTPStatus.TOO_MANY_REQUESTS,
     Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
 }
+_NO_ROUTE = "route_not_found"
 _RETRY_AFTER_SECONDS = "1"
 
 
 def problem(error: DuelineError) -> dict[str, Any]:
     """Return what is told of an error, with the job's id where it may be scheduled all the same.
 
+    Its `code` is for machines: it tells apart what has one status, and never changes.
     What AWS said to a fault of its own is for our log, not for callers.
     """
     status = _STATUS[type(error)]
-    told = _problem(status, f"{status.phrase}: try again" if isinstance(error, RETRYABLE) else str(error))
+    detail = f"{status.phrase}: try again" if isinstance(error, RETRYABLE) else str(error)
+    told = _problem(status, error.code, detail)
     return told if error.job_id is None else {**told, "id": error.job_id}
 
 
@@ -49,11 +52,11 @@ def response(error: DuelineError) -> Response[str]:
 
 def no_route(path: str) -> Response[str]:
     """Return the answer to a request for which there is no route."""
-    return _response(_problem(HTTPStatus.NOT_FOUND, f"there is no route {path!r}"))
+    return _response(_problem(HTTPStatus.NOT_FOUND, _NO_ROUTE, f"there is no route {path!r}"))
 
 
-def _problem(status: HTTPStatus, detail: str) -> dict[str, Any]:
-    return {"type": "about:blank", "title": status.phrase, "status": status.value, "detail": detail}
+def _problem(status: HTTPStatus, code: str, detail: str) -> dict[str, Any]:
+    return {"type": "about:blank", "title": status.phrase, "status": status.value, "code": code, "detail": detail}
 
 
 def _response(told: dict[str, Any]) -> Response[str]:

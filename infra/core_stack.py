@@ -27,6 +27,9 @@ class CoreStack(Stack):
         api = JobsApi(self, "Api", deployment=deployment, code=code)
         Scheduler(self, "Scheduler", names=names, tick=tick.function, dead_letter_queue=tick.dead_letter_queue)
         StringParameter(self, "ApiId", parameter_name=names.api_id_parameter, string_value=api.http.api_id)
+        StringParameter(
+            self, "ApiUrlParameter", parameter_name=names.api_url_parameter, string_value=api.http.api_endpoint
+        )
         CfnOutput(self, "ApiUrl", value=api.http.api_endpoint)
         self._add_alarms(deployment, ingest, tick, api)
         JobsTable(self, "Table", name=names.table).come_last()

@@ -15,7 +15,8 @@ _METHODS = ("POST", "GET", "PATCH", "DELETE")
 class ProducerPolicy(Construct):
     """A managed policy that allows to schedule, look up, list and cancel jobs of one queue and of no other.
 
-    It allows to ask how that queue is doing, and for the names and settings of all, which have no queue in their path.
+    It allows to find the API, to ask how that queue is doing, and for the names and settings of all, which have no
+    queue in their path.
 
     The API's id comes through SSM: an export would tie the core stack to every queue's.
     """
@@ -32,7 +33,10 @@ class ProducerPolicy(Construct):
             managed_policy_name=names.producer_policy(queue),
             # Never to be changed: that would replace the policy, whose name is taken.
             description=f"Schedule, look up and cancel jobs of queue {queue}.",
-            statements=[allow("execute-api:Invoke", on=[*requests, *asked])],
+            statements=[
+                allow("execute-api:Invoke", on=[*requests, *asked]),
+                allow("ssm:GetParameter", on=[arns.parameter(names.api_url_parameter)]),
+            ],
         )
         for pattern in requests:
             acknowledge_wildcard(policy, pattern, reason="The paths of one queue, whose jobs' ids end them.")

@@ -11,7 +11,7 @@ from dueline.config.deployment import Deployment, load
 from local.deploy import deploy
 from local.door import door
 from local.emulator import Emulator
-from local.endpoints import Endpoints, find
+from local.endpoints import Endpoints, find, publish
 from local.template import PERIODS, ROOT, configure, synthesize
 from local.ticks import fired_every
 
@@ -50,6 +50,7 @@ def running(queues: Path, *, emulator: Emulator, step: Step, real_schedule: bool
         with step("deploy the stacks into it"):
             deploy(emulator, assembly)
         endpoints = find(emulator, deployment)
+        publish(emulator, deployment, endpoints)
         endpoints = replace(endpoints, api=stack.enter_context(door(endpoints.api)))
         faults = stack.enter_context(_ticking(emulator, deployment, real_schedule))
         yield Running(emulator=emulator, endpoints=endpoints, deployment=deployment, tick_faults=faults)

@@ -3,9 +3,18 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from botocore import exceptions
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dueline.errors import DuelineError, InvalidJob, QueueNotFound, Throttled, Unavailable
+from dueline.errors import (
+    DeploymentNotFound,
+    DuelineError,
+    Forbidden,
+    InvalidJob,
+    QueueNotFound,
+    Throttled,
+    Unavailable,
+)
 
 _THROTTLED = {
     "ProvisionedThroughputExceededException",
@@ -21,6 +30,21 @@ _THROTTLED = {
 _REFUSED_ACTION = "ConditionalCheckFailed"
 _THROTTLED_ACTIONS = {"TransactionConflict", "ProvisionedThroughputExceeded", "ThrottlingError"}
 _QUEUE_GONE = {"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"}
+_FORBIDDEN = {
+    "AccessDenied",
+    "AccessDeniedException",
+    "ExpiredToken",
+    "ExpiredTokenException",
+    "IncompleteSignature",
+    "InvalidClientTokenId",
+    "InvalidSignatureException",
+    "MissingAuthenticationToken",
+    "NotAuthorized",
+    "OptInRequired",
+    "RequestExpired",
+    "SignatureDoesNotMatch",
+    "UnrecognizedClientException",
+}
 _UNSENDABLE = {
     "AWS.SimpleQueueService.BatchRequestTooLong",
     "BatchRequestTooLong",
@@ -38,6 +62,18 @@ def translated(doing: str) -> Iterator[None]:
         raise _of(error, doing) from error
     except BotoCoreError as error:
         raise Unavailable(f"{doing}: {error}") from error
+
+
+@contextmanager
+def of_callers(doing: str) -> Iterator[None]:
+    """Like `translated`, where the credentials are a caller's: there no retry mends what is wrong."""
+    try:
+        with translated(doing):
+            yield
+    except Unavailable as fault:
+        if isinstance(fault.__cause__, BotoCoreError | ClientError):
+            raise _of_callers(fault.__cause__, str(fault)) from fault.__cause__
+        raise
 
 
 def is_refused_condition(error: ClientError) -> bool:
@@ -70,6 +106,16 @@ def _of(error: ClientError, doing: str) -> DuelineError:
 def _cancellation_reasons(error: ClientError) -> set[str]:
     """Return why a transaction was cancelled, as the codes of its actions."""
     return {str(reason.get("Code")) for reason in error.response.get("CancellationReasons", [])}
+
+
+def _of_callers(error: BotoCoreError | ClientError, message: str) -> DuelineError:
+    if isinstance(error, ClientError):
+        if _code(error) == "ParameterNotFound":
+            return DeploymentNotFound(f"{message}: there is none in this account and region")
+        return Forbidden(message) if _code(error) in _FORBIDDEN else Unavailable(message)
+    # Of what botocore raises, only this comes from the network; the rest from the caller's settings and credentials.
+    is_of_network = isinstance(error, exceptions.ConnectionError | exceptions.HTTPClientError)
+    return Unavailable(message) if is_of_network else Forbidden(message)
 
 
 def _code(error: ClientError) -> str:

@@ -57,6 +57,10 @@ class Names:
         return f"/dueline/{self.deployment}/api-id"
 
     @property
+    def api_url_parameter(self) -> str:
+        return f"/dueline/{self.deployment}/api-url"
+
+    @property
     def queue_prefix(self) -> str:
         """What the names of all teams' queues begin with, and no others."""
         return f"{self.deployment}_"

@@ -10,7 +10,7 @@ import pytest
 from dueline.config.deployment import load
 from local.deploy import deploy
 from local.emulator import Emulator
-from local.endpoints import Endpoints, find
+from local.endpoints import Endpoints, find, publish
 from local.running import TICK_SECONDS
 from local.signed import Signed
 from local.template import configure, synthesize
@@ -46,7 +46,9 @@ def endpoints(emulator: Emulator, tmp_path_factory: pytest.TempPathFactory) -> I
     deploy(emulator, synthesize(configured, out=folder / "cdk.out"))
     grant_batches_where_messages_are_granted(emulator)
     with fired_every(TICK_SECONDS, emulator, deployment.names.schedule_group) as faults:
-        yield find(emulator, deployment)
+        endpoints = find(emulator, deployment)
+        publish(emulator, deployment, endpoints)
+        yield endpoints
     assert not faults
 
 

@@ -167,8 +167,14 @@ class Record:
                     raise Broken("once by key", f"{second.id} claimed {key[1]}, which {first.id} has")
         for each in self.sent:
             claimed = {claim.id for claim in self._claims_of(each)}
-            if each.key is not None and each.id not in claimed:
+            if each.key is not None and self._first_of(each.id) not in claimed:
                 raise Broken("once by key", f"{each.id} was submitted under key {each.key}, which it never had")
+
+    def _first_of(self, id: JobId) -> JobId:
+        """Return the job whose place a job took, by one reschedule or several."""
+        while id in self.intents:
+            id = self.intents[id].old
+        return id
 
     def _claims_of(self, sent: Sent) -> list[Claim]:
         return [] if sent.key is None else self.claims[rows.idempotency_key(sent.id.queue, sent.key)]

@@ -91,7 +91,7 @@ def _templates(directory: Path) -> Iterator[tuple[str, Template]]:
 
 def _short(arn: str) -> str:
     prefixes = [f"arn:<AWS::Partition>:{{}}:{region}:<AWS::AccountId>:" for region in ("<AWS::Region>", "")]
-    for service in ("dynamodb", "sqs", "ssm", "lambda", "sns", "iam", "execute-api"):
+    for service in ("dynamodb", "sqs", "lambda", "sns", "iam", "ssm", "execute-api"):
         for prefix in prefixes:
             if arn.startswith(prefix.format(service)):
                 return f"{service}:{arn.removeprefix(prefix.format(service))}"

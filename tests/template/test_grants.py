@@ -97,7 +97,7 @@ def test_the_scheduler_may_invoke_the_tick_and_tell_of_failures(sixty: Assembly)
     assert trust["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
 
 
-def test_a_producer_may_use_its_own_queues_paths_and_ask_which_queues_there_are_and_nothing_else(
+def test_a_producer_may_use_its_own_queues_paths_find_the_api_and_ask_which_queues_there_are_and_nothing_else(
     sixty: Assembly,
 ) -> None:
     for queue, template in sixty.queues.items():
@@ -120,7 +120,7 @@ def test_a_producer_may_use_its_own_queues_paths_and_ask_which_queues_there_are_
                 f"GET/queues/{queue}",
                 "GET/queues",
             )
-        }
+        } | {("ssm:GetParameter", "ssm:parameter/dueline/dueline/api-url")}
 
 
 def test_there_are_no_roles_or_policies_but_these(sixty: Assembly) -> None:

@@ -52,8 +52,11 @@ def test_each_request_is_logged_as_json_to_a_log_group_of_its_own(sixty: Assembl
 
 
 def test_its_id_and_its_url_are_told(sixty: Assembly) -> None:
-    [parameter] = sixty.core.of_type("AWS::SSM::Parameter").values()
+    parameters = sixty.core.of_type("AWS::SSM::Parameter").values()
     [api] = sixty.core.of_type("AWS::ApiGatewayV2::Api")
-    assert parameter["Name"] == "/dueline/dueline/api-id"
-    assert parameter["Value"] == {"Ref": api}
-    assert sixty.core.content["Outputs"]["ApiUrl"]["Value"] == {"Fn::GetAtt": [api, "ApiEndpoint"]}
+    url = {"Fn::GetAtt": [api, "ApiEndpoint"]}
+    assert {parameter["Name"]: parameter["Value"] for parameter in parameters} == {
+        "/dueline/dueline/api-id": {"Ref": api},
+        "/dueline/dueline/api-url": url,
+    }
+    assert sixty.core.content["Outputs"]["ApiUrl"]["Value"] == url

@@ -13,10 +13,12 @@ def test_the_names_of_the_errors_are_pinned():
         "DuelineError",
         "InvalidJob",
         "PayloadTooLarge",
-        "KeyReused",
+        "Forbidden",
         "QueueNotFound",
         "JobNotFound",
+        "DeploymentNotFound",
         "AlreadyFinished",
+        "KeyReused",
         "Throttled",
         "Unavailable",
     }
@@ -28,7 +30,13 @@ def test_every_error_is_a_dueline_error():
 
 @pytest.mark.parametrize(
     ("error", "builtin"),
-    [(errors.InvalidJob, ValueError), (errors.QueueNotFound, LookupError), (errors.JobNotFound, LookupError)],
+    [
+        (errors.InvalidJob, ValueError),
+        (errors.KeyReused, ValueError),
+        (errors.QueueNotFound, LookupError),
+        (errors.JobNotFound, LookupError),
+        (errors.DeploymentNotFound, LookupError),
+    ],
 )
 def test_an_error_is_caught_as_the_builtin_that_callers_know(error, builtin):
     assert issubclass(error, builtin)

@@ -1,6 +1,7 @@
 """Who may import what, and how long things may be, over the syntax trees."""
 
 import ast
+import re
 import sys
 import tomllib
 from pathlib import Path
@@ -17,6 +18,7 @@ OUTER = ("functions", "infra", "local")
 # The longest prefix of a file's module name decides what it may import; a prefix allows all below it.
 MAY_IMPORT = {
     "dueline": CORE,
+    "dueline.client": CORE | {"boto3"},  # the type of a session
     "dueline.aws": CORE | {"boto3", "botocore", "mypy_boto3_dynamodb", "mypy_boto3_sqs", "mypy_boto3_ssm"},
     "dueline.config": CORE | {"pydantic", "pydantic_core", "yaml"},
     "dueline.config.names": CORE,
@@ -32,6 +34,7 @@ CONSTRUCTOR_LINES = 40  # of a stack or a construct, which lists what it is made
 # The core knows none of what is around it.
 MAY_NOT_IMPORT = {
     "dueline": {"dueline.aws", "dueline.config"},
+    "dueline.client": {"dueline.config"},
     "dueline.aws": {"dueline.config.deployment"},
     "dueline.config": {"dueline.aws"},
     "functions": {"dueline.config.deployment"},
@@ -69,6 +72,23 @@ def test_a_file_imports_only_what_its_place_allows(path):
     assert not {each for each in imported if allowed is not None and not is_under(each, allowed)}
     assert not {each for each in imported if is_under(each, forbidden)}
     assert not {each for each in imported if is_under(each, set(OUTER) - {module.split(".")[0]})}
+
+
+def imported_under(node):
+    return [imported for imported in ast.walk(node) if isinstance(imported, ast.Import | ast.ImportFrom)]
+
+
+def test_the_client_reaches_the_adapters_in_its_connect_function_alone_and_boto3_for_its_types():
+    tree = ast.parse((ROOT / "dueline" / "client.py").read_text())
+    nodes = list(ast.walk(tree))
+    connects = [node for node in nodes if isinstance(node, ast.FunctionDef) and node.name == "connect"]
+    for_types = [node for node in nodes if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    (of_connect,) = [imported_under(node) for node in connects]
+    (of_types,) = [imported_under(node) for node in for_types]
+    elsewhere = [node for node in imported_under(tree) if node not in of_connect + of_types]
+    assert [ast.unparse(node) for node in of_connect] == ["from dueline.aws import gateway"]
+    assert [ast.unparse(node) for node in of_types] == ["import boto3"]
+    assert not [node for node in elsewhere if re.search(r"\b(boto3|dueline\.aws|import_module)\b", ast.unparse(node))]
 
 
 @pytest.mark.parametrize("path", FILES, ids=module_of)

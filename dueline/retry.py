@@ -1,0 +1,60 @@
+"""Try again where that may help: exponential backoff with full jitter, for so many attempts and so long."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from dueline.errors import DuelineError
+from dueline.ports import Clock
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Patience:
+    """How often and how long a client tries: `attempts` in all, none begun more than `seconds` after the first.
+
+    Before the nth attempt it waits at random, up to `first_wait` x 2^(n - 2) seconds and never more than `longest_wait`
+    (full jitter), counted from the end of what the API asked to wait by Retry-After.
+    """
+
+    attempts: int = 6
+    seconds: float = 30.0
+    first_wait: float = 0.1
+    longest_wait: float = 5.0
+
+    def __post_init__(self) -> None:
+        if self.attempts < 1:
+            raise ValueError(f"attempts is {self.attempts}: it must be at least 1")
+        for name in ("seconds", "first_wait", "longest_wait"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} is {getattr(self, name)}: it must be at least 0")
+
+    def wait_at_most(self, tried: int) -> float:
+        """Return the longest wait after so many attempts, in seconds.
+
+        >>> [Patience().wait_at_most(tried) for tried in (1, 2, 3, 7, 10_000)]
+        [0.1, 0.2, 0.4, 5.0, 5.0]
+        """
+        # 2^64 is past any sensible limit; beyond 2^1023 a float has no number for it.
+        return min(self.longest_wait, self.first_wait * 2.0 ** min(tried - 1, 64))
+
+
+class Backoff:
+    """The waits between the attempts of one call, the first of which begins now. `jitter` returns 0 up to 1."""
+
+    def __init__(self, patience: Patience, *, clock: Clock, jitter: Callable[[], float]) -> None:
+        self._patience = patience
+        self._clock = clock
+        self._jitter = jitter
+        self._tried = 1
+        self._until = clock.monotonic() + patience.seconds
+
+    def wait(self, errors: Iterable[DuelineError]) -> bool:
+        """Wait before the next attempt, after these errors; return False at once when there is to be none."""
+        if self._tried >= self._patience.attempts:
+            return False
+        asked = max((error.retry_after or 0.0 for error in errors), default=0.0)
+        wait = asked + self._jitter() * self._patience.wait_at_most(self._tried)
+        if self._clock.monotonic() + wait > self._until:
+            return False
+        self._clock.sleep(wait)
+        self._tried += 1
+        return True

@@ -1,0 +1,135 @@
+"""An HTTP API on a socket of loopback, which answers as a test tells it to."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from dueline.job import JobId
+from tests.builders import NOW, an_id
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A request as it came."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reply:
+    """An answer. With `raw` these bytes go out in its place, and the connection is closed; none is a drop."""
+
+    status: int = 200
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    raw: bytes | None = None
+
+
+DROPPED = Reply(raw=b"")
+CUT_OFF = Reply(raw=b'HTTP/1.1 201 Created\r\ncontent-length: 500\r\n\r\n{"id":')
+NO_HTTP = Reply(raw=b"what?\r\n\r\n")
+
+Answering = Callable[[Asked], Reply]
+
+
+class Gate:
+    """What came, in order, and what to answer: `script` first, a reply a request, then `api`."""
+
+    def __init__(self) -> None:
+        self.asked: list[Asked] = []
+        self.script: list[Reply] = []
+        self.api: Answering = an_api
+        self.url = ""
+        self._lock = threading.Lock()
+
+    def answer(self, asked: Asked) -> Reply:
+        with self._lock:
+            self.asked.append(asked)
+            if self.script:
+                return self.script.pop(0)
+        return self.api(asked)
+
+
+@contextmanager
+def open_gate() -> Iterator[Gate]:
+    gate = Gate()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Passage", (_Passage,), {"gate": gate}))
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    gate.url = f"http://127.0.0.1:{server.server_port}"
+    try:
+        yield gate
+    finally:
+        server.shutdown()
+        server.socket.close()
+        thread.join()
+
+
+def told(content: Any, status: int = 200, **headers: str) -> Reply:
+    sent = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Reply(status=status, body=json.dumps(content).encode(), headers=sent)
+
+
+def problem(status: int, code: str, detail: str = "no", **more: Any) -> dict[str, Any]:
+    return {"type": "about:blank", "title": "No", "status": status, "code": code, "detail": detail, **more}
+
+
+def refused(status: int, code: str, detail: str = "no", **headers: str) -> Reply:
+    return told(problem(status, code, detail), status, **headers)
+
+
+def a_job_told(id: JobId, state: str = "accepted") -> dict[str, Any]:
+    due = id.due.isoformat().replace("+00:00", "Z")
+    return {"id": str(id), "queue": id.queue, "due": due, "route": id.route.name.lower(), "state": state}
+
+
+def an_api(asked: Asked) -> Reply:
+    """Answer as the API does: a job is told by the key that it came with, due at NOW."""
+    if asked.method != "POST":
+        state = "scheduled" if asked.method == "GET" else "cancelled"
+        return told(a_job_told(JobId.parse(asked.path.rpartition("/")[2]), state))
+    jobs: Sequence[Any] = asked.json.get("jobs", [asked.json])
+    answers = [a_job_told(an_id(uid=_uid_of(job["key"]), due=NOW)) for job in jobs]
+    return told({"jobs": answers}) if "jobs" in asked.json else told(answers[0], 201)
+
+
+def _uid_of(key: str) -> str:
+    """Return a UUID that ends in the digits of a key, for tests to see which job was answered."""
+    digits = "".join(each for each in key if each.isdigit())
+    return f"00000000-0000-4000-8000-{int(digits or 0) % 10**12:012d}"
+
+
+class _Passage(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    timeout = 5
+    gate: Gate
+
+    def _pass(self) -> None:
+        body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        asked = Asked(method=self.command, path=self.path, headers=dict(self.headers.items()), body=body)
+        reply = self.gate.answer(asked)
+        if reply.raw is not None:
+            self.wfile.write(reply.raw)
+            self.close_connection = True
+            return
+        self.send_response(reply.status)
+        for name, value in {**reply.headers, "content-length": str(len(reply.body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(reply.body)
+
+    do_GET = do_POST = do_DELETE = _pass  # noqa: N815, names that http.server calls
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""

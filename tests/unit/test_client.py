@@ -1,0 +1,543 @@
+"""The client over real sockets, against an API that answers as it is told to."""
+
+import dataclasses
+import json
+import logging
+import math
+import threading
+import traceback
+from datetime import UTC, datetime, timedelta, timezone
+
+import boto3
+import pytest
+
+from dueline import Client, Job, NewJob, Patience, Route, State, errors
+from dueline.aws.gateway import connect
+from dueline.calls import LANES
+from dueline.errors import DuelineError, InvalidJob, JobNotFound, KeyReused, QueueNotFound, Throttled, Unavailable
+from dueline.memory import VirtualClock
+from tests.builders import NOW, an_id
+from tests.gate import (
+    CUT_OFF,
+    DROPPED,
+    NO_HTTP,
+    Reply,
+    a_job_told,
+    an_api,
+    open_gate,
+    problem,
+    refused,
+    told,
+)
+
+SECRET = "the-secret-of-a-payload"  # noqa: S105
+BUSY = refused(503, "unavailable")
+SLOW_DOWN = refused(429, "throttled")
+TRANSIENT = {
+    "busy": BUSY,
+    "throttled": SLOW_DOWN,
+    "the gateway's 429": told({"message": "Too Many Requests"}, 429),
+    "the gateway's 500": told({"message": "Internal Server Error"}, 500),
+    "the gateway's 504": told({"message": "Endpoint request timed out"}, 504),
+    "dropped": DROPPED,
+    "cut off": CUT_OFF,
+    "no HTTP": NO_HTTP,
+    "no JSON": Reply(status=201, body=b"<html>"),
+    "no object": told([], 201),
+    "no job": told({"id": 5}, 201),
+}
+ERRORS = {
+    (400, "invalid_job"): errors.InvalidJob,
+    (403, None): errors.Forbidden,
+    (404, "queue_not_found"): errors.QueueNotFound,
+    (404, "job_not_found"): errors.JobNotFound,
+    (404, "route_not_found"): errors.DeploymentNotFound,
+    (404, None): errors.DeploymentNotFound,
+    (409, "already_finished"): errors.AlreadyFinished,
+    (413, "payload_too_large"): errors.PayloadTooLarge,
+    (413, None): errors.PayloadTooLarge,
+    (422, "key_reused"): errors.KeyReused,
+    (429, "throttled"): errors.Throttled,
+    (429, None): errors.Throttled,
+    (500, None): errors.Unavailable,
+    (503, "unavailable"): errors.Unavailable,
+    (503, None): errors.Unavailable,
+    (400, "of a later version"): errors.InvalidJob,
+    (418, None): errors.DuelineError,
+    (302, None): errors.DuelineError,
+}
+
+
+class Sleepless(VirtualClock):
+    """A clock that remembers how long it was made to wait."""
+
+    def __init__(self):
+        super().__init__(NOW)
+        self.waits = []
+
+    def sleep(self, seconds):
+        self.waits.append(seconds)
+        super().sleep(seconds)
+
+
+@pytest.fixture
+def gate():
+    with open_gate() as opened:
+        yield opened
+
+
+@pytest.fixture
+def clock():
+    return Sleepless()
+
+
+@pytest.fixture
+def client(gate, clock):
+    return a_client(gate, clock)
+
+
+def a_client(gate, clock, *, jitter=lambda: 0.5, **patience):
+    send = connect("dueline", url=gate.url, session=None, lanes=LANES)
+    return Client(send, clock=clock, jitter=jitter, patience=Patience(**patience))
+
+
+def keys(gate):
+    return [asked.json["key"] for asked in gate.asked]
+
+
+def in_batches(gate):
+    return [[job["key"] for job in asked.json["jobs"]] for asked in gate.asked]
+
+
+def numbered(count, **given):
+    return (NewJob(payload=n, key=str(n), **given) for n in range(count))
+
+
+def numbers(results):
+    return [int(result.id[-12:]) for result in results]
+
+
+# Schedule
+
+
+def test_a_job_is_posted_to_its_queue_and_told_as_a_value(client, gate):
+    job = client.schedule("emails", {"to": "ann", "é": [1, None]}, delay=3600, key="k-7")
+    assert job == Job(
+        id=str(an_id(uid=job.id[-36:], due=NOW)), queue="emails", due=NOW, route=Route.TABLE, state="accepted"
+    )
+    (asked,) = gate.asked
+    assert (asked.method, asked.path) == ("POST", "/queues/emails/jobs")
+    assert asked.json == {"payload": {"to": "ann", "é": [1, None]}, "delay": 3600, "key": "k-7"}
+
+
+@pytest.mark.parametrize(
+    ("given", "posted"),
+    [
+        ({}, {}),
+        ({"delay": 0}, {"delay": 0}),
+        ({"delay": 1.5}, {"delay": 1.5}),
+        ({"delay": timedelta(minutes=2)}, {"delay": 120.0}),
+        ({"at": datetime(2027, 1, 4, 9, tzinfo=timezone(timedelta(hours=1)))}, {"at": "2027-01-04T08:00:00.000Z"}),
+        ({"at": datetime(2027, 1, 4, microsecond=1, tzinfo=UTC)}, {"at": "2027-01-04T00:00:00.001Z"}),
+    ],
+)
+def test_a_time_is_posted_as_it_was_given(client, gate, given, posted):
+    client.schedule("emails", None, key="k", **given)
+    assert gate.asked[0].json == {"payload": None, "key": "k", **posted}
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"at": datetime(2027, 1, 4)}, "at is 2027-01-04T00:00:00, which has no zone"),  # noqa: DTZ001
+        ({"at": "2027-01-04T09:00:00Z"}, "at is '2027-01-04T09:00:00Z': it must be a datetime"),
+        ({"at": datetime(1969, 1, 1, tzinfo=UTC)}, "at is 1969"),
+        ({"at": NOW, "delay": 5}, "give one of them"),
+        ({"delay": -1}, "delay is -1"),
+        ({"delay": math.nan}, "delay is nan"),
+        ({"delay": 10**400}, "delay is 1000"),
+        ({"delay": "5"}, "delay is '5'"),
+        ({"delay": True}, "delay is True"),
+        ({"delay": timedelta(days=-1)}, "delay is -86400"),
+        ({"key": ""}, "key is ''"),
+        ({"key": "x" * 256}, "key is 'xxx"),
+        ({"key": "é"}, "key is 'é'"),
+        ({"key": "a\n"}, "key is 'a"),
+        ({"key": 5}, "key is 5"),
+        ({"payload": {1, 2}}, "payload is not JSON"),
+        ({"payload": math.inf}, "payload is not JSON"),
+    ],
+)
+def test_what_is_no_good_is_refused_before_any_request(client, gate, given, named):
+    given = {"payload": 1} | given
+    with pytest.raises(InvalidJob, match=named):
+        client.schedule("emails", **given)
+    (error,) = client.schedule_many("emails", [NewJob(**given)])
+    assert isinstance(error, InvalidJob)
+    assert gate.asked == []
+
+
+@pytest.mark.parametrize("queue", ["", "E", "a/b", "../x", "a?b", "emails\n", "x" * 61])
+def test_what_is_no_name_of_a_queue_never_becomes_a_path(client, gate, queue):
+    with pytest.raises(QueueNotFound, match="no queue is named"):
+        client.schedule(queue, 1)
+    with pytest.raises(QueueNotFound):
+        client.schedule_many(queue, [NewJob(payload=1)])
+    assert gate.asked == []
+
+
+def test_values_cannot_be_changed(client):
+    for value, name in ((client.schedule("emails", 1), "state"), (NewJob(payload=1), "key"), (Patience(), "attempts")):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(value, name, None)
+
+
+# Look up and cancel
+
+
+def test_a_job_is_looked_up_and_cancelled_in_the_queue_that_its_id_names(client, gate):
+    id = str(an_id())
+    assert client.get(id).state is State.SCHEDULED
+    assert client.cancel(id) is State.CANCELLED
+    path = f"/queues/emails/jobs/{id}"
+    assert [(asked.method, asked.path) for asked in gate.asked] == [("GET", path), ("DELETE", path)]
+
+
+def test_a_cancel_that_is_no_promise_is_told_as_such(client, gate):
+    gate.script = [told(a_job_told(id := an_id(), "cancel_requested"), 202)]
+    assert client.cancel(str(id)) is State.CANCEL_REQUESTED
+
+
+@pytest.mark.parametrize("id", ["", "emails", "emails.0.t.1.nothing", f"{an_id()}/../x", f"{an_id()}\n"])
+def test_what_is_no_id_never_becomes_a_path(client, gate, id):
+    for ask in (client.get, client.cancel):
+        with pytest.raises(JobNotFound, match="not of the form of an id"):
+            ask(id)
+    assert gate.asked == []
+
+
+def test_many_are_cancelled_in_order_each_for_itself(client, gate):
+    ids = [str(an_id()) for _ in range(40)]
+    gate.api = lambda asked: refused(404, "job_not_found") if asked.path.endswith(ids[3]) else an_api(asked)
+    results = client.cancel_many(iter([*ids, "no id"]))
+    assert [type(result) for result in results] == [*[State] * 3, JobNotFound, *[State] * 36, JobNotFound]
+    assert len(gate.asked) == 40
+
+
+def test_what_is_many_is_asked_several_at_once(client, gate):
+    met = threading.Barrier(LANES, timeout=10)
+
+    def all_at_once(asked):
+        met.wait()
+        return an_api(asked)
+
+    gate.api = all_at_once
+    assert client.cancel_many(str(an_id()) for _ in range(LANES)) == [State.CANCELLED] * LANES
+
+
+# Schedule many
+
+
+def test_many_are_scheduled_in_their_order_500_a_request(client, gate):
+    assert numbers(client.schedule_many("emails", numbered(1234))) == list(range(1234))
+    assert sorted(map(len, in_batches(gate))) == [234, 500, 500]
+
+
+def test_none_at_all_ask_for_nothing(client, gate):
+    assert client.schedule_many("emails", []) == []
+    assert gate.asked == []
+
+
+def test_a_request_has_5_mb_at_most_as_the_functions_event_escapes_it(client, gate):
+    quotes = '"' * 100_000
+    jobs = [NewJob(payload=quotes, key=str(n)) for n in range(40)]
+    assert numbers(client.schedule_many("emails", jobs)) == list(range(40))
+    assert sorted(len(batch) for batch in in_batches(gate)) == [4, 12, 12, 12]
+
+
+def test_of_many_each_has_a_result_or_an_error_in_its_place(client, gate):
+    jobs = [
+        NewJob(payload=1, key="1"),
+        NewJob(payload=1, delay=-1, key="2"),
+        NewJob(payload=1, key="3"),
+        NewJob(payload=1, key="4"),
+    ]
+    answer = an_api_of({"3": problem(422, "key_reused", "other payload", id="some id")})
+    gate.api = answer
+    first, second, third, fourth = client.schedule_many("emails", jobs)
+    assert numbers([first, fourth]) == [1, 4]
+    assert isinstance(second, InvalidJob)
+    assert (type(third), str(third), third.job_id, third.key) == (KeyReused, "other payload", "some id", "3")
+    assert in_batches(gate) == [["1", "3", "4"]]
+
+
+def an_api_of(problems):
+    """Answer as the API does, but for these keys with their problems, once each."""
+    left = dict(problems)
+
+    def answer(asked):
+        reply = an_api(asked)
+        jobs = zip(asked.json["jobs"], told_of(reply), strict=True)
+        return told({"jobs": [{"error": left.pop(job["key"])} if job["key"] in left else each for job, each in jobs]})
+
+    return answer
+
+
+def told_of(reply):
+    return json.loads(reply.body)["jobs"]
+
+
+def test_of_many_only_those_are_tried_again_that_may_pass(client, gate):
+    gate.api = an_api_of(
+        {"1": problem(503, "unavailable"), "2": problem(400, "invalid_job"), "3": problem(429, "throttled")}
+    )
+    results = client.schedule_many("emails", numbered(5))
+    assert isinstance(results[2], InvalidJob)
+    assert numbers(results[:2] + results[3:]) == [0, 1, 3, 4]
+    assert in_batches(gate) == [["0", "1", "2", "3", "4"], ["1", "3"]]
+
+
+@pytest.mark.parametrize("failure", [BUSY, DROPPED, CUT_OFF, told({"jobs": []}), told({"jobs": 5}), told({})])
+def test_of_many_all_are_tried_again_when_their_request_fails(client, gate, failure):
+    gate.script = [failure]
+    assert numbers(client.schedule_many("emails", numbered(3))) == [0, 1, 2]
+    assert in_batches(gate) == [["0", "1", "2"]] * 2
+
+
+def test_of_many_each_has_its_own_error_when_their_request_is_refused(client, gate):
+    gate.api = lambda _: refused(404, "queue_not_found", "no such queue")
+    results = client.schedule_many("emails", numbered(3))
+    assert [(type(each), str(each), each.key) for each in results] == [
+        (QueueNotFound, "no such queue", key) for key in "012"
+    ]
+    assert len(gate.asked) == 1
+
+
+def test_of_many_those_are_given_up_that_fail_to_the_end(gate, clock):
+    gate.api = lambda _: BUSY
+    results = a_client(gate, clock, attempts=3).schedule_many("emails", numbered(2))
+    assert [type(each) for each in results] == [Unavailable, Unavailable]
+    assert [each.key for each in results] == ["0", "1"]
+    assert len(gate.asked) == 3
+
+
+def test_many_are_taken_from_their_iterable_as_they_are_sent(client, gate):
+    all_taken = threading.Event()
+    overtaken = []
+
+    def jobs():
+        yield from numbered(500 * (2 * LANES + 2))
+        all_taken.set()
+
+    def first_in_no_hurry(asked):
+        if asked.json["jobs"][0]["key"] == "0":
+            overtaken.append(all_taken.wait(0.5))
+        return an_api(asked)
+
+    gate.api = first_in_no_hurry
+    client.schedule_many("emails", jobs())
+    assert overtaken == [False]
+
+
+# Try again
+
+
+@pytest.mark.parametrize("failure", TRANSIENT.values(), ids=TRANSIENT)
+def test_what_may_pass_is_tried_again_with_the_very_same_body(client, gate, clock, failure):
+    gate.script = [failure, failure]
+    client.schedule("emails", {"to": "ann"}, delay=5)
+    assert len(gate.asked) == 3
+    assert len({asked.body for asked in gate.asked}) == 1
+    assert len(clock.waits) == 2
+
+
+@pytest.mark.parametrize("method", ["get", "cancel"])
+def test_a_look_up_and_a_cancel_are_tried_again(client, gate, method):
+    gate.script = [BUSY, DROPPED, SLOW_DOWN]
+    getattr(client, method)(str(an_id()))
+    assert len(gate.asked) == 4
+
+
+def test_a_server_that_is_not_there_is_tried_again_and_then_unavailable(clock):
+    with open_gate() as gate:
+        pass
+    with pytest.raises(Unavailable, match="POST /queues/emails/jobs"):
+        a_client(gate, clock, attempts=3).schedule("emails", 1)
+    assert len(clock.waits) == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [each for each, error in ERRORS.items() if not issubclass(error, errors.RETRYABLE)]
+)
+def test_what_cannot_pass_is_asked_once(client, gate, status, code):
+    gate.api = lambda _: refused(status, code)
+    with pytest.raises(DuelineError):
+        client.schedule("emails", 1)
+    assert len(gate.asked) == 1
+
+
+def test_a_key_is_the_same_over_the_tries_of_one_call_and_new_for_each_call(client, gate):
+    gate.script = [BUSY, DROPPED]
+    client.schedule("emails", 1)
+    client.schedule("emails", 1)
+    client.schedule_many("emails", [NewJob(payload=1), NewJob(payload=1)])
+    *single, many = gate.asked
+    sent = [asked.json["key"] for asked in single] + [job["key"] for job in many.json["jobs"]]
+    assert sent[0] == sent[1] == sent[2]
+    assert len(set(sent)) == 4
+
+
+def test_a_callers_own_key_is_the_key(client, gate):
+    gate.script = [BUSY]
+    client.schedule("emails", 1, key="order 5")
+    assert keys(gate) == ["order 5", "order 5"]
+
+
+def test_waits_double_at_random_up_to_a_limit(gate, clock):
+    gate.api = lambda _: BUSY
+    draws = iter([1.0, 0.5, 0.0, 1.0, 1.0])
+    client = a_client(gate, clock, jitter=lambda: next(draws), attempts=6, first_wait=1, longest_wait=9, seconds=100)
+    with pytest.raises(Unavailable):
+        client.get(str(an_id()))
+    assert clock.waits == [1, 1, 0, 8, 9]
+
+
+@pytest.mark.parametrize(
+    ("retry_after", "wait"),
+    [
+        ("3", 3.05),
+        ("0", 0.05),
+        ("Sat, 21 Nov 2026 07:05:04 GMT", 4.05),
+        ("Sat, 21 Nov 2020 07:05:04 GMT", 0.05),
+        ("soon", 0.05),
+        ("-5", 0.05),
+        ("", 0.05),
+    ],
+)
+@pytest.mark.parametrize("status", [429, 503])
+def test_what_the_api_asks_to_wait_is_waited_and_the_jitter_on_top(client, gate, clock, status, retry_after, wait):
+    gate.script = [told({}, status, retry_after=retry_after)]
+    client.schedule("emails", 1)
+    assert clock.waits == [pytest.approx(wait)]
+
+
+def test_of_many_too_what_the_api_asks_to_wait_is_waited(client, gate, clock):
+    gate.script = [refused(429, "throttled", retry_after="3")]
+    client.schedule_many("emails", numbered(2))
+    assert clock.waits == [pytest.approx(3.05)]
+
+
+def test_a_wait_past_the_deadline_is_not_begun(gate, clock):
+    gate.script = [refused(503, "unavailable", retry_after="31")]
+    with pytest.raises(Unavailable) as raised:
+        a_client(gate, clock, seconds=30).schedule("emails", 1, key="k")
+    assert (clock.waits, len(gate.asked)) == ([], 1)
+    assert (raised.value.retry_after, raised.value.key) == (31, "k")
+
+
+def test_no_try_is_begun_after_the_deadline(gate, clock):
+    gate.api = lambda _: refused(429, "throttled", retry_after="4")
+    with pytest.raises(Throttled):
+        a_client(gate, clock, jitter=lambda: 0, seconds=10, attempts=100).schedule("emails", 1)
+    assert clock.waits == [4, 4]
+
+
+def test_the_attempts_are_counted(gate, clock):
+    gate.api = lambda _: BUSY
+    with pytest.raises(Unavailable):
+        a_client(gate, clock, attempts=1).schedule("emails", 1)
+    assert len(gate.asked) == 1
+
+
+@pytest.mark.parametrize("wrong", [{"attempts": 0}, {"seconds": -1}, {"first_wait": math.nan}, {"longest_wait": -0.1}])
+def test_a_patience_that_makes_no_sense_is_refused(wrong):
+    (name,) = wrong
+    with pytest.raises(ValueError, match=f"{name} is"):
+        Patience(**wrong)
+
+
+# Errors
+
+
+@pytest.mark.parametrize(("status", "code"), ERRORS)
+def test_every_answer_that_is_no_success_has_its_error(gate, clock, status, code):
+    content = {"message": "why"} if code is None else problem(status, code, "why", id="an id")
+    gate.api = lambda _: told(content, status)
+    with pytest.raises(DuelineError) as raised:
+        a_client(gate, clock, attempts=1).schedule("emails", 1, key="k")
+    error = raised.value
+    assert type(error) is ERRORS[status, code]
+    assert str(error) == ("POST /queues/emails/jobs: why" if code is None else "why")
+    assert (error.job_id, error.key) == (None if code is None else "an id", "k")
+
+
+def test_every_error_of_the_tree_is_among_those():
+    tree = {each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, DuelineError)}
+    assert set(ERRORS.values()) == tree
+
+
+def an_echo(asked):
+    return Reply(status=201, body=asked.body)
+
+
+def an_echo_that_fails(status):
+    return lambda asked: Reply(status=status, body=asked.body)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        an_echo,
+        *[an_echo_that_fails(status) for status in (302, 400, 403, 404, 413, 418, 422, 429, 500, 503)],
+        lambda _: DROPPED,
+        lambda _: CUT_OFF,
+        lambda _: told([SECRET]),
+        lambda _: told({"id": SECRET, "queue": SECRET, "due": SECRET, "route": SECRET, "state": SECRET}),
+        lambda _: told({"jobs": [{"id": "", "queue": "", "due": SECRET, "route": "", "state": SECRET}]}),
+    ],
+)
+def test_no_payload_is_in_the_text_of_an_error_or_in_a_log(gate, clock, caplog, answer):
+    caplog.set_level(logging.DEBUG)
+    gate.api = answer
+    client = a_client(gate, clock, attempts=2)
+    with pytest.raises(DuelineError) as raised:
+        client.schedule("emails", {"to": SECRET})
+    (error,) = client.schedule_many("emails", [NewJob(payload=SECRET)])
+    assert isinstance(error, DuelineError)
+    for each in (raised.value, error):
+        assert SECRET not in "".join(traceback.format_exception(each)) + repr(each)
+    assert gate.asked
+    assert SECRET not in caplog.text
+
+
+def test_no_payload_is_shown_by_a_value():
+    assert SECRET not in repr(NewJob(payload=SECRET))
+
+
+@pytest.mark.parametrize("payload", [{SECRET}, {SECRET: {1}}, {(SECRET,): 1}, [SECRET, math.nan]])
+def test_a_payload_that_is_refused_is_not_quoted(client, payload):
+    with pytest.raises(InvalidJob) as raised:
+        client.schedule("emails", payload)
+    assert SECRET not in "".join(traceback.format_exception(raised.value))
+
+
+# Signatures
+
+
+def a_session(**given):
+    return boto3.Session(**({"aws_access_key_id": "AKIDEXAMPLE", "aws_secret_access_key": "s"} | given))
+
+
+def test_a_request_is_signed_for_the_api_with_the_sessions_credentials(gate):
+    session = a_session(aws_session_token="t", region_name="eu-west-1")  # noqa: S106
+    Client.connect(url=gate.url, session=session).schedule("emails", 1)
+    headers = {name.lower(): value for name, value in gate.asked[0].headers.items()}
+    assert headers["authorization"].startswith("AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/")
+    assert "/eu-west-1/execute-api/aws4_request" in headers["authorization"]
+    assert headers["x-amz-security-token"] == "t"
+
+
+def test_a_local_runs_door_is_asked_unsigned(gate):
+    Client.connect(url=f"{gate.url}/stage/").schedule("emails", 1)
+    assert "authorization" not in {name.lower() for name in gate.asked[0].headers}
+    assert gate.asked[0].path == "/stage/queues/emails/jobs"

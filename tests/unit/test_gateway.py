@@ -1,0 +1,114 @@
+"""How a client finds its deployment, over real sockets."""
+
+import json
+
+import boto3
+import pytest
+
+from dueline import Client
+from dueline.errors import DeploymentNotFound, DuelineError, Forbidden, Unavailable
+from tests.gate import DROPPED, open_gate, told
+
+KEYS = {"aws_access_key_id": "AKIDEXAMPLE", "aws_secret_access_key": "s"}
+
+
+@pytest.fixture
+def gate():
+    with open_gate() as opened:
+        yield opened
+
+
+@pytest.fixture(autouse=True)
+def _settings(monkeypatch, tmp_path, gate):
+    """None of this machine's own settings and credentials; every AWS service is the gate."""
+    for name in ("AWS_PROFILE", "AWS_DEFAULT_REGION", "AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", gate.url)
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
+
+
+def a_session(**given):
+    return boto3.Session(**(KEYS | {"region_name": "eu-west-1"} | given))
+
+
+def refusal(code, status=400):
+    return told({"__type": code, "message": "why"}, status)
+
+
+def test_a_deployment_is_found_by_its_parameter_with_the_callers_own_credentials(gate):
+    gate.script = [told({"Parameter": {"Value": gate.url}})]
+    Client.connect("sandbox", session=a_session()).schedule("emails", 1)
+    found, scheduled = gate.asked
+    assert found.json == {"Name": "/dueline/sandbox/api-url"}
+    assert "/eu-west-1/ssm/" in found.headers["Authorization"]
+    assert scheduled.path == "/queues/emails/jobs"
+
+
+def test_without_a_session_boto3s_own_is_taken(gate, monkeypatch):
+    for name, value in {**KEYS, "aws_default_region": "eu-west-3"}.items():
+        monkeypatch.setenv(name.upper(), value)
+    gate.script = [told({"Parameter": {"Value": gate.url}})]
+    Client.connect().schedule("emails", 1)
+    assert gate.asked[0].json == {"Name": "/dueline/dueline/api-url"}
+    headers = {name.lower(): value for name, value in gate.asked[1].headers.items()}
+    assert "Credential=AKIDEXAMPLE/" in headers["authorization"]
+    assert "/eu-west-3/execute-api/" in headers["authorization"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (refusal("ParameterNotFound"), DeploymentNotFound),
+        (refusal("AccessDeniedException"), Forbidden),
+        (refusal("ExpiredTokenException"), Forbidden),
+        (refusal("UnrecognizedClientException"), Forbidden),
+        (refusal("InternalServerError", 500), Unavailable),
+        (DROPPED, Unavailable),
+    ],
+)
+def test_what_keeps_a_client_from_its_deployment_is_told(gate, answer, error):
+    gate.script = [answer]
+    with pytest.raises(DuelineError, match="finding the deployment 'sandbox'") as raised:
+        Client.connect("sandbox", session=a_session())
+    assert type(raised.value) is error
+
+
+def test_no_credentials_are_told(gate):
+    with pytest.raises(Forbidden, match="no AWS credentials were found"):
+        Client.connect(session=boto3.Session(region_name="eu-west-1"))
+    assert gate.asked == []
+
+
+def test_no_region_is_told(gate):
+    with pytest.raises(DeploymentNotFound, match="no AWS region is set"):
+        Client.connect(session=boto3.Session(**KEYS))
+    assert gate.asked == []
+
+
+def test_a_profile_that_is_not_there_is_told(monkeypatch):
+    monkeypatch.setenv("AWS_PROFILE", "nobodys")
+    with pytest.raises(Forbidden, match="nobodys"):
+        Client.connect()
+
+
+def test_credentials_that_can_no_longer_be_had_are_told(gate, tmp_path):
+    once = tmp_path / "once"
+    told = {"Version": 1, "AccessKeyId": "A", "SecretAccessKey": "s", "Expiration": "2020-01-01T00:00:00Z"}
+    once.write_text(json.dumps(told))
+    (tmp_path / "config").write_text(f"[profile short]\nregion = eu-west-1\ncredential_process = cat {once}\n")
+    client = Client.connect(url=gate.url, session=boto3.Session(profile_name="short"))
+    once.unlink()
+    with pytest.raises(Forbidden, match=r"signing a request: .*once"):
+        client.schedule("emails", 1)
+    assert gate.asked == []
+
+
+def test_credentials_that_cannot_be_had_at_all_are_told(gate, tmp_path):
+    (tmp_path / "config").write_text("[profile broken]\nregion = eu-west-1\ncredential_process = false\n")
+    with pytest.raises(Forbidden, match="custom-process"):
+        Client.connect(url=gate.url, session=boto3.Session(profile_name="broken"))
+    assert gate.asked == []

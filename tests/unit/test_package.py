@@ -1,0 +1,86 @@
+"""What `import dueline` brings, and what is installed with it."""
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import dueline
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PUBLIC = {
+    "AlreadyFinished",
+    "Client",
+    "DeploymentNotFound",
+    "DuelineError",
+    "Forbidden",
+    "InvalidJob",
+    "Job",
+    "JobNotFound",
+    "KeyReused",
+    "NewJob",
+    "Patience",
+    "PayloadTooLarge",
+    "QueueNotFound",
+    "Route",
+    "State",
+    "Throttled",
+    "Unavailable",
+}
+
+
+def run(code):
+    return subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+
+def test_the_public_names_are_pinned_and_each_is_there():
+    assert set(dueline.__all__) == PUBLIC
+    assert all(getattr(dueline, name).__name__ == name for name in PUBLIC)
+
+
+def test_every_error_is_public():
+    errors = {name for name, each in vars(dueline.errors).items() if isinstance(each, type)}
+    assert errors <= PUBLIC
+
+
+def test_another_name_is_none_of_the_packages():
+    with pytest.raises(AttributeError, match="'dueline' has no attribute 'Cleint'"):
+        _ = dueline.Cleint
+    with pytest.raises(ImportError):
+        exec("from dueline import Cleint", {})
+
+
+def test_importing_the_package_imports_nothing_of_the_client():
+    assert run("import sys, dueline; print([name for name in sys.modules if name.startswith('dueline.')])") == "[]\n"
+
+
+def test_importing_the_client_imports_neither_boto3_nor_the_adapters():
+    code = "import sys; from dueline import Client; print({'boto3', 'botocore', 'dueline.aws'} & set(sys.modules))"
+    assert run(code) == "set()\n"
+
+
+def test_an_editor_sees_the_types_of_what_is_public():
+    """The lazy names are declared for type checkers, who would otherwise take any name for an object."""
+    code = (
+        "from dueline import Client\nreveal_type(Client.connect().schedule('emails', 1))\nfrom dueline import Nothing"
+    )
+    command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--cache-dir=/dev/null", "-c", code]
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout
+    assert 'Revealed type is "dueline.answers.Job"' in told
+    assert 'Module "dueline" has no attribute "Nothing"' in told
+
+
+def test_boto3_is_all_that_installing_it_brings():
+    assert [each.split(">")[0] for each in PROJECT["project"]["dependencies"]] == ["boto3"]
+
+
+def test_the_wheel_has_the_package_alone_and_says_that_it_is_typed():
+    setuptools = PROJECT["tool"]["setuptools"]
+    assert setuptools["packages"]["find"] == {"include": ["dueline*"]}
+    assert setuptools["package-data"] == {"dueline": ["py.typed"]}
+    assert (ROOT / "dueline" / "py.typed").exists()
+    data = {path for path in (ROOT / "dueline").rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")}
+    assert data == {ROOT / "dueline" / "py.typed"}
