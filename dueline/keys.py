@@ -23,11 +23,11 @@ class Repeat(Job):
     """A job that an earlier call submitted under the same key."""
 
 
-def checked(key: str) -> str:
+def checked(key: object) -> str:
     """Return a key. Raises InvalidJob unless it has 1 to 255 printable ASCII characters."""
-    if not (1 <= len(key) <= MAX_CHARACTERS and key.isascii() and key.isprintable()):
-        raise InvalidJob(f"key is {key[:100]!r}: it must have 1 to {MAX_CHARACTERS} printable ASCII characters")
-    return key
+    if isinstance(key, str) and 1 <= len(key) <= MAX_CHARACTERS and key.isascii() and key.isprintable():
+        return key
+    raise InvalidJob(f"key is {repr(key)[:100]}: it must have 1 to {MAX_CHARACTERS} printable ASCII characters")
 
 
 def claim(key: str, job: Job, *, table: Table, now: datetime) -> Job | Repeat:

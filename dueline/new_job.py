@@ -5,11 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from dueline import instant
+from dueline import instant, keys
 from dueline.errors import InvalidJob
 from dueline.submit import Request, due_of, json_text
-
-MAX_KEY_CHARACTERS = 255
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,7 +42,7 @@ class Draft:
 
         Raises InvalidJob, naming the field, its value and what is allowed.
         """
-        key = new_key() if job.key is None else _checked_key(job.key)
+        key = new_key() if job.key is None else keys.checked(job.key)
         asked = {**_time(job, now=now), "key": key}
         # The payload comes first, already as text: the braces of the two are joined.
         return cls(key=key, text=f'{{"payload":{json_text(job.payload)},{json.dumps(asked)[1:]}')
@@ -68,12 +66,6 @@ def _seconds(delay: float | timedelta | None) -> float | None:
     if isinstance(delay, bool) or not isinstance(delay, int | float):
         raise InvalidJob(f"delay is {_shown(delay)}: it must be a number of seconds, or a timedelta")
     return delay
-
-
-def _checked_key(key: str) -> str:
-    if not isinstance(key, str) or not (1 <= len(key) <= MAX_KEY_CHARACTERS and key.isascii() and key.isprintable()):
-        raise InvalidJob(f"key is {_shown(key)}: it must be 1 to {MAX_KEY_CHARACTERS} printable ASCII characters")
-    return key
 
 
 def _shown(value: object) -> str:

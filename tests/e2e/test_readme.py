@@ -17,7 +17,7 @@ from tests.e2e.inbox import wait_until
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 OPERATIONS = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
-PLAIN, IN_LAMBDA = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+CLIENT, PLAIN, IN_LAMBDA = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 (PUT_BACK,) = re.findall(r"```python\n(.*?)```", OPERATIONS, re.DOTALL)
 
 
@@ -38,6 +38,15 @@ def credentials(monkeypatch: pytest.MonkeyPatch, emulator: Emulator) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
     for name, value in CREDENTIALS.items():
         monkeypatch.setenv(name.upper(), value)
+
+
+@pytest.mark.usefixtures("credentials", "endpoints")
+def test_the_python_client_schedules_looks_up_and_takes_back(capsys: pytest.CaptureFixture[str]) -> None:
+    exec(CLIENT.replace("connect()", 'connect("e2e")'), {})
+    told, promise = capsys.readouterr().out.splitlines()
+    assert told.startswith("emails.")
+    assert told.split()[-1] in ("accepted", "scheduled")
+    assert promise == "a promise: it never reaches its queue"
 
 
 @pytest.mark.usefixtures("credentials")
