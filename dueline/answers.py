@@ -1,150 +1,116 @@
-"""What the HTTP API answers, read: values, or the errors that its problem details (RFC 9457) tell."""
+"""What a client is told of jobs and queues, as values, and how they are read from the API's answers."""
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
-from email.utils import parsedate_to_datetime
-from http import HTTPStatus
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Self, TypeVar
 
 from dueline import instant
-from dueline.errors import (
-    AlreadyFinished,
-    DeploymentNotFound,
-    DuelineError,
-    Forbidden,
-    InvalidJob,
-    JobNotFound,
-    KeyReused,
-    PayloadTooLarge,
-    QueueNotFound,
-    Throttled,
-    Unavailable,
-)
-from dueline.job import Route, State
+from dueline.errors import Unavailable
+from dueline.job import JobId, Route, State
+from dueline.overview import Overview
+from dueline.ports import Depth
+from dueline.queue import QueueSettings
 
-_OF_CODE: dict[object, type[DuelineError]] = {
-    error.code: error
-    for error in (
-        InvalidJob,
-        PayloadTooLarge,
-        QueueNotFound,
-        JobNotFound,
-        AlreadyFinished,
-        KeyReused,
-        Throttled,
-        Unavailable,
-    )
-}
-# What API Gateway refuses itself, and what a later version tells by a code that is not known yet.
-_OF_STATUS: dict[int, type[DuelineError]] = {
-    HTTPStatus.BAD_REQUEST: InvalidJob,
-    HTTPStatus.FORBIDDEN: Forbidden,
-    HTTPStatus.NOT_FOUND: DeploymentNotFound,
-    HTTPStatus.CONFLICT: AlreadyFinished,
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: PayloadTooLarge,
-    HTTPStatus.UNPROCESSABLE_ENTITY: KeyReused,
-    HTTPStatus.TOO_MANY_REQUESTS: Throttled,
-}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class HttpAnswer:
-    """An answer to a request; the names of its headers are in lower case. `asked` is the request's method and path."""
-
-    asked: str
-    status: int
-    headers: Mapping[str, str]
-    body: bytes = field(repr=False)
-
-    def told(self, *, now: datetime) -> dict[str, Any]:
-        """Return the JSON object that this answer carries, or raise the error that it tells.
-
-        What it carries is never quoted, except for what is meant to be read: an echo of a request holds a payload.
-        """
-        told = self._json()
-        if not self.is_success:
-            error = error_of(told, status=self.status, asked=self.asked)
-            error.retry_after = _seconds_to_wait(self.headers.get("retry-after", ""), now=now)
-            raise error
-        if not isinstance(told, dict):
-            raise Unavailable(f"{self.asked}: the answer is no JSON object")
-        return told
-
-    @property
-    def is_success(self) -> bool:
-        return HTTPStatus.OK <= self.status < HTTPStatus.MULTIPLE_CHOICES
-
-    def _json(self) -> Any:
-        try:
-            return json.loads(self.body)
-        except (ValueError, RecursionError):
-            return None
+A = TypeVar("A")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
-    """A job as the API tells of it: its id, its queue, when it is due (in UTC), its route there, and its state."""
+    """A job as it is told of: its id, its queue, when it is due (in UTC), its route there, and its state.
+
+    `moved_to` is the id of the job that took its place, if it was rescheduled.
+    """
 
     id: str
     queue: str
     due: datetime
     route: Route
     state: State
+    moved_to: str | None = None
 
     @classmethod
-    def of(cls, told: Any) -> "Job":
+    def of(cls, told: Any) -> Self:
         """Return the job that an answer tells of. Raises Unavailable when it tells of none."""
-        try:
-            return cls(
-                id=_text(told["id"]),
-                queue=_text(told["queue"]),
-                due=instant.parse(told["due"]),
-                route=Route[_text(told["route"]).upper()],
-                state=State(told["state"]),
-            )
-        except (LookupError, TypeError, ValueError) as fault:
-            # The text of a ValueError may quote what was told.
-            raise Unavailable(f"the answer tells of no job: {type(fault).__name__}") from None
+        return _read(cls._of, told, what="job")
+
+    @classmethod
+    def known(cls, id: JobId, state: State, *, moved_to: JobId | None = None) -> "Job":
+        """Return what is told of the job of that id."""
+        moved = None if moved_to is None else str(moved_to)
+        return Job(id=str(id), queue=id.queue, due=id.due, route=id.route, state=state, moved_to=moved)
+
+    @classmethod
+    def _of(cls, told: Mapping[str, Any]) -> Self:
+        return cls(
+            id=_text(told["id"]),
+            queue=_text(told["queue"]),
+            due=instant.parse(told["due"]),
+            route=Route[_text(told["route"]).upper()],
+            state=State(told["state"]),
+            moved_to=_text(told["moved_to"]) if "moved_to" in told else None,
+            **cls._more_of(told),
+        )
+
+    @classmethod
+    def _more_of(cls, told: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what a kind of job has beyond this."""
+        return {}
 
 
-def error_of(told: Any, *, status: object, asked: str) -> DuelineError:
-    """Return the error that problem details tell, or that an answer of that status is without any."""
-    problem: Mapping[str, Any] = told if isinstance(told, dict) else {}
-    code = problem.get("code")
-    kind = _OF_CODE.get(code) if isinstance(code, str) else None
-    error = (kind or _kind_of(status))(_detail(problem) or f"{asked}: {_message(problem) or f'status {status}'}")
-    id = problem.get("id")
-    error.job_id = id if isinstance(id, str) else None
-    return error
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScheduledJob(Job):
+    """A job that waits in the table, with its `payload`; one that is no JSON is told in `payload_text`."""
+
+    payload: object = field(default=None, repr=False)
+    payload_text: str | None = field(default=None, repr=False)
+
+    @classmethod
+    def _more_of(cls, told: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: told[name] for name in ("payload", "payload_text") if name in told}
 
 
-def _kind_of(status: object) -> type[DuelineError]:
-    if not isinstance(status, int):
-        return Unavailable
-    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return Unavailable
-    return _OF_STATUS.get(status, DuelineError)
+def page_of(told: Any) -> tuple[list[ScheduledJob], str]:
+    """Return the jobs of a page, and where the next one begins: "" after the last. Raises Unavailable."""
+    return _read(lambda page: ([ScheduledJob.of(job) for job in page["jobs"]], page["next"] or ""), told, what="jobs")
 
 
-def _detail(problem: Mapping[str, Any]) -> str | None:
-    return detail if isinstance(detail := problem.get("detail"), str) else None
+def queues_of(told: Any) -> list[QueueSettings]:
+    """Return the queues that an answer tells of. Raises Unavailable when it tells of none."""
+    return _read(lambda answer: [_settings_of(queue) for queue in answer["queues"]], told, what="queues")
 
 
-def _message(answer: Mapping[str, Any]) -> str | None:
-    """Return what API Gateway says of a request that it refused itself."""
-    return next((text for name in ("message", "Message") if isinstance(text := answer.get(name), str)), None)
+def overview_of(told: Any) -> Overview:
+    """Return how a queue is doing, as an answer tells it. Raises Unavailable when it does not."""
+    return _read(_overview_of, told, what="queue")
 
 
-def _seconds_to_wait(retry_after: str, *, now: datetime) -> float | None:
-    """Return the seconds that Retry-After names, itself or by a date (RFC 9110); None when it names neither."""
-    if retry_after.isascii() and retry_after.isdigit():
-        return float(retry_after)
+def _settings_of(told: Mapping[str, Any]) -> QueueSettings:
+    return QueueSettings(
+        name=_text(told["queue"]),
+        partitions=told["partitions"],
+        retention=timedelta(seconds=told["retention"]),
+        precise=told["precise"],
+    )
+
+
+def _overview_of(told: Mapping[str, Any]) -> Overview:
+    return Overview(
+        scheduled=told["scheduled"],
+        more_scheduled=told["more_scheduled"],
+        next_due=None if told["next_due"] is None else instant.parse(told["next_due"]),
+        fence_age=told["fence_age"],
+        depth=Depth(waiting=told["waiting"], in_flight=told["in_flight"], delayed=told["delayed"]),
+        dead=told["dead"],
+    )
+
+
+def _read(of: Callable[[Any], A], told: Any, *, what: str) -> A:
     try:
-        return max(0.0, (parsedate_to_datetime(retry_after) - now).total_seconds())
-    except (TypeError, ValueError, OverflowError):
-        return None
+        return of(told)
+    except (LookupError, TypeError, ValueError) as fault:
+        # The text of a ValueError may quote what was told.
+        raise Unavailable(f"the answer tells of no {what}: {type(fault).__name__}") from None
 
 
 def _text(value: object) -> str:

@@ -1,52 +1,56 @@
-"""The client: schedule, look up and cancel jobs from Python, over the HTTP API."""
+"""The client: schedule, look up, list, move and cancel jobs from Python."""
 
 import random
-import re
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from dueline.answers import Job
-from dueline.calls import LANES, Calls, Send, attempt, in_lanes
+from dueline.answers import Job, ScheduledJob
+from dueline.api import MOST_AT_ONCE, Api, Draft
+from dueline.calls import LANES, Calls, attempt, in_lanes
 from dueline.clock import SystemClock
-from dueline.errors import DuelineError, QueueNotFound
-from dueline.job import QUEUE_NAME, JobId, State
+from dueline.errors import DuelineError, InvalidJob
+from dueline.http_api import HttpApi
+from dueline.job import JobId, State, queue_name
 from dueline.message import batches
-from dueline.new_job import Draft, NewJob
+from dueline.new_job import NewJob, instant_of, seconds_of
+from dueline.overview import Overview
 from dueline.ports import Clock
+from dueline.queue import QueueSettings
 from dueline.retry import Patience
+from dueline.submit import Request, due_of
 
 if TYPE_CHECKING:
     import boto3
 
-BATCH_JOBS = 500
+A = TypeVar("A")
+
 # A function's event has 6 MB at most, the rest of the request included.
 BATCH_BYTES = 5_000_000
 
 
 class Client:
-    """Schedules, looks up and cancels jobs of one deployment. Threads may share it.
+    """Schedules, looks up, lists, moves and cancels jobs of one deployment. Threads may share it.
 
-    Every call tries again, as `patience` says, after Throttled, Unavailable and connections that fail. That is safe:
-    each job is scheduled under an idempotency key, and a cancel or a look-up changes nothing the second time. What it
-    raises is a DuelineError. When it gives up on a job with Throttled or Unavailable, the job may be scheduled all the
-    same: the error has its `key`, under which it can be scheduled again and is there once.
+    Every call tries again, as `patience` says, after Throttled, Unavailable and connections that fail. That is safe: a
+    job that is sent again is the same job, and the other calls change nothing the second time. What it raises is a
+    DuelineError. When it gives up on a job with Throttled or Unavailable, the job may be scheduled all the same: the
+    error has its `key`, under which it can be scheduled again and is there once, or its `job_id`.
     """
 
     def __init__(
         self,
-        send: Send,
+        api: Api[Any],
         *,
         patience: Patience | None = None,
         clock: Clock | None = None,
         jitter: Callable[[], float] = random.random,
-        new_key: Callable[[], str] = lambda: str(uuid.uuid4()),
     ) -> None:
+        self._api = api
         self._clock = clock or SystemClock()
-        self._calls = Calls(send, patience=patience or Patience(), clock=self._clock, jitter=jitter)
-        self._new_key = new_key
+        self._calls = Calls(patience=patience or Patience(), clock=self._clock, jitter=jitter)
 
     @classmethod
     def connect(
@@ -65,7 +69,8 @@ class Client:
         """
         from dueline.aws import gateway
 
-        return cls(gateway.connect(name, url=url, session=session, lanes=LANES), patience=patience)
+        send = gateway.connect(name, url=url, session=session, lanes=LANES)
+        return cls(HttpApi(send, clock=SystemClock(), new_key=_new_key), patience=patience)
 
     def schedule(
         self,
@@ -75,19 +80,15 @@ class Client:
         at: datetime | None = None,
         delay: float | timedelta | None = None,
         key: str | None = None,
+        tenant: str | None = None,
     ) -> Job:
         """Schedule a job, which NewJob describes, and return it.
 
         Raises InvalidJob, before any request where the time, the key or the payload is no good; QueueNotFound;
         KeyReused when the key belongs to a job with another payload.
         """
-        path = _path(queue)
-        draft = self._draft(NewJob(payload=payload, at=at, delay=delay, key=key))
-        try:
-            return self._calls.ask("POST", path, draft.text, read=Job.of)
-        except DuelineError as error:
-            error.key = draft.key
-            raise
+        draft = self._api.draft(NewJob(payload=payload, at=at, delay=delay, key=key, tenant=tenant))
+        return _only(self._schedule(queue_name(queue), [draft]))
 
     def schedule_many(self, queue: str, jobs: Iterable[NewJob]) -> list[Job | DuelineError]:
         """Schedule each job for itself; return, in their order, the job as it was scheduled or its error.
@@ -95,14 +96,33 @@ class Client:
         They travel 500 a request and 5 MB at most, several requests at once, and are taken from the iterable as they
         are sent. Raises QueueNotFound for what is no name of a queue.
         """
-        path = _path(queue)
-        drafts = (attempt(self._draft, job) for job in jobs)
-        cut = batches(drafts, size=_size, most=BATCH_JOBS, most_bytes=BATCH_BYTES)
-        return [result for results in in_lanes(partial(self._calls.schedule, path), cut) for result in results]
+        schedule = partial(self._schedule, queue_name(queue))
+        drafts = (attempt(self._api.draft, job) for job in jobs)
+        cut = batches(drafts, size=_size, most=MOST_AT_ONCE, most_bytes=BATCH_BYTES)
+        return [result for results in in_lanes(schedule, cut) for result in results]
 
     def get(self, id: str) -> Job:
         """Look a job up. Raises JobNotFound once it is past its retention."""
-        return self._calls.ask("GET", _path_of(id), read=Job.of)
+        parsed = JobId.parse(id)
+        return self._calls.ask(lambda: self._api.get(parsed))
+
+    def jobs(self, queue: str, *, start: datetime | None = None, end: datetime | None = None) -> Iterator[ScheduledJob]:
+        """Yield the jobs that are scheduled, in due order, from `start` (by default now) to just before `end`.
+
+        A page is fetched when the one before it is used up. What is scheduled or cancelled meanwhile may be among them
+        or not.
+        """
+        return self._pages(partial(self._api.page, queue_name(queue), start=instant_of(start), end=instant_of(end)))
+
+    def reschedule(self, id: str, *, at: datetime | None = None, delay: float | timedelta | None = None) -> Job:
+        """Move a job to `at`, or to `delay` from now; return the job that took its place.
+
+        That is a promise: the job of the old id never reaches its queue. Raises AlreadyFinished when it has left, was
+        cancelled or was moved before: then there is no second job. Raises JobNotFound or InvalidJob. After Throttled or
+        Unavailable either the old job is there or the new one, whose id is the error's `job_id`.
+        """
+        parsed, due = JobId.parse(id), self._due(at, delay)
+        return self._calls.ask(lambda: self._api.reschedule(parsed, at=due))
 
     def cancel(self, id: str) -> State:
         """Take a job back; return CANCELLED or CANCEL_REQUESTED.
@@ -110,25 +130,69 @@ class Client:
         CANCELLED is a promise: the job never reaches its queue. CANCEL_REQUESTED: it is or may be there already.
         Raises JobNotFound for what is no id of a job.
         """
-        return self._calls.ask("DELETE", _path_of(id), read=Job.of).state
+        return _only(self._cancel([JobId.parse(id)]))
 
     def cancel_many(self, ids: Iterable[str]) -> list[State | DuelineError]:
-        """Take each job back for itself, several at once; return, in their order, what `cancel` returns or raises."""
-        return list(in_lanes(partial(attempt, self.cancel), ids))
+        """Take each job back for itself; return, in their order, what `cancel` returns or raises.
 
-    def _draft(self, job: NewJob) -> Draft:
-        return Draft.of(job, now=self._clock.now(), new_key=self._new_key)
+        They travel up to 500 a request, several requests at once.
+        """
+        cut = batches((attempt(JobId.parse, id) for id in ids), size=lambda _: 0, most=MOST_AT_ONCE)
+        return [result for results in in_lanes(self._cancel, cut) for result in results]
+
+    def queues(self) -> list[QueueSettings]:
+        """Return the deployment's queues with their settings."""
+        return list(self._calls.ask(self._api.queues))
+
+    def queue(self, name: str) -> Overview:
+        """Return how a queue is doing. Raises QueueNotFound."""
+        known = queue_name(name)
+        return self._calls.ask(lambda: self._api.overview(known))
+
+    def _schedule(self, queue: str, drafts: Sequence[Draft | DuelineError]) -> list[Job | DuelineError]:
+        schedule = partial(self._api.schedule, queue)
+        results = self._calls.ask_for_each(schedule, drafts, again=lambda draft, error: draft.after(error))
+        for draft, result in zip(drafts, results, strict=True):
+            if isinstance(result, DuelineError) and not isinstance(draft, DuelineError):
+                result.key = draft.key
+        return results
+
+    def _cancel(self, ids: Sequence[JobId | DuelineError]) -> list[State | DuelineError]:
+        results: dict[int, State | DuelineError] = {}
+        for queue in dict.fromkeys(map(_queue_of, ids)):
+            places = [place for place, id in enumerate(ids) if _queue_of(id) == queue]
+            of_queue = self._calls.ask_for_each(partial(self._api.cancel, queue), [ids[place] for place in places])
+            results |= zip(places, of_queue, strict=True)
+        return [results[place] for place in range(len(ids))]
+
+    def _pages(self, ask: Callable[..., tuple[Sequence[ScheduledJob], str]]) -> Iterator[ScheduledJob]:
+        jobs, after = self._calls.ask(partial(ask, after=""))
+        yield from jobs
+        while after:
+            jobs, after = self._calls.ask(partial(ask, after=after))
+            yield from jobs
+
+    def _due(self, at: datetime | None, delay: float | timedelta | None) -> datetime:
+        """Return the instant once and for all: a call that is tried again must ask for the same."""
+        if at is None and delay is None:
+            raise InvalidJob("at and delay are both missing: give one of them")
+        return due_of(Request(payload=None, at=instant_of(at), delay=seconds_of(delay)), now=self._clock.now())
 
 
-def _path(queue: str) -> str:
-    if not re.fullmatch(QUEUE_NAME, queue):
-        raise QueueNotFound(f"no queue is named {queue[:100]!r}: a name has 1 to 60 of a-z, 0-9 and -")
-    return f"/queues/{queue}/jobs"
+def _only(results: Sequence[A | DuelineError]) -> A:
+    (result,) = results
+    if isinstance(result, DuelineError):
+        raise result
+    return result
 
 
-def _path_of(id: str) -> str:
-    return f"{_path(JobId.parse(id).queue)}/{id}"
+def _queue_of(id: JobId | DuelineError) -> str:
+    return id.queue if isinstance(id, JobId) else ""
 
 
 def _size(draft: Draft | DuelineError) -> int:
-    return draft.size if isinstance(draft, Draft) else 0
+    return 0 if isinstance(draft, DuelineError) else draft.size
+
+
+def _new_key() -> str:
+    return str(uuid.uuid4())

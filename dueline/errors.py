@@ -13,7 +13,7 @@ DuelineError
 └── Unavailable                     503  AWS did not do it, or its answer was lost: try again
 """
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 
 class DuelineError(Exception):
@@ -28,6 +28,12 @@ class DuelineError(Exception):
     job_id: str | None = None
     key: str | None = None
     retry_after: float | None = None
+
+    def copy(self, *, job_id: str | None = None) -> Self:
+        """Return the same error, about the job of that id; one error may be about many."""
+        copy = type(self)(str(self))
+        copy.job_id, copy.key, copy.retry_after = job_id or self.job_id, self.key, self.retry_after
+        return copy
 
 
 class InvalidJob(DuelineError, ValueError):

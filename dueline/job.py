@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from dueline import instant
-from dueline.errors import InvalidJob, JobNotFound, PayloadTooLarge
+from dueline.errors import InvalidJob, JobNotFound, PayloadTooLarge, QueueNotFound
 
 MAX_PAYLOAD_BYTES = 256 * 1024
 MAX_PARTITIONS = 999
@@ -109,6 +109,13 @@ class Job:
     def size(self) -> int:
         """The payload's size in bytes, as SQS and DynamoDB count it."""
         return len(self.payload) if self.payload.isascii() else len(self.payload.encode())
+
+
+def queue_name(text: str) -> str:
+    """Return the name of a queue. Raises QueueNotFound for what cannot be one."""
+    if not re.fullmatch(QUEUE_NAME, text):
+        raise QueueNotFound(f"no queue is named {text[:100]!r}: a name has 1 to 60 of a-z, 0-9 and -")
+    return text
 
 
 def _is_message_group(text: str) -> bool:

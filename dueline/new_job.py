@@ -1,13 +1,11 @@
-"""Jobs as a client asks for them, checked and written out before any request."""
+"""Jobs as a client is given them, checked before any request."""
 
-import json
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from dueline import instant, keys
+from dueline import keys
 from dueline.errors import InvalidJob
-from dueline.submit import Request, due_of, json_text
+from dueline.submit import Request, due_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -15,50 +13,35 @@ class NewJob:
     """A job to schedule.
 
     `payload` is any JSON value. It is due `at` an instant with a zone, or after `delay` (seconds, or a timedelta), or
-    else now. `key` is its idempotency key: of one queue and key there is one job, however often it is asked for.
+    else now. `key` is its idempotency key: of one queue and key there is one job, however often it is asked for. SQS
+    treats a `tenant` fairly beside the queue's others.
     """
 
     payload: object = field(repr=False)
     at: datetime | None = None
     delay: float | timedelta | None = None
     key: str | None = None
+    tenant: str | None = None
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Draft:
-    """A job that was checked, as the JSON text that is posted each time it is tried."""
-
-    key: str
-    text: str = field(repr=False)
-
-    @property
-    def size(self) -> int:
-        """The bytes that it takes of a function's event, in which a request's body is a JSON string, escaped."""
-        return len(json.dumps(self.text))
-
-    @classmethod
-    def of(cls, job: NewJob, *, now: datetime, new_key: Callable[[], str]) -> "Draft":
-        """Check a job and write it out, with its own key or a new one.
+    def checked(self, *, now: datetime) -> Request:
+        """Return this as a request, whose time and key are good.
 
         Raises InvalidJob, naming the field, its value and what is allowed.
         """
-        key = new_key() if job.key is None else keys.checked(job.key)
-        asked = {**_time(job, now=now), "key": key}
-        # The payload comes first, already as text: the braces of the two are joined.
-        return cls(key=key, text=f'{{"payload":{json_text(job.payload)},{json.dumps(asked)[1:]}')
+        key = None if self.key is None else keys.checked(self.key)
+        delay = seconds_of(self.delay)
+        request = Request(payload=self.payload, at=instant_of(self.at), delay=delay, key=key, tenant=self.tenant)
+        due_of(request, now=now)
+        return request
 
 
-def _time(job: NewJob, *, now: datetime) -> dict[str, str | float]:
-    delay = _seconds(job.delay)
-    if job.at is not None and not isinstance(job.at, datetime):
-        raise InvalidJob(f"at is {_shown(job.at)}: it must be a datetime with a zone")
-    due_of(Request(payload=None, at=job.at, delay=delay), now=now)
-    if job.at is not None:
-        return {"at": instant.text(instant.round_up(job.at))}
-    return {} if delay is None else {"delay": delay}
+def instant_of(at: object) -> datetime | None:
+    if at is not None and not isinstance(at, datetime):
+        raise InvalidJob(f"at is {_shown(at)}: it must be a datetime with a zone")
+    return at
 
 
-def _seconds(delay: float | timedelta | None) -> float | None:
+def seconds_of(delay: object) -> float | None:
     if delay is None:
         return None
     if isinstance(delay, timedelta):

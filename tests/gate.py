@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from dueline import instant
 from dueline.job import JobId
 from tests.builders import NOW, an_id
 
@@ -96,6 +97,11 @@ def a_job_told(id: JobId, state: str = "accepted") -> dict[str, Any]:
 
 def an_api(asked: Asked) -> Reply:
     """Answer as the API does: a job is told by the key that it came with, due at NOW."""
+    if asked.path.endswith("/cancellations"):
+        return told({"jobs": [a_job_told(JobId.parse(id), "cancelled") for id in asked.json["ids"]]})
+    if asked.method == "PATCH":
+        due = instant.parse(asked.json["at"])
+        return told(a_job_told(an_id(due=due), "scheduled"))
     if asked.method != "POST":
         state = "scheduled" if asked.method == "GET" else "cancelled"
         return told(a_job_told(JobId.parse(asked.path.rpartition("/")[2]), state))
@@ -129,7 +135,7 @@ class _Passage(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(reply.body)
 
-    do_GET = do_POST = do_DELETE = _pass  # noqa: N815, names that http.server calls
+    do_GET = do_POST = do_DELETE = do_PATCH = _pass  # noqa: N815, names that http.server calls
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""

@@ -17,7 +17,7 @@ from tests.wire import Wire, straight
 
 KEYS = 1000
 THREADS = 8
-# How often a client dies at a call, before or after it takes effect; it is begun again until it lives to hear its answer.
+# How often a client dies at a call, before or after it takes effect; then it is begun again.
 DEATHS = 0.15
 DIRECT_SECONDS, TABLE_SECONDS = 5, 3600
 

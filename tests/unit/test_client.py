@@ -6,16 +6,23 @@ import logging
 import math
 import threading
 import traceback
+import uuid
 from datetime import UTC, datetime, timedelta, timezone
+from urllib.parse import parse_qs
 
 import boto3
 import pytest
 
-from dueline import Client, Job, NewJob, Patience, Route, State, errors
+from dueline import Client, Job, NewJob, Patience, Route, State, errors, instant
 from dueline.aws.gateway import connect
 from dueline.calls import LANES
 from dueline.errors import DuelineError, InvalidJob, JobNotFound, KeyReused, QueueNotFound, Throttled, Unavailable
+from dueline.http_api import HttpApi
+from dueline.job import JobId, Partition
 from dueline.memory import VirtualClock
+from dueline.overview import Overview
+from dueline.ports import Depth
+from dueline.queue import QueueSettings
 from tests.builders import NOW, an_id
 from tests.gate import (
     CUT_OFF,
@@ -98,7 +105,8 @@ def client(gate, clock):
 
 def a_client(gate, clock, *, jitter=lambda: 0.5, **patience):
     send = connect("dueline", url=gate.url, session=None, lanes=LANES)
-    return Client(send, clock=clock, jitter=jitter, patience=Patience(**patience))
+    api = HttpApi(send, clock=clock, new_key=lambda: str(uuid.uuid4()))
+    return Client(api, clock=clock, jitter=jitter, patience=Patience(**patience))
 
 
 def keys(gate):
@@ -106,7 +114,7 @@ def keys(gate):
 
 
 def in_batches(gate):
-    return [[job["key"] for job in asked.json["jobs"]] for asked in gate.asked]
+    return [[job["key"] for job in asked.json.get("jobs", [asked.json])] for asked in gate.asked]
 
 
 def numbered(count, **given):
@@ -139,9 +147,10 @@ def test_a_job_is_posted_to_its_queue_and_told_as_a_value(client, gate):
         ({"delay": timedelta(minutes=2)}, {"delay": 120.0}),
         ({"at": datetime(2027, 1, 4, 9, tzinfo=timezone(timedelta(hours=1)))}, {"at": "2027-01-04T08:00:00.000Z"}),
         ({"at": datetime(2027, 1, 4, microsecond=1, tzinfo=UTC)}, {"at": "2027-01-04T00:00:00.001Z"}),
+        ({"tenant": "acme"}, {"tenant": "acme"}),
     ],
 )
-def test_a_time_is_posted_as_it_was_given(client, gate, given, posted):
+def test_what_was_given_is_posted_as_it_was(client, gate, given, posted):
     client.schedule("emails", None, key="k", **given)
     assert gate.asked[0].json == {"payload": None, "key": "k", **posted}
 
@@ -216,12 +225,59 @@ def test_what_is_no_id_never_becomes_a_path(client, gate, id):
     assert gate.asked == []
 
 
-def test_many_are_cancelled_in_order_each_for_itself(client, gate):
-    ids = [str(an_id()) for _ in range(40)]
-    gate.api = lambda asked: refused(404, "job_not_found") if asked.path.endswith(ids[3]) else an_api(asked)
+def test_a_job_that_was_moved_names_the_one_that_took_its_place(client, gate):
+    gate.script = [told(a_job_told(an_id(), "cancelled") | {"moved_to": "another"})]
+    assert client.get(str(an_id())).moved_to == "another"
+
+
+def cancelled_but(problems):
+    """Answer cancellations as the API does, but for these ids with their problems, once each."""
+    left = dict(problems)
+
+    def answer(asked):
+        jobs = told_of(an_api(asked))
+        return told({"jobs": [{"error": left.pop(job["id"])} if job["id"] in left else job for job in jobs]})
+
+    return answer
+
+
+def test_many_are_cancelled_in_order_each_for_itself_500_a_request(client, gate):
+    ids = [str(an_id()) for _ in range(1040)]
+    gate.api = cancelled_but({ids[3]: problem(404, "job_not_found")})
     results = client.cancel_many(iter([*ids, "no id"]))
-    assert [type(result) for result in results] == [*[State] * 3, JobNotFound, *[State] * 36, JobNotFound]
-    assert len(gate.asked) == 40
+    assert [type(result) for result in results] == [*[State] * 3, JobNotFound, *[State] * 1036, JobNotFound]
+    assert sorted(len(asked.json["ids"]) for asked in gate.asked) == [40, 500, 500]
+
+
+def test_of_many_cancels_only_those_are_tried_again_that_may_pass(client, gate):
+    ids = [str(an_id()) for _ in range(4)]
+    gate.api = cancelled_but({ids[0]: problem(503, "unavailable"), ids[2]: problem(429, "throttled")})
+    assert client.cancel_many(ids) == [State.CANCELLED] * 4
+    assert [asked.json["ids"] for asked in gate.asked] == [ids, [ids[0], ids[2]]]
+
+
+def an_id_in(queue):
+    return str(an_id(partition=Partition(queue=queue, number=0)))
+
+
+def test_cancels_of_several_queues_are_asked_for_in_each_and_told_in_order(client, gate):
+    ids = [an_id_in(queue) for queue in ("a", "a", "b", "b", "b", "a", "c")]
+    of_a = [a_job_told(JobId.parse(id)) for id in ids[:2]]
+    gate.script = [told({"jobs": [*of_a, {"error": problem(404, "job_not_found")}]})]
+    first, second, *others, sixth, last = client.cancel_many(ids)
+    assert (first, second, others, type(sixth), last) == (
+        State.ACCEPTED,
+        State.ACCEPTED,
+        [State.CANCELLED] * 3,
+        JobNotFound,
+        State.CANCELLED,
+    )
+    assert [(asked.method, asked.path) for asked in gate.asked] == [
+        ("POST", "/queues/a/cancellations"),
+        ("POST", "/queues/b/cancellations"),
+        ("DELETE", f"/queues/c/jobs/{ids[-1]}"),
+    ]
+    assert [asked.json["ids"] for asked in gate.asked[:2]] == [[*ids[:2], ids[5]], ids[2:5]]
 
 
 def test_what_is_many_is_asked_several_at_once(client, gate):
@@ -232,7 +288,140 @@ def test_what_is_many_is_asked_several_at_once(client, gate):
         return an_api(asked)
 
     gate.api = all_at_once
-    assert client.cancel_many(str(an_id()) for _ in range(LANES)) == [State.CANCELLED] * LANES
+    assert client.cancel_many(str(an_id()) for _ in range(LANES * 500)) == [State.CANCELLED] * LANES * 500
+
+
+# Reschedule
+
+
+@pytest.mark.parametrize(
+    ("given", "at"),
+    [
+        ({"at": NOW + timedelta(days=1)}, "2026-11-22T07:05:00.000Z"),
+        ({"at": NOW + timedelta(microseconds=1)}, "2026-11-21T07:05:00.001Z"),
+        ({"delay": 90}, "2026-11-21T07:06:30.000Z"),
+        ({"delay": timedelta(hours=1)}, "2026-11-21T08:05:00.000Z"),
+        ({"at": NOW - timedelta(days=1)}, "2026-11-21T07:05:00.000Z"),
+    ],
+)
+def test_a_job_is_moved_to_an_instant(client, gate, given, at):
+    moved = client.reschedule(id := str(an_id()), **given)
+    assert (instant.text(moved.due), moved.state) == (at, State.SCHEDULED)
+    assert [(each.method, each.path, each.json) for each in gate.asked] == [
+        ("PATCH", f"/queues/emails/jobs/{id}", {"at": at})
+    ]
+
+
+def test_a_move_that_is_tried_again_asks_for_the_same_instant(client, gate, clock):
+    gate.script = [BUSY, DROPPED]
+    client.reschedule(str(an_id()), delay=90)
+    assert clock.waits
+    assert [asked.json for asked in gate.asked] == [{"at": "2026-11-21T07:06:30.000Z"}] * 3
+
+
+@pytest.mark.parametrize("given", [{}, {"at": NOW, "delay": 5}, {"delay": -1}, {"delay": True}, {"at": "now"}])
+def test_a_move_to_no_time_is_refused_before_any_request(client, gate, given):
+    with pytest.raises(InvalidJob, match=r"at|delay"):
+        client.reschedule(str(an_id()), **given)
+    assert gate.asked == []
+
+
+def test_a_move_that_comes_too_late_names_the_job_that_took_its_place(client, gate):
+    gate.script = [told(problem(409, "already_finished", "moved", id="another"), 409)]
+    with pytest.raises(errors.AlreadyFinished, match="moved") as raised:
+        client.reschedule(str(an_id()), at=NOW)
+    assert raised.value.job_id == "another"
+
+
+# List
+
+
+def a_page(ids, after=None, **more):
+    return told({"jobs": [a_job_told(id, "scheduled") | {"payload": {"n": 1}} | more for id in ids], "next": after})
+
+
+def test_jobs_are_listed_page_by_page_as_they_are_used(client, gate):
+    ids = [an_id() for _ in range(3)]
+    gate.script = [a_page(ids[:2], "p-2"), BUSY, a_page(ids[2:])]
+    jobs = client.jobs("emails", start=NOW, end=NOW + timedelta(days=1))
+    assert gate.asked == []
+    assert [next(jobs).id, next(jobs).id] == [str(id) for id in ids[:2]]
+    assert len(gate.asked) == 1
+    assert [(job.id, job.state, job.payload) for job in jobs] == [(str(ids[2]), State.SCHEDULED, {"n": 1})]
+    path, _, query = gate.asked[0].path.partition("?")
+    assert (path, parse_qs(query)) == (
+        "/queues/emails/jobs",
+        {"from": ["2026-11-21T07:05:00.000Z"], "to": ["2026-11-22T07:05:00.000Z"], "limit": ["100"]},
+    )
+    assert [parse_qs(asked.path.partition("?")[2])["next"] for asked in gate.asked[1:]] == [["p-2"], ["p-2"]]
+
+
+def test_an_empty_page_is_not_the_end(client, gate):
+    gate.script = [a_page([], "p-2"), a_page([an_id()])]
+    assert len(list(client.jobs("emails"))) == 1
+
+
+def test_a_payload_that_is_no_json_is_told_as_text(client, gate):
+    page = {"jobs": [a_job_told(an_id(), "scheduled") | {"payload_text": "<xml>"}], "next": None}
+    gate.script = [told(page)]
+    (job,) = client.jobs("emails")
+    assert (job.payload, job.payload_text) == (None, "<xml>")
+    assert "xml" not in repr(job)
+
+
+@pytest.mark.parametrize("given", [{"start": "now"}, {"end": 5}])
+def test_a_listing_of_no_times_is_refused_at_once(client, gate, given):
+    with pytest.raises(InvalidJob, match="it must be a datetime"):
+        client.jobs("emails", **given)
+    with pytest.raises(QueueNotFound):
+        client.jobs("no/queue")
+    assert gate.asked == []
+
+
+# Queues
+
+SETTINGS = {"partitions": 4, "retention": 604800, "precise": True}
+DOING = {
+    "scheduled": 7,
+    "more_scheduled": False,
+    "next_due": "2026-11-21T07:05:00.000Z",
+    "fence_age": 3.5,
+    "waiting": 1,
+    "in_flight": 2,
+    "delayed": 3,
+    "dead": 4,
+}
+
+
+def test_queues_are_told_with_their_settings(client, gate):
+    gate.script = [told({"queues": [{"queue": "emails", **SETTINGS, "of a later version": 5}]})]
+    assert client.queues() == [QueueSettings(name="emails", partitions=4, retention=timedelta(days=7), precise=True)]
+    assert gate.asked[0].path == "/queues"
+
+
+@pytest.mark.parametrize(("next_due", "fence_age"), [("2026-11-21T07:05:00.000Z", 3.5), (None, None)])
+def test_a_queue_tells_how_it_is_doing(client, gate, next_due, fence_age):
+    gate.script = [told({"queue": "emails", **SETTINGS, **DOING, "next_due": next_due, "fence_age": fence_age})]
+    assert client.queue("emails") == Overview(
+        scheduled=7,
+        more_scheduled=False,
+        next_due=NOW if next_due else None,
+        fence_age=fence_age,
+        depth=Depth(waiting=1, in_flight=2, delayed=3),
+        dead=4,
+    )
+    assert gate.asked[0].path == "/queues/emails"
+
+
+@pytest.mark.parametrize("answer", [{}, {"jobs": 5, "next": None, "queues": [5]}, {"queues": None}])
+def test_an_answer_that_tells_nothing_is_tried_again(gate, clock, answer):
+    gate.api = lambda _: told(answer)
+    client = a_client(gate, clock, attempts=2)
+    for ask in (client.queues, lambda: client.queue("emails"), lambda: list(client.jobs("emails"))):
+        gate.asked.clear()
+        with pytest.raises(Unavailable, match="tells of no"):
+            ask()
+        assert len(gate.asked) == 2
 
 
 # Schedule many

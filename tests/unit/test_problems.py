@@ -5,8 +5,8 @@ import json
 import pytest
 
 from dueline import errors
-from dueline.answers import error_of
 from dueline.errors import DuelineError
+from dueline.http_answer import error_of
 from functions import problems
 
 # A client's alone: the API never tells them.

@@ -1,0 +1,126 @@
+"""A deployment's HTTP API: what is asked of it, and what its answers say."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Self, TypeVar
+from urllib.parse import urlencode
+
+from dueline import instant
+from dueline.answers import Job, ScheduledJob, overview_of, page_of, queues_of
+from dueline.calls import attempt
+from dueline.errors import DuelineError, Unavailable
+from dueline.http_answer import HttpAnswer, error_of
+from dueline.job import JobId, State
+from dueline.listing import MOST_JOBS
+from dueline.new_job import NewJob
+from dueline.overview import Overview
+from dueline.ports import Clock
+from dueline.queue import QueueSettings
+from dueline.submit import json_text
+
+A = TypeVar("A")
+
+# Sends a method, a path and a body once. Raises Unavailable when there is no answer, Forbidden without credentials.
+Send = Callable[[str, str, str | None], HttpAnswer]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HttpDraft:
+    """A job as the JSON text that is posted each time it is tried, under one and the same key."""
+
+    key: str
+    text: str = field(repr=False)
+
+    @property
+    def size(self) -> int:
+        """The bytes that it takes of a function's event, in which a request's body is a JSON string, escaped."""
+        return len(json.dumps(self.text))
+
+    def after(self, _: DuelineError) -> Self:
+        return self
+
+
+class HttpApi:
+    """Asks over HTTP, by `send`; a job without a key gets a `new_key`, so that it is safe to post twice."""
+
+    def __init__(self, send: Send, *, clock: Clock, new_key: Callable[[], str]) -> None:
+        self._send = send
+        self._clock = clock
+        self._new_key = new_key
+
+    def draft(self, job: NewJob) -> HttpDraft:
+        told = job.checked(now=self._clock.now())
+        key = self._new_key() if told.key is None else told.key
+        asked = {
+            **({} if told.at is None else {"at": instant.text(instant.round_up(told.at))}),
+            **({} if told.delay is None else {"delay": told.delay}),
+            **({} if told.tenant is None else {"tenant": told.tenant}),
+            "key": key,
+        }
+        # The payload comes first, already as text: the braces of the two are joined.
+        return HttpDraft(key=key, text=f'{{"payload":{json_text(told.payload)},{json.dumps(asked)[1:]}')
+
+    def schedule(self, queue: str, drafts: Sequence[HttpDraft]) -> Sequence[Job | DuelineError]:
+        if len(drafts) == 1:
+            return [Job.of(self._ask("POST", _jobs(queue), drafts[0].text))]
+        body = f'{{"jobs":[{",".join(draft.text for draft in drafts)}]}}'
+        return self._ask_for_each(_jobs(queue), body, read=Job.of, count=len(drafts))
+
+    def get(self, id: JobId) -> Job:
+        return Job.of(self._ask("GET", _job(id)))
+
+    def cancel(self, queue: str, ids: Sequence[JobId]) -> Sequence[State | DuelineError]:
+        if len(ids) == 1:
+            return [_state_of(self._ask("DELETE", _job(ids[0])))]
+        body = json.dumps({"ids": [str(id) for id in ids]})
+        return self._ask_for_each(f"/queues/{queue}/cancellations", body, read=_state_of, count=len(ids))
+
+    def reschedule(self, id: JobId, *, at: datetime) -> Job:
+        return Job.of(self._ask("PATCH", _job(id), json.dumps({"at": instant.text(at)})))
+
+    def page(
+        self, queue: str, *, start: datetime | None, end: datetime | None, after: str
+    ) -> tuple[Sequence[ScheduledJob], str]:
+        times = {"from": start, "to": end}
+        query = {name: instant.text(instant.round_up(at)) for name, at in times.items() if at is not None}
+        query |= {"limit": str(MOST_JOBS)} | ({"next": after} if after else {})
+        return page_of(self._ask("GET", f"{_jobs(queue)}?{urlencode(query)}"))
+
+    def queues(self) -> Sequence[QueueSettings]:
+        return queues_of(self._ask("GET", "/queues"))
+
+    def overview(self, queue: str) -> Overview:
+        return overview_of(self._ask("GET", f"/queues/{queue}"))
+
+    def _ask(self, method: str, path: str, body: str | None = None) -> dict[str, Any]:
+        return self._send(method, path, body).told(now=self._clock.now())
+
+    def _ask_for_each(
+        self, path: str, body: str, *, read: Callable[[Mapping[str, Any]], A], count: int
+    ) -> Sequence[A | DuelineError]:
+        told = self._ask("POST", path, body).get("jobs")
+        if not isinstance(told, list) or len(told) != count:
+            raise Unavailable(f"POST {path}: the answer does not tell of each job")
+        return [attempt(lambda each: read(_told_of(each)), each) for each in told]
+
+
+def _told_of(each: Any) -> Mapping[str, Any]:
+    """Return what is told of one job among several, or raise its error."""
+    if isinstance(each, dict) and isinstance(problem := each.get("error"), dict):
+        raise error_of(problem, status=problem.get("status"), asked="the job")
+    told: Mapping[str, Any] = each
+    return told
+
+
+def _state_of(told: Mapping[str, Any]) -> State:
+    return Job.of(told).state
+
+
+def _jobs(queue: str) -> str:
+    return f"/queues/{queue}/jobs"
+
+
+def _job(id: JobId) -> str:
+    return f"{_jobs(id.queue)}/{id}"
