@@ -44,7 +44,8 @@ class Reschedule:
         now = self._clock.now()
         due = due_of(Request(payload=None, at=at, delay=delay), now=now)
         known = self._known(id)
-        if (moved := self._moved_before(id, known, due)) is not None:
+        asked = due if at is None else min(due, instant.round_up(at))
+        if (moved := self._moved_before(id, known, earliest=asked, latest=due)) is not None:
             return moved
         intent = Intent(job=self._successor(self._movable(id, known, now=now), due=due), old=id)
         with _naming(intent.job.id):
@@ -63,11 +64,14 @@ class Reschedule:
             raise Unavailable(f"the rows of job {id} could not be read: try again")
         return reading.rows
 
-    def _moved_before(self, id: JobId, known: Rows, due: datetime) -> JobId | None:
-        """Return the job to which an earlier call, whose answer may be lost, moved this one to the same due time."""
+    def _moved_before(self, id: JobId, known: Rows, *, earliest: datetime, latest: datetime) -> JobId | None:
+        """Return the job to which an earlier call, whose answer may be lost, moved this one to the same due time.
+
+        What is asked to be due in the past became due at the call's own present.
+        """
         cancellation = known.get(rows.cancellation_key(id))
         moved = rows.moved_to(cancellation) if cancellation else None
-        if cancellation and (moved is None or moved.due != due):
+        if cancellation and (moved is None or not earliest <= moved.due <= latest):
             _refuse(id, cancellation)
         return moved
 

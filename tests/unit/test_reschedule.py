@@ -266,6 +266,17 @@ def test_a_repeat_gets_the_first_ones_id_however_often_it_is_asked():
     assert len(system.inbound.deliveries) == 1
 
 
+def test_a_repeat_of_a_move_to_the_past_gets_the_first_ones_id_though_it_is_later_now():
+    job = a_job()
+    system = a_system_with(job)
+    moved = system.reschedule(job.id, at=NOW)
+    system.clock.sleep(7)
+    assert system.reschedule(job.id, at=NOW) == moved
+    for other in (NOW + timedelta(milliseconds=1), NOW + timedelta(seconds=7)):
+        with pytest.raises(AlreadyFinished, match="was moved to"):
+            system.reschedule(job.id, at=other)
+
+
 @pytest.mark.parametrize("react", [failing(Throttled("slow down")), losing_the_answer, done_in_part])
 def test_rows_that_could_not_be_read_move_nothing(react):
     job = a_job()
