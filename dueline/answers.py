@@ -1,16 +1,19 @@
 """What a client is told of jobs and queues, as values, and how they are read from the API's answers."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Self, TypeVar
 
 from dueline import instant
+from dueline import job as core
 from dueline.errors import Unavailable
 from dueline.job import JobId, Route, State
 from dueline.overview import Overview
 from dueline.ports import Depth
 from dueline.queue import QueueSettings
+from dueline.submit import json_text
 
 A = TypeVar("A")
 
@@ -66,8 +69,30 @@ class ScheduledJob(Job):
     payload_text: str | None = field(default=None, repr=False)
 
     @classmethod
+    def waiting(cls, job: core.Job) -> "ScheduledJob":
+        """Return what is told of a job that waits in the table."""
+        at = {"id": str(job.id), "queue": job.id.queue, "route": job.id.route, "state": State.SCHEDULED}
+        told: dict[str, Any] = at | {"due": job.id.due} | payload_told(job.payload)
+        return cls(**told)
+
+    @classmethod
     def _more_of(cls, told: Mapping[str, Any]) -> dict[str, Any]:
         return {name: told[name] for name in ("payload", "payload_text") if name in told}
+
+
+def payload_told(text: str) -> dict[str, Any]:
+    """Return a payload as JSON, or as text where it is none: whoever sends to the inbound queue may send any text."""
+    try:
+        value = json.loads(text)
+        json_text({"jobs": [{"payload": value}]})  # what cannot be told again, such as NaN, fails here and not below
+    except (ValueError, RecursionError):
+        return {"payload_text": text}
+    return {"payload": value}
+
+
+def submitted_state(id: JobId) -> State:
+    """Return the state of a job that was just submitted."""
+    return State.DISPATCHED if id.route is Route.DIRECT else State.ACCEPTED
 
 
 def page_of(told: Any) -> tuple[list[ScheduledJob], str]:

@@ -60,7 +60,7 @@ class CancelMany:
         if isinstance(id, DuelineError):
             return id
         added = self._in_time(lambda: self._table.add(rows.cancellation_row(id, at=self._clock.now())))
-        return _about(id, added) if isinstance(added, DuelineError) else _Written(id=id, cancellation=added)
+        return added.copy(job_id=str(id)) if isinstance(added, DuelineError) else _Written(id=id, cancellation=added)
 
     def _fences(self, written: "Iterable[_Written | DuelineError]") -> Reading:
         asking = [each for each in written if isinstance(each, _Written) and each.asks_for_the_fence]
@@ -74,9 +74,13 @@ class CancelMany:
         if not written.asks_for_the_fence:
             return Cancelled(id=written.id, state=written.settle(Reading(), table=self._table))
         if isinstance(fences, DuelineError):
-            return _about(written.id, fences)
+            return fences.copy(job_id=str(written.id))
         state = self._in_time(lambda: written.settle(fences, table=self._table))
-        return _about(written.id, state) if isinstance(state, DuelineError) else Cancelled(id=written.id, state=state)
+        return (
+            state.copy(job_id=str(written.id))
+            if isinstance(state, DuelineError)
+            else Cancelled(id=written.id, state=state)
+        )
 
     def _in_time(self, ask: Callable[[], _T]) -> _T | DuelineError:
         """Return what was answered, or why there is no answer."""
@@ -115,10 +119,3 @@ def _fence(id: JobId, fences: Reading) -> str:
     if key in fences.unread:
         raise Unavailable(f"the fence of {id.partition} could not be read: try again")
     return rows.read_state(fences.rows.get(key)).fence
-
-
-def _about(id: JobId, error: DuelineError) -> DuelineError:
-    """Return an error that names the job that it is about; one error may be about many."""
-    named = type(error)(str(error))
-    named.job_id = str(id)
-    return named

@@ -59,16 +59,23 @@ class Client:
         *,
         url: str | None = None,
         session: "boto3.Session | None" = None,
+        direct: bool = False,
         patience: Patience | None = None,
     ) -> Self:
         """Return a client of the deployment of that name, found in the account and region of the AWS session.
 
         `session` has the credentials that requests are signed with, by default those that boto3 finds. With `url`, that
-        of a local run, nothing is looked up, and without a session of one's own nothing is signed.
+        of a local run, nothing is looked up, and without a session of one's own nothing is signed. A `direct` client
+        goes straight to SQS and DynamoDB, for producers that the platform team trusts with all queues.
         Raises DeploymentNotFound, Forbidden or Unavailable.
         """
-        from dueline.aws import gateway
+        from dueline.aws import gateway, straight
 
+        if direct and url is not None:
+            raise ValueError("url and direct are both given: a direct client asks no URL")
+        if direct:
+            api, clock = straight.connect(name, session=session)
+            return cls(api, clock=clock, patience=patience)
         send = gateway.connect(name, url=url, session=session, lanes=LANES)
         return cls(HttpApi(send, clock=SystemClock(), new_key=_new_key), patience=patience)
 

@@ -33,6 +33,7 @@ class DuelineError(Exception):
         """Return the same error, about the job of that id; one error may be about many."""
         copy = type(self)(str(self))
         copy.job_id, copy.key, copy.retry_after = job_id or self.job_id, self.key, self.retry_after
+        copy.__cause__ = self.__cause__
         return copy
 
 

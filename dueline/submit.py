@@ -23,7 +23,7 @@ class Request:
     """A job as it is asked for: `payload` is any JSON value, `delay` is in seconds; without a time it is due now.
 
     One job is submitted under a `key` within its retention, however often it is asked for. SQS treats a `tenant` fairly
-    beside the queue's others.
+    beside the queue's others. `again` is the id of an earlier try, which may have submitted it: one job then.
     """
 
     payload: object
@@ -31,6 +31,7 @@ class Request:
     delay: float | None = None
     key: str | None = None
     tenant: str | None = None
+    again: JobId | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,17 +91,19 @@ class Submit:
         if isinstance(request, DuelineError):
             return request
         try:
-            due = due_of(request, now=now)
-            uid = self._new_uid()
-            partition = Partition(queue=self._queue.name, number=partition_of(uid, self._queue.partitions))
-            route = route_of(due, now=now, direct_horizon=self._direct_horizon)
-            id = JobId(partition=partition, route=route, due=due, uid=uid)
-            payload, expires = json_text(request.payload), due + self._queue.retention
+            id = request.again or self._new_id(due_of(request, now=now), now=now)
+            payload, expires = json_text(request.payload), id.due + self._queue.retention
             job = Job(id=id, payload=payload, expires=expires, tenant=request.tenant)
             key = None if request.key is None else keys.checked(request.key)
-            return _Submission(job=job, delay=request.delay, key=key)
+            return _Submission(job=job, delay=None if request.again else request.delay, key=key)
         except InvalidJob as error:
             return error
+
+    def _new_id(self, due: datetime, *, now: datetime) -> JobId:
+        uid = self._new_uid()
+        partition = Partition(queue=self._queue.name, number=partition_of(uid, self._queue.partitions))
+        route = route_of(due, now=now, direct_horizon=self._direct_horizon)
+        return JobId(partition=partition, route=route, due=due, uid=uid)
 
     def _claim_all(
         self, drafts: Sequence[_Submission | DuelineError], until: float
@@ -112,11 +115,11 @@ class Submit:
 
     def _claim(self, draft: _Submission, *, until: float) -> _Submission | Job | DuelineError:
         if self._clock.monotonic() >= until:
-            return _about(draft.job.id, Unavailable("out of time: it was not sent"))
+            return Unavailable("out of time: it was not sent").copy(job_id=str(draft.job.id))
         try:
             job = keys.claim(draft.key or "", draft.job, table=self._table, now=self._clock.now())
         except RETRYABLE as error:
-            return _about(draft.job.id, error)
+            return error.copy(job_id=str(draft.job.id))
         except KeyReused as error:
             return error
         if isinstance(job, keys.Repeat):
@@ -135,15 +138,15 @@ class Submit:
     def _send(self, batch: Sequence[_Submission], *, route: Route, until: float) -> list[tuple[JobId, DuelineError]]:
         ids = [each.job.id for each in batch]
         if self._clock.monotonic() >= until:
-            return [(id, _about(id, Unavailable("out of time: it was not sent"))) for id in ids]
+            return [(id, Unavailable("out of time: it was not sent").copy(job_id=str(id))) for id in ids]
         now = self._clock.now()
         try:
             refusals = self._queue_of(route).send([self._message(each, now=now) for each in batch])
         except QueueNotFound as error:
             return [(id, self._gone(id, error, route)) for id in ids]
         except RETRYABLE as error:
-            return [(id, _about(id, error)) for id in ids]
-        return [(ids[refusal.index], _about(ids[refusal.index], _refused(refusal))) for refusal in refusals]
+            return [(id, error.copy(job_id=str(id))) for id in ids]
+        return [(ids[refusal.index], _refused(refusal).copy(job_id=str(ids[refusal.index]))) for refusal in refusals]
 
     def _queue_of(self, route: Route) -> Queue:
         return self._own if route is Route.DIRECT else self._inbound
@@ -151,7 +154,7 @@ class Submit:
     def _gone(self, id: JobId, error: QueueNotFound, route: Route) -> DuelineError:
         """Return what a missing queue means: its own may be missing by right, the inbound queue never."""
         if route is Route.TABLE:
-            return _about(id, Unavailable(str(error)))
+            return Unavailable(str(error)).copy(job_id=str(id))
         return QueueNotFound(f"queue {self._queue.name!r} is not there yet, or was deleted")
 
     def _message(self, submission: _Submission, *, now: datetime) -> Message:
@@ -164,13 +167,6 @@ class Submit:
 
 def _refused(refusal: Refusal) -> DuelineError:
     return InvalidJob(refusal.reason) if refusal.final else Unavailable(refusal.reason)
-
-
-def _about(id: JobId, error: DuelineError) -> DuelineError:
-    """Return an error that names the job that it is about, for its caller to look up or cancel."""
-    named = type(error)(str(error))
-    named.job_id = str(id)
-    return named
 
 
 def due_of(request: Request, *, now: datetime) -> datetime:

@@ -1,5 +1,7 @@
 """The stack that all queues share."""
 
+from dataclasses import asdict
+
 from aws_cdk import CfnOutput, Stack
 from aws_cdk.aws_ssm import StringParameter
 from constructs import Construct
@@ -26,10 +28,13 @@ class CoreStack(Stack):
         tick = Tick(self, "Tick", deployment=deployment, code=code)
         api = JobsApi(self, "Api", deployment=deployment, code=code)
         Scheduler(self, "Scheduler", names=names, tick=tick.function, dead_letter_queue=tick.dead_letter_queue)
-        StringParameter(self, "ApiId", parameter_name=names.api_id_parameter, string_value=api.http.api_id)
-        StringParameter(
-            self, "ApiUrlParameter", parameter_name=names.api_url_parameter, string_value=api.http.api_endpoint
-        )
+        published = {
+            "ApiId": (names.api_id_parameter, api.http.api_id),
+            "ApiUrlParameter": (names.api_url_parameter, api.http.api_endpoint),
+            "Settings": (names.settings_parameter, self.to_json_string(asdict(api.settings))),
+        }
+        for parameter, (name, value) in published.items():
+            StringParameter(self, parameter, parameter_name=name, string_value=value)
         CfnOutput(self, "ApiUrl", value=api.http.api_endpoint)
         self._add_alarms(deployment, ingest, tick, api)
         JobsTable(self, "Table", name=names.table).come_last()

@@ -56,6 +56,12 @@ class JobsApi(Construct):
 
     def __init__(self, scope: Construct, id: str, *, deployment: Deployment, code: Code) -> None:
         super().__init__(scope, id)
+        self.settings = ApiSettings(
+            deployment=deployment.name,
+            queue_urls=Arns(self, names=deployment.names).queue_urls,
+            direct_horizon=deployment.direct_horizon,
+            lookahead=deployment.lookahead,
+        )
         self.function = self._function(deployment, code)
         self.http = HttpApi(
             self,
@@ -69,12 +75,6 @@ class JobsApi(Construct):
 
     def _function(self, deployment: Deployment, code: Code) -> Function:
         names, arns = deployment.names, Arns(self, names=deployment.names)
-        settings = ApiSettings(
-            deployment=deployment.name,
-            queue_urls=arns.queue_urls,
-            direct_horizon=deployment.direct_horizon,
-            lookahead=deployment.lookahead,
-        )
         return CoreFunction(
             self,
             "Function",
@@ -82,7 +82,7 @@ class JobsApi(Construct):
             deployment=deployment,
             code=code,
             timeout=_TIMEOUT,
-            environment=settings.to_env(),
+            environment=self.settings.to_env(),
             statements=_statements(arns, inbound=names.inbound),
         ).function
 

@@ -7,8 +7,10 @@ import boto3
 from botocore.config import Config
 
 if TYPE_CHECKING:
+    from boto3 import Session
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_sqs import SQSClient
+    from mypy_boto3_ssm import SSMClient
 
 ATTEMPTS = 2
 LANES = 10
@@ -17,14 +19,19 @@ _CONNECT_SECONDS = 0.5
 _BACKOFF_SECONDS = 1.0
 
 
-def dynamodb(*, longest: timedelta) -> "DynamoDBClient":
+def dynamodb(session: "Session | None" = None, *, longest: timedelta) -> "DynamoDBClient":
     """Return a DynamoDB client, one request of which ends within `longest`, its retry included."""
-    return boto3.client("dynamodb", config=_config(longest))
+    return (session or boto3).client("dynamodb", config=_config(longest))
 
 
-def sqs(*, longest: timedelta) -> "SQSClient":
+def sqs(session: "Session | None" = None, *, longest: timedelta) -> "SQSClient":
     """Return an SQS client, one request of which ends within `longest`, its retry included."""
-    return boto3.client("sqs", config=_config(longest))
+    return (session or boto3).client("sqs", config=_config(longest))
+
+
+def ssm(session: "Session | None" = None, *, longest: timedelta) -> "SSMClient":
+    """Return an SSM client, one request of which ends within `longest`, its retry included."""
+    return (session or boto3).client("ssm", config=_config(longest))
 
 
 def _config(longest: timedelta) -> Config:

@@ -71,9 +71,16 @@ def of_callers(doing: str) -> Iterator[None]:
         with translated(doing):
             yield
     except Unavailable as fault:
-        if isinstance(fault.__cause__, BotoCoreError | ClientError):
-            raise _of_callers(fault.__cause__, str(fault)) from fault.__cause__
-        raise
+        raise as_callers(fault) from fault.__cause__
+
+
+def as_callers(error: DuelineError) -> DuelineError:
+    """Return what an error means where the credentials are a caller's, about the same job."""
+    if not (isinstance(error, Unavailable) and isinstance(error.__cause__, BotoCoreError | ClientError)):
+        return error
+    meant = _of_callers(error.__cause__, str(error))
+    meant.job_id, meant.__cause__ = error.job_id, error.__cause__
+    return meant
 
 
 def is_refused_condition(error: ClientError) -> bool:

@@ -61,6 +61,15 @@ class Names:
         return f"/dueline/{self.deployment}/api-url"
 
     @property
+    def settings_parameter(self) -> str:
+        return f"/dueline/{self.deployment}/settings"
+
+    @property
+    def queue_parameters(self) -> str:
+        """The path under which each queue has its parameter."""
+        return f"/dueline/{self.deployment}/queues"
+
+    @property
     def queue_prefix(self) -> str:
         """What the names of all teams' queues begin with, and no others."""
         return f"{self.deployment}_"
@@ -90,7 +99,7 @@ class Names:
         return f"{self.deployment}-queue-{queue}"
 
     def queue_parameter(self, queue: str) -> str:
-        return f"/dueline/{self.deployment}/queues/{queue}"
+        return f"{self.queue_parameters}/{queue}"
 
     def producer_policy(self, queue: str) -> str:
         return f"{self.queue_prefix}{queue}_producer"

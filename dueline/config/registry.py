@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from dueline.errors import QueueNotFound
 from dueline.job import Partition
@@ -45,8 +46,10 @@ def settings_of(queue: QueueSettings) -> dict[str, int | bool]:
 
 def load(path: Path) -> Registry:
     """Return the registry that `to_json` wrote."""
-    return Registry({name: _queue(name, **settings) for name, settings in json.loads(path.read_text()).items()})
+    return Registry({name: settings_from(told, name=name) for name, told in json.loads(path.read_text()).items()})
 
 
-def _queue(name: str, *, partitions: int, retention: int, precise: bool) -> QueueSettings:
-    return QueueSettings(name=name, partitions=partitions, retention=timedelta(seconds=retention), precise=precise)
+def settings_from(told: Mapping[str, Any], *, name: str) -> QueueSettings:
+    """Return the settings that `settings_of` wrote, whatever stands beside them."""
+    retention = timedelta(seconds=told["retention"])
+    return QueueSettings(name=name, partitions=told["partitions"], retention=retention, precise=told["precise"])

@@ -1,0 +1,280 @@
+"""A direct client, which asks SQS and DynamoDB themselves, as moto answers for them."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError, ConnectionClosedError
+from moto import mock_aws
+
+from dueline import (
+    AlreadyFinished,
+    Client,
+    DeploymentNotFound,
+    Forbidden,
+    InvalidJob,
+    Job,
+    JobNotFound,
+    KeyReused,
+    NewJob,
+    Patience,
+    QueueNotFound,
+    Route,
+    State,
+    Unavailable,
+)
+from dueline import job as core
+from dueline import rows
+from dueline.aws.table import DynamoTable
+from dueline.config import registry
+from dueline.config.names import Names
+from dueline.job import JobId
+from tests.builders import a_queue
+
+NAMES = Names("direct")
+REGION = "eu-west-1"
+HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
+QUEUES = [a_queue(partitions=3), a_queue(name="invoices", retention=timedelta(days=3), precise=True)]
+
+
+@pytest.fixture
+def session():
+    with mock_aws():
+        yield boto3.Session("AKIDEXAMPLE", "s", region_name=REGION)
+
+
+@pytest.fixture
+def sqs(session):
+    return session.client("sqs")
+
+
+@pytest.fixture
+def deployment(session, sqs):
+    keys = ("pk", "HASH"), ("sk", "RANGE")
+    session.client("dynamodb").create_table(
+        TableName=NAMES.table,
+        BillingMode="PAY_PER_REQUEST",
+        KeySchema=[{"AttributeName": key, "KeyType": type} for key, type in keys],
+        AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"} for key, _ in keys],
+    )
+    for name in (
+        NAMES.inbound,
+        *map(NAMES.queue, ("emails", "invoices")),
+        *map(NAMES.queue_dlq, ("emails", "invoices")),
+    ):
+        url = sqs.create_queue(QueueName=name)["QueueUrl"]
+    told = {"deployment": "direct", "queue_urls": url.rpartition("/")[0] + "/", "direct_horizon": 890, "lookahead": 240}
+    publish(session, NAMES.settings_parameter, told)
+    for queue in QUEUES:
+        publish(session, NAMES.queue_parameter(queue.name), {"url": "…", **registry.settings_of(queue)})
+
+
+def publish(session, name, told):
+    session.client("ssm").put_parameter(Name=name, Value=json.dumps(told), Type="String", Overwrite=True)
+
+
+@pytest.fixture
+def client(session, deployment):
+    return a_client(session)
+
+
+def a_client(session, **patience):
+    return Client.connect("direct", session=session, direct=True, patience=Patience(first_wait=0, **patience))
+
+
+def messages(sqs, name):
+    answer = sqs.receive_message(
+        QueueUrl=sqs.get_queue_url(QueueName=name)["QueueUrl"],
+        MaxNumberOfMessages=10,
+        MessageAttributeNames=["All"],
+        VisibilityTimeout=0,
+    )
+    return answer.get("Messages", [])
+
+
+def ids_in(sqs, name):
+    return [each["MessageAttributes"]["dueline-id"]["StringValue"] for each in messages(sqs, name)]
+
+
+def lose_answers(session, operation, times):
+    """Lose the answers to so many requests that took effect."""
+    left = [None] * times
+
+    def lose(event_name, **_):
+        if left and event_name.endswith(operation):
+            left.pop()
+            raise ConnectionClosedError(endpoint_url="https://aws")
+
+    session.events.register_last("before-send", lose)
+
+
+def refused_with(code):
+    def refuse(**_):
+        raise ClientError({"Error": {"Code": code, "Message": "no"}}, "any")
+
+    return refuse
+
+
+# The same methods
+
+
+def test_a_job_that_is_due_soon_goes_to_its_queue_and_a_later_one_to_the_inbound_queue(client, sqs):
+    soon, later = client.schedule("emails", {"n": 1}), client.schedule("emails", {"n": 2}, delay=HOUR, tenant="acme")
+    assert (soon.route, soon.state) == (Route.DIRECT, State.DISPATCHED)
+    assert (later.route, later.state) == (Route.TABLE, State.ACCEPTED)
+    assert ids_in(sqs, NAMES.queue("emails")) == [soon.id]
+    (message,) = messages(sqs, NAMES.inbound)
+    assert message["Body"] == '{"n":2}'
+    assert message["MessageAttributes"]["dueline-tenant"]["StringValue"] == "acme"
+
+
+def test_many_are_scheduled_in_their_order_with_a_result_or_an_error_each(client, sqs):
+    jobs = [NewJob(payload=n, delay=HOUR + timedelta(seconds=n)) for n in range(25)]
+    jobs[7] = NewJob(payload="x" * 300_000, delay=-1)
+    results = client.schedule_many("invoices", jobs)
+    assert isinstance(results.pop(7), InvalidJob)
+    assert [job.due - results[0].due >= timedelta(seconds=n - 0.5) for n, job in enumerate(results)] == [True] * 24
+    url = sqs.get_queue_url(QueueName=NAMES.inbound)["QueueUrl"]
+    told = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["ApproximateNumberOfMessages"])["Attributes"]
+    assert told == {"ApproximateNumberOfMessages": "24"}
+
+
+def test_a_job_is_looked_up_and_taken_back(client):
+    job = client.schedule("emails", 1, delay=HOUR)
+    assert client.get(job.id) == job
+    assert client.cancel(job.id) is State.CANCELLED
+    assert client.get(job.id).state is State.CANCELLED
+    direct = client.schedule("emails", 1)
+    assert client.cancel_many([direct.id, job.id, "no id"])[:2] == [State.CANCEL_REQUESTED, State.CANCELLED]
+
+
+def test_a_key_is_one_job(client, sqs):
+    first = client.schedule("emails", 1, delay=HOUR, key="order 5")
+    assert client.schedule("emails", 1, delay=HOUR, key="order 5").id == first.id
+    with pytest.raises(KeyReused):
+        client.schedule("emails", 2, delay=HOUR, key="order 5")
+    assert ids_in(sqs, NAMES.inbound) == [first.id]
+
+
+def test_without_a_key_nothing_is_written_to_the_table(client, session):
+    client.schedule("emails", 1, delay=HOUR)
+    assert session.client("dynamodb").scan(TableName=NAMES.table)["Count"] == 0
+
+
+def store(session, job, payload):
+    """Put a job's row, as ingest does."""
+    id = JobId.parse(job.id)
+    row = rows.job_row(core.Job(id=id, payload=payload, expires=id.due + DAY))
+    DynamoTable(session.client("dynamodb"), NAMES.table).write([row])
+
+
+def test_a_job_moves_and_is_listed(client, session, sqs):
+    job = client.schedule("emails", {"to": "ann"}, delay=2 * HOUR)
+    store(session, job, '{"to":"ann"}')
+    assert [(each.id, each.payload) for each in client.jobs("emails")] == [(job.id, {"to": "ann"})]
+    moved = client.reschedule(job.id, delay=HOUR)
+    assert client.get(job.id).moved_to == moved.id
+    assert [each.id for each in client.jobs("emails", end=datetime.now(UTC) + 2 * HOUR)] == [moved.id]
+    assert list(client.jobs("emails", start=datetime.now(UTC) + 2 * HOUR)) == []
+    with pytest.raises(AlreadyFinished):
+        client.reschedule(job.id, delay=3 * HOUR)
+
+
+def test_a_payload_that_is_no_json_is_told_as_text(client, session):
+    store(session, client.schedule("emails", 1, delay=HOUR), "NaN")
+    (job,) = client.jobs("emails")
+    assert (job.payload, job.payload_text) == (None, "NaN")
+
+
+def test_more_than_a_page_is_listed_in_order(client, session):
+    asked = [NewJob(payload=n, delay=HOUR + timedelta(seconds=n)) for n in range(130)]
+    for n, job in enumerate(client.schedule_many("emails", asked)):
+        store(session, job, str(n))
+    assert [job.payload for job in client.jobs("emails")] == list(range(130))
+
+
+def test_queues_are_told_with_their_settings_and_how_they_do(client):
+    assert client.queues() == QUEUES
+    client.schedule("emails", 1)
+    told = client.queue("emails")
+    assert (told.scheduled, told.depth.waiting, told.dead) == (0, 1, 0)
+
+
+# Errors and repeats
+
+
+def test_a_deployment_that_is_not_there_is_not_found(session):
+    with pytest.raises(DeploymentNotFound, match="finding the deployment 'direct'"):
+        a_client(session)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda client: client.schedule("nobody", 1),
+        lambda client: client.queue("nobody"),
+        lambda client: client.get("nobody.0.t.1.00000000-0000-4000-8000-000000000000"),
+        lambda client: client.cancel("nobody.0.t.1.00000000-0000-4000-8000-000000000000"),
+    ],
+)
+def test_a_queue_that_is_not_there_is_not_found(client, ask):
+    with pytest.raises(QueueNotFound, match="nobody"):
+        ask(client)
+
+
+def test_nothing_is_known_of_a_job_long_past(client):
+    with pytest.raises(JobNotFound):
+        client.get("emails.0.t.1.00000000-0000-4000-8000-000000000000")
+
+
+def test_a_url_is_for_clients_over_http():
+    with pytest.raises(ValueError, match="url and direct are both given"):
+        Client.connect(url="http://localhost", direct=True)
+
+
+@pytest.mark.parametrize("event", ["before-call.sqs", "before-call.dynamodb"])
+def test_what_the_callers_credentials_do_not_allow_is_forbidden_and_not_tried_again(session, deployment, event):
+    session.events.register(event, refused_with("AccessDeniedException"))
+    client = a_client(session, seconds=0)
+    with pytest.raises(Forbidden, match="AccessDenied"):
+        client.schedule("emails", 1, delay=HOUR, key="k")
+    job = client.schedule_many("emails", [NewJob(payload=1, key="k")])[0]
+    assert isinstance(job, Forbidden)
+    assert job.job_id
+
+
+def test_a_job_whose_answer_was_lost_is_sent_again_as_the_same_job(session, deployment, sqs):
+    lose_answers(session, "SendMessageBatch", 3)
+    job = a_client(session).schedule("emails", 1, delay=HOUR)
+    assert ids_in(sqs, NAMES.inbound) == [job.id] * 4
+
+
+def test_a_key_whose_answer_was_lost_is_one_job(session, deployment, sqs):
+    lose_answers(session, "PutItem", 3)
+    job = a_client(session).schedule("emails", 1, delay=HOUR, key="order 5")
+    assert ids_in(sqs, NAMES.inbound) == [job.id]
+
+
+def test_a_client_gives_up_and_names_the_job_that_may_be_scheduled_all_the_same(session, deployment, sqs):
+    lose_answers(session, "SendMessageBatch", 100)
+    with pytest.raises(Unavailable) as raised:
+        a_client(session, attempts=2).schedule("emails", 1, delay=HOUR)
+    assert set(ids_in(sqs, NAMES.inbound)) == {raised.value.job_id}
+
+
+def test_partitions_that_were_added_are_used_within_a_minute(session, deployment, monkeypatch):
+    client = a_client(session)
+    clock = client._clock
+    assert partitions_of(client) <= {"0", "1", "2"}
+    publish(session, NAMES.queue_parameter("emails"), {"url": "…", **registry.settings_of(a_queue(partitions=999))})
+    assert partitions_of(client) <= {"0", "1", "2"}
+    later = clock.monotonic() + 61
+    monkeypatch.setattr(clock, "monotonic", lambda: later)
+    assert not partitions_of(client) <= {"0", "1", "2"}
+
+
+def partitions_of(client):
+    jobs = client.schedule_many("emails", [NewJob(payload=1, delay=HOUR) for _ in range(10)])
+    return {job.id.split(".")[1] for job in jobs if isinstance(job, Job)}
