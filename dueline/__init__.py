@@ -4,7 +4,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dueline.answers import Job
+    from dueline.answers import Job, ScheduledJob
+    from dueline.async_client import AsyncClient
     from dueline.client import Client
     from dueline.errors import (
         AlreadyFinished,
@@ -21,11 +22,14 @@ if TYPE_CHECKING:
     )
     from dueline.job import Route, State
     from dueline.new_job import NewJob
+    from dueline.overview import Overview
+    from dueline.queue import QueueSettings
     from dueline.retry import Patience
 
 __version__ = "0.1.0"
 __all__ = [
     "AlreadyFinished",
+    "AsyncClient",
     "Client",
     "DeploymentNotFound",
     "DuelineError",
@@ -35,20 +39,27 @@ __all__ = [
     "JobNotFound",
     "KeyReused",
     "NewJob",
+    "Overview",
     "Patience",
     "PayloadTooLarge",
     "QueueNotFound",
+    "QueueSettings",
     "Route",
+    "ScheduledJob",
     "State",
     "Throttled",
     "Unavailable",
 ]
 _ELSEWHERE = {
+    "AsyncClient": "dueline.async_client",
     "Client": "dueline.client",
     "Job": "dueline.answers",
     "NewJob": "dueline.new_job",
+    "Overview": "dueline.overview",
     "Patience": "dueline.retry",
+    "QueueSettings": "dueline.queue",
     "Route": "dueline.job",
+    "ScheduledJob": "dueline.answers",
     "State": "dueline.job",
 }
 

@@ -23,9 +23,9 @@ from dueline import (
     Route,
     State,
     Unavailable,
+    rows,
 )
 from dueline import job as core
-from dueline import rows
 from dueline.aws.table import DynamoTable
 from dueline.config import registry
 from dueline.config.names import Names

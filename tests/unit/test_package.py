@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PUBLIC = {
     "AlreadyFinished",
+    "AsyncClient",
     "Client",
     "DeploymentNotFound",
     "DuelineError",
@@ -22,10 +23,13 @@ PUBLIC = {
     "JobNotFound",
     "KeyReused",
     "NewJob",
+    "Overview",
     "Patience",
     "PayloadTooLarge",
     "QueueNotFound",
+    "QueueSettings",
     "Route",
+    "ScheduledJob",
     "State",
     "Throttled",
     "Unavailable",
@@ -65,11 +69,17 @@ def test_importing_the_client_imports_neither_boto3_nor_the_adapters():
 def test_an_editor_sees_the_types_of_what_is_public():
     """The lazy names are declared for type checkers, who would otherwise take any name for an object."""
     code = (
-        "from dueline import Client\nreveal_type(Client.connect().schedule('emails', 1))\nfrom dueline import Nothing"
+        "from dueline import AsyncClient, Client\n"
+        "reveal_type(Client.connect().schedule('emails', 1))\n"
+        "reveal_type(AsyncClient(Client.connect()).get('id'))\n"
+        "AsyncClient(Client.connect()).get(5)\n"
+        "from dueline import Nothing"
     )
     command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--cache-dir=/dev/null", "-c", code]
     told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout
     assert 'Revealed type is "dueline.answers.Job"' in told
+    assert 'Revealed type is "typing.Awaitable[dueline.answers.Job]"' in told
+    assert 'incompatible type "int"; expected "str"' in told
     assert 'Module "dueline" has no attribute "Nothing"' in told
 
 
