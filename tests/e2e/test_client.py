@@ -7,7 +7,19 @@ from pathlib import Path
 import boto3
 import pytest
 
-from dueline import Client, DuelineError, Forbidden, InvalidJob, Job, JobNotFound, NewJob, QueueNotFound, Route, State
+from dueline import (
+    AlreadyFinished,
+    Client,
+    DuelineError,
+    Forbidden,
+    InvalidJob,
+    Job,
+    JobNotFound,
+    NewJob,
+    QueueNotFound,
+    Route,
+    State,
+)
 from dueline.config.names import Names
 from local.door import door
 from local.emulator import ACCOUNT, CREDENTIALS, REGION, Emulator
@@ -23,10 +35,10 @@ def _emulated(monkeypatch: pytest.MonkeyPatch, emulator: Emulator) -> None:
     monkeypatch.setenv("AWS_CA_BUNDLE", str(emulator.authority))
 
 
-@pytest.fixture
-def client(endpoints: Endpoints) -> Client:
+@pytest.fixture(params=[False, True], ids=["over http", "direct"])
+def client(request: pytest.FixtureRequest, endpoints: Endpoints) -> Client:
     """A client of the deployment, found by its name, with an administrator's credentials."""
-    return Client.connect("e2e", session=boto3.Session(region_name=REGION, **CREDENTIALS))
+    return Client.connect("e2e", session=boto3.Session(region_name=REGION, **CREDENTIALS), direct=request.param)
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +82,27 @@ def test_many_are_scheduled_and_cancelled_in_order_each_for_itself(client: Clien
     assert client.cancel_many(job.id for job in jobs[:20]) == [State.CANCELLED] * 20
 
 
+def test_a_job_moves_and_is_listed_until_it_is_taken_back(client: Client) -> None:
+    job = client.schedule("invoices", {"to": "ann"}, delay=3 * DAY, key=f"move {id(client)}")
+    assert wait_until(lambda: client.get(job.id).state is State.SCHEDULED, seconds=20)
+    moved = client.reschedule(job.id, at=job.due - DAY)
+    assert moved.due == job.due - DAY
+    assert client.reschedule(job.id, at=job.due - DAY) == moved
+    assert (client.get(job.id).state, client.get(job.id).moved_to) == (State.CANCELLED, moved.id)
+    around = {"start": moved.due, "end": moved.due + timedelta(seconds=1)}
+    listed = [each for each in client.jobs("invoices", **around) if each.id == moved.id]
+    assert [(each.payload, each.state) for each in listed] == [({"to": "ann"}, State.SCHEDULED)]
+    assert client.cancel(moved.id) is State.CANCELLED
+    assert moved.id not in {each.id for each in client.jobs("invoices", **around)}
+    with pytest.raises(AlreadyFinished, match="was cancelled"):
+        client.reschedule(moved.id, delay=DAY)
+
+
+def test_queues_tell_their_settings_and_how_they_do(client: Client) -> None:
+    assert {"emails", "invoices"} <= {queue.name for queue in client.queues()}
+    assert client.queue("emails").dead == 0
+
+
 @pytest.mark.parametrize(
     ("ask", "error"),
     [
@@ -95,6 +128,11 @@ def test_a_producer_finds_the_api_and_uses_its_own_queue_alone(service: boto3.Se
         client.schedule("invoices", 1)
     with pytest.raises(Forbidden):
         client.get(id.replace("emails", "invoices"))
+
+
+def test_a_producer_of_one_queue_is_no_direct_producer(service: boto3.Session) -> None:
+    with pytest.raises(Forbidden, match="finding the deployment 'e2e'"):
+        Client.connect("e2e", session=service, direct=True)
 
 
 def test_a_deployment_that_others_own_is_not_found(service: boto3.Session) -> None:
