@@ -1,6 +1,10 @@
 """What README tells its readers to do works."""
 
+import json
+import os
 import re
+import shutil
+import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,7 +22,12 @@ from tests.e2e.inbox import wait_until
 README = (Path(__file__).parents[2] / "README.md").read_text()
 OPERATIONS = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
 CLIENT, PLAIN, IN_LAMBDA = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+(SIGNED,) = re.findall(r"(    curl --aws-sigv4 .*?)\n\n", README, re.DOTALL)
+(FIRST,) = re.findall(r"    make up\n(    API=.*?)\n\n", README, re.DOTALL)
 (PUT_BACK,) = re.findall(r"```python\n(.*?)```", OPERATIONS, re.DOTALL)
+
+
+needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not on the PATH")
 
 
 class Sent(Exception):
@@ -42,11 +51,45 @@ def credentials(monkeypatch: pytest.MonkeyPatch, emulator: Emulator) -> None:
 
 @pytest.mark.usefixtures("credentials", "endpoints")
 def test_the_python_client_schedules_looks_up_and_takes_back(capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(CLIENT.splitlines()) < 10
     exec(CLIENT.replace("connect()", 'connect("e2e")'), {})
     told, promise = capsys.readouterr().out.splitlines()
     assert told.startswith("emails.")
     assert told.split()[-1] in ("accepted", "scheduled")
     assert promise == "a promise: it never reaches its queue"
+
+
+def answer_of(script: str, *, folder: Path, **environment: str) -> Any:
+    """Return what a script for the shell prints, as JSON."""
+    env = os.environ | environment
+    done = subprocess.run(
+        ["/bin/bash", "-euc", script], cwd=folder, env=env, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@needs_curl
+def test_the_first_job_by_curl_in_a_local_run(
+    endpoints: Endpoints, emulator: Emulator, http: httpx.Client, tmp_path: Path
+) -> None:
+    assert len(FIRST.splitlines()) < 10
+    (tmp_path / ".local").mkdir()
+    with door(endpoints.api, verify=emulator.trust()) as api:
+        (tmp_path / ".local" / "endpoints.json").write_text(json.dumps({"api": api}))
+        told = answer_of(FIRST, folder=tmp_path)
+    assert http.get(f"/queues/emails/jobs/{told['id']}").is_success
+
+
+@needs_curl
+@pytest.mark.usefixtures("credentials")
+def test_the_first_job_by_curl_with_a_signature(endpoints: Endpoints, emulator: Emulator, tmp_path: Path) -> None:
+    assert len(SIGNED.splitlines()) < 10
+    signer = {"AWS_REGION": REGION, "AWS_SESSION_TOKEN": "", "CURL_CA_BUNDLE": str(emulator.authority)}
+    told = answer_of(SIGNED, folder=tmp_path, API=endpoints.api, **signer)
+    assert (told["queue"], told["route"], told["state"]) == ("emails", "table", "accepted")
+    refused = SIGNED.replace("$AWS_ACCESS_KEY_ID", "nobody")
+    assert "id" not in answer_of(refused, folder=tmp_path, API=endpoints.api, **signer)
 
 
 @pytest.mark.usefixtures("credentials")
