@@ -116,6 +116,7 @@ def _settings_of(told: Mapping[str, Any]) -> QueueSettings:
         partitions=told["partitions"],
         retention=timedelta(seconds=told["retention"]),
         precise=told["precise"],
+        priorities=told["priorities"],
     )
 
 
@@ -125,9 +126,14 @@ def _overview_of(told: Mapping[str, Any]) -> Overview:
         more_scheduled=told["more_scheduled"],
         next_due=None if told["next_due"] is None else instant.parse(told["next_due"]),
         fence_age=told["fence_age"],
-        depth=Depth(waiting=told["waiting"], in_flight=told["in_flight"], delayed=told["delayed"]),
+        # A queue of one level tells its depth alone.
+        levels=tuple(_depth_of(level) for level in told.get("levels", [told])),
         dead=told["dead"],
     )
+
+
+def _depth_of(told: Mapping[str, Any]) -> Depth:
+    return Depth(waiting=told["waiting"], in_flight=told["in_flight"], delayed=told["delayed"])
 
 
 def _read(of: Callable[[Any], A], told: Any, *, what: str) -> A:

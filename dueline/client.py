@@ -88,14 +88,15 @@ class Client:
         delay: float | timedelta | None = None,
         key: str | None = None,
         tenant: str | None = None,
+        priority: int = 1,
     ) -> Job:
         """Schedule a job, which NewJob describes, and return it.
 
         Raises InvalidJob, before any request where the time, the key or the payload is no good; QueueNotFound;
         KeyReused when the key belongs to a job with another payload.
         """
-        draft = self._api.draft(NewJob(payload=payload, at=at, delay=delay, key=key, tenant=tenant))
-        return _only(self._schedule(queue_name(queue), [draft]))
+        job = NewJob(payload=payload, at=at, delay=delay, key=key, tenant=tenant, priority=priority)
+        return _only(self._schedule(queue_name(queue), [self._api.draft(job)]))
 
     def schedule_many(self, queue: str, jobs: Iterable[NewJob]) -> list[Job | DuelineError]:
         """Schedule each job for itself; return, in their order, the job as it was scheduled or its error.

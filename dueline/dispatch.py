@@ -1,4 +1,7 @@
-"""Hand jobs to their queue: in batches, at their second, and again where SQS asked to wait."""
+"""Hand jobs to their queue: in batches, at their second, and again where SQS asked to wait.
+
+A queue is an SQS queue a level, and a batch goes to one of them.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -45,9 +48,9 @@ class Handed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dispatcher:
-    """Hands jobs to one queue. `jitter` returns a random number from 0 to 1."""
+    """Hands jobs to one queue. `level` returns its SQS queue of a priority, `jitter` a random number from 0 to 1."""
 
-    queue: Queue
+    level: Callable[[int], Queue]
     parking: Parking
     clock: Clock
     jitter: Callable[[], float]
@@ -94,9 +97,11 @@ class Dispatcher:
         return self._send(sendable, now) + self._park(expired, PAST_RETENTION) + _not_yet(later)
 
     def _send(self, jobs: Sequence[Job], now: datetime) -> Handed:
-        messages = [self._message(job, now) for job in jobs]
+        if not jobs:
+            return Handed()
+        level, messages = self.level(jobs[0].priority), [self._message(job, now) for job in jobs]
         try:
-            refusals = {refusal.index: refusal for refusal in self.queue.send(messages)} if messages else {}
+            refusals = {refusal.index: refusal for refusal in level.send(messages)}
         except QueueNotFound as gone:
             return self._park(jobs, str(gone))
         except RETRYABLE as fault:

@@ -57,6 +57,7 @@ class HttpApi:
             **({} if told.at is None else {"at": instant.text(instant.round_up(told.at))}),
             **({} if told.delay is None else {"delay": told.delay}),
             **({} if told.tenant is None else {"tenant": told.tenant}),
+            **({} if told.priority == 1 else {"priority": told.priority}),
             "key": key,
         }
         # The payload comes first, already as text: the braces of the two are joined.

@@ -12,6 +12,7 @@ MAX_PAYLOAD_BYTES = 256 * 1024
 MAX_PARTITIONS = 999
 MAX_RETENTION = timedelta(days=30)
 MAX_TENANT_CHARACTERS = 128
+MAX_PRIORITY = 5
 
 QUEUE_NAME = r"[a-z0-9-]{1,60}"
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
@@ -86,13 +87,15 @@ class JobId:
 class Job:
     """A payload, which is JSON text, with its id and the instant after which it is no longer sent.
 
-    A `tenant` is whom SQS treats fairly beside others: the message group of a fair queue.
+    A `tenant` is whom SQS treats fairly beside others: the message group of a fair queue. A `priority` is the level of
+    its queue, each an SQS queue of its own, 1 the most urgent.
     """
 
     id: JobId
     payload: str
     expires: datetime
     tenant: str | None = None
+    priority: int = 1
 
     def __post_init__(self) -> None:
         if self.size > MAX_PAYLOAD_BYTES:
@@ -104,6 +107,8 @@ class Job:
                 f"tenant is {self.tenant[:200]!r}: it must have 1 to {MAX_TENANT_CHARACTERS} letters, digits and"
                 " punctuation of ASCII, no spaces"
             )
+        if not 1 <= self.priority <= MAX_PRIORITY:
+            raise InvalidJob(f"priority is {self.priority}: it must be from 1 to {MAX_PRIORITY}")
 
     @property
     def size(self) -> int:

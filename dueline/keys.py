@@ -41,7 +41,8 @@ def claim(key: str, job: Job, *, table: Table, now: datetime) -> Job | Repeat:
     if row["payload_hash"] != _hash(job.payload):
         raise KeyReused(f"key is {key!r}: it was used for job {first}, which has another payload")
     form = Repeat if row["done"] else Job
-    return form(id=first, payload=job.payload, expires=first.due + (job.expires - job.id.due), tenant=job.tenant)
+    expires = first.due + (job.expires - job.id.due)
+    return form(id=first, payload=job.payload, expires=expires, tenant=job.tenant, priority=job.priority)
 
 
 def note_done(queue: str, keys: Iterable[str], *, table: Table, spread: Spread) -> None:

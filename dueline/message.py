@@ -6,17 +6,19 @@ so that whatever was parked can be put back through the inbound queue as it is.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, groupby
+from operator import attrgetter
 from typing import TypeVar
 
 from dueline import instant
 from dueline.errors import InvalidJob, JobNotFound
-from dueline.job import Job, JobId, Route
+from dueline.job import MAX_PRIORITY, Job, JobId, Route
 
 ID = "dueline-id"
 DUE = "dueline-due"
 EXPIRES = "dueline-expires"
 TENANT = "dueline-tenant"
+PRIORITY = "dueline-priority"
 MOVES = "dueline-moves"
 REASON = "dueline-reason"
 
@@ -26,6 +28,7 @@ MAX_ATTRIBUTES = 10
 ATTRIBUTES_BYTES = 2048
 _REASON_CHARACTERS = 1000
 _TYPE = "String"
+_PRIORITIES = tuple(map(str, range(1, MAX_PRIORITY + 1)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,6 +56,7 @@ class Message:
         """Return the message that carries a job; `moves` is the job whose place it is to take."""
         attributes = {ID: str(job.id), DUE: instant.text(job.id.due), EXPIRES: instant.text(job.expires)}
         attributes |= {TENANT: job.tenant} if job.tenant is not None else {}
+        attributes |= {PRIORITY: str(job.priority)} if job.priority != 1 else {}
         attributes |= {MOVES: str(moves)} if moves else {}
         return cls(body=job.payload, attributes=attributes, delay=delay, group=group)
 
@@ -79,7 +83,14 @@ class Message:
             raise InvalidJob(f"message attributes name no job: {error}") from None
         if expires < id.due:
             raise InvalidJob(f"message attribute {EXPIRES} is {instant.text(expires)}, before the job is due")
-        return Job(id=id, payload=self.body, expires=expires, tenant=self.attributes.get(TENANT))
+        tenant, priority = self.attributes.get(TENANT), self._priority()
+        return Job(id=id, payload=self.body, expires=expires, tenant=tenant, priority=priority)
+
+    def _priority(self) -> int:
+        told = self.attributes.get(PRIORITY, "1")
+        if told not in _PRIORITIES:
+            raise InvalidJob(f"message attribute {PRIORITY} is {told[:200]!r}: it must be from 1 to {MAX_PRIORITY}")
+        return int(told)
 
     def moves(self) -> JobId | None:
         """Return the job whose place this message's job is to take, if it is to take one's.
@@ -101,6 +112,7 @@ class Message:
 
 
 _T = TypeVar("_T")
+_BY_PRIORITY = attrgetter("priority")
 
 
 def batches(
@@ -123,8 +135,10 @@ def batches(
 
 
 def job_batches(jobs: Iterable[Job]) -> Iterator[list[Job]]:
-    """Cut jobs into batches that SQS takes, whatever attributes are added."""
-    return batches(jobs, size=lambda job: job.size + ATTRIBUTES_BYTES)
+    """Cut jobs into batches of one priority each that SQS takes, whatever attributes are added; earliest due first."""
+    levels = groupby(sorted(jobs, key=_BY_PRIORITY), key=_BY_PRIORITY)
+    cut = chain.from_iterable(batches(level, size=lambda job: job.size + ATTRIBUTES_BYTES) for _, level in levels)
+    return iter(sorted(cut, key=lambda batch: batch[0].id.due))
 
 
 def _bytes(*texts: str) -> int:

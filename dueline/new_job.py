@@ -14,7 +14,8 @@ class NewJob:
 
     `payload` is any JSON value. It is due `at` an instant with a zone, or after `delay` (seconds, or a timedelta), or
     else now. `key` is its idempotency key: of one queue and key there is one job, however often it is asked for. SQS
-    treats a `tenant` fairly beside the queue's others.
+    treats a `tenant` fairly beside the queue's others. A `priority` is from 1, the most urgent, to as many as the queue
+    has.
     """
 
     payload: object = field(repr=False)
@@ -22,6 +23,7 @@ class NewJob:
     delay: float | timedelta | None = None
     key: str | None = None
     tenant: str | None = None
+    priority: int = 1
 
     def checked(self, *, now: datetime) -> Request:
         """Return this as a request, whose time and key are good.
@@ -30,7 +32,14 @@ class NewJob:
         """
         key = None if self.key is None else keys.checked(self.key)
         delay = seconds_of(self.delay)
-        request = Request(payload=self.payload, at=instant_of(self.at), delay=delay, key=key, tenant=self.tenant)
+        request = Request(
+            payload=self.payload,
+            at=instant_of(self.at),
+            delay=delay,
+            key=key,
+            tenant=self.tenant,
+            priority=self.priority,
+        )
         due_of(request, now=now)
         return request
 

@@ -1,14 +1,16 @@
 """Overview: tell how a queue is doing."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial, reduce
+from operator import call
 
 from dueline import instant, rows
 from dueline.errors import QueueNotFound
 from dueline.listing import Snapshot, Span, partitions_of, read_states, scan
 from dueline.ports import Depth, Queue, Spread, Table
-from dueline.queue import QueueSettings
+from dueline.queue import QueueSettings, not_there
 from dueline.rows import Key, Row
 
 MOST_COUNTED = 1000
@@ -20,22 +22,28 @@ class Overview:
 
     `scheduled` is counted up to 1,000; `more_scheduled` tells that there may be more. `next_due` is when the earliest
     of them is due. `fence_age` is how many seconds ago the oldest fence of its partitions was raised; None while one of
-    them has none, for want of a tick. `depth` is the queue's own, `dead` how many jobs are in its dead-letter queue.
+    them has none, for want of a tick. `levels` are the depths of its SQS queues, that of priority 1 first, `dead` is
+    how many jobs are in its dead-letter queue.
     """
 
     scheduled: int
     more_scheduled: bool
     next_due: datetime | None
     fence_age: float | None
-    depth: Depth
+    levels: tuple[Depth, ...]
     dead: int
+
+    @property
+    def depth(self) -> Depth:
+        """The queue's depth, over all its levels."""
+        return reduce(Depth.__add__, self.levels)
 
 
 def overview(
     queue: QueueSettings,
     *,
     table: Table,
-    own: Queue,
+    level: Callable[[int], Queue],
     dead_letters: Queue,
     lookahead: timedelta,
     now: datetime,
@@ -43,28 +51,29 @@ def overview(
 ) -> Overview:
     """Tell how a queue is doing, at a cost that does not grow with what is scheduled beyond 1,000 jobs.
 
-    What SQS tells is an estimate of its own. Raises QueueNotFound when the queue or its dead-letter queue is not on
-    SQS, Throttled or Unavailable.
+    `level` returns its SQS queue of a priority. What SQS tells is an estimate of its own. Raises QueueNotFound when one
+    of them or the dead-letter queue is not on SQS, Throttled or Unavailable.
     """
     states = read_states(queue, table=table, spread=spread)
     snapshot = Snapshot(queue=queue, table=table, states=states, now=now)
     counted = scan(Span(limit=MOST_COUNTED), snapshot=snapshot, spread=spread)
-    depth, dead = _depth(queue, own), _depth(queue, dead_letters).waiting
+    asking = [partial(_depth, queue, level(number), priority=number) for number in range(1, queue.priorities + 1)]
+    *levels, dead = spread(call, [*asking, partial(_depth, queue, dead_letters)])
     return Overview(
         scheduled=len(counted.jobs),
         more_scheduled=counted.after is not None,
         next_due=counted.jobs[0].id.due if counted.jobs else None,
         fence_age=_fence_age(queue, states, lookahead=lookahead, now=now),
-        depth=depth,
-        dead=dead,
+        levels=tuple(levels),
+        dead=dead.waiting,
     )
 
 
-def _depth(queue: QueueSettings, of: Queue) -> Depth:
+def _depth(queue: QueueSettings, of: Queue, *, priority: int = 1) -> Depth:
     try:
         return of.depth()
     except QueueNotFound:
-        raise QueueNotFound(f"queue {queue.name!r} is not there yet, or was deleted") from None
+        raise not_there(queue, priority=priority) from None
 
 
 def _fence_age(queue: QueueSettings, states: Mapping[Key, Row], *, lookahead: timedelta, now: datetime) -> float | None:

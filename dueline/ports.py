@@ -53,6 +53,13 @@ class Depth:
     in_flight: int
     delayed: int
 
+    def __add__(self, other: "Depth") -> "Depth":
+        return Depth(
+            waiting=self.waiting + other.waiting,
+            in_flight=self.in_flight + other.in_flight,
+            delayed=self.delayed + other.delayed,
+        )
+
 
 class Table(Protocol):
     """The table of jobs. A consistent read sees every write that was acknowledged before it began."""

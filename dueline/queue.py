@@ -3,16 +3,26 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
+from dueline.errors import QueueNotFound
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class QueueSettings:
     """A queue's settings, as far as the protocol needs them.
 
     `retention` is how long after its due time a job may still be sent. The workers of a `precise` queue
-    hold a message for the last fraction of a second, so its delays round down.
+    hold a message for the last fraction of a second, so its delays round down. Its jobs have priorities from 1, the
+    most urgent, to `priorities`, and each of these levels is an SQS queue of its own.
     """
 
     name: str
     partitions: int
     retention: timedelta
     precise: bool = False
+    priorities: int = 1
+
+
+def not_there(queue: QueueSettings, *, priority: int = 1) -> QueueNotFound:
+    """Return the error that tells of a missing SQS queue, the queue's own or that of a further priority."""
+    what = f"queue {queue.name!r}" if priority == 1 else f"priority {priority} of queue {queue.name!r}"
+    return QueueNotFound(f"{what} is not there yet, or was deleted")

@@ -93,7 +93,8 @@ class Reschedule:
         uid = self._new_uid()
         partition = Partition(queue=self._queue.name, number=partition_of(uid, self._queue.partitions))
         id = JobId(partition=partition, route=Route.TABLE, due=due, uid=uid)
-        return Job(id=id, payload=job.payload, expires=due + self._queue.retention, tenant=job.tenant)
+        expires = due + self._queue.retention
+        return Job(id=id, payload=job.payload, expires=expires, tenant=job.tenant, priority=job.priority)
 
     def _announce(self, intent: Intent) -> None:
         """Send an intent to the inbound queue, before it is carried out: ingest will not leave it half done."""

@@ -2,7 +2,7 @@
 
 | row             | pk                    | sk                      | holds                              |
 |-----------------|-----------------------|-------------------------|------------------------------------|
-| job             | `{queue}#{partition}` | `{due}#{uid}#job`       | payload, tenant, ttl               |
+| job             | `{queue}#{partition}` | `{due}#{uid}#job`       | payload, tenant, priority, ttl     |
 | cancellation    | same                  | `{due}#{uid}#cancelled` | at, exact, moved_to, ttl           |
 | handled         | same                  | `{due}#{uid}#handled`   | dispatched, ttl                    |
 | parked          | same                  | `{due}#{uid}#parked`    | reason, ttl                        |
@@ -106,7 +106,8 @@ def prefix_and_kind(sort_key: str) -> tuple[str, str]:
 def job_row(job: Job) -> Row:
     pk, sk = job_key(job.id)
     tenant = {} if job.tenant is None else {"tenant": job.tenant}
-    return {"pk": pk, "sk": sk, "payload": job.payload, "ttl": _seconds(job.expires), **tenant}
+    priority = {} if job.priority == 1 else {"priority": job.priority}
+    return {"pk": pk, "sk": sk, "payload": job.payload, "ttl": _seconds(job.expires), **tenant, **priority}
 
 
 def cancellation_row(id: JobId, *, at: datetime, moved_to: JobId | None = None) -> Row:
@@ -155,6 +156,7 @@ def read_job(row: Row) -> Job:
             payload=str(row["payload"]),
             expires=instant.from_epoch_ms(int(row["ttl"]) * 1000),
             tenant=str(row["tenant"]) if "tenant" in row else None,
+            priority=int(row.get("priority", 1)),
         )
     except KeyError as missing:
         raise InvalidJob(f"row {key(row)} has no {missing}") from None

@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
-from itertools import chain
+from itertools import chain, groupby
 
 from dueline import instant, keys
 from dueline.errors import RETRYABLE, DuelineError, InvalidJob, KeyReused, QueueNotFound, Unavailable
 from dueline.job import Job, JobId, Partition, Route
 from dueline.message import ATTRIBUTES_BYTES, Message, batches
 from dueline.ports import Clock, Queue, Refusal, Spread, Table
-from dueline.queue import QueueSettings
+from dueline.queue import QueueSettings, not_there
 from dueline.routing import partition_of, route_of, whole_seconds
 
 FURTHEST = timedelta(days=3653)
@@ -23,7 +23,8 @@ class Request:
     """A job as it is asked for: `payload` is any JSON value, `delay` is in seconds; without a time it is due now.
 
     One job is submitted under a `key` within its retention, however often it is asked for. SQS treats a `tenant` fairly
-    beside the queue's others. `again` is the id of an earlier try, which may have submitted it: one job then.
+    beside the queue's others. A `priority` is from 1, the most urgent, to as many as the queue has. `again` is the id
+    of an earlier try, which may have submitted it: one job then.
     """
 
     payload: object
@@ -31,6 +32,7 @@ class Request:
     delay: float | None = None
     key: str | None = None
     tenant: str | None = None
+    priority: int = 1
     again: JobId | None = None
 
 
@@ -46,15 +48,15 @@ class _Submission:
 class Submit:
     """Submits jobs to one queue.
 
-    `own` is the queue itself, `inbound` the way into the table, which itself is for keys alone; `new_uid` returns a
-    random UUID.
+    `level` returns the queue's SQS queue of a priority, `inbound` is the way into the table, which itself is for keys
+    alone; `new_uid` returns a random UUID.
     """
 
     def __init__(
         self,
         queue: QueueSettings,
         *,
-        own: Queue,
+        level: Callable[[int], Queue],
         inbound: Queue,
         table: Table,
         direct_horizon: timedelta,
@@ -63,7 +65,7 @@ class Submit:
         spread: Spread = map,
     ) -> None:
         self._queue = queue
-        self._own = own
+        self._level = level
         self._inbound = inbound
         self._table = table
         self._direct_horizon = direct_horizon
@@ -93,7 +95,8 @@ class Submit:
         try:
             id = request.again or self._new_id(due_of(request, now=now), now=now)
             payload, expires = json_text(request.payload), id.due + self._queue.retention
-            job = Job(id=id, payload=payload, expires=expires, tenant=request.tenant)
+            priority = _checked_priority(request.priority, queue=self._queue)
+            job = Job(id=id, payload=payload, expires=expires, tenant=request.tenant, priority=priority)
             key = None if request.key is None else keys.checked(request.key)
             return _Submission(job=job, delay=None if request.again else request.delay, key=key)
         except InvalidJob as error:
@@ -130,32 +133,32 @@ class Submit:
         self, submissions: Iterable[_Submission], route: Route, *, until: float
     ) -> Iterable[tuple[JobId, DuelineError]]:
         """Send what takes one route, several batches at once; return the error of each job that was not sent."""
-        chosen = [each for each in submissions if each.job.id.route is route]
-        send = partial(self._send, route=route, until=until)
-        cut = batches(chosen, size=lambda each: each.job.size + ATTRIBUTES_BYTES)
-        return chain.from_iterable(self._spread(send, cut))
+        chosen = sorted((each for each in submissions if each.job.id.route is route), key=_level_of)
+        levels = (some for _, some in groupby(chosen, key=_level_of))
+        cut = (batches(some, size=lambda each: each.job.size + ATTRIBUTES_BYTES) for some in levels)
+        return chain.from_iterable(self._spread(partial(self._send, until=until), chain.from_iterable(cut)))
 
-    def _send(self, batch: Sequence[_Submission], *, route: Route, until: float) -> list[tuple[JobId, DuelineError]]:
+    def _send(self, batch: Sequence[_Submission], *, until: float) -> list[tuple[JobId, DuelineError]]:
         ids = [each.job.id for each in batch]
         if self._clock.monotonic() >= until:
             return [(id, Unavailable("out of time: it was not sent").copy(job_id=str(id))) for id in ids]
         now = self._clock.now()
         try:
-            refusals = self._queue_of(route).send([self._message(each, now=now) for each in batch])
+            refusals = self._queue_of(batch[0].job).send([self._message(each, now=now) for each in batch])
         except QueueNotFound as error:
-            return [(id, self._gone(id, error, route)) for id in ids]
+            return [(each.job.id, self._gone(each.job, error)) for each in batch]
         except RETRYABLE as error:
             return [(id, error.copy(job_id=str(id))) for id in ids]
         return [(ids[refusal.index], _refused(refusal).copy(job_id=str(ids[refusal.index]))) for refusal in refusals]
 
-    def _queue_of(self, route: Route) -> Queue:
-        return self._own if route is Route.DIRECT else self._inbound
+    def _queue_of(self, job: Job) -> Queue:
+        return self._level(job.priority) if job.id.route is Route.DIRECT else self._inbound
 
-    def _gone(self, id: JobId, error: QueueNotFound, route: Route) -> DuelineError:
+    def _gone(self, job: Job, error: QueueNotFound) -> DuelineError:
         """Return what a missing queue means: its own may be missing by right, the inbound queue never."""
-        if route is Route.TABLE:
-            return Unavailable(str(error)).copy(job_id=str(id))
-        return QueueNotFound(f"queue {self._queue.name!r} is not there yet, or was deleted")
+        if job.id.route is Route.TABLE:
+            return Unavailable(str(error)).copy(job_id=str(job.id))
+        return not_there(self._queue, priority=job.priority)
 
     def _message(self, submission: _Submission, *, now: datetime) -> Message:
         job = submission.job
@@ -163,6 +166,11 @@ class Submit:
             return Message.of(job, group=job.id.queue)
         left = (job.id.due - now).total_seconds() if submission.delay is None else submission.delay
         return Message.of(job, delay=whole_seconds(left, precise=self._queue.precise), group=job.tenant)
+
+
+def _level_of(submission: _Submission) -> int:
+    """Return to which of its queue's levels a job is sent: none of them while its way is by the table."""
+    return submission.job.priority if submission.job.id.route is Route.DIRECT else 0
 
 
 def _refused(refusal: Refusal) -> DuelineError:
@@ -192,6 +200,13 @@ def json_text(payload: object) -> str:
         return json.dumps(payload, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidJob(f"payload is not JSON: {error}") from None
+
+
+def _checked_priority(priority: int, *, queue: QueueSettings) -> int:
+    if not 1 <= priority <= queue.priorities:
+        allowed = f"it must be from 1 to {queue.priorities}, the priorities of queue {queue.name!r}"
+        raise InvalidJob(f"priority is {str(priority)[:100]}: {allowed}")
+    return priority
 
 
 def _checked_delay(delay: float) -> timedelta:

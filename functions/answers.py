@@ -1,6 +1,7 @@
 """What is told of jobs and queues, as the bodies of HTTP answers."""
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 from dueline import instant
@@ -30,14 +31,15 @@ def of_page(listed: Listed) -> Answer:
 
 
 def of_overview(told: Overview) -> Answer:
+    """Return what is told of a queue; of each of its levels, if it has several."""
+    levels = [{"priority": number, **asdict(depth)} for number, depth in enumerate(told.levels, start=1)]
     return {
         "scheduled": told.scheduled,
         "more_scheduled": told.more_scheduled,
         "next_due": told.next_due and instant.text(told.next_due),
         "fence_age": told.fence_age,
-        "waiting": told.depth.waiting,
-        "in_flight": told.depth.in_flight,
-        "delayed": told.depth.delayed,
+        **asdict(told.depth),
+        **({"levels": levels} if len(levels) > 1 else {}),
         "dead": told.dead,
     }
 

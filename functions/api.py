@@ -3,6 +3,7 @@
 import os
 import uuid
 from datetime import timedelta
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -124,7 +125,7 @@ def tell_queue(queue: str) -> Answer:
     told = overview(
         settings,
         table=RESOURCES.table,
-        own=RESOURCES.team_queue(queue),
+        level=partial(RESOURCES.team_queue, queue),
         dead_letters=RESOURCES.dead_letter_queue(queue),
         lookahead=timedelta(seconds=SETTINGS.lookahead),
         now=RESOURCES.clock.now(),
@@ -164,7 +165,7 @@ def _until() -> float:
 def _submit(queue: QueueSettings) -> Submit:
     return Submit(
         queue,
-        own=RESOURCES.team_queue(queue.name),
+        level=partial(RESOURCES.team_queue, queue.name),
         inbound=RESOURCES.inbound,
         table=RESOURCES.table,
         direct_horizon=timedelta(seconds=SETTINGS.direct_horizon),

@@ -35,6 +35,7 @@ class JobBody(BaseModel):
     delay: float | None = None
     key: str | None = None
     tenant: str | None = None
+    priority: int = 1
 
 
 class TimeBody(BaseModel):
@@ -133,7 +134,9 @@ def _request(body: Any) -> Request:
         job = JobBody.model_validate(body)
     except ValidationError as error:
         raise InvalidJob(described(error, JobBody)) from None
-    return Request(payload=job.payload, at=job.at, delay=job.delay, key=job.key, tenant=job.tenant)
+    return Request(
+        payload=job.payload, at=job.at, delay=job.delay, key=job.key, tenant=job.tenant, priority=job.priority
+    )
 
 
 def described(error: ValidationError, model: type[BaseModel]) -> str:

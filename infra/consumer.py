@@ -1,5 +1,7 @@
 """The grant that lets a worker use one queue."""
 
+from collections.abc import Sequence
+
 from aws_cdk.aws_iam import ManagedPolicy, PolicyStatement
 from aws_cdk.aws_sqs import IQueue
 from constructs import Construct
@@ -14,7 +16,7 @@ _RECEIVE = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibil
 class ConsumerPolicy(Construct):
     """A managed policy that allows to find one queue, to work off its messages and to ask which were cancelled."""
 
-    def __init__(self, scope: Construct, id: str, *, names: Names, queue: str, own: IQueue) -> None:
+    def __init__(self, scope: Construct, id: str, *, names: Names, queue: str, levels: Sequence[IQueue]) -> None:
         super().__init__(scope, id)
         arns = Arns(self, names=names)
         ManagedPolicy(
@@ -23,7 +25,7 @@ class ConsumerPolicy(Construct):
             managed_policy_name=names.consumer_policy(queue),
             description=f"Find queue {queue}, work off its messages, and ask which of its jobs were cancelled.",
             statements=[
-                allow(*_RECEIVE, on=[own.queue_arn]),
+                allow(*_RECEIVE, on=[level.queue_arn for level in levels]),
                 allow("ssm:GetParameter", on=[arns.parameter(names.queue_parameter(queue))]),
                 _rows_of(queue, table=arns.table),
             ],

@@ -1,5 +1,7 @@
 """The grant that lets people look after one queue."""
 
+from collections.abc import Sequence
+
 from aws_cdk.aws_iam import ManagedPolicy
 from aws_cdk.aws_sqs import IQueue
 from constructs import Construct
@@ -18,7 +20,7 @@ class OperatorPolicy(Construct):
     """
 
     def __init__(
-        self, scope: Construct, id: str, *, names: Names, queue: str, own: IQueue, dead_letters: IQueue
+        self, scope: Construct, id: str, *, names: Names, queue: str, levels: Sequence[IQueue], dead_letters: IQueue
     ) -> None:
         super().__init__(scope, id)
         ManagedPolicy(
@@ -27,7 +29,7 @@ class OperatorPolicy(Construct):
             managed_policy_name=names.operator_policy(queue),
             description=f"See how queue {queue} is, and redrive its dead-letter queue.",
             statements=[
-                allow("sqs:GetQueueAttributes", "sqs:SendMessage", on=[own.queue_arn]),
+                allow("sqs:GetQueueAttributes", "sqs:SendMessage", on=[level.queue_arn for level in levels]),
                 allow(*_LOOK, *_REDRIVE, on=[dead_letters.queue_arn]),
             ],
         )

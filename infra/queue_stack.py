@@ -1,5 +1,7 @@
 """The stack of one queue."""
 
+from collections.abc import Sequence
+
 from aws_cdk import Stack
 from aws_cdk.aws_sns import Topic
 from aws_cdk.aws_sqs import DeadLetterQueue, IQueue
@@ -19,32 +21,40 @@ from infra.schedules import Schedules
 
 
 class QueueStack(Stack):
-    """A queue with its dead-letter queue, schedules, alarms, policies to attach and parameter for clients."""
+    """A queue, its levels, dead-letter queue, schedules, alarms, policies to attach and parameter for clients."""
 
     def __init__(self, scope: Construct, id: str, *, deployment: Deployment, queue: QueueSettings) -> None:
         super().__init__(scope, id, description=f"Dueline: the queue {queue.name}.")
-        names, settings = deployment.names, deployment.queues[queue.name]
+        names = deployment.names
         dead_letters = DurableQueue(self, "DeadLetterQueue", name=names.queue_dlq(queue.name))
-        own = DurableQueue(
+        levels = [
+            self._level(deployment, queue.name, priority, dead_letters) for priority in range(1, queue.priorities + 1)
+        ]
+        schedules = Schedules(self, "Schedules", names=names, queue=queue.name, partitions=queue.partitions)
+        # A tick parks the jobs of a queue that is not there, and jobs of a partition without a tick are lost.
+        schedules.node.add_dependency(*levels)
+        self._parameter(names.queue_parameter(queue.name), levels, queue).node.add_dependency(schedules)
+        ProducerPolicy(self, "Producer", names=names, queue=queue.name)
+        ConsumerPolicy(self, "Consumer", names=names, queue=queue.name, levels=levels)
+        OperatorPolicy(self, "Operator", names=names, queue=queue.name, levels=levels, dead_letters=dead_letters)
+        self._add_alarms(deployment, dead_letters, queue)
+
+    def _level(self, deployment: Deployment, queue: str, priority: int, dead_letters: IQueue) -> DurableQueue:
+        """Add the SQS queue of one priority."""
+        settings = deployment.queues[queue]
+        return DurableQueue(
             self,
-            "Queue",
-            name=names.queue(queue.name),
+            "Queue" if priority == 1 else f"Level{priority}",
+            name=deployment.names.queue(queue, priority),
             visibility_timeout=settings.visibility_timeout,
             retention_days=settings.message_retention_days,
             dead_letter_queue=DeadLetterQueue(queue=dead_letters, max_receive_count=settings.max_receives),
         )
-        schedules = Schedules(self, "Schedules", names=names, queue=queue.name, partitions=queue.partitions)
-        # A tick parks the jobs of a queue that is not there, and jobs of a partition without a tick are lost.
-        schedules.node.add_dependency(own)
-        self._parameter(names.queue_parameter(queue.name), own, queue).node.add_dependency(schedules)
-        ProducerPolicy(self, "Producer", names=names, queue=queue.name)
-        ConsumerPolicy(self, "Consumer", names=names, queue=queue.name, own=own)
-        OperatorPolicy(self, "Operator", names=names, queue=queue.name, own=own, dead_letters=dead_letters)
-        self._add_alarms(deployment, dead_letters, queue)
 
-    def _parameter(self, name: str, queue: IQueue, settings: QueueSettings) -> StringParameter:
-        """Publish the queue to clients."""
-        value = self.to_json_string({"url": queue.queue_url, **registry.settings_of(settings)})
+    def _parameter(self, name: str, levels: Sequence[IQueue], settings: QueueSettings) -> StringParameter:
+        """Publish the queue to clients: its URL, and that of each of its levels, the most urgent first."""
+        urls = [level.queue_url for level in levels]
+        value = self.to_json_string({"url": urls[0], "urls": urls, **registry.settings_of(settings)})
         return StringParameter(self, "Parameter", parameter_name=name, string_value=value)
 
     def _add_alarms(self, deployment: Deployment, dead_letters: IQueue, queue: QueueSettings) -> None:

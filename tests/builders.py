@@ -28,10 +28,16 @@ def an_id(**overrides: Any) -> JobId:
 
 
 def a_job(
-    *, payload: str = '{"to":"ada"}', expires: datetime | None = None, tenant: str | None = None, **of_id: Any
+    *,
+    payload: str = '{"to":"ada"}',
+    expires: datetime | None = None,
+    tenant: str | None = None,
+    priority: int = 1,
+    **of_id: Any,
 ) -> Job:
     id = an_id(**of_id)
-    return Job(id=id, payload=payload, expires=id.due + RETENTION if expires is None else expires, tenant=tenant)
+    over = id.due + RETENTION if expires is None else expires
+    return Job(id=id, payload=payload, expires=over, tenant=tenant, priority=priority)
 
 
 def a_message(**overrides: Any) -> Message:

@@ -1,7 +1,7 @@
 """One deployment over the ports in memory, and every part of the real core, wired as on AWS."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -45,10 +45,23 @@ class Stores:
         self.table = table
         self._clock = clock
         self.inbound, self.rejects, self.dead_letters = map(self.queue, ("inbound", "rejects", "dead_letters"))
-        self.queues = {name: self.queue(name) for name in self.settings}
+        self.levels = {
+            (name, priority): self.queue(level_name(name, priority))
+            for name, settings in self.settings.items()
+            for priority in range(1, settings.priorities + 1)
+        }
+        self.queues = {name: self.levels[name, 1] for name in self.settings}
+
+    def level(self, queue: str, priority: int) -> MemoryQueue:
+        """Return the SQS queue of a priority, which is gone if the queue never had it."""
+        return self.levels.get((queue, priority)) or self.queue(level_name(queue, priority), gone=True)
 
     def queue(self, name: str, *, gone: bool = False) -> MemoryQueue:
         return MemoryQueue(name=name, clock=self._clock, gone=gone)
+
+
+def level_name(queue: str, priority: int) -> str:
+    return queue if priority == 1 else f"{queue}_p{priority}"
 
 
 class Core:
@@ -67,10 +80,14 @@ class Core:
         tapped: MemoryQueue = self.wire.to(queue.name, queue)
         return tapped
 
+    def level(self, queue: str) -> Callable[[int], MemoryQueue]:
+        """Return what returns a queue's SQS queue of a priority."""
+        return lambda priority: self.to(self.stores.level(queue, priority))
+
     def submission(self, queue: str, *, direct_horizon: timedelta, new_uid: Any) -> Submit:
         return Submit(
             self.stores.settings[queue],
-            own=self.to(self.stores.queues[queue]),
+            level=self.level(queue),
             inbound=self.to(self.stores.inbound),
             table=self.table,
             direct_horizon=direct_horizon,
@@ -125,11 +142,11 @@ class Core:
         return list_jobs(Span(**span), queue=settings, table=self.table, now=now, spread=self.spread)
 
     def overview(self, queue: str = "emails") -> Overview:
-        own, dead_letters = self.to(self.stores.queues[queue]), self.to(self.stores.dead_letters)
+        dead_letters = self.to(self.stores.dead_letters)
         return overview(
             self.stores.settings[queue],
             table=self.table,
-            own=own,
+            level=self.level(queue),
             dead_letters=dead_letters,
             lookahead=self.periods.lookahead,
             now=self.clock.now(),
@@ -146,14 +163,14 @@ class Core:
         return status_of(id, queue=self.stores.settings[id.queue], table=self.table, now=self.clock.now())
 
     def dispatcher(self, queue: str) -> Dispatcher:
-        known = self.stores.queues.get(queue)
+        settings = self.stores.settings.get(queue)
         return Dispatcher(
-            queue=self.to(known or self.stores.queue(queue, gone=True)),
+            level=self.level(queue),
             parking=self.parking,
             clock=self.clock,
             jitter=lambda: 0.5,
             spread=self.spread,
-            precise=known is not None and self.stores.settings[queue].precise,
+            precise=settings is not None and settings.precise,
         )
 
 
@@ -221,9 +238,9 @@ class System(Core):
     def a_lease(self, partition: Partition = EMAILS, *, owner: str = "", seconds: float = TICK_SECONDS) -> Lease:
         return super().a_lease(partition, owner=owner or next(self._owners), seconds=seconds)
 
-    def arrived(self, queue: str = "emails") -> list[JobId]:
-        """Return the jobs that reached a queue, repeats included."""
-        return [delivery.message.job().id for delivery in self.queues[queue].deliveries]
+    def arrived(self, queue: str = "emails", *, priority: int = 1) -> list[JobId]:
+        """Return the jobs that reached a queue's SQS queue of a priority, repeats included."""
+        return [delivery.message.job().id for delivery in self.stores.level(queue, priority).deliveries]
 
     def parked(self) -> list[JobId]:
         """Return the jobs in the dispatch dead-letter queue."""

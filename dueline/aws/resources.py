@@ -4,7 +4,7 @@ import random
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, TypeVar
 
 from dueline.aws import clients
@@ -67,8 +67,8 @@ class Resources:
     def rejects(self) -> SqsQueue:
         return self.queue(self.names.inbound_dlq)
 
-    def team_queue(self, queue: str) -> SqsQueue:
-        return self.queue(self.names.queue(queue))
+    def team_queue(self, queue: str, priority: int = 1) -> SqsQueue:
+        return self.queue(self.names.queue(queue, priority))
 
     def dead_letter_queue(self, queue: str) -> SqsQueue:
         return self.queue(self.names.queue_dlq(queue))
@@ -76,7 +76,7 @@ class Resources:
     def submit(self, queue: QueueSettings, *, direct_horizon: timedelta) -> Submit:
         return Submit(
             queue,
-            own=self.team_queue(queue.name),
+            level=partial(self.team_queue, queue.name),
             inbound=self.inbound,
             table=self.table,
             direct_horizon=direct_horizon,
@@ -98,7 +98,7 @@ class Resources:
         return overview(
             queue,
             table=self.table,
-            own=self.team_queue(queue.name),
+            level=partial(self.team_queue, queue.name),
             dead_letters=self.dead_letter_queue(queue.name),
             lookahead=lookahead,
             now=self.clock.now(),
@@ -109,7 +109,7 @@ class Resources:
         """Return what hands jobs to a team's queue, ten batches at once."""
         parking = Parking(table=self.table, dead_letters=self.queue(self.names.dispatch_dlq), clock=self.clock)
         return Dispatcher(
-            queue=self.team_queue(queue),
+            level=partial(self.team_queue, queue),
             parking=parking,
             clock=self.clock,
             jitter=random.random,

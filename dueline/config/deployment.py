@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic_core import ErrorDetails
 
 from dueline.config.names import Names
-from dueline.job import MAX_RETENTION, QUEUE_NAME
+from dueline.job import MAX_PRIORITY, MAX_RETENTION, QUEUE_NAME
 from dueline.queue import QueueSettings
 
 QueueName = Annotated[str, Field(pattern=f"^{QUEUE_NAME}$")]
@@ -52,6 +52,12 @@ class Queue(BaseModel):
     precise: bool = Field(
         default=False,
         description="Delays round down: only for workers of Dueline's library, which wait out the fraction.",
+    )
+    priorities: int = Field(
+        default=1,
+        ge=1,
+        le=MAX_PRIORITY,
+        description="Levels of urgency, 1 the most urgent, each an SQS queue. A lower count keeps the old SQS queues.",
     )
 
 
@@ -160,6 +166,7 @@ class Deployment(BaseModel):
                 partitions=queue.partitions,
                 retention=timedelta(days=queue.retention_days or self.retention_days),
                 precise=queue.precise,
+                priorities=queue.priorities,
             )
             for name, queue in self.queues.items()
         ]

@@ -89,8 +89,9 @@ class Names:
     def function_log(self, name: str) -> str:
         return f"/aws/lambda/{self.function(name)}"
 
-    def queue(self, queue: str) -> str:
-        return f"{self.queue_prefix}{queue}"
+    def queue(self, queue: str, priority: int = 1) -> str:
+        """Return the name of the SQS queue of a priority; that of 1 is the queue's own."""
+        return f"{self.queue_prefix}{queue}" + (f"_p{priority}" if priority > 1 else "")
 
     def queue_dlq(self, queue: str) -> str:
         return f"{self.queue_prefix}{queue}_dlq"

@@ -41,7 +41,12 @@ def to_json(queues: Iterable[QueueSettings]) -> str:
 def settings_of(queue: QueueSettings) -> dict[str, int | bool]:
     """Return a queue's settings as clients and functions read them; retention is in seconds."""
     retention = int(queue.retention.total_seconds())
-    return {"partitions": queue.partitions, "retention": retention, "precise": queue.precise}
+    return {
+        "partitions": queue.partitions,
+        "retention": retention,
+        "precise": queue.precise,
+        "priorities": queue.priorities,
+    }
 
 
 def load(path: Path) -> Registry:
@@ -51,5 +56,5 @@ def load(path: Path) -> Registry:
 
 def settings_from(told: Mapping[str, Any], *, name: str) -> QueueSettings:
     """Return the settings that `settings_of` wrote, whatever stands beside them."""
-    retention = timedelta(seconds=told["retention"])
-    return QueueSettings(name=name, partitions=told["partitions"], retention=retention, precise=told["precise"])
+    known = {field: told[field] for field in ("partitions", "precise", "priorities")}
+    return QueueSettings(name=name, retention=timedelta(seconds=told["retention"]), **known)

@@ -48,7 +48,7 @@ def transacting(request, table):
 
 
 def test_a_row_is_read_as_it_was_written(table):
-    job = a_job(payload='"\\u00e9 plain"')
+    job = a_job(payload='"\\u00e9 plain"', tenant="acme", priority=2)
     assert table.write([rows.job_row(job)]) == []
     key = rows.job_key(job.id)
     reading = table.read([key])

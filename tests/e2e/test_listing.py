@@ -188,12 +188,13 @@ def test_a_bad_list_of_ids_is_told_what_is_wrong(http: httpx.Client, body: Any, 
 
 
 def test_the_queues_are_told_with_their_settings(http: httpx.Client) -> None:
-    week = 7 * DAY
+    same = {"retention": 7 * DAY, "precise": False}
     assert http.get("/queues").json() == {
         "queues": [
-            {"queue": "emails", "partitions": 1, "retention": week, "precise": False},
-            {"queue": "invoices", "partitions": 2, "retention": week, "precise": False},
-            {"queue": "doomed", "partitions": 1, "retention": week, "precise": False},
+            {"queue": "emails", "partitions": 1, **same, "priorities": 1},
+            {"queue": "invoices", "partitions": 2, **same, "priorities": 1},
+            {"queue": "doomed", "partitions": 1, **same, "priorities": 1},
+            {"queue": "ranked", "partitions": 1, **same, "priorities": 2},
         ]
     }
 

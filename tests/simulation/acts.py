@@ -11,11 +11,15 @@ PARTITIONS = [*(Partition(queue="emails", number=number) for number in range(3))
 
 @dataclass(frozen=True)
 class Submit:
-    """Submit jobs, due so many seconds after the beginning of the world, each under its key if there are keys."""
+    """Submit jobs, due so many seconds after the beginning of the world, each under its key if there are keys.
+
+    Each has its priority, the most urgent if there are none.
+    """
 
     due: Sequence[float]
     queue: str = "emails"
     keys: Sequence[str] = ()
+    priorities: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -89,10 +93,11 @@ class Collect:
 
 @dataclass(frozen=True)
 class Vanish:
-    """A queue is deleted, or there again."""
+    """A queue is deleted, or there again: all of it, or the SQS queue of one priority."""
 
     queue: str
     gone: bool = True
+    priority: int | None = None
 
 
 @dataclass(frozen=True)

@@ -26,10 +26,12 @@ CLOCKS_DIFFER = 5.0
 
 
 def submit(world: "World", me: "Running", act: acts.Submit) -> str:
-    keys = act.keys or [None] * len(act.due)
+    keys, priorities = act.keys or [None] * len(act.due), act.priorities or [1] * len(act.due)
     requests = [
-        Request(payload={"key": key}, at=NOW + timedelta(seconds=each), key=key)
-        for each, key in zip(act.due, keys, strict=True)
+        Request(
+            payload={"key": key, "priority": priority}, at=NOW + timedelta(seconds=each), key=key, priority=priority
+        )
+        for each, key, priority in zip(act.due, keys, priorities, strict=True)
     ]
     submission = me.core.submission(
         act.queue, direct_horizon=world.direct_horizon, new_uid=lambda: world.new_uid(act.queue)
@@ -109,14 +111,15 @@ def reschedule(world: "World", me: "Running", act: acts.Reschedule) -> str:
 
 
 def work(world: "World", me: "Running", act: acts.Work) -> str:
-    mail, began = world.mail[act.queue], me.process.monotonic()
-    batch = mail.receive(waiting=range(10), seconds=VISIBILITY_SECONDS)
-    ids = [mail.message(place).job().id for place in batch]
+    began = me.process.monotonic()
+    mails = [world.mail[level.name] for level, _ in world.levels(act.queue)]
+    batch = [(mail, place) for mail in mails for place in mail.receive(waiting=range(10), seconds=VISIBILITY_SECONDS)]
+    ids = [mail.message(place).job().id for mail, place in batch]
     skipped = me.core.cancelled_among(list(dict.fromkeys(ids)))
     for id in ids:
         if id not in skipped and world.record.asked_back.get(id, float("inf")) < began and not _is_over(world, id):
             raise Broken("skipped by workers", f"{id} ran, though it had been cancelled before it was received")
-    for number, place in enumerate(batch):
+    for number, (mail, place) in enumerate(batch):
         if number not in act.forgotten:
             mail.delete(place)
     return f"worked off {len(ids) - len(skipped)} of {len(ids)}"
@@ -159,11 +162,13 @@ def take_place(world: "World", event: acts.Event) -> None:
     match event:
         case acts.Collect():
             collect(world, event)
-        case acts.Vanish(queue, gone):
-            world.stores.queues[queue].gone = gone
-            world.record.vanished.add(queue)
+        case acts.Vanish(queue, gone, chosen):
+            for level, priority in world.levels(queue):
+                if chosen in (None, priority):
+                    level.gone = gone
+                    world.record.vanished.add((queue, priority))
         case acts.Slow(queue, seconds):
-            world.slow[queue] = seconds
+            world.slow |= {level.name: seconds for level, _ in world.levels(queue)}
         case acts.Throttle(queue, on):
             world.throttled = queue if on else None
         case acts.Grow(queue):

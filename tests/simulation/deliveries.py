@@ -27,10 +27,21 @@ def note(world: "World", me: "Running", queue: str, delivery: Delivery) -> None:
             parked = Parked(job=job, reason=delivery.message.attributes[REASON], at=me.process.now())
             world.record.parked.append(parked)
         case _:
-            by_its_clock = delivery.visible + timedelta(seconds=me.process.skew)
-            key = json.loads(job.payload)["key"]
-            world.record.sent.append(Sent(id=job.id, queue=queue, visible=by_its_clock, by=me.process.name, key=key))
+            world.record.sent.append(_sent(world, me, queue, delivery))
             _excuse(world, me, job.id)
+
+
+def _sent(world: "World", me: "Running", name: str, delivery: Delivery) -> Sent:
+    job = delivery.message.job()
+    queue, level = world.level_of(name)
+    return Sent(
+        id=job.id,
+        queue=queue,
+        visible=delivery.visible + timedelta(seconds=me.process.skew),
+        by=me.process.name,
+        level=level,
+        **json.loads(job.payload),
+    )
 
 
 def excuse_what_is_being_ingested(world: "World", me: "Running") -> None:

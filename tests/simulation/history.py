@@ -92,12 +92,15 @@ class History:
         self._alone = alone
         self._due: list[float] = []
         self.climate = climate_of(choices.stream("climate"))
-        order, lag = choices.stream("order"), choices.stream("lag")
+        order, lag, levels = (choices.stream(name) for name in ("order", "lag", "levels"))
+        self._priorities = {"emails": levels.pick([1, 2, 3]), UNTOUCHED: levels.pick([1, 2])}
+        self._levels = {queue: choices.stream(f"{queue}, levels") for queue in self._priorities}
         self.world = World(
             self.climate.scale,
             choose=lambda count: order.below(count) if order.once_in(self.climate.switches_once_in) else 0,
             lag=lambda: lag.below(8),
             partitions=self.climate.partitions,
+            priorities=(self._priorities["emails"], self._priorities[UNTOUCHED]),
         )
 
     def write(self) -> World:
@@ -168,9 +171,17 @@ class History:
         same = stream.once_in(2)
         due = [at + stream.pick(DUE)] * jobs if same else [at + stream.pick(DUE) for _ in range(jobs)]
         keys = [f"key {stream.below(4)}" for _ in due] if stream.once_in(3) else []
+        priorities = self._priorities_of(queue, keys, jobs)
         for later in [0.0, *([stream.pick(AGAIN) for _ in range(stream.pick([1, 2]))] if keys else [])]:
-            self._start(acts.Submit(due, queue, keys), after=at + later, stream=stream)
+            self._start(acts.Submit(due, queue, keys, priorities), after=at + later, stream=stream)
         return due
+
+    def _priorities_of(self, queue: str, keys: Sequence[str], jobs: int) -> list[int]:
+        """Return the priority of each job: one and the same for a key, whoever submits under it."""
+        levels, stream = self._priorities[queue], self._levels[queue]
+        if keys:
+            return [1 + int(key.split()[-1]) % levels for key in keys]
+        return [1 + stream.below(levels) for _ in range(jobs)]
 
     def _of_ticks(self, stream: Stream, number: int, due: Sequence[float]) -> None:
         """Fire once a minute; miss some, fire some twice, and now and then stand still up to a telling moment."""
@@ -269,6 +280,7 @@ class History:
 TROUBLES: Sequence[tuple[Trouble, Trouble | None]] = (
     (acts.Vanish("emails"), acts.Vanish("emails", gone=False)),
     (acts.Vanish("invoices"), acts.Vanish("invoices", gone=False)),
+    (acts.Vanish("emails", priority=2), acts.Vanish("emails", gone=False, priority=2)),
     (acts.Slow("emails", 8.0), acts.Slow("emails", 0.0)),
     (acts.Slow("emails", 9.5), acts.Slow("emails", 0.0)),
     (acts.Throttle(), acts.Throttle(on=False)),

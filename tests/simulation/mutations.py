@@ -30,6 +30,7 @@ class Mutation:
 
 LOST, EXACT, EARLY, TWICE = "never lost", "exact cancel", "never early", "at least once"
 ONCE = "once by key"
+LEVEL = "own level"
 NEITHER, BOTH, SECOND = "never neither", "never both", "no second job"
 
 
@@ -241,6 +242,37 @@ IN_INGEST = [
     ),
 ]
 
+IN_LEVELS = [
+    mutation(
+        "a row forgets its job's priority",
+        "rows.py",
+        'priority = {} if job.priority == 1 else {"priority": job.priority}',
+        "priority: dict[str, int] = {}",
+        LEVEL,
+    ),
+    mutation(
+        "a message forgets its job's priority",
+        "message.py",
+        "        attributes |= {PRIORITY: str(job.priority)} if job.priority != 1 else {}\n",
+        "",
+        LEVEL,
+    ),
+    mutation(
+        "a batch holds jobs of several levels",
+        "message.py",
+        "levels = groupby(sorted(jobs, key=_BY_PRIORITY), key=_BY_PRIORITY)",
+        "levels = [(1, jobs)]",
+        LEVEL,
+    ),
+    mutation(
+        "a moved job forgets its priority",
+        "reschedule.py",
+        "tenant=job.tenant, priority=job.priority)",
+        "tenant=job.tenant)",
+        LEVEL,
+    ),
+]
+
 IN_CANCEL = [
     Mutation(
         name="the fence is read before the cancellation is written",
@@ -400,4 +432,4 @@ IN_MOVE = [
         SECOND,
     ),
 ]
-MUTATIONS = [*IN_TICK, *IN_LEASE, *IN_INGEST, *IN_CANCEL, *IN_KEYS, *IN_MOVE]
+MUTATIONS = [*IN_TICK, *IN_LEASE, *IN_INGEST, *IN_LEVELS, *IN_CANCEL, *IN_KEYS, *IN_MOVE]

@@ -26,13 +26,18 @@ class Broken(AssertionError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sent:
-    """A job as it reached its queue: when a worker sees it, by the clock of who sent it, `by` name, under a key."""
+    """A job as it reached its queue: when a worker sees it, by the clock of who sent it, `by` name, under a key.
+
+    `level` is whose SQS queue it reached, `priority` what it was submitted with.
+    """
 
     id: JobId
     queue: str
     visible: datetime
     by: str
     key: str | None = None
+    level: int = 1
+    priority: int = 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,7 +72,7 @@ class Record:
     sent: list[Sent] = field(default_factory=list)
     parked: list[Parked] = field(default_factory=list)
     put_back: Counter[JobId] = field(default_factory=Counter)
-    vanished: set[str] = field(default_factory=set)
+    vanished: set[tuple[str, int]] = field(default_factory=set)
     # The causes of repeats that are allowed: to jobs by name, and by ticks that were interrupted so many times.
     excused: set[JobId] = field(default_factory=set)
     interrupted: Counter[str] = field(default_factory=Counter)
@@ -124,11 +129,13 @@ class Record:
                 raise Broken("never early", f"{each.id} is visible at {each.visible}")
             if each.queue != each.id.queue:
                 raise Broken("isolation", f"{each.id} is in {each.queue}")
+            if each.level != each.priority:
+                raise Broken("own level", f"{each.id} of priority {each.priority} is in that of {each.level}")
 
     def _check_what_was_parked(self) -> None:
         for each in self.parked:
             past_retention = each.reason == PAST_RETENTION and each.at >= each.job.expires
-            if not past_retention and each.job.id.queue not in self.vanished:
+            if not past_retention and (each.job.id.queue, each.job.priority) not in self.vanished:
                 raise Broken("never lost", f"{each.job.id} was parked without need: {each.reason}")
 
     def _check_what_was_moved(self) -> None:

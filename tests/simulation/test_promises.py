@@ -36,11 +36,12 @@ def parked(**overrides):
     [
         a_record(sent=[sent()]),
         a_record(parked=[parked()]),
-        a_record(parked=[parked(reason="gone", at=NOW)], vanished={"emails"}),
+        a_record(parked=[parked(reason="gone", at=NOW)], vanished={("emails", 1)}),
         a_record(written={cancellation_key(JOB.id): 1.0}, promised={JOB.id}),
         a_record(sent=[sent(), sent()], excused={JOB.id}),
         a_record(sent=[sent(), sent()], interrupted=Counter({"a tick": 1})),
         a_record(outlived={JOB.id}),
+        a_record(sent=[sent(level=2, priority=2)]),
         a_record(sent=[sent(id=NEW.id, visible=NEW.id.due)], intents=INTENT),
         a_record(sent=[sent()], intents=INTENT, refused={NEW.id}),
         a_record(sent=[sent(id=NEWER.id, visible=NEWER.id.due)], intents=CHAIN),
@@ -64,6 +65,9 @@ BROKEN = [
     ("exact cancel", a_record(sent=[sent()], promised={JOB.id})),
     ("never early", a_record(sent=[sent(visible=JOB.id.due - timedelta(milliseconds=1))])),
     ("isolation", a_record(sent=[sent(queue="invoices")])),
+    ("own level", a_record(sent=[sent(level=2)])),
+    ("own level", a_record(sent=[sent(priority=2)])),
+    ("never lost", a_record(parked=[parked(reason="gone", at=NOW)], vanished={("emails", 2)})),
     ("at least once", a_record(sent=[sent(), sent()])),
     ("at least once", a_record(sent=[sent(), sent()], interrupted=Counter({"another": 1}))),
 ]

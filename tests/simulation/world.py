@@ -109,11 +109,15 @@ class World:
         choose: Callable[[int], int] = lambda count: 0,
         lag: Callable[[], int] = lambda: 0,
         partitions: int = 2,
+        priorities: tuple[int, int] = (1, 1),
     ) -> None:
         self.scale = scale or Scale()
         self.turns = Turns(NOW, choose)
         self.table: Any = ReplicatedTable(page_rows=self.scale.page_rows, lag=lag)
-        settings = a_queue(partitions=partitions, retention=RETENTION), a_queue(name="invoices", retention=RETENTION)
+        settings = (
+            a_queue(partitions=partitions, retention=RETENTION, priorities=priorities[0]),
+            a_queue(name="invoices", retention=RETENTION, priorities=priorities[1]),
+        )
         self.stores = Stores(settings, table=self.table, clock=self.turns)
         self.mail = {name: Mail(queue, clock=self.turns) for name, queue in self._queues().items()}
         self.record = Record()
@@ -173,6 +177,15 @@ class World:
 
     def new_uid(self, queue: str) -> str:
         return f"00000000-0000-4000-8000-{next(self._uids[queue]):012x}"
+
+    def levels(self, queue: str) -> list[tuple[MemoryQueue, int]]:
+        """Return a queue's SQS queues, each with its priority."""
+        return [(level, priority) for (name, priority), level in self.stores.levels.items() if name == queue]
+
+    def level_of(self, name: str) -> tuple[str, int]:
+        """Return of which queue and priority an SQS queue is."""
+        (found,) = [key for key, level in self.stores.levels.items() if level.name == name]
+        return found
 
     def tell(self, name: str, text: str) -> None:
         if self.is_traced:
@@ -294,4 +307,5 @@ class World:
 
     def _queues(self) -> dict[str, MemoryQueue]:
         stores = self.stores
-        return {**stores.queues, **{each.name: each for each in (stores.inbound, stores.rejects, stores.dead_letters)}}
+        queues = *stores.levels.values(), stores.inbound, stores.rejects, stores.dead_letters
+        return {queue.name: queue for queue in queues}

@@ -12,6 +12,7 @@ AHEAD = {
     "message_retention_days": 2,
     "retention_days": 3,
     "precise": True,
+    "priorities": 5,
 }
 
 

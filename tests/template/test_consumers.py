@@ -15,7 +15,8 @@ KEYS = "dynamodb:LeadingKeys"
 @pytest.fixture(scope="module")
 def neighbours(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
     """Queues of which one's name begins with another's."""
-    return synthesize({"queues": {"emails": {}, "emails-vip": {}}}, tmp_path_factory.mktemp("neighbours"))
+    queues = {"emails": {"priorities": 2}, "emails-vip": {"priorities": 2}}
+    return synthesize({"queues": queues}, tmp_path_factory.mktemp("neighbours"))
 
 
 def policy(template: Template, name: str) -> list[dict[str, Any]]:
@@ -75,7 +76,9 @@ def test_a_consumer_may_do_nothing_else_with_the_table(
 )
 def test_a_consumer_may_work_off_its_own_queue_alone(consumer: list[dict[str, Any]], action: str) -> None:
     assert allows(consumer, action, "sqs:dueline_emails")
-    for other in ("dueline_emails-vip", "dueline_emails_dlq", "dueline-inbound", "dueline-dispatch-dlq"):
+    assert allows(consumer, action, "sqs:dueline_emails_p2")
+    others = ("dueline_emails-vip", "dueline_emails-vip_p2", "dueline_emails_p3", "dueline_emails_dlq")
+    for other in (*others, "dueline-inbound", "dueline-dispatch-dlq"):
         assert not allows(consumer, action, f"sqs:{other}")
 
 
@@ -86,7 +89,7 @@ def test_a_consumer_may_find_its_own_queue_alone(consumer: list[dict[str, Any]])
 
 
 def test_a_consumer_may_send_nowhere(consumer: list[dict[str, Any]]) -> None:
-    for queue in ("dueline_emails", "dueline_emails_dlq", "dueline-inbound"):
+    for queue in ("dueline_emails", "dueline_emails_p2", "dueline_emails_dlq", "dueline-inbound"):
         assert not allows(consumer, "sqs:SendMessage", f"sqs:{queue}")
 
 
@@ -94,15 +97,19 @@ def test_an_operator_may_redrive_its_queues_dead_letters(operator: list[dict[str
     for action in ("StartMessageMoveTask", "ReceiveMessage", "DeleteMessage", "GetQueueAttributes"):
         assert allows(operator, f"sqs:{action}", "sqs:dueline_emails_dlq")
         assert not allows(operator, f"sqs:{action}", "sqs:dueline_emails-vip_dlq")
-    assert allows(operator, "sqs:SendMessage", "sqs:dueline_emails")
+    for level in ("dueline_emails", "dueline_emails_p2"):
+        assert allows(operator, "sqs:SendMessage", f"sqs:{level}")
+        assert allows(operator, "sqs:GetQueueAttributes", f"sqs:{level}")
 
 
-@pytest.mark.parametrize("queue", ["dueline-inbound", "dueline_emails-vip", "dueline-dispatch-dlq"])
+@pytest.mark.parametrize(
+    "queue", ["dueline-inbound", "dueline_emails-vip", "dueline_emails-vip_p2", "dueline-dispatch-dlq"]
+)
 def test_an_operator_of_one_queue_may_send_to_no_other(operator: list[dict[str, Any]], queue: str) -> None:
     assert not allows(operator, "sqs:SendMessage", f"sqs:{queue}")
 
 
 def test_an_operator_may_neither_purge_nor_delete_a_queue(operator: list[dict[str, Any]]) -> None:
-    for queue in ("dueline_emails", "dueline_emails_dlq"):
+    for queue in ("dueline_emails", "dueline_emails_p2", "dueline_emails_dlq"):
         for action in ("sqs:PurgeQueue", "sqs:DeleteQueue", "sqs:SetQueueAttributes"):
             assert not allows(operator, action, f"sqs:{queue}")

@@ -1,12 +1,19 @@
 """Every queue keeps what it is given."""
 
 import json
+from datetime import timedelta
 from typing import Any
 
+import pytest
+
+from dueline.config.names import Names
+from dueline.config.registry import settings_of
+from dueline.queue import QueueSettings
 from tests.template.synthesis import Assembly, Template
 
 FOURTEEN_DAYS = 14 * 86_400
 SIX_HOURS = 6 * 3_600
+STANDARD_PARAMETER_BYTES = 4096
 
 
 def _queue(template: Template, name: str) -> dict[str, Any]:
@@ -32,10 +39,37 @@ def test_a_queue_is_as_queues_yaml_says(one_more: Assembly) -> None:
     assert queue["RedrivePolicy"]["maxReceiveCount"] == 10
     assert json.loads(template.spelled(parameter["Value"])) == {
         "url": "sqs:dueline_ahead",
+        "urls": ["sqs:dueline_ahead", *(f"sqs:dueline_ahead_p{priority}" for priority in range(2, 6))],
         "partitions": 400,
         "retention": 3 * 86_400,
         "precise": True,
+        "priorities": 5,
     }
+
+
+@pytest.mark.parametrize("priority", [2, 3, 4, 5])
+def test_a_queues_level_is_as_the_queue_itself_and_shares_its_dead_letter_queue(
+    one_more: Assembly, priority: int
+) -> None:
+    template = one_more.queues["ahead"]
+    level, own = _queue(template, f"dueline_ahead_p{priority}"), _queue(template, "dueline_ahead")
+    assert level == own | {"QueueName": f"dueline_ahead_p{priority}"}
+    assert template.spelled(level["RedrivePolicy"]["deadLetterTargetArn"]) == "sqs:dueline_ahead_dlq"
+
+
+def test_ticks_begin_when_every_level_is_there(one_more: Assembly) -> None:
+    template = one_more.queues["ahead"]
+    levels = {id for id, queue in template.of_type("AWS::SQS::Queue").items() if "_dlq" not in queue["QueueName"]}
+    assert len(levels) == 5
+    for schedule in template.of_type("AWS::Scheduler::Schedule"):
+        assert levels <= template.depends_on(schedule)
+
+
+def test_the_longest_parameter_fits_into_a_standard_one_of_ssm() -> None:
+    names, region = Names("d" * 15), "ap-southeast-99"
+    urls = [f"https://sqs.{region}.amazonaws.com/123456789012/{names.queue('q' * 60, n)}" for n in range(1, 6)]
+    settings = QueueSettings(name="q" * 60, partitions=400, retention=timedelta(days=30), priorities=5)
+    assert len(json.dumps({"url": urls[0], "urls": urls, **settings_of(settings)})) < STANDARD_PARAMETER_BYTES
 
 
 def test_the_core_queues_keep_messages_for_14_days(sixty: Assembly) -> None:
@@ -96,7 +130,9 @@ def test_clients_read_a_queues_url_and_settings(sixty: Assembly) -> None:
         assert parameter["Name"] == f"/dueline/dueline/queues/{name}"
         assert json.loads(template.spelled(parameter["Value"])) == {
             "url": f"sqs:dueline_{name}",
+            "urls": [f"sqs:dueline_{name}"],
             "partitions": 4,
             "retention": 7 * 86_400,
             "precise": False,
+            "priorities": 1,
         }

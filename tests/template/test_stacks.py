@@ -39,6 +39,16 @@ RETAINED_IN_A_QUEUES_STACK = {
 }
 
 
+RETAINED_OF_FIVE_LEVELS = {
+    "Queue4A7E3555": "dueline_ahead",
+    "Level27A540C90": "dueline_ahead_p2",
+    "Level3039ACB5F": "dueline_ahead_p3",
+    "Level4A9919779": "dueline_ahead_p4",
+    "Level51830006E": "dueline_ahead_p5",
+    "DeadLetterQueue9F481546": "dueline_ahead_dlq",
+}
+
+
 def _retained(template: Template) -> dict[str, str]:
     return {id: one["Type"] for id, one in template.resources.items() if "Retain" in one.get("DeletionPolicy", "")}
 
@@ -47,6 +57,14 @@ def test_what_holds_state_keeps_its_logical_id(sixty: Assembly) -> None:
     assert _retained(sixty.core) == RETAINED_IN_CORE
     for template in sixty.queues.values():
         assert _retained(template) == RETAINED_IN_A_QUEUES_STACK
+
+
+def test_levels_are_retained_and_their_logical_ids_and_that_of_the_queue_itself_stay(one_more: Assembly) -> None:
+    template = one_more.queues["ahead"]
+    queues = template.of_type("AWS::SQS::Queue")
+    assert {id: queue["QueueName"] for id, queue in queues.items()} == RETAINED_OF_FIVE_LEVELS
+    assert RETAINED_IN_A_QUEUES_STACK.items() <= _retained(template).items()
+    assert set(queues) <= set(_retained(template))
 
 
 def test_sixty_queues_of_four_partitions_synthesize(sixty: Assembly) -> None:
@@ -83,8 +101,8 @@ def test_the_largest_queue_fits_into_a_stack(one_more: Assembly) -> None:
     assert path.stat().st_size <= MOST_BYTES
 
 
-def test_nag_finds_nothing(sixty: Assembly, traced: Assembly) -> None:
-    for assembly in (sixty, traced):
+def test_nag_finds_nothing(sixty: Assembly, one_more: Assembly, traced: Assembly) -> None:
+    for assembly in (sixty, one_more, traced):
         report = json.loads((assembly.directory / "validation-report.json").read_text())
         assert report["pluginReports"] == []
 

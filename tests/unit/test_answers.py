@@ -5,6 +5,8 @@ import json
 import pytest
 
 from dueline.listing import Listed, read_place
+from dueline.overview import Overview
+from dueline.ports import Depth
 from functions import answers
 from tests.builders import a_job
 
@@ -38,3 +40,23 @@ def test_a_payload_that_is_no_json_is_told_as_text(text):
     job = page_of(text)
     assert job["payload_text"] == text
     assert "payload" not in job
+
+
+def overview_of(*levels):
+    told = Overview(scheduled=0, more_scheduled=False, next_due=None, fence_age=None, levels=levels, dead=0)
+    return answers.of_overview(told)
+
+
+def test_of_a_queue_with_several_levels_each_is_told_and_their_sum():
+    told = overview_of(Depth(waiting=1, in_flight=2, delayed=3), Depth(waiting=10, in_flight=20, delayed=30))
+    assert (told["waiting"], told["in_flight"], told["delayed"]) == (11, 22, 33)
+    assert told["levels"] == [
+        {"priority": 1, "waiting": 1, "in_flight": 2, "delayed": 3},
+        {"priority": 2, "waiting": 10, "in_flight": 20, "delayed": 30},
+    ]
+
+
+def test_of_a_queue_with_one_level_none_is_told():
+    told = overview_of(Depth(waiting=1, in_flight=2, delayed=3))
+    assert (told["waiting"], told["in_flight"], told["delayed"]) == (1, 2, 3)
+    assert "levels" not in told

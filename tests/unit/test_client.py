@@ -148,6 +148,8 @@ def test_a_job_is_posted_to_its_queue_and_told_as_a_value(client, gate):
         ({"at": datetime(2027, 1, 4, 9, tzinfo=timezone(timedelta(hours=1)))}, {"at": "2027-01-04T08:00:00.000Z"}),
         ({"at": datetime(2027, 1, 4, microsecond=1, tzinfo=UTC)}, {"at": "2027-01-04T00:00:00.001Z"}),
         ({"tenant": "acme"}, {"tenant": "acme"}),
+        ({"priority": 1}, {}),
+        ({"priority": 2}, {"priority": 2}),
     ],
 )
 def test_what_was_given_is_posted_as_it_was(client, gate, given, posted):
@@ -380,7 +382,7 @@ def test_a_listing_of_no_times_is_refused_at_once(client, gate, given):
 
 # Queues
 
-SETTINGS = {"partitions": 4, "retention": 604800, "precise": True}
+SETTINGS = {"partitions": 4, "retention": 604800, "precise": True, "priorities": 2}
 DOING = {
     "scheduled": 7,
     "more_scheduled": False,
@@ -395,7 +397,9 @@ DOING = {
 
 def test_queues_are_told_with_their_settings(client, gate):
     gate.script = [told({"queues": [{"queue": "emails", **SETTINGS, "of a later version": 5}]})]
-    assert client.queues() == [QueueSettings(name="emails", partitions=4, retention=timedelta(days=7), precise=True)]
+    assert client.queues() == [
+        QueueSettings(name="emails", partitions=4, retention=timedelta(days=7), precise=True, priorities=2)
+    ]
     assert gate.asked[0].path == "/queues"
 
 
@@ -407,10 +411,18 @@ def test_a_queue_tells_how_it_is_doing(client, gate, next_due, fence_age):
         more_scheduled=False,
         next_due=NOW if next_due else None,
         fence_age=fence_age,
-        depth=Depth(waiting=1, in_flight=2, delayed=3),
+        levels=(Depth(waiting=1, in_flight=2, delayed=3),),
         dead=4,
     )
     assert gate.asked[0].path == "/queues/emails"
+
+
+def test_a_queue_of_several_levels_tells_how_each_is_doing(client, gate):
+    levels = [{"priority": n, "waiting": n, "in_flight": 2, "delayed": 3} for n in (1, 2)]
+    gate.script = [told({"queue": "emails", **SETTINGS, **DOING, "levels": levels})]
+    doing = client.queue("emails")
+    assert doing.levels == tuple(Depth(waiting=n, in_flight=2, delayed=3) for n in (1, 2))
+    assert doing.depth == Depth(waiting=3, in_flight=4, delayed=6)
 
 
 @pytest.mark.parametrize("answer", [{}, {"jobs": 5, "next": None, "queues": [5]}, {"queues": None}])

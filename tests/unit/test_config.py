@@ -13,7 +13,7 @@ from dueline.config.deployment import ConfigurationError, Deployment, load
 from dueline.config.names import Names
 from dueline.config.schema import DOCS, documents
 from dueline.config.settings import ApiSettings, IngestSettings, TickSettings
-from dueline.job import Partition
+from dueline.job import MAX_PRIORITY, Partition
 
 ROOT = Path(__file__).parents[2]
 LONGEST = "q" * 60
@@ -87,6 +87,8 @@ def test_the_repos_own_queues_yaml_loads() -> None:
             ["queues.emails.retention_days is 31", "less than or equal to 30"],
         ),
         ("queues: {emails: {precise: 'yes'}}", ["queues.emails.precise is 'yes'", "valid boolean"]),
+        ("queues: {emails: {priorities: 0}}", ["queues.emails.priorities is 0", "greater than or equal to 1"]),
+        ("queues: {emails: {priorities: 6}}", ["queues.emails.priorities is 6", "less than or equal to 5"]),
         ("- emails", ["it holds ['emails'], not settings"]),
     ],
 )
@@ -192,7 +194,7 @@ def test_the_registry_knows_which_partitions_are_in_queues_yaml(tmp_path: Path) 
 
 
 def test_the_registry_reads_what_it_wrote(tmp_path: Path) -> None:
-    queues = {"emails": {"partitions": 3, "precise": True}, "invoices": {}}
+    queues = {"emails": {"partitions": 3, "precise": True, "priorities": 2}, "invoices": {}}
     settings = Deployment.model_validate({"queues": queues}).queue_settings()
     (tmp_path / "registry.json").write_text(registry.to_json(settings))
     assert list(registry.load(tmp_path / "registry.json").queues.values()) == settings
@@ -213,6 +215,7 @@ def test_a_functions_settings_survive_its_environment(settings: IngestSettings |
 def test_the_longest_names_fit_into_what_aws_takes() -> None:
     names = Names("d" * 15)
     assert len(names.queue_dlq(LONGEST)) <= 80
+    assert len(names.queue(LONGEST, MAX_PRIORITY)) <= 80
     assert len(names.schedule(LONGEST, 999)) <= 64
     assert len(names.queue_stack(LONGEST)) <= 128
     assert len(names.producer_policy(LONGEST)) <= 128
@@ -226,3 +229,13 @@ def test_nothing_but_teams_queues_begins_with_their_prefix() -> None:
     assert not [name for name in others if name.startswith(names.queue_prefix)]
     assert names.queue("emails").startswith(names.queue_prefix)
     assert names.queue_dlq("emails").startswith(names.queue_prefix)
+    assert names.queue("emails", 2).startswith(names.queue_prefix)
+
+
+def test_no_queues_levels_meet_another_queue_or_its_dead_letter_queue() -> None:
+    names = Names("dueline")
+    queues = ("emails", "emails-p2", "p2", "emails-2")
+    made = [names.queue(queue, priority) for queue in queues for priority in range(1, MAX_PRIORITY + 1)]
+    made += [names.queue_dlq(queue) for queue in queues]
+    assert len(set(made)) == len(made)
+    assert names.queue("emails", 1) == names.queue("emails") == "dueline_emails"

@@ -6,7 +6,19 @@ from hypothesis import strategies as st
 
 from dueline.errors import InvalidJob, PayloadTooLarge
 from dueline.job import MAX_PAYLOAD_BYTES, Route
-from dueline.message import BATCH_BYTES, DUE, EXPIRES, ID, MAX_ATTRIBUTES, REASON, TENANT, Message, batches, job_batches
+from dueline.message import (
+    BATCH_BYTES,
+    DUE,
+    EXPIRES,
+    ID,
+    MAX_ATTRIBUTES,
+    PRIORITY,
+    REASON,
+    TENANT,
+    Message,
+    batches,
+    job_batches,
+)
 from tests.builders import NOW, a_job, a_message
 
 
@@ -94,7 +106,7 @@ def test_a_message_over_the_limit_carries_no_job():
         a_message(body="x" * (MAX_PAYLOAD_BYTES + 1), attributes=Message.of(a_job()).attributes).job()
 
 
-@given(st.dictionaries(st.sampled_from([ID, EXPIRES, DUE, REASON, "other"]), st.text()), st.text())
+@given(st.dictionaries(st.sampled_from([ID, EXPIRES, DUE, PRIORITY, REASON, "other"]), st.text()), st.text())
 def test_no_message_fails_in_any_other_way(attributes, body):
     with pytest.raises(InvalidJob):
         Message(body=body, attributes=attributes).job()

@@ -7,6 +7,7 @@ import pytest
 from dueline.errors import QueueNotFound
 from dueline.job import Partition
 from dueline.ports import Depth
+from dueline.submit import Request
 from tests.builders import EMAILS, NOW, a_job, a_message, a_queue
 from tests.system import System
 
@@ -77,6 +78,34 @@ def test_what_waits_in_the_queue_and_what_is_dead_is_told():
     told = system.overview()
     assert told.depth == Depth(waiting=2, in_flight=0, delayed=1)
     assert told.dead == 1
+
+
+def test_a_queues_depth_is_that_of_all_its_levels_and_that_of_each_is_told():
+    system = System(a_queue(priorities=2))
+    requests = [Request(payload={}, delay=delay, priority=priority) for delay, priority in ((0, 1), (0, 2), (500, 2))]
+    system.submit(*requests)
+    told = system.overview()
+    assert told.levels == (Depth(waiting=1, in_flight=0, delayed=0), Depth(waiting=1, in_flight=0, delayed=1))
+    assert told.depth == Depth(waiting=2, in_flight=0, delayed=1)
+
+
+def test_all_levels_and_the_dead_letter_queue_are_asked_at_once():
+    system, asked = System(a_queue(priorities=3)), []
+
+    def spread(call, items):
+        asked.append(len(given := list(items)))
+        return map(call, given)
+
+    system.spread = spread
+    system.overview()
+    assert asked[-1] == 4
+
+
+def test_a_level_that_is_not_on_sqs_is_not_found():
+    system = System(a_queue(priorities=2))
+    system.stores.level("emails", 2).gone = True
+    with pytest.raises(QueueNotFound, match="priority 2 of queue 'emails' is not there yet, or was deleted"):
+        system.overview()
 
 
 @pytest.mark.parametrize("name", ["emails", "dead_letters"])

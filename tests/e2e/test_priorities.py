@@ -1,0 +1,64 @@
+"""Jobs of each priority, by both routes, in the SQS queue of their priority and in no other."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from dueline.config.names import Names
+from local.emulator import Emulator
+from local.endpoints import Endpoints
+from tests.e2e.inbox import Inbox, wait_until
+from tests.e2e.test_way_of_a_job import LATEST_SECONDS, SOON_BY_THE_TABLE, schedule
+
+LEVELS = (1, 2)
+
+
+@pytest.fixture(scope="module")
+def levels(emulator: Emulator, endpoints: Endpoints) -> Iterator[dict[int, Inbox]]:
+    """The inbox of each level of the queue, found as a worker finds it."""
+    name = Names("e2e").queue_parameter("ranked")
+    told = json.loads(emulator.client("ssm").get_parameter(Name=name)["Parameter"]["Value"])
+    assert told["urls"][0] == told["url"]
+    opened = {priority: Inbox(emulator, url) for priority, url in zip(LEVELS, told["urls"], strict=True)}
+    yield opened
+    for inbox in opened.values():
+        inbox.close()
+
+
+def test_jobs_of_both_priorities_by_both_routes_arrive_in_the_queue_of_their_priority(
+    http: httpx.Client, levels: dict[int, Inbox]
+) -> None:
+    jobs = {
+        (priority, delay): schedule(http, "ranked", delay=delay, **({"priority": priority} if priority > 1 else {}))
+        for priority in LEVELS
+        for delay in (0, SOON_BY_THE_TABLE)
+    }
+    assert {job["route"] for job in jobs.values()} == {"direct", "table"}
+    expected = {priority: {jobs[each]["id"] for each in jobs if each[0] == priority} for priority in LEVELS}
+
+    def landed() -> dict[int, set[str]]:
+        return {priority: {each.id for each in inbox.landed} for priority, inbox in levels.items()}
+
+    assert wait_until(lambda: landed() == expected, seconds=SOON_BY_THE_TABLE + LATEST_SECONDS), landed()
+
+
+def test_a_priority_that_the_queue_does_not_have_is_refused(http: httpx.Client) -> None:
+    answer = http.post("/queues/ranked/jobs", json={"payload": 1, "priority": 3})
+    assert answer.status_code == 400
+    assert "priority is 3: it must be from 1 to 2" in answer.json()["detail"]
+
+
+def test_a_queue_of_levels_tells_each_and_their_sum(http: httpx.Client) -> None:
+    for priority in (1, 2, 2):
+        schedule(http, "ranked", delay=15, priority=priority)
+
+    def told() -> dict[str, Any]:
+        answer: dict[str, Any] = http.get("/queues/ranked").json()
+        return answer
+
+    levels = [{"priority": priority, "waiting": 0, "in_flight": 0, "delayed": priority} for priority in LEVELS]
+    assert wait_until(lambda: bool(told().get("levels") == levels), seconds=10), told()
+    assert (told()["priorities"], told()["delayed"]) == (2, 3)
