@@ -52,11 +52,32 @@ def test_each_request_is_logged_as_json_to_a_log_group_of_its_own(sixty: Assembl
 
 
 def test_its_id_and_its_url_are_told(sixty: Assembly) -> None:
-    parameters = sixty.core.of_type("AWS::SSM::Parameter").values()
+    told = _told(sixty)
     [api] = sixty.core.of_type("AWS::ApiGatewayV2::Api")
     url = {"Fn::GetAtt": [api, "ApiEndpoint"]}
-    assert {parameter["Name"]: parameter["Value"] for parameter in parameters} == {
-        "/dueline/dueline/api-id": {"Ref": api},
-        "/dueline/dueline/api-url": url,
-    }
+    assert told["/dueline/dueline/api-id"] == {"Ref": api}
+    assert told["/dueline/dueline/api-url"] == url
     assert sixty.core.content["Outputs"]["ApiUrl"]["Value"] == url
+
+
+def test_its_settings_are_told_to_direct_clients_as_the_function_has_them(sixty: Assembly) -> None:
+    [environment] = [
+        function["Environment"]["Variables"]
+        for function in sixty.core.of_type("AWS::Lambda::Function").values()
+        if function["FunctionName"] == "dueline-api"
+    ]
+    settings = json.loads(_written_out(_told(sixty)["/dueline/dueline/settings"]))
+    assert {f"DUELINE_{name.upper()}": str(value) for name, value in settings.items()} == {
+        name: _written_out(value) for name, value in environment.items() if name.startswith("DUELINE_")
+    }
+
+
+def _told(sixty: Assembly) -> dict[str, Any]:
+    parameters = sixty.core.of_type("AWS::SSM::Parameter").values()
+    return {parameter["Name"]: parameter["Value"] for parameter in parameters}
+
+
+def _written_out(value: Any) -> str:
+    """Return a value with the names of what is only known when it is deployed."""
+    parts = value["Fn::Join"][1] if isinstance(value, dict) else [value]
+    return "".join(part if isinstance(part, str) else part["Ref"] for part in parts)
