@@ -5,11 +5,12 @@ READY := $(VENV)/ready
 ENGINES := tests/contract/node_modules/ready
 TICK ?= fast
 MINUTES ?= 10
+EXAMPLES ?= 200
 # Other seeds each time; `runs` tells which.
 FIRST ?= $(shell date +%s)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run up down check test lint soak format schema clean
+.PHONY: help setup run up down check test lint soak fuzz format schema clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -41,12 +42,16 @@ soak: $(READY) ## Look for a broken promise: MINUTES=10 of simulated runs, then 
 	$(BIN)/python -m tests.simulation mutations
 	$(BIN)/python -m tests.e2e.kills
 
+fuzz: $(READY) ## Ask the API for whatever docs/openapi.json allows and forbids, EXAMPLES=200 times an operation
+	FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -q tests/e2e/test_openapi.py
+
 format: $(READY) ## Format the code and mend what the linter can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-schema: $(READY) ## Write docs/queues.schema.json and docs/queues.md from the code
+schema: $(READY) ## Write docs/openapi.json, docs/queues.schema.json and docs/queues.md from the code
 	$(BIN)/python -m dueline.config.schema
+	$(BIN)/python -m functions.openapi
 
 clean: ## Remove the virtual environment and all that was made
 	rm -rf $(VENV) $(dir $(ENGINES)) .local cdk.out .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -1,9 +1,7 @@
 """The HTTP API: schedule, look up, list and cancel (unschedule) jobs, and tell of queues."""
 
 import os
-import uuid
 from datetime import timedelta
-from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -12,22 +10,18 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from dueline.answers import submitted_state
 from dueline.aws.resources import Resources
-from dueline.cancel import Cancelled, CancelMany
+from dueline.cancel import Cancelled
 from dueline.cancel import cancel as cancel_job
 from dueline.config import metrics
-from dueline.config.registry import settings_of
 from dueline.config.settings import ApiSettings
 from dueline.errors import RETRYABLE, DuelineError, InvalidJob, JobNotFound
 from dueline.job import Job, JobId, Route, State
 from dueline.keys import Repeat
-from dueline.listing import list_jobs
-from dueline.overview import overview
-from dueline.queue import QueueSettings
-from dueline.reschedule import Reschedule
 from dueline.status import status_of
-from dueline.submit import Submit
 from functions import answers, bodies, problems, queries
+from functions.answers import JobAnswer, OverviewAnswer, Page, Queues, Refused, Results
 from functions.registry import REGISTRY
 from functions.telemetry import report
 
@@ -38,40 +32,38 @@ RESOURCES = Resources(SETTINGS.deployment, queue_urls=SETTINGS.queue_urls, longe
 logger = Logger()
 app = APIGatewayHttpResolver()
 
-Answer = answers.Answer
-
 
 @logger.inject_lambda_context(clear_state=True)
-def handler(event: dict[str, Any], context: LambdaContext) -> Answer:
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one HTTP request."""
     return app.resolve(event, context)
 
 
 @app.post("/queues/<queue>/jobs")
-def schedule(queue: str) -> tuple[Answer, int]:
+def schedule(queue: str) -> tuple[JobAnswer | Results, int]:
     """Schedule one job, or up to 500 of them, each for itself."""
     settings = REGISTRY.queue(queue)
     asked = bodies.read(_body(), key=app.current_event.headers.get("idempotency-key"))
-    results = _submit(settings).run(asked if isinstance(asked, list) else [asked], until=_until())
+    submit = RESOURCES.submit(settings, direct_horizon=timedelta(seconds=SETTINGS.direct_horizon))
+    results = submit.run(asked if isinstance(asked, list) else [asked], until=_until())
     _tell_submitted(queue, results)
     if isinstance(asked, list):
         return {"jobs": [_result(result) for result in results]}, HTTPStatus.OK
     if isinstance(results[0], DuelineError):
         raise results[0]
-    return _result(results[0]), HTTPStatus.OK if isinstance(results[0], Repeat) else HTTPStatus.CREATED
+    return _submitted(results[0]), HTTPStatus.OK if isinstance(results[0], Repeat) else HTTPStatus.CREATED
 
 
 @app.get("/queues/<queue>/jobs")
-def list_scheduled(queue: str) -> Answer:
+def list_scheduled(queue: str) -> Page:
     """List what is scheduled, in due order, a page at a time."""
     settings, now = REGISTRY.queue(queue), RESOURCES.clock.now()
     span = queries.read_jobs(app.current_event.query_string_parameters, now=now)
-    listed = list_jobs(span, queue=settings, table=RESOURCES.table, now=now, spread=RESOURCES.spread)
-    return answers.of_page(listed)
+    return answers.of_page(RESOURCES.list_jobs(span, queue=settings, now=now))
 
 
 @app.get("/queues/<queue>/jobs/<id>")
-def look_up(queue: str, id: str) -> Answer:
+def look_up(queue: str, id: str) -> JobAnswer:
     """Tell a job's state."""
     REGISTRY.queue(queue)
     job_id = _id_in(queue, id)
@@ -79,20 +71,17 @@ def look_up(queue: str, id: str) -> Answer:
 
 
 @app.patch("/queues/<queue>/jobs/<id>")
-def reschedule(queue: str, id: str) -> Answer:
+def reschedule(queue: str, id: str) -> JobAnswer:
     """Move a job to another time: 200 tells of the job that took its place, 409 that it had left."""
     settings, asked = REGISTRY.queue(queue), bodies.read_time(_body())
     job_id = _id_in(queue, id)
-    moving = Reschedule(
-        settings, inbound=RESOURCES.inbound, table=RESOURCES.table, clock=RESOURCES.clock, new_uid=_new_uid
-    )
-    successor = moving.run(job_id, at=asked.at, delay=asked.delay)
+    successor = RESOURCES.reschedule(settings).run(job_id, at=asked.at, delay=asked.delay)
     logger.info("rescheduled", extra={"queue": queue, "job": id, "moved_to": str(successor)})
     return answers.of_job(successor, State.SCHEDULED)
 
 
 @app.delete("/queues/<queue>/jobs/<id>")
-def cancel(queue: str, id: str) -> tuple[Answer, int]:
+def cancel(queue: str, id: str) -> tuple[JobAnswer, int]:
     """Take a job back: 200 is a promise, 202 a request."""
     REGISTRY.queue(queue)
     job_id = _id_in(queue, id)
@@ -103,35 +92,27 @@ def cancel(queue: str, id: str) -> tuple[Answer, int]:
 
 
 @app.post("/queues/<queue>/cancellations")
-def cancel_many(queue: str) -> Answer:
+def cancel_many(queue: str) -> Results:
     """Take up to 500 jobs back, each for itself."""
     REGISTRY.queue(queue)
     ids = [_id_or_error(queue, id) for id in bodies.read_ids(_body())]
-    results = _cancel_many().run(ids)
+    results = RESOURCES.cancel_many(until=_until()).run(ids)
     _tell_cancelled(queue, results)
     return {"jobs": [_cancelled(result) for result in results]}
 
 
 @app.get("/queues")
-def list_queues() -> Answer:
+def list_queues() -> Queues:
     """List the queues with their settings."""
-    return {"queues": [{"queue": name, **settings_of(queue)} for name, queue in REGISTRY.queues.items()]}
+    return {"queues": [answers.of_queue(queue) for queue in REGISTRY.queues.values()]}
 
 
 @app.get("/queues/<queue>")
-def tell_queue(queue: str) -> Answer:
+def tell_queue(queue: str) -> OverviewAnswer:
     """Tell a queue's settings and how it is doing."""
     settings = REGISTRY.queue(queue)
-    told = overview(
-        settings,
-        table=RESOURCES.table,
-        level=partial(RESOURCES.team_queue, queue),
-        dead_letters=RESOURCES.dead_letter_queue(queue),
-        lookahead=timedelta(seconds=SETTINGS.lookahead),
-        now=RESOURCES.clock.now(),
-        spread=RESOURCES.spread,
-    )
-    return {"queue": queue, **settings_of(settings), **answers.of_overview(told)}
+    told = RESOURCES.overview(settings, lookahead=timedelta(seconds=SETTINGS.lookahead))
+    return answers.of_overview(settings, told)
 
 
 @app.exception_handler(DuelineError)  # type: ignore[untyped-decorator]
@@ -152,31 +133,10 @@ def _body() -> str:
         raise InvalidJob("body is not JSON: it is not UTF-8") from None
 
 
-def _new_uid() -> str:
-    return str(uuid.uuid4())
-
-
 def _until() -> float:
     """Return when to begin no more requests, on the monotonic clock."""
     left = app.lambda_context.get_remaining_time_in_millis() / 1000
     return RESOURCES.clock.monotonic() + left - 2 * LONGEST_REQUEST.total_seconds()
-
-
-def _submit(queue: QueueSettings) -> Submit:
-    return Submit(
-        queue,
-        level=partial(RESOURCES.team_queue, queue.name),
-        inbound=RESOURCES.inbound,
-        table=RESOURCES.table,
-        direct_horizon=timedelta(seconds=SETTINGS.direct_horizon),
-        clock=RESOURCES.clock,
-        new_uid=_new_uid,
-        spread=RESOURCES.spread,
-    )
-
-
-def _cancel_many() -> CancelMany:
-    return CancelMany(table=RESOURCES.table, clock=RESOURCES.clock, until=_until(), spread=RESOURCES.spread)
 
 
 def _id_in(queue: str, id: str) -> JobId:
@@ -193,24 +153,26 @@ def _id_or_error(queue: str, id: str | DuelineError) -> JobId | DuelineError:
         return error
 
 
-def _cancelled(result: Cancelled | DuelineError) -> Answer:
+def _cancelled(result: Cancelled | DuelineError) -> JobAnswer | Refused:
     return _error(result) if isinstance(result, DuelineError) else answers.of_job(result.id, result.state)
 
 
-def _result(result: Job | DuelineError) -> Answer:
-    if isinstance(result, DuelineError):
-        return _error(result)
-    if isinstance(result, Repeat):
-        return _looked_up(result.id)
-    return answers.of_job(result.id, State.DISPATCHED if result.id.route is Route.DIRECT else State.ACCEPTED)
+def _result(result: Job | DuelineError) -> JobAnswer | Refused:
+    return _error(result) if isinstance(result, DuelineError) else _submitted(result)
 
 
-def _looked_up(id: JobId) -> Answer:
+def _submitted(job: Job) -> JobAnswer:
+    if isinstance(job, Repeat):
+        return _looked_up(job.id)
+    return answers.of_job(job.id, submitted_state(job.id))
+
+
+def _looked_up(id: JobId) -> JobAnswer:
     known = status_of(id, queue=REGISTRY.queue(id.queue), table=RESOURCES.table, now=RESOURCES.clock.now())
     return answers.of_job(id, known.state, moved_to=known.moved_to)
 
 
-def _error(error: DuelineError) -> Answer:
+def _error(error: DuelineError) -> Refused:
     _tell_refused(error)
     return {"error": problems.problem(error)}
 

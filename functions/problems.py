@@ -2,9 +2,13 @@
 
 import json
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, NotRequired
 
 from aws_lambda_powertools.event_handler import Response
+from pydantic import Field
+
+# pydantic reads no other TypedDict before Python 3.12.
+from typing_extensions import TypedDict
 
 from dueline.errors import (
     RETRYABLE,
@@ -29,11 +33,58 @@ _STATUS: dict[type[DuelineError], HTTPStatus] = {
     Throttled: HTTPStatus.TOO_MANY_REQUESTS,
     Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
 }
+# In the words of RFC 9110, which Python learnt in 3.13.
+_TITLES = {
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "Content Too Large",
+    HTTPStatus.UNPROCESSABLE_ENTITY: "Unprocessable Content",
+}
 _NO_ROUTE = "route_not_found"
 _RETRY_AFTER_SECONDS = "1"
 
 
-def problem(error: DuelineError) -> dict[str, Any]:
+def title(status: HTTPStatus) -> str:
+    return _TITLES.get(status, status.phrase)
+
+
+def codes(status: HTTPStatus | None = None) -> list[str]:
+    """Return the codes that problems of a status have, or all."""
+    told = [(each, error.code) for error, each in _STATUS.items()] + [(HTTPStatus.NOT_FOUND, _NO_ROUTE)]
+    return sorted(code for each, code in told if status in (None, each))
+
+
+class Problem(TypedDict):
+    """What went wrong (RFC 9457)."""
+
+    type: Annotated[str, Field(description="Always `about:blank`: the status says it.", examples=["about:blank"])]
+    title: Annotated[str, Field(description="The status in words.", examples=[HTTPStatus.BAD_REQUEST.phrase])]
+    status: Annotated[int, Field(description="The status of the answer, or of one of many.", examples=[400])]
+    code: Annotated[
+        str,
+        Field(
+            json_schema_extra={"enum": codes()},
+            description="For machines: it tells apart what has one status, and never changes.",
+            examples=[InvalidJob.code],
+        ),
+    ]
+    detail: Annotated[
+        str,
+        Field(
+            description="For people: what is wrong, the value got, and what is allowed.",
+            examples=["delay is -1: it must be from 0 to 315619200 seconds (10 years)"],
+        ),
+    ]
+    id: NotRequired[
+        Annotated[
+            str,
+            Field(
+                description="The job that may be scheduled all the same, or that took the other's place.",
+                examples=["emails.0.t.1799049600000.0d6a387e-6d3b-4b8e-9f51-3d7c1f0a2b4c"],
+            ),
+        ]
+    ]
+
+
+def problem(error: DuelineError) -> Problem:
     """Return what is told of an error, with the job's id where it may be scheduled all the same.
 
     Its `code` is for machines: it tells apart what has one status, and never changes.
@@ -52,14 +103,18 @@ def response(error: DuelineError) -> Response[str]:
 
 def no_route(path: str) -> Response[str]:
     """Return the answer to a request for which there is no route."""
-    return _response(_problem(HTTPStatus.NOT_FOUND, _NO_ROUTE, f"there is no route {path!r}"))
+    return _response(of_no_route(path))
 
 
-def _problem(status: HTTPStatus, code: str, detail: str) -> dict[str, Any]:
-    return {"type": "about:blank", "title": status.phrase, "status": status.value, "code": code, "detail": detail}
+def of_no_route(path: str) -> Problem:
+    return _problem(HTTPStatus.NOT_FOUND, _NO_ROUTE, f"there is no route {path!r}")
 
 
-def _response(told: dict[str, Any]) -> Response[str]:
+def _problem(status: HTTPStatus, code: str, detail: str) -> Problem:
+    return {"type": "about:blank", "title": title(status), "status": status.value, "code": code, "detail": detail}
+
+
+def _response(told: Problem) -> Response[str]:
     status = told["status"]
     retry = status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
     return Response(

@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from dueline import instant
 from dueline.errors import InvalidJob
 from dueline.listing import FAR_END, MOST_JOBS, Span, read_place
-from functions.bodies import described, instant_of
+from functions.bodies import At, described
 
 
 def _whole(number: str) -> int:
@@ -30,10 +30,28 @@ class JobsQuery(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    start: Annotated[datetime, BeforeValidator(instant_of)] | None = Field(default=None, alias="from")
-    end: Annotated[datetime, BeforeValidator(instant_of)] = Field(default=FAR_END, alias="to")
-    limit: Annotated[int, BeforeValidator(_whole)] = Field(default=20, ge=1, le=MOST_JOBS)
-    after: Annotated[str, BeforeValidator(_place)] = Field(default="", alias="next")
+    start: At | None = Field(
+        default=None,
+        alias="from",
+        description="Jobs due at this instant or later, with a zone. Without it: from now on.",
+        examples=["2027-01-04T00:00:00Z"],
+    )
+    end: At = Field(
+        default=FAR_END,
+        alias="to",
+        description="Jobs due before this instant, with a zone. Without it: all.",
+        examples=["2027-01-05T00:00:00Z"],
+    )
+    limit: Annotated[int, BeforeValidator(_whole)] = Field(
+        default=20, ge=1, le=MOST_JOBS, description="The most jobs to tell of.", examples=[50]
+    )
+    after: Annotated[str, BeforeValidator(_place)] = Field(
+        default="",
+        alias="next",
+        json_schema_extra={"minLength": 1},
+        description="Go on behind an earlier page: its `next`, as it was.",
+        examples=["IjIwMjctMDEtMDRUMDg6MDA6MDAuMDAwWiI"],
+    )
 
 
 def read_jobs(query: Mapping[str, Any], *, now: datetime) -> Span:

@@ -17,6 +17,7 @@ from dueline.config.deployment import ConfigurationError
 from local.demonstration import Demonstration
 from local.deploy import DeploymentError
 from local.emulator import Emulator, free_port, is_free
+from local.endpoints import Endpoints
 from local.running import HOME, LOG, running
 from local.screen import screen
 from local.summary import summary_of
@@ -71,7 +72,7 @@ def up(
     ):
         deployment.endpoints.write(ENDPOINTS)
         try:
-            _tell(f"up: {deployment.endpoints.api}\nall endpoints: {ENDPOINTS}\nCtrl-C or `make down` ends it")
+            _tell(_where(deployment.endpoints))
             with suppress(KeyboardInterrupt):
                 signal.pause()
         finally:
@@ -139,6 +140,10 @@ def _step(what: str) -> Iterator[None]:
 
 def _tell(line: str) -> None:
     console.print(line, highlight=False, soft_wrap=True)
+
+
+def _where(endpoints: Endpoints) -> str:
+    return f"up: {endpoints.api}\nits docs: {endpoints.docs}\nall endpoints: {ENDPOINTS}\nCtrl-C or `make down` ends it"
 
 
 def _same_port() -> int:

@@ -10,7 +10,10 @@ from local.emulator import REGION, Emulator
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Endpoints:
-    """The URLs and names of a local deployment. `aws` is the endpoint of every AWS service in it."""
+    """The URLs and names of a local deployment. `aws` is the endpoint of every AWS service in it.
+
+    `docs` is a page about the API, where it has a door that shows one.
+    """
 
     api: str
     aws: str
@@ -19,6 +22,7 @@ class Endpoints:
     inbound_url: str
     queues: dict[str, str]
     dead_letter_queues: dict[str, str]
+    docs: str = ""
 
     def write(self, path: Path) -> None:
         """Write them as JSON, at once and whole."""

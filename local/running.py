@@ -51,7 +51,8 @@ def running(queues: Path, *, emulator: Emulator, step: Step, real_schedule: bool
             deploy(emulator, assembly)
         endpoints = find(emulator, deployment)
         publish(emulator, deployment, endpoints)
-        endpoints = replace(endpoints, api=stack.enter_context(door(endpoints.api)))
+        opened = stack.enter_context(door(endpoints.api))
+        endpoints = replace(endpoints, api=opened, docs=f"{opened}/docs")
         faults = stack.enter_context(_ticking(emulator, deployment, real_schedule))
         yield Running(emulator=emulator, endpoints=endpoints, deployment=deployment, tick_faults=faults)
 

@@ -19,6 +19,8 @@ from tests.e2e.emulated_iam import grant_batches_where_messages_are_granted
 from tests.e2e.inbox import Inbox
 from tests.e2e.newcomer import local
 
+# schemathesis reads it, in a process of its own.
+collect_ignore = ["fuzz/hooks.py"]
 QUEUES = Path(__file__).parent / "queues.yaml"
 
 

@@ -34,8 +34,10 @@ def up(home: Path) -> Iterator[dict[str, Any]]:
         process.communicate()
 
 
-def test_state_survives_a_restart_and_ingest_goes_on(tmp_path: Path) -> None:
+def test_it_shows_its_docs_and_its_state_survives_a_restart_and_ingest_goes_on(tmp_path: Path) -> None:
     with up(tmp_path) as endpoints:
+        assert endpoints["docs"] == f"{endpoints['api']}/docs"
+        assert "SwaggerUIBundle" in httpx.get(endpoints["docs"]).text
         before = _scheduled(endpoints)
     with up(tmp_path) as endpoints:
         assert _state(endpoints, before) == "scheduled"

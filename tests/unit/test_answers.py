@@ -8,7 +8,7 @@ from dueline.listing import Listed, read_place
 from dueline.overview import Overview
 from dueline.ports import Depth
 from functions import answers
-from tests.builders import a_job
+from tests.builders import a_job, a_queue
 
 PLACE = "2026-12-01T00:00:00.000Z#00000000-0000-4000-8000-000000000000#job"
 
@@ -44,7 +44,7 @@ def test_a_payload_that_is_no_json_is_told_as_text(text):
 
 def overview_of(*levels):
     told = Overview(scheduled=0, more_scheduled=False, next_due=None, fence_age=None, levels=levels, dead=0)
-    return answers.of_overview(told)
+    return answers.of_overview(a_queue(priorities=len(levels)), told)
 
 
 def test_of_a_queue_with_several_levels_each_is_told_and_their_sum():

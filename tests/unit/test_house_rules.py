@@ -24,7 +24,8 @@ MAY_IMPORT = {
     "dueline.config.names": CORE,
     "dueline.config.registry": CORE,
     "dueline.config.settings": CORE,
-    "functions": CORE | {"functions", "aws_lambda_powertools", "pydantic", "pydantic_core"},
+    # typing_extensions: of what pydantic and Powertools are made themselves.
+    "functions": CORE | {"functions", "aws_lambda_powertools", "pydantic", "pydantic_core", "typing_extensions"},
     "infra": STDLIB
     | {"infra", "aws_cdk", "constructs", "cdk_nag", "jsii"}
     | {"dueline.config", "dueline.job", "dueline.queue"},

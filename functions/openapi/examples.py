@@ -1,0 +1,69 @@
+"""Examples for readers, told by the code that tells the real thing."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from dueline import instant
+from dueline.errors import InvalidJob
+from dueline.job import Job, JobId, Route, State
+from dueline.listing import Listed
+from dueline.overview import Overview
+from dueline.ports import Depth
+from dueline.queue import QueueSettings
+from functions import answers, problems
+
+ID = "emails.0.t.1799049600000.0d6a387e-6d3b-4b8e-9f51-3d7c1f0a2b4c"
+MOVED = "emails.0.t.1799136000000.7c9e6679-7425-40de-944b-e07fc1f90ae7"
+_JOB = JobId.parse(ID)
+_DIRECT = replace(_JOB, route=Route.DIRECT)
+_RETENTION = timedelta(days=7)
+_QUEUE = QueueSettings(name="emails", partitions=1, retention=_RETENTION)
+_PAYLOAD = {"to": "ann"}
+
+
+def job(state: State) -> Any:
+    return answers.of_job(_DIRECT if state is State.DISPATCHED else _JOB, state)
+
+
+def successor() -> Any:
+    return answers.of_job(JobId.parse(MOVED), State.SCHEDULED)
+
+
+def moved() -> Any:
+    return answers.of_job(_JOB, State.CANCELLED, moved_to=JobId.parse(MOVED))
+
+
+def results(state: State) -> Any:
+    return {"jobs": [job(state), {"error": problems.problem(InvalidJob("payload is missing"))}]}
+
+
+def page() -> Any:
+    scheduled = Job(id=_JOB, payload='{"to":"ann"}', expires=_JOB.due + _RETENTION)
+    return answers.of_page(Listed(jobs=(scheduled,), after="2027-01-04T08:00:00.000Z"))
+
+
+def last_page() -> Any:
+    return answers.of_page(Listed(jobs=(), after=None))
+
+
+def queues() -> Any:
+    return {"queues": [answers.of_queue(_QUEUE)]}
+
+
+def overview() -> Any:
+    depth = Depth(waiting=3, in_flight=1, delayed=2)
+    due: datetime = instant.parse("2027-01-04T08:00:00Z")
+    told = Overview(scheduled=7, more_scheduled=False, next_due=due, fence_age=42.5, levels=(depth,), dead=0)
+    return answers.of_overview(_QUEUE, told)
+
+
+def posted() -> dict[str, Any]:
+    at = {"payload": _PAYLOAD, "at": "2027-01-04T09:00:00+01:00", "tenant": "customer-7"}
+    return {
+        "at": at,
+        "delay": {"payload": _PAYLOAD, "delay": 90},
+        "now": {"payload": _PAYLOAD},
+        "key": {"payload": _PAYLOAD, "delay": 3600, "key": "welcome-ann"},
+        "many": {"jobs": [{"payload": _PAYLOAD, "delay": 90}, {"payload": _PAYLOAD}]},
+    }

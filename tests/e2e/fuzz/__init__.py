@@ -1,0 +1,1 @@
+"""Requests made up from docs/openapi.json, against the deployed template: what it answers must be what is written."""

@@ -1,0 +1,188 @@
+"""docs/openapi.json: it is what the code says, of every route, and what the code tells is what it says."""
+
+import importlib
+import sys
+from types import SimpleNamespace
+from typing import get_type_hints
+
+import jsonschema
+import pytest
+from pydantic import ConfigDict, TypeAdapter, with_config
+
+from dueline.config.registry import Registry, settings_of
+from dueline.config.settings import ApiSettings
+from dueline.job import State
+from functions import answers, problems
+from functions.openapi import examples
+from functions.openapi.document import PATH, document, text
+from functions.openapi.operation import Told
+from tests.builders import a_queue, an_id
+
+DOCUMENT = document()
+FORMS = [name for name, each in vars(answers).items() if hasattr(each, "__total__")]
+METHODS = {"get", "post", "patch", "delete", "put"}
+OPERATIONS = {(method, path): told for path, methods in DOCUMENT["paths"].items() for method, told in methods.items()}
+
+
+def resolved(part):
+    """Return a part of the document, or what it refers to."""
+    if "$ref" not in part:
+        return part
+    found = DOCUMENT
+    for name in part["$ref"].removeprefix("#/").split("/"):
+        found = found[name]
+    return found
+
+
+def contents():
+    """Yield every body that the document tells of, with where it is told."""
+    for (method, path), told in OPERATIONS.items():
+        bodies = {"request": told["requestBody"]} if "requestBody" in told else {}
+        for name, each in {**bodies, **told["responses"]}.items():
+            for media_type, content in resolved(each)["content"].items():
+                yield pytest.param(content, id=f"{method} {path} {name} {media_type}")
+
+
+def validator(schema):
+    return jsonschema.Draft202012Validator({**schema, "components": DOCUMENT["components"]})
+
+
+@pytest.fixture
+def api(monkeypatch):
+    """The function, read as on Lambda, with no queue and no network."""
+    settings = ApiSettings(deployment="d", queue_urls="http://localhost/", direct_horizon=890, lookahead=240)
+    for name, value in {**settings.to_env(), "AWS_DEFAULT_REGION": "us-east-1"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setitem(sys.modules, "functions.registry", SimpleNamespace(REGISTRY=Registry({})))
+    monkeypatch.delitem(sys.modules, "functions.api", raising=False)
+    yield importlib.import_module("functions.api")
+    sys.modules.pop("functions.api", None)
+
+
+def test_the_document_is_what_the_code_says():
+    assert PATH.read_text() == text(), "run make schema"
+
+
+def test_every_route_is_told_of_and_no_other(api):
+    paths = api.app.get_openapi_schema(title="Dueline", version="1").paths
+    routes = {
+        (method, path): getattr(item, method).operationId
+        for path, item in paths.items()
+        for method in METHODS
+        if getattr(item, method)
+    }
+    assert routes.keys() == OPERATIONS.keys()
+    assert all(name.startswith(f"{OPERATIONS[route]['operationId']}_") for route, name in routes.items())
+
+
+def test_an_operation_answers_with_the_types_that_its_function_does(api):
+    for told in OPERATIONS.values():
+        returned = str(get_type_hints(vars(api)[told["operationId"]])["return"])
+        assert {name for name in FORMS if f".{name}" in returned} == _forms(told), told["operationId"]
+
+
+def _forms(told):
+    successes = [each for status, each in told["responses"].items() if status.startswith("2")]
+    schemas = [each["content"]["application/json"]["schema"] for each in successes]
+    return {part["$ref"].rpartition("/")[2] for schema in schemas for part in schema.get("oneOf", [schema])}
+
+
+def test_the_document_is_openapi_3_1_and_signed_throughout():
+    assert DOCUMENT["openapi"] == "3.1.0"
+    assert DOCUMENT["security"] == [{"sigv4": []}]
+    assert DOCUMENT["components"]["securitySchemes"]["sigv4"]["x-amazon-apigateway-authtype"] == "awsSigv4"
+
+
+@pytest.mark.parametrize("content", list(contents()))
+def test_each_body_has_an_example_and_each_example_is_one(content):
+    assert content["examples"]
+    for example in content["examples"].values():
+        validator(content["schema"]).validate(example["value"])
+
+
+@pytest.mark.parametrize("name", list(DOCUMENT["components"]["schemas"]))
+def test_each_type_and_each_of_its_fields_says_what_it_is(name):
+    schema = DOCUMENT["components"]["schemas"][name]
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert schema["description"]
+    fields = schema["properties"].items()
+    assert [field for field, told in fields if not resolved(told).get("description")] == []
+
+
+@pytest.mark.parametrize("route", list(OPERATIONS), ids=" ".join)
+def test_each_operation_and_each_of_its_parameters_says_what_it_is(route):
+    told = OPERATIONS[route]
+    assert told["summary"]
+    assert told["description"]
+    parameters = [resolved(each) for each in told["parameters"]]
+    assert [each["name"] for each in parameters if not each["description"] or "example" not in each] == []
+    assert {each["name"] for each in parameters if each["in"] == "path"} == set(_between_braces(route[1]))
+
+
+def _between_braces(path):
+    return [part.strip("{}") for part in path.split("/") if part.startswith("{")]
+
+
+@pytest.mark.parametrize("route", list(OPERATIONS), ids=" ".join)
+def test_each_operation_says_what_the_gateway_refuses(route):
+    assert {"403", "429", "500", "503"} <= OPERATIONS[route]["responses"].keys()
+
+
+def test_the_codes_of_a_status_are_those_of_its_errors():
+    (of_404, of_503) = (DOCUMENT["components"]["responses"][name] for name in ("NotFound", "ServiceUnavailable"))
+    codes = [each["content"]["application/problem+json"]["schema"]["properties"]["code"] for each in (of_404, of_503)]
+    assert codes == [{"enum": ["job_not_found", "queue_not_found", "route_not_found"]}, {"enum": ["unavailable"]}]
+    every = DOCUMENT["components"]["schemas"]["Problem"]["properties"]["code"]["enum"]
+    assert every == problems.codes()
+    assert len(every) == 9
+
+
+@pytest.mark.parametrize(
+    ("body", "is_one"),
+    [
+        ({"payload": None}, True),
+        ({"payload": 1, "at": "2030-01-01T00:00:00Z", "delay": None}, True),
+        ({"payload": 1, "at": "2030-01-01T00:00:00Z", "delay": 1}, False),
+        ({"payload": 1, "delay": -1}, False),
+        ({"payload": 1, "key": ""}, False),
+        ({"payload": 1, "tenant": "a b"}, False),
+        ({"payload": 1, "when": "now"}, False),
+        ({}, False),
+        ({"jobs": [{"payload": 1}]}, True),
+        ({"jobs": []}, False),
+        ({"jobs": [{"payload": 1}], "payload": 1}, False),
+    ],
+)
+def test_what_may_be_posted_is_a_job_or_many_and_nothing_more(body, is_one):
+    posted = OPERATIONS["post", "/queues/{queue}/jobs"]["requestBody"]["content"]["application/json"]["schema"]
+    assert len(posted["oneOf"]) == 2
+    assert validator(posted).is_valid(body) is is_one
+
+
+@pytest.mark.parametrize(
+    ("form", "told"),
+    [
+        (answers.JobAnswer, answers.of_job(an_id(), State.CANCELLED, moved_to=an_id())),
+        (answers.Page, examples.page()),
+        (answers.OverviewAnswer, examples.overview()),
+        (answers.QueueAnswer, answers.of_queue(a_queue())),
+    ],
+)
+def test_what_is_told_has_the_fields_of_its_type_and_no_other(form, told):
+    closed = TypeAdapter(with_config(ConfigDict(extra="forbid", strict=True))(form))
+    assert closed.validate_python(told) == told
+
+
+def test_a_queue_is_told_with_all_its_settings():
+    assert answers.of_queue(a_queue()) == {"queue": "emails", **settings_of(a_queue())}
+
+
+def test_a_body_without_an_example_is_refused():
+    with pytest.raises(ValueError, match="at least one"):
+        Told(form=answers.JobAnswer, means="A job.", examples={})
+
+
+def test_no_function_imports_what_writes_the_document():
+    functions = sorted(PATH.parents[1].glob("functions/*.py"))
+    assert [path.name for path in functions if "functions.openapi" in path.read_text()] == []
+    assert "api.py" in {path.name for path in functions}
