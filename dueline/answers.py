@@ -11,9 +11,10 @@ from dueline import job as core
 from dueline.errors import Unavailable
 from dueline.job import JobId, Route, State
 from dueline.overview import Overview
+from dueline.pointer import Pointer
 from dueline.ports import Depth
 from dueline.queue import QueueSettings
-from dueline.submit import json_text
+from dueline.request import json_text
 
 A = TypeVar("A")
 
@@ -62,31 +63,55 @@ class Job:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class PayloadPlace:
+    """Where a large payload is kept: an object of so many bytes in a bucket of S3."""
+
+    bucket: str
+    key: str
+    bytes: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ScheduledJob(Job):
-    """A job that waits in the table, with its `payload`; one that is no JSON is told in `payload_text`."""
+    """A job that waits in the table, with its `payload`, or where that is kept (`payload_at`).
+
+    A payload that is no JSON is told in `payload_text`.
+    """
 
     payload: object = field(default=None, repr=False)
     payload_text: str | None = field(default=None, repr=False)
+    payload_at: PayloadPlace | None = None
 
     @classmethod
     def waiting(cls, job: core.Job) -> "ScheduledJob":
         """Return what is told of a job that waits in the table."""
         at = {"id": str(job.id), "queue": job.id.queue, "route": job.id.route, "state": State.SCHEDULED}
-        told: dict[str, Any] = at | {"due": job.id.due} | payload_told(job.payload)
+        told: dict[str, Any] = at | {"due": job.id.due} | _payload_of(payload_told(job))
         return cls(**told)
 
     @classmethod
     def _more_of(cls, told: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: told[name] for name in ("payload", "payload_text") if name in told}
+        return _payload_of(told)
 
 
-def payload_told(text: str) -> dict[str, Any]:
-    """Return a payload as JSON, or as text where it is none: whoever sends to the inbound queue may send any text."""
+def _payload_of(told: Mapping[str, Any]) -> dict[str, Any]:
+    known = {name: told[name] for name in ("payload", "payload_text") if name in told}
+    return known | ({"payload_at": PayloadPlace(**told["payload_at"])} if "payload_at" in told else {})
+
+
+def payload_told(job: core.Job) -> dict[str, Any]:
+    """Return a payload as JSON, or where it is kept, or as text where it is none of them.
+
+    Whoever sends to the inbound queue may send any text.
+    """
     try:
-        value = json.loads(text)
+        if job.offloaded_bytes is not None:
+            place = Pointer.parse(job.payload)
+            return {"payload_at": {"bucket": place.bucket, "key": place.key, "bytes": job.offloaded_bytes}}
+        value = json.loads(job.payload)
         json_text({"jobs": [{"payload": value}]})  # what cannot be told again, such as NaN, fails here and not below
     except (ValueError, RecursionError):
-        return {"payload_text": text}
+        return {"payload_text": job.payload}
     return {"payload": value}
 
 

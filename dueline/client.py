@@ -19,8 +19,8 @@ from dueline.new_job import NewJob, instant_of, seconds_of
 from dueline.overview import Overview
 from dueline.ports import Clock
 from dueline.queue import QueueSettings
+from dueline.request import Request, due_of
 from dueline.retry import Patience
-from dueline.submit import Request, due_of
 
 if TYPE_CHECKING:
     import boto3

@@ -44,7 +44,7 @@ class InvalidJob(DuelineError, ValueError):
 
 
 class PayloadTooLarge(InvalidJob):
-    """A payload over the limit of 256 KiB."""
+    """A payload over 10 MiB, or one over 256 KiB that was put into a message or a row by other means than the API."""
 
     code = "payload_too_large"
 

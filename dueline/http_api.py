@@ -18,7 +18,7 @@ from dueline.new_job import NewJob
 from dueline.overview import Overview
 from dueline.ports import Clock
 from dueline.queue import QueueSettings
-from dueline.submit import json_text
+from dueline.request import json_text
 
 A = TypeVar("A")
 

@@ -9,6 +9,9 @@ from dueline import instant
 from dueline.errors import InvalidJob, JobNotFound, PayloadTooLarge, QueueNotFound
 
 MAX_PAYLOAD_BYTES = 256 * 1024
+MAX_OFFLOADED_BYTES = 10 * 1024 * 1024
+# The days that an offloaded payload may be kept, up to 10 years and what comes on top: powers of two.
+KEEP_DAYS = tuple(2**power for power in range(4, 13))
 MAX_PARTITIONS = 999
 MAX_RETENTION = timedelta(days=30)
 MAX_TENANT_CHARACTERS = 128
@@ -88,7 +91,8 @@ class Job:
     """A payload, which is JSON text, with its id and the instant after which it is no longer sent.
 
     A `tenant` is whom SQS treats fairly beside others: the message group of a fair queue. A `priority` is the level of
-    its queue, each an SQS queue of its own, 1 the most urgent.
+    its queue, each an SQS queue of its own, 1 the most urgent. A payload that is kept elsewhere has `offloaded_bytes`
+    there, and `payload` is the pointer to it.
     """
 
     id: JobId
@@ -96,6 +100,7 @@ class Job:
     expires: datetime
     tenant: str | None = None
     priority: int = 1
+    offloaded_bytes: int | None = None
 
     def __post_init__(self) -> None:
         if self.size > MAX_PAYLOAD_BYTES:
@@ -109,6 +114,10 @@ class Job:
             )
         if not 1 <= self.priority <= MAX_PRIORITY:
             raise InvalidJob(f"priority is {self.priority}: it must be from 1 to {MAX_PRIORITY}")
+        if self.offloaded_bytes is not None and self.offloaded_bytes < 1:
+            raise InvalidJob(
+                f"a payload that is kept elsewhere has {self.offloaded_bytes} bytes: it must have 1 or more"
+            )
 
     @property
     def size(self) -> int:

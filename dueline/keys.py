@@ -5,7 +5,6 @@ finds it done has the first job's id; whoever finds it undone submits the same i
 have died in between.
 """
 
-import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -30,15 +29,15 @@ def checked(key: object) -> str:
     raise InvalidJob(f"key is {repr(key)[:100]}: it must have 1 to {MAX_CHARACTERS} printable ASCII characters")
 
 
-def claim(key: str, job: Job, *, table: Table, now: datetime) -> Job | Repeat:
+def claim(key: str, job: Job, *, payload_hash: str, table: Table, now: datetime) -> Job | Repeat:
     """Return the job to submit under a key: this one, or an earlier call's that is not known to be submitted.
 
     A Repeat is submitted already. Raises KeyReused when the key was used for another payload, Throttled or
     Unavailable: then nothing was submitted by this call.
     """
-    row = table.claim(rows.idempotency_row(job, key, payload_hash=_hash(job.payload)), now=now)
+    row = table.claim(rows.idempotency_row(job, key, payload_hash=payload_hash), now=now)
     first = JobId.parse(str(row["id"]))
-    if row["payload_hash"] != _hash(job.payload):
+    if row["payload_hash"] != payload_hash:
         raise KeyReused(f"key is {key!r}: it was used for job {first}, which has another payload")
     form = Repeat if row["done"] else Job
     expires = first.due + (job.expires - job.id.due)
@@ -55,7 +54,3 @@ def note_done(queue: str, keys: Iterable[str], *, table: Table, spread: Spread) 
             return
 
     list(spread(note, keys))
-
-
-def _hash(payload: str) -> str:
-    return hashlib.sha256(payload.encode()).hexdigest()

@@ -52,6 +52,14 @@ class Listed:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Scanned:
+    """The rows of jobs in due order, not read: 1,000 payloads may be hundreds of MB; `after` as of `Listed`."""
+
+    rows: tuple[Row, ...]
+    after: str | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Snapshot:
     """A queue in its table at the instant `now`, with the `states` of its partitions, which were just read."""
 
@@ -63,16 +71,16 @@ class Snapshot:
     def cursor(self, partition: Partition) -> str:
         return rows.read_state(self.states.get(rows.state_key(partition))).cursor
 
-    def scheduled(self, of_job: Iterable[Row]) -> Job | None:
-        """Return the job that all its rows tell of, if it is scheduled."""
+    def scheduled(self, of_job: Iterable[Row]) -> Row | None:
+        """Return the row of the job that all its rows tell of, if it is scheduled."""
         found = {rows.key(row): row for row in of_job}
-        job = _job_among(found)
+        row, job = _job_among(found)
         if job is None or job.expires <= self.now:
             return None
         state = rows.state_key(job.id.partition)
         found |= {state: self.states[state]} if state in self.states else {}
         is_scheduled = state_of(job.id, found, queue=self.queue, now=self.now) is State.SCHEDULED
-        return job if is_scheduled else None
+        return row if is_scheduled else None
 
 
 def list_jobs(span: Span, *, queue: QueueSettings, table: Table, now: datetime, spread: Spread = map) -> Listed:
@@ -87,9 +95,10 @@ def list_jobs(span: Span, *, queue: QueueSettings, table: Table, now: datetime, 
     if not 1 <= span.limit <= MOST_JOBS:
         raise InvalidJob(f"limit is {span.limit}: it must be from 1 to {MOST_JOBS}")
     states = read_states(queue, table=table, spread=spread)
-    listed = scan(span, snapshot=Snapshot(queue=queue, table=table, states=states, now=now), spread=spread)
-    jobs = listed.jobs[: _fitting(listed.jobs)]
-    return listed if jobs == listed.jobs else Listed(jobs=jobs, after=rows.job_key(jobs[-1].id)[1])
+    scanned = scan(span, snapshot=Snapshot(queue=queue, table=table, states=states, now=now), spread=spread)
+    jobs = _fitting(scanned.rows)
+    after = scanned.after if len(jobs) == len(scanned.rows) else rows.job_key(jobs[-1].id)[1]
+    return Listed(jobs=tuple(jobs), after=after)
 
 
 def read_states(queue: QueueSettings, *, table: Table, spread: Spread = map) -> Mapping[Key, Row]:
@@ -104,7 +113,7 @@ def partitions_of(queue: QueueSettings) -> list[Partition]:
     return [Partition(queue=queue.name, number=number) for number in range(queue.partitions)]
 
 
-def scan(span: Span, *, snapshot: Snapshot, spread: Spread = map) -> Listed:
+def scan(span: Span, *, snapshot: Snapshot, spread: Spread = map) -> Scanned:
     """Return the first scheduled jobs of a span, as many as it asks for, as far as a bounded number of reads finds."""
     slices = _slices(span, snapshot)
     until = instant.text(instant.round_up(span.end))
@@ -116,10 +125,10 @@ def scan(span: Span, *, snapshot: Snapshot, spread: Spread = map) -> Listed:
             break
         list(spread(partial(_Slice.read_on, snapshot=snapshot, until=until, limit=share * 4**round), behind))
     known = min(slice.reached for slice in slices)
-    jobs = [job for job in _in_order(slices) if rows.job_key(job.id)[1] <= known]
-    if len(jobs) > span.limit:
-        return Listed(jobs=tuple(jobs[: span.limit]), after=rows.job_key(jobs[span.limit - 1].id)[1])
-    return Listed(jobs=tuple(jobs), after=known if known < until else None)
+    found = [row for row in _in_order(slices) if _sort_key(row) <= known]
+    if len(found) > span.limit:
+        return Scanned(rows=tuple(found[: span.limit]), after=_sort_key(found[span.limit - 1]))
+    return Scanned(rows=tuple(found), after=known if known < until else None)
 
 
 def place_text(after: str) -> str:
@@ -139,14 +148,14 @@ def read_place(text: str) -> str:
 
 @dataclass(kw_only=True, slots=True)
 class _Slice:
-    """What is read of one partition: all `jobs` that are scheduled up to the sort key `reached`.
+    """What is read of one partition: the rows of all jobs that are scheduled up to the sort key `reached`.
 
     `begun` are the rows of the job behind it, of which there may be more on the next page.
     """
 
     partition: Partition
     reached: str
-    jobs: list[Job] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
     begun: list[Row] = field(default_factory=list)
 
     def read_on(self, *, snapshot: Snapshot, until: str, limit: int) -> None:
@@ -154,20 +163,20 @@ class _Slice:
         page = snapshot.table.page(self.partition, after=after, until=until, limit=limit)
         of_jobs = [list(group) for _, group in groupby([*self.begun, *page.rows], key=_prefix)]
         self.begun = of_jobs.pop() if page.more and of_jobs else []
-        self.jobs += filter(None, map(snapshot.scheduled, of_jobs))
+        self.rows += filter(None, map(snapshot.scheduled, of_jobs))
         if not page.more:
             self.reached = until
         elif of_jobs:
             self.reached = str(of_jobs[-1][-1]["sk"])
 
 
-def _job_among(found: Mapping[Key, Row]) -> Job | None:
-    """Return the job that one of these rows holds, unless it cannot be read."""
-    job_rows = [row for (_, sk), row in found.items() if rows.prefix_and_kind(sk)[1] == rows.JOB]
+def _job_among(found: Mapping[Key, Row]) -> tuple[Row | None, Job | None]:
+    """Return which of these rows holds a job, and that job unless it cannot be read."""
+    row = next((row for (_, sk), row in found.items() if rows.prefix_and_kind(sk)[1] == rows.JOB), None)
     try:
-        return next(map(rows.read_job, job_rows), None)
+        return row, None if row is None else rows.read_job(row)
     except InvalidJob:
-        return None
+        return row, None
 
 
 def _slices(span: Span, snapshot: Snapshot) -> list[_Slice]:
@@ -180,25 +189,29 @@ def _slices(span: Span, snapshot: Snapshot) -> list[_Slice]:
 
 def _behind(slices: Sequence[_Slice], limit: int, until: str) -> list[_Slice]:
     """Return the slices that may yet hold one of the first `limit` jobs, or tell that there is one more."""
-    jobs = _in_order(slices)
-    needed = rows.job_key(jobs[limit].id)[1] if len(jobs) > limit else until
+    found = _in_order(slices)
+    needed = _sort_key(found[limit]) if len(found) > limit else until
     return [slice for slice in slices if slice.reached < needed]
 
 
-def _in_order(slices: Sequence[_Slice]) -> list[Job]:
-    return sorted((job for slice in slices for job in slice.jobs), key=lambda job: rows.job_key(job.id)[1])
+def _in_order(slices: Sequence[_Slice]) -> list[Row]:
+    return sorted((row for slice in slices for row in slice.rows), key=_sort_key)
+
+
+def _sort_key(row: Row) -> str:
+    return rows.key(row)[1]
 
 
 def _prefix(row: Row) -> str:
     return rows.prefix_and_kind(str(row["sk"]))[0]
 
 
-def _fitting(jobs: Sequence[Job]) -> int:
-    """Return how many jobs fit into a page with their payloads, at least one."""
-    left, count = MOST_BYTES, 0
-    for job in jobs:
+def _fitting(found: Iterable[Row]) -> list[Job]:
+    """Read as many jobs as fit into a page with their payloads, at least one."""
+    left, jobs = MOST_BYTES, list[Job]()
+    for job in map(rows.read_job, found):
         left -= job.size
-        if count and left < 0:
+        if jobs and left < 0:
             break
-        count += 1
-    return count
+        jobs.append(job)
+    return jobs

@@ -3,9 +3,10 @@
 They keep the contracts of ports.py, which one suite checks here and on AWS's protocol alike.
 """
 
+import hashlib
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -13,7 +14,8 @@ from dueline import rows
 from dueline.errors import QueueNotFound
 from dueline.job import Partition
 from dueline.message import BATCH_BYTES, BATCH_MESSAGES, Message
-from dueline.ports import READ_KEYS, WRITE_ROWS, Clock, Depth, Page, Reading, Refusal
+from dueline.pointer import Pointer
+from dueline.ports import READ_KEYS, WRITE_ROWS, Clock, Depth, Found, Page, Reading, Refusal
 from dueline.routing import MAX_DELAY_SECONDS
 from dueline.rows import Key, PartitionState, Row
 
@@ -154,6 +156,37 @@ class MemoryQueue:
         now = self.clock.now()
         delayed = sum(delivery.visible > now for delivery in self.deliveries)
         return Depth(waiting=len(self.deliveries) - delayed, in_flight=0, delayed=delayed)
+
+
+@dataclass(kw_only=True, slots=True)
+class MemoryPayloads:
+    """A bucket as a dictionary of what is kept under which key."""
+
+    bucket: str = "payloads"
+    kept: dict[str, bytes] = field(default_factory=dict)
+
+    def put(self, key: str, text: str) -> Pointer:
+        self.kept[key] = text.encode()
+        return Pointer(bucket=self.bucket, key=key)
+
+    def copy(self, source: Pointer, *, to: str) -> Pointer | None:
+        if source.bucket != self.bucket:
+            return source
+        if source.key not in self.kept:
+            return None
+        self.kept[to] = self.kept[source.key]
+        return Pointer(bucket=self.bucket, key=to)
+
+    def find(self, key: str) -> Found | None:
+        if key not in self.kept:
+            return None
+        kept = self.kept[key]
+        pointer = Pointer(bucket=self.bucket, key=key)
+        return Found(pointer=pointer, bytes=len(kept), sha256=hashlib.sha256(kept).hexdigest())
+
+    def upload_url(self, key: str, *, bytes: int, sha256: str, lasts: timedelta) -> tuple[str, Mapping[str, str]]:
+        """Return what names the upload: nobody listens there."""
+        return f"memory://{self.bucket}/{key}", {"content-length": str(bytes), "x-amz-checksum-sha256": sha256}
 
 
 class VirtualClock:

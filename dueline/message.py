@@ -21,14 +21,17 @@ TENANT = "dueline-tenant"
 PRIORITY = "dueline-priority"
 MOVES = "dueline-moves"
 REASON = "dueline-reason"
+# That a body is a pointer to a payload of so many bytes, as the Amazon SQS Extended Client Library says it:
+# https://github.com/awslabs/amazon-sqs-java-extended-client-lib
+OFFLOADED_BYTES = "ExtendedPayloadSize"
 
 BATCH_MESSAGES = 10
 BATCH_BYTES = 1024 * 1024
 MAX_ATTRIBUTES = 10
 ATTRIBUTES_BYTES = 2048
 _REASON_CHARACTERS = 1000
-_TYPE = "String"
 _PRIORITIES = tuple(map(str, range(1, MAX_PRIORITY + 1)))
+_MAX_DIGITS = 18
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,7 +46,7 @@ class Message:
     @property
     def sent_bytes(self) -> int:
         """The bytes that SQS counts: the body's, and each attribute's name, type and value."""
-        told = ((name, _TYPE, value) for name, value in self.attributes.items())
+        told = ((name, type_of(name, value), value) for name, value in self.attributes.items())
         return _bytes(self.body, *chain.from_iterable(told))
 
     @property
@@ -58,6 +61,7 @@ class Message:
         attributes |= {TENANT: job.tenant} if job.tenant is not None else {}
         attributes |= {PRIORITY: str(job.priority)} if job.priority != 1 else {}
         attributes |= {MOVES: str(moves)} if moves else {}
+        attributes |= {OFFLOADED_BYTES: str(job.offloaded_bytes)} if job.offloaded_bytes is not None else {}
         return cls(body=job.payload, attributes=attributes, delay=delay, group=group)
 
     def with_reason(self, reason: str) -> "Message":
@@ -65,7 +69,7 @@ class Message:
         # SQS refuses an empty value, which is what is left here of an attribute that is no text.
         kept = [(name, value) for name, value in self.attributes.items() if value and name != REASON]
         unreasoned = Message(body=self.body, attributes=dict(kept[: MAX_ATTRIBUTES - 1]))
-        room = BATCH_BYTES - unreasoned.sent_bytes - _bytes(REASON, _TYPE)
+        room = BATCH_BYTES - unreasoned.sent_bytes - _bytes(REASON, type_of(REASON, reason))
         told = {REASON: _printable(reason)[:room]} if room > 0 else {}
         return Message(body=self.body, attributes={**unreasoned.attributes, **told})
 
@@ -83,14 +87,26 @@ class Message:
             raise InvalidJob(f"message attributes name no job: {error}") from None
         if expires < id.due:
             raise InvalidJob(f"message attribute {EXPIRES} is {instant.text(expires)}, before the job is due")
-        tenant, priority = self.attributes.get(TENANT), self._priority()
-        return Job(id=id, payload=self.body, expires=expires, tenant=tenant, priority=priority)
+        return Job(
+            id=id,
+            payload=self.body,
+            expires=expires,
+            tenant=self.attributes.get(TENANT),
+            priority=self._priority(),
+            offloaded_bytes=self._offloaded_bytes(),
+        )
 
     def _priority(self) -> int:
         told = self.attributes.get(PRIORITY, "1")
         if told not in _PRIORITIES:
             raise InvalidJob(f"message attribute {PRIORITY} is {told[:200]!r}: it must be from 1 to {MAX_PRIORITY}")
         return int(told)
+
+    def _offloaded_bytes(self) -> int | None:
+        told = self.attributes.get(OFFLOADED_BYTES)
+        if told is not None and not _is_number(told):
+            raise InvalidJob(f"message attribute {OFFLOADED_BYTES} is {told[:100]!r}: it must be a number of bytes")
+        return None if told is None else int(told)
 
     def moves(self) -> JobId | None:
         """Return the job whose place this message's job is to take, if it is to take one's.
@@ -109,6 +125,11 @@ class Message:
                 f"message attribute {MOVES} is {id}: it must be another job of the table, of the same queue"
             )
         return id
+
+
+def type_of(name: str, value: str) -> str:
+    """Return the type under which SQS takes an attribute: a text, unless it is a number to whoever reads it."""
+    return "Number" if name == OFFLOADED_BYTES and _is_number(value) else "String"
 
 
 _T = TypeVar("_T")
@@ -143,6 +164,10 @@ def job_batches(jobs: Iterable[Job]) -> Iterator[list[Job]]:
 
 def _bytes(*texts: str) -> int:
     return sum(len(text.encode()) for text in texts)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS
 
 
 def _printable(reason: str) -> str:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from dueline import keys
 from dueline.errors import InvalidJob
-from dueline.submit import Request, due_of
+from dueline.request import Request, due_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

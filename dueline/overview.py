@@ -60,9 +60,9 @@ def overview(
     asking = [partial(_depth, queue, level(number), priority=number) for number in range(1, queue.priorities + 1)]
     *levels, dead = spread(call, [*asking, partial(_depth, queue, dead_letters)])
     return Overview(
-        scheduled=len(counted.jobs),
+        scheduled=len(counted.rows),
         more_scheduled=counted.after is not None,
-        next_due=counted.jobs[0].id.due if counted.jobs else None,
+        next_due=rows.read_job(counted.rows[0]).id.due if counted.rows else None,
         fence_age=_fence_age(queue, states, lookahead=lookahead, now=now),
         levels=tuple(levels),
         dead=dead.waiting,

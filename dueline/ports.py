@@ -4,13 +4,14 @@ One call is one request to AWS: it happens as a whole or fails as a whole, excep
 Every call may raise Throttled or Unavailable: then it may or may not be done.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 
 from dueline.job import Partition
 from dueline.message import Message
+from dueline.pointer import Pointer
 from dueline.rows import Key, PartitionState, Row
 
 WRITE_ROWS = 25
@@ -59,6 +60,15 @@ class Depth:
             in_flight=self.in_flight + other.in_flight,
             delayed=self.delayed + other.delayed,
         )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Found:
+    """A payload that is kept: its size, and its SHA-256 (hex) where that is known."""
+
+    pointer: Pointer
+    bytes: int
+    sha256: str | None
 
 
 class Table(Protocol):
@@ -118,6 +128,28 @@ class Queue(Protocol):
 
     def depth(self) -> Depth:
         """Return how many messages there are. Raises QueueNotFound."""
+
+
+class Payloads(Protocol):
+    """Payloads that are too large for messages and rows, each under a key that also says how long it is kept."""
+
+    def put(self, key: str, text: str) -> Pointer:
+        """Keep a text, in place of what the key had; return where it is."""
+
+    def copy(self, source: Pointer, *, to: str) -> Pointer | None:
+        """Keep what is at `source` under the key `to` as well; return where that is, nothing if there is no source.
+
+        What others keep elsewhere stays there: then that is `source`.
+        """
+
+    def find(self, key: str) -> Found | None:
+        """Tell what is kept under a key, if something is."""
+
+    def upload_url(self, key: str, *, bytes: int, sha256: str, lasts: timedelta) -> tuple[str, Mapping[str, str]]:
+        """Return a URL to which someone without rights may PUT a payload, and the headers to send with it.
+
+        So many bytes with that SHA-256 (hex) are taken, and nothing else. Makes no request.
+        """
 
 
 class Clock(Protocol):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from typing import NoReturn
 
@@ -10,24 +11,37 @@ from dueline.errors import RETRYABLE, AlreadyFinished, InvalidJob, JobNotFound, 
 from dueline.job import Job, JobId, Partition, Route
 from dueline.message import Message
 from dueline.move import Intent
-from dueline.ports import Clock, Queue, Table
+from dueline.offload import Offload
+from dueline.pointer import Pointer
+from dueline.ports import Clock, Payloads, Queue, Table
 from dueline.queue import QueueSettings
+from dueline.request import Request, due_of
 from dueline.routing import partition_of
 from dueline.rows import Key, Row
-from dueline.submit import Request, due_of
 
 Rows = Mapping[Key, Row]
 
 
 class Reschedule:
-    """Reschedules jobs of one queue; `inbound` is the way into the table, `new_uid` returns a random UUID."""
+    """Reschedules jobs of one queue.
+
+    `inbound` is the way into the table, `payloads` keeps what is too large for it, `new_uid` returns a random UUID.
+    """
 
     def __init__(
-        self, queue: QueueSettings, *, inbound: Queue, table: Table, clock: Clock, new_uid: Callable[[], str]
+        self,
+        queue: QueueSettings,
+        *,
+        inbound: Queue,
+        table: Table,
+        payloads: Payloads,
+        clock: Clock,
+        new_uid: Callable[[], str],
     ) -> None:
         self._queue = queue
         self._inbound = inbound
         self._table = table
+        self._offload = Offload(queue.name, payloads=payloads, clock=clock)
         self._clock = clock
         self._new_uid = new_uid
 
@@ -93,8 +107,16 @@ class Reschedule:
         uid = self._new_uid()
         partition = Partition(queue=self._queue.name, number=partition_of(uid, self._queue.partitions))
         id = JobId(partition=partition, route=Route.TABLE, due=due, uid=uid)
-        expires = due + self._queue.retention
-        return Job(id=id, payload=job.payload, expires=expires, tenant=job.tenant, priority=job.priority)
+        successor = replace(job, id=id, expires=due + self._queue.retention)
+        return successor if job.offloaded_bytes is None else self._with_payload(successor)
+
+    def _with_payload(self, job: Job) -> Job:
+        """Return a job with a copy of the payload that it points to, which lasts as long as itself."""
+        try:
+            source = Pointer.parse(job.payload)
+        except ValueError:
+            return job  # who sends to the inbound queue may point in a way of their own
+        return self._offload.move(job, source=source)
 
     def _announce(self, intent: Intent) -> None:
         """Send an intent to the inbound queue, before it is carried out: ingest will not leave it half done."""

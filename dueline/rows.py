@@ -2,7 +2,8 @@
 
 | row             | pk                    | sk                      | holds                              |
 |-----------------|-----------------------|-------------------------|------------------------------------|
-| job             | `{queue}#{partition}` | `{due}#{uid}#job`       | payload, tenant, priority, ttl     |
+| job             | `{queue}#{partition}` | `{due}#{uid}#job`       | payload or packed, tenant,         |
+|                 |                       |                         | priority, offloaded_bytes, ttl     |
 | cancellation    | same                  | `{due}#{uid}#cancelled` | at, exact, moved_to, ttl           |
 | handled         | same                  | `{due}#{uid}#handled`   | dispatched, ttl                    |
 | parked          | same                  | `{due}#{uid}#parked`    | reason, ttl                        |
@@ -12,6 +13,8 @@
 `#cancelled` and `#handled` sort before `#job`: whoever reads in order knows what to skip before meeting it.
 A `#handled` row stands only where ingest sent or parked a job itself, by the late path.
 `moved_to` is the id of the job that took the cancelled one's place, where it was rescheduled.
+`packed` is the payload compressed, where that takes fewer write units. `offloaded_bytes` stands only where the payload
+is a pointer: the size of what it points to.
 """
 
 import zlib
@@ -21,9 +24,11 @@ from datetime import datetime, timedelta
 
 from dueline import instant
 from dueline.errors import InvalidJob
-from dueline.job import MAX_RETENTION, Job, JobId, Partition, Route
+from dueline.job import MAX_PAYLOAD_BYTES, MAX_RETENTION, Job, JobId, Partition, Route
+from dueline.packing import pack, unpack
+from dueline.units import write_units
 
-Row = Mapping[str, str | int | bool]
+Row = Mapping[str, str | int | bool | bytes]
 Key = tuple[str, str]
 
 STATE = "!state"
@@ -107,7 +112,15 @@ def job_row(job: Job) -> Row:
     pk, sk = job_key(job.id)
     tenant = {} if job.tenant is None else {"tenant": job.tenant}
     priority = {} if job.priority == 1 else {"priority": job.priority}
-    return {"pk": pk, "sk": sk, "payload": job.payload, "ttl": _seconds(job.expires), **tenant, **priority}
+    offloaded = {} if job.offloaded_bytes is None else {"offloaded_bytes": job.offloaded_bytes}
+    rest: Row = {"pk": pk, "sk": sk, "ttl": _seconds(job.expires), **tenant, **priority, **offloaded}
+    return _smaller_of(rest, job.payload)
+
+
+def payload_bytes(row: Row) -> int:
+    """Return the bytes that a job's row keeps of its payload, compressed or not."""
+    packed = row.get("packed")
+    return len(packed) if isinstance(packed, bytes) else len(str(row["payload"]).encode())
 
 
 def cancellation_row(id: JobId, *, at: datetime, moved_to: JobId | None = None) -> Row:
@@ -153,10 +166,11 @@ def read_job(row: Row) -> Job:
     try:
         job = Job(
             id=_id(str(row["pk"]), str(row["sk"])),
-            payload=str(row["payload"]),
+            payload=_payload_of(row),
             expires=instant.from_epoch_ms(int(row["ttl"]) * 1000),
             tenant=str(row["tenant"]) if "tenant" in row else None,
             priority=int(row.get("priority", 1)),
+            offloaded_bytes=int(row["offloaded_bytes"]) if "offloaded_bytes" in row else None,
         )
     except KeyError as missing:
         raise InvalidJob(f"row {key(row)} has no {missing}") from None
@@ -175,6 +189,21 @@ def read_state(row: Row | None) -> PartitionState:
 def is_live(row: Row | None, *, now: datetime) -> bool:
     """Tell whether a row is there and not past its TTL, which DynamoDB may take days to collect."""
     return row is not None and int(row["ttl"]) > now.timestamp()
+
+
+def _smaller_of(rest: Row, payload: str) -> Row:
+    """Return a row with its payload as it is, or compressed if that takes fewer write units."""
+    plain = {**rest, "payload": payload}
+    units = write_units(plain)
+    if units == 1:
+        return plain
+    packed = {**rest, "packed": pack(payload)}
+    return packed if write_units(packed) < units else plain
+
+
+def _payload_of(row: Row) -> str:
+    packed = row.get("packed")
+    return unpack(packed, most=MAX_PAYLOAD_BYTES) if isinstance(packed, bytes) else str(row["payload"])
 
 
 def _key(id: JobId, kind: str) -> Key:

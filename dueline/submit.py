@@ -1,46 +1,28 @@
 """Submit: make jobs of requests, and hand each to its queue or to the inbound queue."""
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain, groupby
 
-from dueline import instant, keys
+from dueline import keys
 from dueline.errors import RETRYABLE, DuelineError, InvalidJob, KeyReused, QueueNotFound, Unavailable
 from dueline.job import Job, JobId, Partition, Route
 from dueline.message import ATTRIBUTES_BYTES, Message, batches
-from dueline.ports import Clock, Queue, Refusal, Spread, Table
+from dueline.offload import Content, Offload, content_of, hash_of, inline
+from dueline.ports import Clock, Payloads, Queue, Refusal, Spread, Table
 from dueline.queue import QueueSettings, not_there
+from dueline.request import Request, due_of, json_text
 from dueline.routing import partition_of, route_of, whole_seconds
-
-FURTHEST = timedelta(days=3653)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Request:
-    """A job as it is asked for: `payload` is any JSON value, `delay` is in seconds; without a time it is due now.
-
-    One job is submitted under a `key` within its retention, however often it is asked for. SQS treats a `tenant` fairly
-    beside the queue's others. A `priority` is from 1, the most urgent, to as many as the queue has. `again` is the id
-    of an earlier try, which may have submitted it: one job then.
-    """
-
-    payload: object
-    at: datetime | None = None
-    delay: float | None = None
-    key: str | None = None
-    tenant: str | None = None
-    priority: int = 1
-    again: JobId | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Submission:
-    """A job on its way, and the delay that its caller gave, which SQS gets as it is."""
+    """A job on its way, its payload as it was given, and the delay that its caller gave, which SQS gets as it is."""
 
     job: Job
+    content: Content
     delay: float | None
     key: str | None
 
@@ -49,7 +31,7 @@ class Submit:
     """Submits jobs to one queue.
 
     `level` returns the queue's SQS queue of a priority, `inbound` is the way into the table, which itself is for keys
-    alone; `new_uid` returns a random UUID.
+    alone; `payloads` keeps what is too large for them; `new_uid` returns a random UUID.
     """
 
     def __init__(
@@ -59,6 +41,7 @@ class Submit:
         level: Callable[[int], Queue],
         inbound: Queue,
         table: Table,
+        payloads: Payloads,
         direct_horizon: timedelta,
         clock: Clock,
         new_uid: Callable[[], str],
@@ -68,6 +51,7 @@ class Submit:
         self._level = level
         self._inbound = inbound
         self._table = table
+        self._offload = Offload(queue.name, payloads=payloads, clock=clock)
         self._direct_horizon = direct_horizon
         self._clock = clock
         self._new_uid = new_uid
@@ -82,6 +66,7 @@ class Submit:
         """
         now = self._clock.now()
         drafts = self._claim_all([self._draft(request, now=now) for request in requests], until)
+        drafts = list(self._spread(partial(self._place, until=until), drafts))
         submissions = {draft.job.id: draft for draft in drafts if isinstance(draft, _Submission)}
         sent = partial(self._send_all, submissions.values(), until=until)
         failures = dict(chain.from_iterable(sent(route) for route in Route))
@@ -94,11 +79,15 @@ class Submit:
             return request
         try:
             id = request.again or self._new_id(due_of(request, now=now), now=now)
-            payload, expires = json_text(request.payload), id.due + self._queue.retention
+            content, expires = (
+                content_of(request.upload, text=partial(json_text, request.payload)),
+                id.due + self._queue.retention,
+            )
             priority = _checked_priority(request.priority, queue=self._queue)
-            job = Job(id=id, payload=payload, expires=expires, tenant=request.tenant, priority=priority)
+            job = Job(id=id, payload=inline(content), expires=expires, tenant=request.tenant, priority=priority)
             key = None if request.key is None else keys.checked(request.key)
-            return _Submission(job=job, delay=None if request.again else request.delay, key=key)
+            delay = None if request.again else request.delay
+            return _Submission(job=job, content=content, delay=delay, key=key)
         except InvalidJob as error:
             return error
 
@@ -118,9 +107,10 @@ class Submit:
 
     def _claim(self, draft: _Submission, *, until: float) -> _Submission | Job | DuelineError:
         if self._clock.monotonic() >= until:
-            return Unavailable("out of time: it was not sent").copy(job_id=str(draft.job.id))
+            return _out_of_time(draft.job.id)
         try:
-            job = keys.claim(draft.key or "", draft.job, table=self._table, now=self._clock.now())
+            hash, now = hash_of(draft.content), self._clock.now()
+            job = keys.claim(draft.key or "", draft.job, payload_hash=hash, table=self._table, now=now)
         except RETRYABLE as error:
             return error.copy(job_id=str(draft.job.id))
         except KeyReused as error:
@@ -128,6 +118,19 @@ class Submit:
         if isinstance(job, keys.Repeat):
             return job
         return draft if job == draft.job else replace(draft, job=job, delay=None)
+
+    def _place(self, draft: _Submission | Job | DuelineError, *, until: float) -> _Submission | Job | DuelineError:
+        """Bring a payload to where it belongs, before its job is submitted."""
+        if not isinstance(draft, _Submission):
+            return draft
+        if self._clock.monotonic() >= until:
+            return _out_of_time(draft.job.id)
+        try:
+            return replace(draft, job=self._offload.place(draft.job, draft.content))
+        except InvalidJob as error:
+            return error
+        except RETRYABLE as error:
+            return error.copy(job_id=str(draft.job.id))
 
     def _send_all(
         self, submissions: Iterable[_Submission], route: Route, *, until: float
@@ -141,7 +144,7 @@ class Submit:
     def _send(self, batch: Sequence[_Submission], *, until: float) -> list[tuple[JobId, DuelineError]]:
         ids = [each.job.id for each in batch]
         if self._clock.monotonic() >= until:
-            return [(id, Unavailable("out of time: it was not sent").copy(job_id=str(id))) for id in ids]
+            return [(id, _out_of_time(id)) for id in ids]
         now = self._clock.now()
         try:
             refusals = self._queue_of(batch[0].job).send([self._message(each, now=now) for each in batch])
@@ -177,29 +180,8 @@ def _refused(refusal: Refusal) -> DuelineError:
     return InvalidJob(refusal.reason) if refusal.final else Unavailable(refusal.reason)
 
 
-def due_of(request: Request, *, now: datetime) -> datetime:
-    """Return when a request is due: `at`, or `now` plus `delay`, in whole milliseconds, and never in the past.
-
-    Raises InvalidJob, naming the field, its value and what is allowed.
-    """
-    if request.at is not None and request.delay is not None:
-        raise InvalidJob("at and delay are both given: give one of them")
-    # The present is this millisecond: rounded up, what is due now would wait for a whole second of SQS's.
-    present = instant.from_epoch_ms(instant.epoch_ms(now))
-    if request.delay is not None:
-        return instant.round_up(present + _checked_delay(request.delay))
-    return present if request.at is None else max(present, instant.round_up(_checked_at(request.at, now=now)))
-
-
-def json_text(payload: object) -> str:
-    """Return a payload as JSON text, compact, with every character beyond ASCII escaped.
-
-    Raises InvalidJob when it is no JSON value.
-    """
-    try:
-        return json.dumps(payload, separators=(",", ":"), allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidJob(f"payload is not JSON: {error}") from None
+def _out_of_time(id: JobId) -> DuelineError:
+    return Unavailable("out of time: it was not sent").copy(job_id=str(id))
 
 
 def _checked_priority(priority: int, *, queue: QueueSettings) -> int:
@@ -207,19 +189,3 @@ def _checked_priority(priority: int, *, queue: QueueSettings) -> int:
         allowed = f"it must be from 1 to {queue.priorities}, the priorities of queue {queue.name!r}"
         raise InvalidJob(f"priority is {str(priority)[:100]}: {allowed}")
     return priority
-
-
-def _checked_delay(delay: float) -> timedelta:
-    furthest = FURTHEST.total_seconds()
-    if not 0 <= delay <= furthest:  # also NaN and infinity
-        raise InvalidJob(f"delay is {delay}: it must be from 0 to {furthest:.0f} seconds (10 years)")
-    return timedelta(seconds=delay)
-
-
-def _checked_at(at: datetime, *, now: datetime) -> datetime:
-    if at.tzinfo is None:
-        raise InvalidJob(f"at is {at.isoformat()}, which has no zone: add one, such as Z or +01:00")
-    if not instant.EPOCH <= at <= now + FURTHEST:
-        latest = instant.text(now + FURTHEST)
-        raise InvalidJob(f"at is {at.isoformat()}: it must be from {instant.text(instant.EPOCH)} to {latest}")
-    return at

@@ -31,10 +31,18 @@ class Unreadable:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Entry:
-    """A job's row in reading order: what is to be handed over, or nothing where that is settled."""
+    """A job's row in reading order, or nothing where that is settled."""
 
     key: str
-    job: Job | Unreadable | None
+    row: Row | None
+
+    @property
+    def job(self) -> Job | Unreadable | None:
+        """What is to be handed over, read each time: all the payloads of a page, unpacked, may be hundreds of MB."""
+        try:
+            return None if self.row is None else rows.read_job(self.row)
+        except InvalidJob as error:
+            return Unreadable(row=self.row or {}, reason=str(error))
 
 
 @dataclass(kw_only=True, slots=True)
@@ -115,16 +123,17 @@ class Tick:
         return all(self._hand_over(wave) and self._keep_lease() for wave in waves)
 
     def _hand_over(self, wave: Sequence[Entry]) -> bool:
-        jobs = [entry.job for entry in wave if isinstance(entry.job, Job)]
+        read = {entry.key: entry.job for entry in wave}
+        jobs = [each for each in read.values() if isinstance(each, Job)]
         handed = self._dispatcher.hand_over(jobs, until=self._lease.stop_at)
         self._done.dispatched += len(handed.dispatched)
         self._done.parked += handed.parked
         unfinished = {rows.job_key(job.id)[1] for job in handed.unfinished}
-        unfinished |= self._park_unreadable(entry.job for entry in wave if isinstance(entry.job, Unreadable))
+        unfinished |= self._park_unreadable(each for each in read.values() if isinstance(each, Unreadable))
         self._done.fault = handed.fault or self._done.fault
         for entry in wave:
-            if isinstance(entry.job, Job):
-                self._done.reached = entry.job.id.due
+            if isinstance(job := read[entry.key], Job):
+                self._done.reached = job.id.due
             if entry.key in unfinished:
                 return False
             self._cursor = entry.key
@@ -170,12 +179,5 @@ def entries_of(page: Sequence[Row], *, settled: str) -> tuple[list[Entry], str]:
         if kind in (rows.CANCELLED, rows.HANDLED):
             settled = prefix
         elif kind == rows.JOB:
-            entries.append(Entry(key=str(row["sk"]), job=None if prefix == settled else _read(row)))
+            entries.append(Entry(key=str(row["sk"]), row=None if prefix == settled else row))
     return entries, settled
-
-
-def _read(row: Row) -> Job | Unreadable:
-    try:
-        return rows.read_job(row)
-    except InvalidJob as error:
-        return Unreadable(row=row, reason=str(error))

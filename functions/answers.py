@@ -18,6 +18,7 @@ from dueline.listing import Listed, place_text
 from dueline.overview import MOST_COUNTED, Overview
 from dueline.ports import Depth
 from dueline.queue import QueueSettings
+from dueline.uploads import METHOD, Begun
 from functions.problems import Problem
 
 Id = Annotated[
@@ -31,6 +32,7 @@ QueueName = Annotated[str, Field(description="The queue's name in queues.yaml.",
 Instant = Annotated[str, Field(json_schema_extra={"format": "date-time"}, examples=["2027-01-04T08:00:00.000Z"])]
 Count = Annotated[int, Field(ge=0, examples=[3])]
 _ROUTES = [route.name.lower() for route in Route]
+_TOLD_PAYLOADS = ("payload", "payload_text", "payload_at")
 _STATES = [state.value for state in State]
 
 
@@ -61,14 +63,47 @@ class JobAnswer(TypedDict):
     moved_to: NotRequired[Annotated[Id, Field(description="The id of the job that took its place.")]]
 
 
+class UploadAnswer(TypedDict):
+    """How to send one payload to S3, of which a job is to be made."""
+
+    upload: Annotated[
+        str,
+        Field(
+            description="The upload's id, to schedule a job with in place of its payload, within a day.",
+            examples=[f"0d6a387e-6d3b-4b8e-9f51-3d7c1f0a2b4c.6000000.{'0' * 64}"],
+        ),
+    ]
+    url: Annotated[
+        str,
+        Field(description="Where to send the payload; for its owner alone.", examples=["https://…s3…amazonaws.com/…"]),
+    ]
+    method: Annotated[str, Field(json_schema_extra={"enum": [METHOD]}, description="How to.", examples=[METHOD])]
+    headers: Annotated[
+        dict[str, str],
+        Field(description="The headers to send with it, exactly.", examples=[{"content-length": "6000000"}]),
+    ]
+    expires: Annotated[Instant, Field(description="Until when it must be sent, in UTC.")]
+
+
+class PayloadPlace(TypedDict):
+    """Where a payload is kept in S3."""
+
+    bucket: Annotated[str, Field(description="The bucket.", examples=["dueline-payloads-123456789012-eu-west-1"])]
+    key: Annotated[
+        str, Field(description="The object's key.", examples=["0032/emails/0d6a387e-6d3b-4b8e-9f51-3d7c1f0a2b4c"])
+    ]
+    bytes: Annotated[int, Field(ge=1, description="Its size in bytes.", examples=[6_000_000])]
+
+
 class _Payload(TypedDict):
     payload: NotRequired[Annotated[Any, Field(description="The payload, if it is JSON.", examples=[{"to": "ann"}])]]
     payload_text: NotRequired[
         Annotated[str, Field(description="The payload as text, if it is no JSON.", examples=["no JSON"])]
     ]
+    payload_at: NotRequired[Annotated[PayloadPlace, Field(description="Where the payload is kept, if it is large.")]]
 
 
-@with_config(ConfigDict(json_schema_extra={"oneOf": [{"required": ["payload"]}, {"required": ["payload_text"]}]}))
+@with_config(ConfigDict(json_schema_extra={"oneOf": [{"required": [each]} for each in _TOLD_PAYLOADS]}))
 class ListedJob(JobAnswer, _Payload):
     """A job that is scheduled, with its payload."""
 
@@ -163,9 +198,20 @@ def of_job(id: JobId, state: State, *, moved_to: JobId | None = None) -> JobAnsw
     return told if moved_to is None else {**told, "moved_to": str(moved_to)}
 
 
+def of_upload(begun: Begun) -> UploadAnswer:
+    """Return an upload's id, and how to send it."""
+    return {
+        "upload": str(begun.upload),
+        "url": begun.url,
+        "method": METHOD,
+        "headers": dict(begun.headers),
+        "expires": instant.text(begun.expires),
+    }
+
+
 def of_page(listed: Listed) -> Page:
     """Return a page of scheduled jobs with their payloads, and where the next one begins, which may be nowhere."""
-    jobs = [cast(ListedJob, {**of_job(job.id, State.SCHEDULED), **payload_told(job.payload)}) for job in listed.jobs]
+    jobs = [cast(ListedJob, {**of_job(job.id, State.SCHEDULED), **payload_told(job)}) for job in listed.jobs]
     return {"jobs": jobs, "next": None if listed.after is None else place_text(listed.after)}
 
 

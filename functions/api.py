@@ -16,18 +16,20 @@ from dueline.cancel import Cancelled
 from dueline.cancel import cancel as cancel_job
 from dueline.config import metrics
 from dueline.config.settings import ApiSettings
-from dueline.errors import RETRYABLE, DuelineError, InvalidJob, JobNotFound
-from dueline.job import Job, JobId, Route, State
+from dueline.errors import DuelineError, InvalidJob, JobNotFound
+from dueline.job import Job, JobId, State
 from dueline.keys import Repeat
 from dueline.status import status_of
-from functions import answers, bodies, problems, queries
-from functions.answers import JobAnswer, OverviewAnswer, Page, Queues, Refused, Results
+from functions import answers, bodies, problems, queries, tell
+from functions.answers import JobAnswer, OverviewAnswer, Page, Queues, Refused, Results, UploadAnswer
 from functions.registry import REGISTRY
 from functions.telemetry import report
 
 SETTINGS = ApiSettings.from_env(os.environ)
 LONGEST_REQUEST = timedelta(seconds=5)
-RESOURCES = Resources(SETTINGS.deployment, queue_urls=SETTINGS.queue_urls, longest=LONGEST_REQUEST)
+RESOURCES = Resources(
+    SETTINGS.deployment, queue_urls=SETTINGS.queue_urls, bucket=SETTINGS.payloads, longest=LONGEST_REQUEST
+)
 
 logger = Logger()
 app = APIGatewayHttpResolver()
@@ -46,12 +48,22 @@ def schedule(queue: str) -> tuple[JobAnswer | Results, int]:
     asked = bodies.read(_body(), key=app.current_event.headers.get("idempotency-key"))
     submit = RESOURCES.submit(settings, direct_horizon=timedelta(seconds=SETTINGS.direct_horizon))
     results = submit.run(asked if isinstance(asked, list) else [asked], until=_until())
-    _tell_submitted(queue, results)
+    tell.of_submitted(results, deployment=SETTINGS.deployment, queue=queue)
     if isinstance(asked, list):
         return {"jobs": [_result(result) for result in results]}, HTTPStatus.OK
     if isinstance(results[0], DuelineError):
         raise results[0]
     return _submitted(results[0]), HTTPStatus.OK if isinstance(results[0], Repeat) else HTTPStatus.CREATED
+
+
+@app.post("/queues/<queue>/uploads")
+def upload(queue: str) -> tuple[UploadAnswer, int]:
+    """Let one payload be uploaded, of which a job is to be made: this answer goes to nobody else."""
+    REGISTRY.queue(queue)
+    asked = bodies.read_upload(_body())
+    begun = RESOURCES.begin_upload(queue, bytes=asked.bytes, sha256=asked.sha256)
+    logger.info("upload begun", extra={"queue": queue, "bytes": asked.bytes})
+    return answers.of_upload(begun), HTTPStatus.CREATED
 
 
 @app.get("/queues/<queue>/jobs")
@@ -97,7 +109,7 @@ def cancel_many(queue: str) -> Results:
     REGISTRY.queue(queue)
     ids = [_id_or_error(queue, id) for id in bodies.read_ids(_body())]
     results = RESOURCES.cancel_many(until=_until()).run(ids)
-    _tell_cancelled(queue, results)
+    tell.of_cancelled(results, deployment=SETTINGS.deployment, queue=queue)
     return {"jobs": [_cancelled(result) for result in results]}
 
 
@@ -117,7 +129,7 @@ def tell_queue(queue: str) -> OverviewAnswer:
 
 @app.exception_handler(DuelineError)  # type: ignore[untyped-decorator]
 def failed(error: DuelineError) -> Response[str]:
-    _tell_refused(error)
+    tell.of_refused(error)
     return problems.response(error)
 
 
@@ -173,28 +185,5 @@ def _looked_up(id: JobId) -> JobAnswer:
 
 
 def _error(error: DuelineError) -> Refused:
-    _tell_refused(error)
+    tell.of_refused(error)
     return {"error": problems.problem(error)}
-
-
-def _tell_submitted(queue: str, results: list[Job | DuelineError]) -> None:
-    jobs = [result for result in results if isinstance(result, Job) and not isinstance(result, Repeat)]
-    repeats = sum(isinstance(result, Repeat) for result in results)
-    direct = sum(job.id.route is Route.DIRECT for job in jobs)
-    told = {"jobs": [str(job.id) for job in jobs], "repeats": repeats, "refused": len(results) - len(jobs) - repeats}
-    logger.info("scheduled", extra={"queue": queue, **told})
-    counts = {metrics.SUBMITTED: len(jobs), metrics.DISPATCHED: direct}
-    report(counts, deployment=SETTINGS.deployment, queue=queue)
-
-
-def _tell_cancelled(queue: str, results: list[Cancelled | DuelineError]) -> None:
-    jobs = {str(result.id): result.state for result in results if isinstance(result, Cancelled)}
-    logger.info("cancelled", extra={"queue": queue, "jobs": jobs, "refused": len(results) - len(jobs)})
-    report({metrics.CANCELLED: len(jobs)}, deployment=SETTINGS.deployment, queue=queue)
-
-
-def _tell_refused(error: DuelineError) -> None:
-    # What is wrong with a job may quote its body, and no payload is ever logged.
-    reason = {"reason": str(error)} if isinstance(error, RETRYABLE) else {}
-    job = {"job": error.job_id} if error.job_id else {}
-    logger.warning("refused", extra={"error": type(error).__name__, **job, **reason})

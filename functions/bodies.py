@@ -3,109 +3,14 @@
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
-from typing import Annotated, Any, NoReturn
+from typing import Any, NoReturn
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SkipValidation, ValidationError
-from pydantic.config import JsonDict
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from dueline import instant
 from dueline.errors import DuelineError, InvalidJob
-from dueline.job import MAX_PRIORITY, MAX_TENANT_CHARACTERS
-from dueline.keys import MAX_CHARACTERS
-from dueline.submit import FURTHEST, Request
-
-MAX_JOBS = 500
-_STRICT = ConfigDict(extra="forbid", strict=True)
-
-
-def instant_of(at: Any) -> datetime:
-    """Return the instant that a text in ISO 8601 names. Raises ValueError, saying what is allowed."""
-    try:
-        return instant.parse(at)
-    except (TypeError, ValueError):
-        raise ValueError("must be a text in ISO 8601 with a zone, such as 2026-01-01T09:00:00Z") from None
-
-
-# What the core checks is only told here (`json_schema_extra`): its own errors say more than pydantic's.
-At = Annotated[datetime, BeforeValidator(instant_of)]
-Delay = Annotated[float, Field(json_schema_extra={"minimum": 0, "maximum": FURTHEST.total_seconds()})]
-Key = Annotated[str, Field(json_schema_extra={"pattern": f"^[ -~]{{1,{MAX_CHARACTERS}}}$"})]
-Tenant = Annotated[str, Field(json_schema_extra={"pattern": f"^[!-~]{{1,{MAX_TENANT_CHARACTERS}}}$"})]
-Priority = Annotated[int, Field(json_schema_extra={"minimum": 1, "maximum": MAX_PRIORITY})]
-_WITH_AT: JsonDict = {"required": ["at"], "properties": {"at": {"type": "string"}}}
-_WITH_DELAY: JsonDict = {"required": ["delay"], "properties": {"delay": {"type": "number"}}}
-
-
-class JobBody(BaseModel):
-    """A job as it is posted: due `at` an instant or after a `delay`, not both; without either it is due now."""
-
-    model_config = _STRICT | ConfigDict(json_schema_extra={"not": {"allOf": [_WITH_AT, _WITH_DELAY]}})
-
-    payload: Any = Field(
-        description="Any JSON: the body of the message that the worker gets. 256 KiB at most.", examples=[{"to": "ann"}]
-    )
-    at: At | None = Field(
-        default=None,
-        description="When the job is due, with a zone. The past is now; 10 years ahead is the furthest.",
-        examples=["2027-01-04T09:00:00+01:00"],
-    )
-    delay: Delay | None = Field(default=None, description="Seconds until the job is due.", examples=[90])
-    key: Key | None = Field(
-        default=None,
-        description="The idempotency key: however often it is asked for, there is one job. As the header.",
-        examples=["welcome-ann"],
-    )
-    tenant: Tenant | None = Field(
-        default=None,
-        description="Whose job it is: SQS does not let one tenant's flood hold up the queue's others.",
-        examples=["customer-7"],
-    )
-    priority: Priority = Field(
-        default=1,
-        description="From 1, the most urgent, to as many as the queue has: each level is an SQS queue of its own.",
-        examples=[1],
-    )
-
-
-class TimeBody(BaseModel):
-    """When a job is to be due: `at` an instant or after a `delay`, one of them."""
-
-    model_config = _STRICT | ConfigDict(json_schema_extra={"oneOf": [_WITH_AT, _WITH_DELAY]})
-
-    at: At | None = Field(
-        default=None,
-        description="When the job is due, with a zone. The past is now; 10 years ahead is the furthest.",
-        examples=["2027-01-05T09:00:00+01:00"],
-    )
-    delay: Delay | None = Field(default=None, description="Seconds until the job is due.", examples=[3600])
-
-
-class JobsBody(BaseModel):
-    """Up to 500 jobs, each checked for itself: what is wrong with one is told in its place."""
-
-    model_config = _STRICT
-
-    jobs: list[SkipValidation[JobBody]] = Field(
-        min_length=1,
-        max_length=MAX_JOBS,
-        description="The jobs, in the order of their answers.",
-        examples=[[{"payload": {"to": "ann"}, "delay": 90}, {"payload": {"to": "bob"}}]],
-    )
-
-
-class IdsBody(BaseModel):
-    """The ids of up to 500 jobs, each checked for itself: what is wrong with one is told in its place."""
-
-    model_config = _STRICT
-
-    ids: list[SkipValidation[str]] = Field(
-        min_length=1,
-        max_length=MAX_JOBS,
-        description="The ids, in the order of their answers.",
-        examples=[["emails.0.t.1799049600000.0d6a387e-6d3b-4b8e-9f51-3d7c1f0a2b4c"]],
-    )
+from dueline.request import Request
+from functions.forms import IdsBody, JobBody, JobsBody, TimeBody, UploadBody
 
 
 def read(text: str, *, key: str | None = None) -> Request | list[Request | DuelineError]:
@@ -138,6 +43,14 @@ def read_time(text: str) -> TimeBody:
         return TimeBody.model_validate(_json(text))
     except ValidationError as error:
         raise InvalidJob(described(error, TimeBody)) from None
+
+
+def read_upload(text: str) -> UploadBody:
+    """Return the upload that a body asks for. Raises InvalidJob, naming the field, its value and what is allowed."""
+    try:
+        return UploadBody.model_validate(_json(text))
+    except ValidationError as error:
+        raise InvalidJob(described(error, UploadBody)) from None
 
 
 def read_ids(text: str) -> list[str | DuelineError]:
@@ -179,9 +92,26 @@ def _request(body: Any) -> Request:
         job = JobBody.model_validate(body)
     except ValidationError as error:
         raise InvalidJob(described(error, JobBody)) from None
+    _check_that_one_is_given(job.model_fields_set)
+    upload = job.upload if "upload" in job.model_fields_set else None
     return Request(
-        payload=job.payload, at=job.at, delay=job.delay, key=job.key, tenant=job.tenant, priority=job.priority
+        payload=job.payload,
+        upload=upload,
+        at=job.at,
+        delay=job.delay,
+        key=job.key,
+        tenant=job.tenant,
+        priority=job.priority,
     )
+
+
+def _check_that_one_is_given(fields: set[str]) -> None:
+    """A payload may be null: what counts is whether it is there."""
+    given = fields & {"payload", "upload"}
+    if not given:
+        raise InvalidJob("payload is missing, and so is upload: give one of them")
+    if len(given) > 1:
+        raise InvalidJob("payload and upload are both given: give one of them")
 
 
 def described(error: ValidationError, model: type[BaseModel]) -> str:

@@ -9,7 +9,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from dueline import instant
 from dueline.errors import InvalidJob
 from dueline.listing import FAR_END, MOST_JOBS, Span, read_place
-from functions.bodies import At, described
+from functions.bodies import described
+from functions.forms import At
 
 
 def _whole(number: str) -> int:

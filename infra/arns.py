@@ -37,6 +37,19 @@ class Arns:
             service="iam", region="", resource="role", resource_name=self._names.scheduler_role
         )
 
+    @property
+    def payloads_bucket(self) -> str:
+        """The name of the bucket of payloads."""
+        return self._names.payloads(account=self._stack.account, region=self._stack.region)
+
+    @property
+    def bucket(self) -> str:
+        return self._stack.format_arn(service="s3", region="", account="", resource=self.payloads_bucket)
+
+    def payloads(self, keys: str) -> str:
+        """The objects of the bucket of payloads whose keys fit a pattern."""
+        return f"{self.bucket}/{keys}"
+
     def parameter(self, name: str) -> str:
         return self._stack.format_arn(service="ssm", resource="parameter", resource_name=name.removeprefix("/"))
 

@@ -9,17 +9,23 @@ from constructs import Construct
 from dueline.config.names import Names
 from infra.arns import Arns
 from infra.function import allow
+from infra.nag import acknowledge_wildcard
+from infra.payloads import of_queue
 
 _RECEIVE = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes")
 
 
 class ConsumerPolicy(Construct):
-    """A managed policy that allows to find one queue, to work off its messages and to ask which were cancelled."""
+    """A managed policy that allows to find one queue, to work off its messages and to ask which were cancelled.
+
+    And to read what their pointers point to.
+    """
 
     def __init__(self, scope: Construct, id: str, *, names: Names, queue: str, levels: Sequence[IQueue]) -> None:
         super().__init__(scope, id)
         arns = Arns(self, names=names)
-        ManagedPolicy(
+        payloads = arns.payloads(of_queue(queue))
+        policy = ManagedPolicy(
             self,
             "Policy",
             managed_policy_name=names.consumer_policy(queue),
@@ -28,8 +34,10 @@ class ConsumerPolicy(Construct):
                 allow(*_RECEIVE, on=[level.queue_arn for level in levels]),
                 allow("ssm:GetParameter", on=[arns.parameter(names.queue_parameter(queue))]),
                 _rows_of(queue, table=arns.table),
+                allow("s3:GetObject", on=[payloads]),
             ],
         )
+        acknowledge_wildcard(policy, payloads, reason="The payloads of one queue's jobs, whose ids end their keys.")
 
 
 def _rows_of(queue: str, *, table: str) -> PolicyStatement:

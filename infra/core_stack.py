@@ -9,21 +9,27 @@ from constructs import Construct
 from dueline.config.deployment import Deployment
 from infra.alarm_topic import AlarmTopic
 from infra.alarms import Alarms
+from infra.arns import Arns
 from infra.asset import functions_code
 from infra.http_api import JobsApi
 from infra.ingest import Ingest
+from infra.payloads import PayloadsBucket
 from infra.scheduler import Scheduler
 from infra.table import JobsTable
 from infra.tick import Tick
 
 
 class CoreStack(Stack):
-    """The table, the inbound queue, the functions, the API and what watches them."""
+    """The table, the inbound queue, the bucket of large payloads, the functions, the API and what watches them."""
 
     def __init__(self, scope: Construct, id: str, *, deployment: Deployment) -> None:
         super().__init__(scope, id, description="Dueline: the table, the functions and the API that all queues share.")
         names = deployment.names
         code = functions_code(self, deployment=deployment)
+        payloads = PayloadsBucket(self, "Payloads", name=Arns(self, names=names).payloads_bucket)
+        StringParameter(
+            self, "PayloadsParameter", parameter_name=names.payloads_parameter, string_value=payloads.bucket_name
+        )
         ingest = Ingest(self, "Ingest", deployment=deployment, code=code)
         tick = Tick(self, "Tick", deployment=deployment, code=code)
         api = JobsApi(self, "Api", deployment=deployment, code=code)

@@ -25,6 +25,8 @@ from dueline.config.settings import ApiSettings
 from infra.arns import Arns
 from infra.function import CoreFunction, allow
 from infra.log import Log
+from infra.nag import acknowledge_wildcard
+from infra.payloads import ANY_JOB, UPLOADS
 
 _TIMEOUT = 20
 _ROUTES = {
@@ -32,6 +34,7 @@ _ROUTES = {
     "/queues/{queue}": [HttpMethod.GET],
     "/queues/{queue}/jobs": [HttpMethod.POST, HttpMethod.GET],
     "/queues/{queue}/jobs/{id}": [HttpMethod.GET, HttpMethod.PATCH, HttpMethod.DELETE],
+    "/queues/{queue}/uploads": [HttpMethod.POST],
     "/queues/{queue}/cancellations": [HttpMethod.POST],
 }
 _LOGGED = {
@@ -56,9 +59,11 @@ class JobsApi(Construct):
 
     def __init__(self, scope: Construct, id: str, *, deployment: Deployment, code: Code) -> None:
         super().__init__(scope, id)
+        arns = Arns(self, names=deployment.names)
         self.settings = ApiSettings(
             deployment=deployment.name,
-            queue_urls=Arns(self, names=deployment.names).queue_urls,
+            queue_urls=arns.queue_urls,
+            payloads=arns.payloads_bucket,
             direct_horizon=deployment.direct_horizon,
             lookahead=deployment.lookahead,
         )
@@ -72,6 +77,9 @@ class JobsApi(Construct):
         )
         self._add_routes()
         self._add_stage(deployment)
+        for keys in (ANY_JOB, UPLOADS):
+            pattern = Arns(self, names=deployment.names).payloads(keys)
+            acknowledge_wildcard(self, pattern, reason="The payloads of all queues' jobs, and uploads to all of them.")
 
     def _function(self, deployment: Deployment, code: Code) -> Function:
         names, arns = deployment.names, Arns(self, names=deployment.names)
@@ -83,7 +91,7 @@ class JobsApi(Construct):
             code=code,
             timeout=_TIMEOUT,
             environment=self.settings.to_env(),
-            statements=_statements(arns, inbound=names.inbound),
+            statements=[*_statements(arns, inbound=names.inbound), *_on_payloads(arns)],
         ).function
 
     def _add_routes(self) -> None:
@@ -129,4 +137,16 @@ def _statements(arns: Arns, *, inbound: str) -> list[PolicyStatement]:
         allow(*(f"dynamodb:{action}" for action in table), on=[arns.table]),
         allow("sqs:SendMessage", on=[arns.teams_queues, arns.queue(inbound)]),
         allow("sqs:GetQueueAttributes", on=[arns.teams_queues]),
+    ]
+
+
+def _on_payloads(arns: Arns) -> list[PolicyStatement]:
+    """Allow to keep payloads, to copy them, and to let callers upload what this function may put itself.
+
+    Without the right to list, S3 answers 403 and not 404 for an object that is not there:
+    https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html
+    """
+    return [
+        allow("s3:GetObject", "s3:PutObject", on=[arns.payloads(ANY_JOB), arns.payloads(UPLOADS)]),
+        allow("s3:ListBucket", on=[arns.bucket]),
     ]

@@ -33,11 +33,13 @@ def a_job(
     expires: datetime | None = None,
     tenant: str | None = None,
     priority: int = 1,
+    offloaded_bytes: int | None = None,
     **of_id: Any,
 ) -> Job:
     id = an_id(**of_id)
     over = id.due + RETENTION if expires is None else expires
-    return Job(id=id, payload=payload, expires=over, tenant=tenant, priority=priority)
+    told = {"tenant": tenant, "priority": priority, "offloaded_bytes": offloaded_bytes}
+    return Job(id=id, payload=payload, expires=over, **told)
 
 
 def a_message(**overrides: Any) -> Message:

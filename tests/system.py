@@ -13,16 +13,17 @@ from dueline.ingest import Ingest, Ingested, Received
 from dueline.job import Job, JobId, Partition, State
 from dueline.lease import Lease, Periods
 from dueline.listing import Listed, Span, list_jobs
-from dueline.memory import MemoryQueue, MemoryTable, VirtualClock
+from dueline.memory import MemoryPayloads, MemoryQueue, MemoryTable, VirtualClock
 from dueline.message import Message
 from dueline.overview import Overview, overview
 from dueline.park import Parking
 from dueline.ports import Clock, Spread
 from dueline.queue import QueueSettings
+from dueline.request import Request
 from dueline.reschedule import Reschedule
 from dueline.skip import cancelled_among
 from dueline.status import Status, look_up, status_of
-from dueline.submit import Request, Submit
+from dueline.submit import Submit
 from dueline.tick import Tick, Ticked
 from tests.builders import EMAILS, NOW, a_queue, uids
 from tests.wire import Wire
@@ -38,11 +39,12 @@ TICK_SECONDS = 170
 
 
 class Stores:
-    """What a deployment keeps: the table, the queues, and the settings that queues.yaml gives them."""
+    """What a deployment keeps: the table, the queues, large payloads, and the settings that queues.yaml gives them."""
 
     def __init__(self, settings: Sequence[QueueSettings], *, table: MemoryTable, clock: Clock) -> None:
         self.settings = {queue.name: queue for queue in settings}
         self.table = table
+        self.payloads = MemoryPayloads()
         self._clock = clock
         self.inbound, self.rejects, self.dead_letters = map(self.queue, ("inbound", "rejects", "dead_letters"))
         self.levels = {
@@ -67,13 +69,14 @@ def level_name(queue: str, priority: int) -> str:
 class Core:
     """The real core as one process has it: by its own clock, and over its own wire.
 
-    The names of ports on the wire: table, inbound, rejects, dead_letters, and each queue's own.
+    The names of ports on the wire: table, payloads, inbound, rejects, dead_letters, and each queue's own.
     """
 
     def __init__(self, stores: Stores, *, clock: Clock, wire: Wire, periods: Periods, spread: Spread = map) -> None:
         self.stores, self.clock, self.wire = stores, clock, wire
         self.periods, self.spread = periods, spread
         self.table: MemoryTable = wire.to("table", stores.table)
+        self.payloads: MemoryPayloads = wire.to("payloads", stores.payloads)
         self.parking = Parking(table=self.table, dead_letters=self.to(stores.dead_letters), clock=clock)
 
     def to(self, queue: MemoryQueue) -> MemoryQueue:
@@ -90,6 +93,7 @@ class Core:
             level=self.level(queue),
             inbound=self.to(self.stores.inbound),
             table=self.table,
+            payloads=self.payloads,
             direct_horizon=direct_horizon,
             clock=self.clock,
             new_uid=new_uid,
@@ -128,6 +132,7 @@ class Core:
             self.stores.settings[queue],
             inbound=self.to(self.stores.inbound),
             table=self.table,
+            payloads=self.payloads,
             clock=self.clock,
             new_uid=new_uid,
         )

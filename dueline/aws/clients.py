@@ -1,7 +1,7 @@
 """boto3 clients whose time-outs fit into a lease."""
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import boto3
 from botocore.config import Config
@@ -32,6 +32,16 @@ def sqs(session: "Session | None" = None, *, longest: timedelta) -> "SQSClient":
 def ssm(session: "Session | None" = None, *, longest: timedelta) -> "SSMClient":
     """Return an SSM client, one request of which ends within `longest`, its retry included."""
     return (session or boto3).client("ssm", config=_config(longest))
+
+
+def s3(session: "Session | None" = None, *, longest: timedelta) -> Any:
+    """Return an S3 client, one request of which ends within `longest`, its retry included.
+
+    Its URLs name the region: at S3's global endpoint, a new bucket's are answered with redirects for hours, which no
+    signed URL survives.
+    """
+    of_s3 = Config(signature_version="s3v4", s3={"addressing_style": "virtual"})
+    return (session or boto3).client("s3", config=_config(longest).merge(of_s3))
 
 
 def _config(longest: timedelta) -> Config:

@@ -20,6 +20,7 @@ _THROTTLED = {
     "ProvisionedThroughputExceededException",
     "RequestLimitExceeded",
     "RequestThrottled",
+    "SlowDown",
     "ThrottlingException",
     "Throttling",
     "KMS.ThrottlingException",
@@ -86,6 +87,11 @@ def as_callers(error: DuelineError) -> DuelineError:
 def is_refused_condition(error: ClientError) -> bool:
     """Tell whether a conditional write was refused by its condition, of a transaction by that of any action."""
     return _code(error) == "ConditionalCheckFailedException" or _REFUSED_ACTION in _cancellation_reasons(error)
+
+
+def is_missing_object(error: ClientError) -> bool:
+    """Tell whether S3 has no such object: a HEAD has no body, and so no code but its status."""
+    return _code(error) in ("404", "NoSuchKey")
 
 
 def is_conflict(error: ClientError) -> bool:

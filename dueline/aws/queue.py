@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dueline.aws.faults import is_unsendable, translated
 from dueline.errors import RETRYABLE, InvalidJob
-from dueline.message import Message
+from dueline.message import Message, type_of
 from dueline.ports import Depth, Refusal
 
 if TYPE_CHECKING:
@@ -77,7 +77,8 @@ def _entries(messages: Sequence[Message]) -> Any:
             "MessageBody": message.body,
             "DelaySeconds": message.delay,
             "MessageAttributes": {
-                name: {"DataType": "String", "StringValue": value} for name, value in message.attributes.items()
+                name: {"DataType": type_of(name, value), "StringValue": value}
+                for name, value in message.attributes.items()
             },
         }
         | ({"MessageGroupId": message.group} if message.group else {})

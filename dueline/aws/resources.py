@@ -1,13 +1,15 @@
-"""A deployment's table and queues on AWS, found by their names."""
+"""A deployment's table, queues and payloads on AWS, found by their names."""
 
 import random
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING, TypeVar
+from threading import Lock
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dueline.aws import clients
+from dueline.aws.payloads import S3Payloads
 from dueline.aws.queue import SqsQueue
 from dueline.aws.service_clock import ServiceClock
 from dueline.aws.table import DynamoTable
@@ -22,6 +24,7 @@ from dueline.ports import Clock
 from dueline.queue import QueueSettings
 from dueline.reschedule import Reschedule
 from dueline.submit import Submit
+from dueline.uploads import Begun, begin
 
 if TYPE_CHECKING:
     from boto3 import Session
@@ -33,8 +36,8 @@ C = TypeVar("C")
 class Resources:
     """What one process uses of a deployment. No request takes longer than `longest`, its retry included.
 
-    `queue_urls` is what the URLs of its queues begin with. Finding is free: a client is made at its first use, with
-    those credentials. A `service_clock` learns the time from AWS's answers.
+    `queue_urls` is what the URLs of its queues begin with; `bucket` keeps its large payloads. Finding is free: a client
+    is made at its first use, with those credentials. A `service_clock` learns the time from AWS's answers.
     """
 
     def __init__(
@@ -43,6 +46,7 @@ class Resources:
         *,
         queue_urls: str,
         longest: timedelta,
+        bucket: str = "",
         session: "Session | None" = None,
         service_clock: ServiceClock | None = None,
     ) -> None:
@@ -50,14 +54,20 @@ class Resources:
         self.queue_urls = queue_urls
         self.clock: Clock = service_clock or SystemClock()
         self.longest = longest
+        self._bucket = bucket
         self._session = session
         self._service_clock = service_clock
         self.spread = ThreadPoolExecutor(clients.LANES).map
         self.queue = cache(self._queue)
+        self._making_s3 = Lock()
 
     @cached_property
     def table(self) -> DynamoTable:
         return DynamoTable(self._timed(clients.dynamodb(self._session, longest=self.longest)), self.names.table)
+
+    @cached_property
+    def payloads(self) -> S3Payloads:
+        return S3Payloads(self._s3_client, self._bucket)
 
     @property
     def inbound(self) -> SqsQueue:
@@ -79,6 +89,7 @@ class Resources:
             level=partial(self.team_queue, queue.name),
             inbound=self.inbound,
             table=self.table,
+            payloads=self.payloads,
             direct_horizon=direct_horizon,
             clock=self.clock,
             new_uid=new_uid,
@@ -86,7 +97,17 @@ class Resources:
         )
 
     def reschedule(self, queue: QueueSettings) -> Reschedule:
-        return Reschedule(queue, inbound=self.inbound, table=self.table, clock=self.clock, new_uid=new_uid)
+        return Reschedule(
+            queue,
+            inbound=self.inbound,
+            table=self.table,
+            payloads=self.payloads,
+            clock=self.clock,
+            new_uid=new_uid,
+        )
+
+    def begin_upload(self, queue: str, *, bytes: int, sha256: str) -> Begun:
+        return begin(queue, bytes=bytes, sha256=sha256, payloads=self.payloads, clock=self.clock, new_uid=new_uid)
 
     def cancel_many(self, *, until: float) -> CancelMany:
         return CancelMany(table=self.table, clock=self.clock, until=until, spread=self.spread)
@@ -119,6 +140,15 @@ class Resources:
 
     def _queue(self, name: str) -> SqsQueue:
         return SqsQueue(self._sqs, self.queue_urls + name)
+
+    def _s3_client(self) -> Any:
+        # Ten lanes that find none would make ten, and each wait for all of them.
+        with self._making_s3:
+            return self._s3
+
+    @cached_property
+    def _s3(self) -> Any:
+        return clients.s3(self._session, longest=self.longest)
 
     @cached_property
     def _sqs(self) -> "SQSClient":

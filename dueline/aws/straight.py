@@ -26,8 +26,8 @@ from dueline.new_job import NewJob
 from dueline.overview import Overview
 from dueline.ports import Clock
 from dueline.queue import QueueSettings
+from dueline.request import Request
 from dueline.status import status_of
-from dueline.submit import Request
 
 _LONGEST_REQUEST = timedelta(seconds=5)
 _LONGEST_CALL_SECONDS = 30
@@ -134,6 +134,11 @@ def connect(name: str, *, session: boto3.Session | None) -> tuple[DirectApi, Clo
         published = Published(ssm, Names(name), clock=clock)
         settings = published.settings()
     resources = Resources(
-        name, queue_urls=settings.queue_urls, longest=_LONGEST_REQUEST, session=own, service_clock=clock
+        name,
+        queue_urls=settings.queue_urls,
+        bucket=settings.payloads,
+        longest=_LONGEST_REQUEST,
+        session=own,
+        service_clock=clock,
     )
     return DirectApi(resources, published, settings=settings), clock

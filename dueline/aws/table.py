@@ -223,4 +223,9 @@ def _key_item(key: Key) -> dict[str, Any]:
 
 
 def _row(item: Mapping[str, Any]) -> Row:
-    return {name: _DESERIALIZER.deserialize(value) for name, value in item.items()}
+    return {name: _value(value) for name, value in item.items()}
+
+
+def _value(typed: Any) -> Any:
+    # boto3 would wrap bytes into a type of its own.
+    return typed["B"] if "B" in typed else _DESERIALIZER.deserialize(typed)

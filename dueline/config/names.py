@@ -65,6 +65,10 @@ class Names:
         return f"/dueline/{self.deployment}/settings"
 
     @property
+    def payloads_parameter(self) -> str:
+        return f"/dueline/{self.deployment}/payloads"
+
+    @property
     def queue_parameters(self) -> str:
         """The path under which each queue has its parameter."""
         return f"/dueline/{self.deployment}/queues"
@@ -82,6 +86,10 @@ class Names:
         https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/AWS-logs-and-resource-policy.html
         """
         return f"/aws/vendedlogs/{self.api}"
+
+    def payloads(self, *, account: str, region: str) -> str:
+        """The bucket of payloads; buckets of all the world have one name each."""
+        return f"{self.deployment}-payloads-{account}-{region}"
 
     def function(self, name: str) -> str:
         return f"{self.deployment}-{name}"

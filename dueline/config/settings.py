@@ -45,8 +45,9 @@ class TickSettings(_Settings):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ApiSettings(_Settings):
-    """What the HTTP API needs to know."""
+    """What the HTTP API needs to know; `payloads` is the bucket of what is too large for messages and rows."""
 
+    payloads: str
     direct_horizon: int
     lookahead: int
 

@@ -1,5 +1,6 @@
 """Examples for readers, told by the code that tells the real thing."""
 
+import base64
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,10 +12,12 @@ from dueline.listing import Listed
 from dueline.overview import Overview
 from dueline.ports import Depth
 from dueline.queue import QueueSettings
+from dueline.uploads import Begun, Upload
 from functions import answers, problems
 
 ID = "emails.0.t.1799049600000.0d6a387e-6d3b-4b8e-9f51-3d7c1f0a2b4c"
 MOVED = "emails.0.t.1799136000000.7c9e6679-7425-40de-944b-e07fc1f90ae7"
+SHA256 = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 _JOB = JobId.parse(ID)
 _DIRECT = replace(_JOB, route=Route.DIRECT)
 _RETENTION = timedelta(days=7)
@@ -32,6 +35,13 @@ def successor() -> Any:
 
 def moved() -> Any:
     return answers.of_job(_JOB, State.CANCELLED, moved_to=JobId.parse(MOVED))
+
+
+def upload() -> Any:
+    begun = Upload(uid=_JOB.uid, bytes=6_000_000, sha256=SHA256)
+    headers = {"content-length": "6000000", "x-amz-checksum-sha256": base64.b64encode(bytes.fromhex(SHA256)).decode()}
+    url = f"https://dueline-payloads-123456789012-eu-west-1.s3.amazonaws.com/{begun.key('emails')}?X-Amz-Signature=…"
+    return answers.of_upload(Begun(upload=begun, url=url, headers=headers, expires=_JOB.due))
 
 
 def results(state: State) -> Any:
@@ -59,11 +69,12 @@ def overview() -> Any:
 
 
 def posted() -> dict[str, Any]:
-    at = {"payload": _PAYLOAD, "at": "2027-01-04T09:00:00+01:00", "tenant": "customer-7"}
+    at = {"payload": _PAYLOAD, "at": "2027-01-04T09:00:00+01:00", "tenant": "customer-7", "priority": 1}
     return {
         "at": at,
         "delay": {"payload": _PAYLOAD, "delay": 90},
         "now": {"payload": _PAYLOAD},
+        "upload": {"upload": str(Upload(uid=_JOB.uid, bytes=6_000_000, sha256=SHA256)), "delay": 3600},
         "key": {"payload": _PAYLOAD, "delay": 3600, "key": "welcome-ann"},
         "many": {"jobs": [{"payload": _PAYLOAD, "delay": 90}, {"payload": _PAYLOAD}]},
     }

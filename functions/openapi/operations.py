@@ -3,7 +3,7 @@
 from http import HTTPStatus
 
 from dueline.job import State
-from functions import answers, bodies, queries
+from functions import answers, forms, queries
 from functions.openapi import examples
 from functions.openapi.operation import Operation, Told
 
@@ -31,7 +31,7 @@ OPERATIONS = (
         means="This job, to that queue, at that time: it is handed over at that second, never early.",
         keyed=True,
         body=Told(
-            form=bodies.JobBody | bodies.JobsBody,
+            form=forms.JobBody | forms.JobsBody,
             means="A job, or up to 500 of them under `jobs`.",
             examples=examples.posted(),
         ),
@@ -54,6 +54,28 @@ OPERATIONS = (
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
             HTTPStatus.UNPROCESSABLE_ENTITY,
         ),
+    ),
+    Operation(
+        id="upload",
+        method="post",
+        path="/queues/{queue}/uploads",
+        tag="jobs",
+        summary="Begin the upload of a large payload",
+        means="Tell how to send a payload of up to 10 MiB to S3, of which a job is to be made. Over 5 MB there is no"
+        " other way.",
+        body=Told(
+            form=forms.UploadBody,
+            means="What is to be uploaded: S3 takes exactly this.",
+            examples={"upload": {"bytes": 6_000_000, "sha256": examples.SHA256}},
+        ),
+        answers={
+            HTTPStatus.CREATED: Told(
+                form=answers.UploadAnswer,
+                means="The upload, and how to send it.",
+                examples={"begun": examples.upload()},
+            )
+        },
+        refused=(HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
     ),
     Operation(
         id="list_scheduled",
@@ -98,7 +120,7 @@ OPERATIONS = (
         means="Move a job to another time, in one step: a new job takes its place. While it is on its way to the"
         " table, 503.",
         body=Told(
-            form=bodies.TimeBody,
+            form=forms.TimeBody,
             means="The new time.",
             examples={"at": {"at": "2027-01-05T09:00:00+01:00"}, "delay": {"delay": 3600}},
         ),
@@ -134,7 +156,7 @@ OPERATIONS = (
         tag="jobs",
         summary="Cancel (unschedule) up to 500 jobs",
         means="Take jobs back, each for itself.",
-        body=Told(form=bodies.IdsBody, means="The ids of the jobs.", examples={"ids": {"ids": [examples.ID]}}),
+        body=Told(form=forms.IdsBody, means="The ids of the jobs.", examples={"ids": {"ids": [examples.ID]}}),
         answers={
             HTTPStatus.OK: Told(
                 form=answers.Results,

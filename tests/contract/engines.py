@@ -1,22 +1,27 @@
 """The engines on which the ports' contract is checked. To add one, name what starts it in ENGINES, and in the lists."""
 
+import hashlib
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
+import boto3
 import pytest
+import requests
 from moto import mock_aws
 
 from dueline.aws import clients
+from dueline.aws.payloads import S3Payloads
 from dueline.aws.queue import SqsQueue
 from dueline.aws.table import DynamoTable
-from dueline.memory import MemoryQueue, MemoryTable, VirtualClock
+from dueline.memory import MemoryPayloads, MemoryQueue, MemoryTable, VirtualClock
 from dueline.message import Message
-from dueline.ports import Queue, Table
-from local.emulator import Emulator
+from dueline.pointer import Pointer
+from dueline.ports import Payloads, Queue, Table
+from local.emulator import CREDENTIALS, REGION, Emulator
 from tests.builders import NOW
 from tests.contract import dynalite
 from tests.contract.limits import state_limits_of_dynamodb, state_limits_of_sqs
@@ -45,6 +50,15 @@ class QueueEngine(TableEngine, Protocol):
     def visible(self, queue: Queue) -> list[Message]:
         """Return the bodies and attributes that a worker would receive now."""
 
+    def payloads(self) -> Payloads:
+        """Return an empty place for payloads."""
+
+    def content(self, payloads: Payloads, pointer: Pointer) -> bytes:
+        """Return what a worker reads where a pointer points to."""
+
+    def upload(self, payloads: Payloads, url: str, headers: Mapping[str, str], body: bytes) -> bool:
+        """PUT a body to a URL without credentials; tell whether it was taken."""
+
 
 class Memory:
     answering = nullcontext
@@ -64,6 +78,19 @@ class Memory:
     def visible(self, queue: Any) -> list[Message]:
         due = [each.message for each in queue.deliveries if each.visible <= self._clock.now()]
         return [Message(body=message.body, attributes=message.attributes) for message in due]
+
+    def payloads(self) -> Payloads:
+        return MemoryPayloads()
+
+    def content(self, payloads: Any, pointer: Pointer) -> bytes:
+        kept: bytes = payloads.kept[pointer.key]
+        return kept
+
+    def upload(self, payloads: Any, url: str, headers: Mapping[str, str], body: bytes) -> bool:
+        wanted = {"content-length": str(len(body)), "x-amz-checksum-sha256": hashlib.sha256(body).hexdigest()}
+        if headers == wanted:
+            payloads.kept[url.removeprefix(f"memory://{payloads.bucket}/")] = body
+        return headers == wanted
 
 
 class DynamoDB:
@@ -94,11 +121,12 @@ class DynamoDB:
 
 
 class Aws(DynamoDB):
-    """The protocols of DynamoDB and SQS."""
+    """The protocols of DynamoDB, SQS and S3."""
 
     def __init__(self, endpoint: str | None) -> None:
         super().__init__(endpoint)
         self.sqs = state_limits_of_sqs(_at(endpoint, clients.sqs))
+        self.s3 = _at(endpoint, clients.s3)
         self._urls: dict[Queue, str] = {}
 
     def queue(self) -> Queue:
@@ -116,6 +144,12 @@ class Aws(DynamoDB):
             received += batch
         return received
 
+    def types(self, queue: Queue) -> dict[str, str]:
+        """Return the type of each attribute of the next message."""
+        asked: Any = {"QueueUrl": self._urls[queue], "MessageAttributeNames": ["All"]}
+        (message,) = self.sqs.receive_message(**asked)["Messages"]
+        return {name: value["DataType"] for name, value in message["MessageAttributes"].items()}
+
     def _receive(self, queue: Queue) -> list[Message]:
         answer = self.sqs.receive_message(
             QueueUrl=self._urls[queue], MaxNumberOfMessages=10, MessageAttributeNames=["All"], VisibilityTimeout=600
@@ -128,6 +162,18 @@ class Aws(DynamoDB):
             for each in answer.get("Messages", [])
         ]
 
+    def payloads(self) -> Payloads:
+        bucket = next(self.names)
+        self.s3.create_bucket(Bucket=bucket)
+        return S3Payloads(lambda: self.s3, bucket)
+
+    def content(self, payloads: Payloads, pointer: Pointer) -> bytes:
+        body: bytes = self.s3.get_object(Bucket=pointer.bucket, Key=pointer.key)["Body"].read()
+        return body
+
+    def upload(self, payloads: Payloads, url: str, headers: Mapping[str, str], body: bytes) -> bool:
+        return requests.put(url, data=body, headers=dict(headers), timeout=30).ok
+
 
 class Moto(Aws):
     # Only while a test asks for it: moto answers every client of this process.
@@ -139,6 +185,8 @@ def _at(endpoint: str | None, client: Callable[..., Any]) -> Any:
     with pytest.MonkeyPatch.context() as patch:
         if endpoint is not None:
             patch.setenv("AWS_ENDPOINT_URL", endpoint)
+            # MiniStack checks who signed a URL, if nothing else.
+            patch.setattr(boto3, "DEFAULT_SESSION", boto3.Session(**CREDENTIALS, region_name=REGION))
         return client(longest=LONGEST)
 
 

@@ -3,7 +3,9 @@
 On dynalite alone, whose units are AWS's: moto's are wrong for what it writes over 1 KB, MiniStack's for what it reads.
 """
 
+import base64
 import math
+import random
 from collections import Counter
 from contextlib import contextmanager
 from datetime import timedelta
@@ -16,6 +18,7 @@ from dueline.job import State
 from dueline.memory import VirtualClock
 from dueline.message import Message
 from dueline.ports import WRITE_ROWS
+from dueline.units import write_units
 from tests.builders import EMAILS, NOW, a_job, a_queue
 from tests.contract.limits import item_bytes
 from tests.system import PERIODS, Core, Stores
@@ -57,10 +60,15 @@ def units(engine):
             events.unregister(event, handler)
 
 
-def a_job_of(size):
-    """Return a job whose row has that many bytes."""
+def a_job_of(size, *, text="1"):
+    """Return a job whose row has that many bytes, unless its payload, made of that text, is packed."""
     least = item_of(a_job(payload="1"))
-    return a_job(payload="1" * (size - item_bytes(least) + 1))
+    return a_job(payload=(text * size)[: size - item_bytes(least) + 1])
+
+
+def scattered(size):
+    """Return a text of so many characters, each of which no compression writes with less than three quarters."""
+    return base64.b64encode(random.Random(size).randbytes(size)).decode()[:size]
 
 
 def item_of(job):
@@ -91,10 +99,28 @@ def test_a_job_of_up_to_1_kib_costs_one_unit_and_a_batch_reads_its_fence_once(en
     with units(engine) as of_a_batch:
         ingest(core, *[a_job_of(1024) for _ in range(25)])
     with units(engine) as of_a_larger_one:
-        ingest(core, a_job_of(1025))
+        ingest(core, a_job_of(1400, text=scattered(1400)))
     assert of_one == {"requests": 2, "written": 1, "read": 1}
     assert of_a_batch == {"requests": 2, "written": 25, "read": 1}
     assert of_a_larger_one == {"requests": 2, "written": 2, "read": 1}
+
+
+@pytest.mark.parametrize(
+    ("size", "text", "written"), [(1025, "1", 1), (20_000, "the same again, ", 1), (1200, scattered(1200), 1)]
+)
+def test_a_payload_is_packed_to_save_units(engine, core, size, text, written):
+    with units(engine) as counted:
+        ingest(core, a_job_of(size, text=text))
+    assert counted == {"requests": 2, "written": written, "read": 1}
+
+
+@pytest.mark.parametrize("size", [1000, 1024, 1025, 1300, 1400, 2000, 2600, 2700, 5000, 9000])
+@pytest.mark.parametrize("text", ["1", "é", scattered(9000)], ids=["ones", "two-bytes", "scattered"])
+def test_units_are_what_dynamodb_charges(engine, core, size, text):
+    job = a_job(payload=(text * size)[:size])
+    with units(engine) as counted:
+        core.table.write([rows.job_row(job)])
+    assert counted["written"] == write_units(rows.job_row(job))
 
 
 def test_each_step_costs_the_same_with_none_and_with_1000_jobs_waiting_and_handed_over(engine, core):

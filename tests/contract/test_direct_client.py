@@ -1,6 +1,7 @@
 """A direct client, which asks SQS and DynamoDB themselves, as moto answers for them."""
 
 import json
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 
 import boto3
@@ -29,6 +30,7 @@ from dueline import job as core
 from dueline.aws.table import DynamoTable
 from dueline.config import registry
 from dueline.config.names import Names
+from dueline.config.settings import ApiSettings
 from dueline.job import JobId
 from tests.builders import a_queue
 
@@ -65,8 +67,17 @@ def deployment(session, sqs):
         *map(NAMES.queue_dlq, ("emails", "invoices")),
     ):
         url = sqs.create_queue(QueueName=name)["QueueUrl"]
-    told = {"deployment": "direct", "queue_urls": url.rpartition("/")[0] + "/", "direct_horizon": 890, "lookahead": 240}
-    publish(session, NAMES.settings_parameter, told)
+    session.client("s3").create_bucket(
+        Bucket="direct-payloads", CreateBucketConfiguration={"LocationConstraint": REGION}
+    )
+    settings = ApiSettings(
+        deployment="direct",
+        queue_urls=url.rpartition("/")[0] + "/",
+        payloads="direct-payloads",
+        direct_horizon=890,
+        lookahead=240,
+    )
+    publish(session, NAMES.settings_parameter, asdict(settings))
     for queue in QUEUES:
         publish(session, NAMES.queue_parameter(queue.name), {"url": "…", **registry.settings_of(queue)})
 
@@ -148,6 +159,16 @@ def test_a_job_is_looked_up_and_taken_back(client):
     assert client.get(job.id).state is State.CANCELLED
     direct = client.schedule("emails", 1)
     assert client.cancel_many([direct.id, job.id, "no id"])[:2] == [State.CANCEL_REQUESTED, State.CANCELLED]
+
+
+def test_a_large_payload_is_kept_in_s3_and_the_message_points_to_it(client, sqs, session):
+    payload = {"text": "x" * 2_000_000}
+    client.schedule("emails", payload)
+    (message,) = messages(sqs, NAMES.queue("emails"))
+    place = json.loads(message["Body"])[1]
+    kept = session.client("s3").get_object(Bucket=place["s3BucketName"], Key=place["s3Key"])["Body"].read()
+    assert place["s3BucketName"] == "direct-payloads"
+    assert json.loads(kept) == payload
 
 
 def test_a_key_is_one_job(client, sqs):

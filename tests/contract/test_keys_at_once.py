@@ -10,7 +10,7 @@ import pytest
 
 from dueline.job import Job
 from dueline.memory import VirtualClock
-from dueline.submit import Request
+from dueline.request import Request
 from tests.builders import NOW, a_queue
 from tests.system import DIRECT_HORIZON, PERIODS, Core, Stores
 from tests.wire import Wire, straight

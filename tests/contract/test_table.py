@@ -57,6 +57,22 @@ def test_a_row_is_read_as_it_was_written(table):
     assert reading.unread == frozenset()
 
 
+@pytest.mark.parametrize("way", ["write", "add"])
+def test_a_packed_payload_is_read_as_it_was_written_by_key_and_by_page(table, way):
+    job = a_job(payload="x" * 5000, tenant="acme")
+    row = rows.job_row(job)
+    assert isinstance(row["packed"], bytes)
+    if way == "write":
+        table.write([row])
+    else:
+        table.add(row)
+    key = rows.job_key(job.id)
+    assert table.read([key]).rows[key] == row
+    (paged,) = table.page(EMAILS, after="", until="~").rows
+    assert paged == row
+    assert rows.read_job(paged) == job
+
+
 def test_a_written_row_replaces_an_earlier_one(table):
     table.write([a_row("1", payload="first")])
     table.write([a_row("1", payload="second")])

@@ -10,8 +10,8 @@ from dueline.errors import AlreadyFinished, JobNotFound
 from dueline.ingest import Received
 from dueline.job import Job, JobId, State
 from dueline.message import Message
+from dueline.request import Request
 from dueline.rows import Key
-from dueline.submit import Request
 from tests.builders import NOW
 from tests.simulation import acts
 from tests.simulation.record import Broken

@@ -95,7 +95,7 @@ def _short(arn: str) -> str:
         for prefix in prefixes:
             if arn.startswith(prefix.format(service)):
                 return f"{service}:{arn.removeprefix(prefix.format(service))}"
-    return arn
+    return arn.replace("arn:<AWS::Partition>:s3:::", "s3:")
 
 
 def _references(value: Any) -> Iterator[str]:

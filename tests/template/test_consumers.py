@@ -88,6 +88,28 @@ def test_a_consumer_may_find_its_own_queue_alone(consumer: list[dict[str, Any]])
     assert not allows(consumer, "ssm:GetParameter", "ssm:parameter/dueline/dueline/api-id")
 
 
+BUCKET = "s3:dueline-payloads-<AWS::AccountId>-<AWS::Region>"
+
+
+@pytest.mark.parametrize("days", ["0016", "4096"])
+def test_a_consumer_may_read_its_own_queues_payloads(consumer: list[dict[str, Any]], days: str) -> None:
+    assert allows(consumer, "s3:GetObject", f"{BUCKET}/{days}/emails/a-uid")
+
+
+@pytest.mark.parametrize(
+    "key", ["0016/emails-vip/a-uid", "uploads/emails/a-uid", "016/emails/a-uid", "emails/a-uid", "0016/x/emails/a-uid"]
+)
+def test_a_consumer_may_read_nothing_else_of_the_bucket(consumer: list[dict[str, Any]], key: str) -> None:
+    # IAM's `?` is any one character, a slash too, but no more than one.
+    assert not allows(consumer, "s3:GetObject", f"{BUCKET}/{key}")
+
+
+@pytest.mark.parametrize("action", ["s3:PutObject", "s3:DeleteObject", "s3:ListBucket"])
+def test_a_consumer_may_do_nothing_else_with_payloads(consumer: list[dict[str, Any]], action: str) -> None:
+    for resource in (BUCKET, f"{BUCKET}/0016/emails/a-uid"):
+        assert not allows(consumer, action, resource)
+
+
 def test_a_consumer_may_send_nowhere(consumer: list[dict[str, Any]]) -> None:
     for queue in ("dueline_emails", "dueline_emails_p2", "dueline_emails_dlq", "dueline-inbound"):
         assert not allows(consumer, "sqs:SendMessage", f"sqs:{queue}")

@@ -60,10 +60,18 @@ def test_functions_read_their_settings_from_their_environment(sixty: Assembly) -
         "api": ApiSettings(
             deployment="dueline",
             queue_urls=urls,
+            payloads=read["api"].payloads,
             direct_horizon=deployment.direct_horizon,
             lookahead=deployment.lookahead,
         ),
     }
+
+
+def test_the_api_knows_the_bucket_of_payloads_by_its_name(sixty: Assembly) -> None:
+    separator, parts = _function(sixty, "api")["Environment"]["Variables"]["DUELINE_PAYLOADS"]["Fn::Join"]
+    assert separator.join(part if isinstance(part, str) else f"<{part['Ref']}>" for part in parts) == (
+        "dueline-payloads-<AWS::AccountId>-<AWS::Region>"
+    )
 
 
 def test_functions_make_queue_urls_of_their_region_and_account(sixty: Assembly) -> None:

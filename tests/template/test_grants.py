@@ -8,6 +8,7 @@ from tests.template.synthesis import Assembly, Template
 INLINE_LIMIT = 10_240
 MANAGED_LIMIT = 6_144
 SEND = ("sqs:SendMessage",)
+PAYLOADS = "s3:dueline-payloads-<AWS::AccountId>-<AWS::Region>"
 LOG = ("logs:CreateLogStream", "logs:PutLogEvents")
 
 
@@ -66,13 +67,15 @@ def test_a_tick_may_move_its_cursor_read_jobs_and_send(sixty: Assembly) -> None:
     )
 
 
-def test_the_api_may_cancel_look_up_list_send_and_ask_how_full_queues_are(sixty: Assembly) -> None:
+def test_the_api_may_cancel_look_up_list_send_keep_payloads_and_ask_how_full_queues_are(sixty: Assembly) -> None:
     table = ("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:BatchGetItem", "dynamodb:Query")
     table += ("dynamodb:ConditionCheckItem",)
     assert _granted(sixty.core, "dueline-api") == (
         _each(table, "dynamodb:table/dueline-jobs")
         | _each(SEND, "sqs:dueline_*", "sqs:dueline-inbound")
         | _each(("sqs:GetQueueAttributes",), "sqs:dueline_*")
+        | _each(("s3:GetObject", "s3:PutObject"), f"{PAYLOADS}/????/*", f"{PAYLOADS}/uploads/*")
+        | _each(("s3:ListBucket",), PAYLOADS)
         | _each(LOG, "logs:/aws/lambda/dueline-api")
     )
 

@@ -14,6 +14,7 @@ ROUTES = {
     "PATCH /queues/{queue}/jobs/{id}",
     "DELETE /queues/{queue}/jobs/{id}",
     "POST /queues/{queue}/cancellations",
+    "POST /queues/{queue}/uploads",
 }
 
 
@@ -54,9 +55,11 @@ def test_each_request_is_logged_as_json_to_a_log_group_of_its_own(sixty: Assembl
 def test_its_id_and_its_url_are_told(sixty: Assembly) -> None:
     told = _told(sixty)
     [api] = sixty.core.of_type("AWS::ApiGatewayV2::Api")
+    [bucket] = sixty.core.of_type("AWS::S3::Bucket")
     url = {"Fn::GetAtt": [api, "ApiEndpoint"]}
     assert told["/dueline/dueline/api-id"] == {"Ref": api}
     assert told["/dueline/dueline/api-url"] == url
+    assert told["/dueline/dueline/payloads"] == {"Ref": bucket}
     assert sixty.core.content["Outputs"]["ApiUrl"]["Value"] == url
 
 

@@ -205,7 +205,7 @@ def test_the_registry_reads_what_it_wrote(tmp_path: Path) -> None:
     [
         IngestSettings(deployment="d", queue_urls="https://sqs/1/"),
         TickSettings(deployment="d", queue_urls="https://sqs/1/", tick_period=60, lookahead=240, lease=30),
-        ApiSettings(deployment="d", queue_urls="https://sqs/1/", direct_horizon=890, lookahead=240),
+        ApiSettings(deployment="d", queue_urls="https://sqs/1/", payloads="b", direct_horizon=890, lookahead=240),
     ],
 )
 def test_a_functions_settings_survive_its_environment(settings: IngestSettings | TickSettings | ApiSettings) -> None:

@@ -6,7 +6,7 @@ from dueline import rows
 from dueline.errors import InvalidJob, KeyReused, QueueNotFound, Throttled, Unavailable
 from dueline.job import Job, Route
 from dueline.keys import Repeat
-from dueline.submit import Request
+from dueline.request import Request
 from tests.builders import NOW, RETENTION, a_queue
 from tests.system import System
 from tests.wire import failing, losing_the_answer, meanwhile, on, straight

@@ -50,7 +50,9 @@ def validator(schema):
 @pytest.fixture
 def api(monkeypatch):
     """The function, read as on Lambda, with no queue and no network."""
-    settings = ApiSettings(deployment="d", queue_urls="http://localhost/", direct_horizon=890, lookahead=240)
+    settings = ApiSettings(
+        deployment="d", queue_urls="http://localhost/", payloads="p", direct_horizon=890, lookahead=240
+    )
     for name, value in {**settings.to_env(), "AWS_DEFAULT_REGION": "us-east-1"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setitem(sys.modules, "functions.registry", SimpleNamespace(REGISTRY=Registry({})))

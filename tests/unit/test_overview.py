@@ -7,7 +7,7 @@ import pytest
 from dueline.errors import QueueNotFound
 from dueline.job import Partition
 from dueline.ports import Depth
-from dueline.submit import Request
+from dueline.request import Request
 from tests.builders import EMAILS, NOW, a_job, a_message, a_queue
 from tests.system import System
 

@@ -12,7 +12,7 @@ from dueline.errors import InvalidJob, QueueNotFound, Throttled
 from dueline.job import MAX_PRIORITY, Job
 from dueline.keys import Repeat
 from dueline.message import EXPIRES, ID, MAX_ATTRIBUTES, PRIORITY, REASON, TENANT, Message, job_batches
-from dueline.submit import Request
+from dueline.request import Request
 from functions.bodies import read
 from tests.builders import NOW, a_job, a_message, a_queue, an_id
 from tests.system import System

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dueline.errors import InvalidJob, PayloadTooLarge, QueueNotFound, Throttled, Unavailable
-from dueline.job import Job, JobId, Route
-from dueline.submit import FURTHEST, Request, due_of, json_text
+from dueline.job import MAX_OFFLOADED_BYTES, Job, JobId, Route
+from dueline.request import FURTHEST, Request, due_of, json_text
 from tests.builders import NOW, RETENTION, a_queue
 from tests.system import System
 from tests.wire import done_in_part, failing, meanwhile, on, refusing_for_good
@@ -203,7 +203,11 @@ def test_each_request_has_its_own_error():
     system = System()
     earlier = InvalidJob("refused before")
     good, naive, big, handed, late = system.submit(
-        after(5), at(datetime.fromisoformat("2027-01-01")), Request(payload="x" * 300_000), earlier, after(AN_HOUR)
+        after(5),
+        at(datetime.fromisoformat("2027-01-01")),
+        Request(payload="x" * MAX_OFFLOADED_BYTES),
+        earlier,
+        after(AN_HOUR),
     )
     assert isinstance(good, Job)
     assert isinstance(late, Job)

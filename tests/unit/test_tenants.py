@@ -4,7 +4,7 @@ import pytest
 
 from dueline.errors import InvalidJob
 from dueline.job import Job
-from dueline.submit import Request
+from dueline.request import Request
 from tests.builders import NOW, a_job
 from tests.system import System
 

@@ -45,6 +45,9 @@ def narrowed(document: dict[str, Any], *, ids: Sequence[str]) -> dict[str, Any]:
     parameters["id"] |= {"schema": {"anyOf": [{"enum": list(ids)}, another]}, "example": ids[0]}
     for body in ("JobBody", "TimeBody"):
         schemas[body]["properties"]["at"]["anyOf"].insert(0, {"type": "string", "pattern": _SOON})
+    # The queue has one level, and no upload that is made up was ever sent.
+    schemas["JobBody"]["properties"]["priority"]["maximum"] = 1
+    del schemas["JobBody"]["properties"]["upload"]
     for body, many in (("JobsBody", "jobs"), ("IdsBody", "ids")):
         schemas[body]["properties"][many]["maxItems"] = _MANY
     for schema in schemas.values():

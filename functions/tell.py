@@ -1,0 +1,36 @@
+"""What is logged and counted of jobs; never a payload."""
+
+from collections.abc import Sequence
+
+from aws_lambda_powertools import Logger
+
+from dueline.cancel import Cancelled
+from dueline.config import metrics
+from dueline.errors import RETRYABLE, DuelineError
+from dueline.job import Job, Route
+from dueline.keys import Repeat
+from functions.telemetry import report
+
+logger = Logger()
+
+
+def of_submitted(results: Sequence[Job | DuelineError], *, deployment: str, queue: str) -> None:
+    jobs = [result for result in results if isinstance(result, Job) and not isinstance(result, Repeat)]
+    repeats = sum(isinstance(result, Repeat) for result in results)
+    direct = sum(job.id.route is Route.DIRECT for job in jobs)
+    told = {"jobs": [str(job.id) for job in jobs], "repeats": repeats, "refused": len(results) - len(jobs) - repeats}
+    logger.info("scheduled", extra={"queue": queue, **told})
+    report({metrics.SUBMITTED: len(jobs), metrics.DISPATCHED: direct}, deployment=deployment, queue=queue)
+
+
+def of_cancelled(results: Sequence[Cancelled | DuelineError], *, deployment: str, queue: str) -> None:
+    jobs = {str(result.id): result.state for result in results if isinstance(result, Cancelled)}
+    logger.info("cancelled", extra={"queue": queue, "jobs": jobs, "refused": len(results) - len(jobs)})
+    report({metrics.CANCELLED: len(jobs)}, deployment=deployment, queue=queue)
+
+
+def of_refused(error: DuelineError) -> None:
+    # What is wrong with a job may quote its body, and no payload is ever logged.
+    reason = {"reason": str(error)} if isinstance(error, RETRYABLE) else {}
+    job = {"job": error.job_id} if error.job_id else {}
+    logger.warning("refused", extra={"error": type(error).__name__, **job, **reason})

@@ -1,0 +1,161 @@
+"""What every place for large payloads promises."""
+
+import base64
+import hashlib
+from datetime import timedelta
+from io import BytesIO
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from botocore.awsrequest import AWSResponse
+
+from dueline.aws import clients
+from dueline.aws.payloads import S3Payloads
+from dueline.errors import Throttled, Unavailable
+from dueline.message import Message
+from dueline.pointer import Pointer
+from tests.builders import a_job
+from tests.contract.answers import answering
+from tests.contract.engines import LONGEST, QUEUES
+
+ON_ALL = pytest.mark.parametrize("engine", QUEUES, indirect=True)
+TEXT = '"\\u00e9 plain"'
+A_MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+def payloads(engine):
+    return engine.payloads()
+
+
+def sha256(body):
+    return hashlib.sha256(body).hexdigest()
+
+
+@ON_ALL
+def test_a_payload_is_read_where_its_pointer_points_to(engine, payloads):
+    pointer = payloads.put("0016/emails/x", TEXT)
+    assert pointer.key == "0016/emails/x"
+    assert engine.content(payloads, pointer) == TEXT.encode()
+
+
+@ON_ALL
+def test_a_payload_takes_the_place_of_an_earlier_one(engine, payloads):
+    payloads.put("0016/emails/x", "1")
+    assert engine.content(payloads, payloads.put("0016/emails/x", "2")) == b"2"
+
+
+@ON_ALL
+def test_a_payload_of_10_mib_is_kept(engine, payloads):
+    text = "x" * (10 * 1024 * 1024)
+    payloads.put("0016/emails/x", text)
+    assert payloads.find("0016/emails/x").bytes == len(text)
+
+
+@ON_ALL
+def test_a_payload_is_found_with_its_size(payloads):
+    pointer = payloads.put("0016/emails/x", TEXT)
+    found = payloads.find("0016/emails/x")
+    assert (found.pointer, found.bytes) == (pointer, len(TEXT))
+    assert found.sha256 in (None, sha256(TEXT.encode()))
+
+
+@ON_ALL
+def test_what_is_not_there_is_not_found_and_not_copied(payloads):
+    pointer = payloads.put("0016/emails/x", TEXT)
+    assert payloads.find("0016/emails/y") is None
+    assert payloads.copy(Pointer(bucket=pointer.bucket, key="0016/emails/y"), to="0032/emails/z") is None
+    assert payloads.find("0032/emails/z") is None
+
+
+@ON_ALL
+def test_a_copy_is_the_same_and_the_source_stays(engine, payloads):
+    source = payloads.put("uploads/emails/a.5.b", TEXT)
+    copy = payloads.copy(source, to="0032/emails/z")
+    assert copy == Pointer(bucket=source.bucket, key="0032/emails/z")
+    assert engine.content(payloads, copy) == engine.content(payloads, source) == TEXT.encode()
+
+
+@ON_ALL
+def test_what_others_keep_elsewhere_stays_there(payloads):
+    foreign = Pointer(bucket="not-ours", key="x")
+    assert payloads.copy(foreign, to="0032/emails/z") == foreign
+    assert payloads.find("0032/emails/z") is None
+
+
+@ON_ALL
+def test_an_upload_by_its_url_is_there_under_its_key(engine, payloads):
+    body = TEXT.encode()
+    url, headers = payloads.upload_url("uploads/emails/a", bytes=len(body), sha256=sha256(body), lasts=A_MINUTE)
+    assert payloads.find("uploads/emails/a") is None
+    assert engine.upload(payloads, url, headers, body)
+    found = payloads.find("uploads/emails/a")
+    assert found.bytes == len(body)
+    assert found.sha256 in (None, sha256(body))
+    assert engine.content(payloads, found.pointer) == body
+
+
+# moto checks no checksums.
+@pytest.mark.parametrize("engine", ["memory", "ministack"], indirect=True)
+def test_an_upload_of_other_content_is_refused(engine, payloads):
+    url, headers = payloads.upload_url("uploads/emails/a", bytes=3, sha256=sha256(b"abc"), lasts=A_MINUTE)
+    assert not engine.upload(payloads, url, headers, b"abd")
+    assert payloads.find("uploads/emails/a") is None
+
+
+@pytest.mark.parametrize("engine", ["moto", "ministack"], indirect=True)
+def test_the_size_that_a_pointer_comes_with_is_a_number_to_whoever_receives_it(engine):
+    queue, job = engine.queue(), a_job(offloaded_bytes=300_000)
+    assert queue.send([Message.of(job)]) == []
+    types = engine.types(queue)
+    assert types.pop("ExtendedPayloadSize") == "Number"
+    assert set(types.values()) == {"String"}
+
+
+@pytest.fixture
+def s3(monkeypatch):
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    return clients.s3(longest=LONGEST)
+
+
+def test_the_length_and_the_checksum_of_an_upload_are_signed_and_its_url_names_the_region(s3):
+    payloads = S3Payloads(lambda: s3, "b-1")
+    url, headers = payloads.upload_url("uploads/emails/a.5.b", bytes=5, sha256=sha256(b"12345"), lasts=A_MINUTE)
+    parts = urlsplit(url)
+    query = {name: value for name, (value,) in parse_qs(parts.query).items()}
+    assert parts.netloc == "b-1.s3.eu-west-1.amazonaws.com"
+    assert parts.path == "/uploads/emails/a.5.b"
+    assert query["X-Amz-SignedHeaders"] == "content-length;host;x-amz-checksum-sha256"
+    assert query["X-Amz-Expires"] == "60"
+    checksum = base64.b64encode(hashlib.sha256(b"12345").digest()).decode()
+    assert headers == {"content-length": "5", "x-amz-checksum-sha256": checksum}
+
+
+class _Raw(BytesIO):
+    def stream(self, **_):
+        yield self.read()
+
+
+def refusal(status, body=b""):
+    return AWSResponse("https://aws", status, {"content-length": str(len(body))}, _Raw(body))
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "kind"),
+    [(503, "SlowDown", Throttled), (500, "InternalError", Unavailable), (403, "AccessDenied", Unavailable)],
+)
+def test_what_s3_refuses_is_one_of_our_errors(s3, status, code, kind):
+    answer = refusal(status, f"<Error><Code>{code}</Code><Message>because</Message></Error>".encode())
+    payloads = S3Payloads(lambda: answering("s3", answer, client=s3), "b-1")
+    with pytest.raises(kind):
+        payloads.put("x", "1")
+    with pytest.raises(kind):
+        payloads.copy(Pointer(bucket="b-1", key="x"), to="y")
+
+
+@pytest.mark.parametrize("status", [403, 500, 503])
+def test_a_look_that_is_refused_tells_nothing_of_what_is_there(s3, status):
+    # A HEAD has no body, and so no code but its status.
+    payloads = S3Payloads(lambda: answering("s3", refusal(status), client=s3), "b-1")
+    with pytest.raises(Unavailable):
+        payloads.find("x")

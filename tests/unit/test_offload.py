@@ -1,0 +1,433 @@
+"""What is kept in S3 and not in messages or rows, where, and for how long."""
+
+import base64
+import hashlib
+import json
+import random
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dueline import instant, rows
+from dueline.answers import payload_told
+from dueline.errors import InvalidJob, KeyReused, PayloadTooLarge, Throttled, Unavailable
+from dueline.job import KEEP_DAYS, MAX_OFFLOADED_BYTES, MAX_PAYLOAD_BYTES, MAX_RETENTION, Job, Route
+from dueline.keys import Repeat
+from dueline.message import OFFLOADED_BYTES, Message, type_of
+from dueline.offload import MAX_ROW_PAYLOAD_BYTES
+from dueline.pointer import Pointer, object_key
+from dueline.request import FURTHEST, Request, json_text
+from dueline.uploads import URL_LASTS, Upload, begin
+from functions import bodies
+from tests.builders import NOW, a_job, a_message, a_queue, an_id, uids
+from tests.system import DIRECT_HORIZON, System
+from tests.wire import failing, on
+
+AN_HOUR = 3600
+POINTER = Pointer(bucket="payloads", key="0032/emails/x")
+
+
+def scattered(size):
+    """Return a text that is `size` bytes as JSON and, compressed, three quarters of that."""
+    return base64.b64encode(random.Random(size).randbytes(size)).decode()[: size - 2]
+
+
+def kept(system, job):
+    """Return what a job points to."""
+    return system.stores.payloads.kept[Pointer.parse(job.payload).key].decode()
+
+
+def an_upload(system, payload, *, queue="emails"):
+    """Begin an upload and send it; return its id."""
+    body = json_text(payload).encode()
+    begun = begin(
+        queue,
+        bytes=len(body),
+        sha256=hashlib.sha256(body).hexdigest(),
+        payloads=system.payloads,
+        clock=system.clock,
+        new_uid=lambda: "00000000-0000-4000-9000-000000000000",
+    )
+    system.stores.payloads.kept[begun.upload.key(queue)] = body
+    return str(begun.upload)
+
+
+# What is kept where
+
+
+@pytest.mark.parametrize(
+    ("size", "delay", "is_offloaded"),
+    [
+        (MAX_PAYLOAD_BYTES, 0, False),
+        (MAX_PAYLOAD_BYTES + 1, 0, True),
+        (MAX_OFFLOADED_BYTES, 0, True),
+        (MAX_ROW_PAYLOAD_BYTES, AN_HOUR, False),
+        (10_000, AN_HOUR, False),
+        (12_000, AN_HOUR, True),
+        (MAX_PAYLOAD_BYTES + 1, AN_HOUR, True),
+        (12_000, 0, False),
+    ],
+)
+def test_a_payload_is_kept_elsewhere_when_no_message_takes_it_or_its_row_would_be_over_8_kib(size, delay, is_offloaded):
+    system, payload = System(), scattered(size)
+    (job,) = system.submit(Request(payload=payload, delay=delay))
+    assert job.offloaded_bytes == (size if is_offloaded else None)
+    assert (kept(system, job) if is_offloaded else job.payload) == json_text(payload)
+    assert len(system.stores.payloads.kept) == is_offloaded
+
+
+@pytest.mark.parametrize(("delay", "size"), [(AN_HOUR, MAX_PAYLOAD_BYTES), (0, MAX_PAYLOAD_BYTES)])
+def test_a_payload_that_compresses_well_stays_in_its_row(delay, size):
+    system = System()
+    (job,) = system.submit(Request(payload="x" * (size - 2), delay=delay))
+    assert job.offloaded_bytes is None
+    assert system.stores.payloads.kept == {}
+
+
+def test_a_payload_that_compresses_well_but_fits_into_no_message_is_kept_elsewhere():
+    system = System()
+    (job,) = system.submit(Request(payload="x" * MAX_PAYLOAD_BYTES, delay=AN_HOUR))
+    assert job.offloaded_bytes == MAX_PAYLOAD_BYTES + 2
+
+
+def test_a_payload_over_10_mib_is_too_large_and_says_so():
+    system = System()
+    (error,) = system.submit(Request(payload="x" * (MAX_OFFLOADED_BYTES - 1)))
+    assert isinstance(error, PayloadTooLarge)
+    assert str(error) == "payload has 10485761 bytes: at most 10485760 are allowed"
+    assert system.stores.payloads.kept == {}
+
+
+def test_a_payload_is_kept_before_its_job_is_submitted():
+    system = System()
+    system.wire.around = on("payloads.put", failing(Unavailable("no")))
+    (error,) = system.submit(Request(payload=scattered(12_000), delay=AN_HOUR))
+    assert isinstance(error, Unavailable)
+    assert error.job_id
+    assert system.inbound.deliveries == []
+
+
+@pytest.mark.parametrize("fault", [Throttled, Unavailable])
+def test_what_cannot_be_kept_fails_alone(fault):
+    system = System()
+    system.wire.around = on("payloads.put", failing(fault("no")), times=1)
+    first, second, third = system.submit(
+        *[Request(payload=scattered(12_000), delay=AN_HOUR)] * 2, Request(payload={}, delay=AN_HOUR)
+    )
+    assert isinstance(first, fault)
+    assert isinstance(second, Job)
+    assert isinstance(third, Job)
+    assert system.inbound.deliveries[0].message.job() == second
+
+
+def test_nothing_is_kept_after_the_time_is_out():
+    system = System()
+    submit = system.submission("emails", direct_horizon=DIRECT_HORIZON, new_uid=lambda: next(uids()))
+    (error,) = submit.run([Request(payload=scattered(12_000), delay=AN_HOUR)], until=system.clock.monotonic())
+    assert isinstance(error, Unavailable)
+    assert system.stores.payloads.kept == {}
+
+
+# The way of a pointer
+
+
+@pytest.mark.parametrize("delay", [0, 610, AN_HOUR])
+def test_a_pointer_arrives_with_the_size_as_a_number_and_the_payload_is_where_it_says(delay):
+    system, payload = System(), scattered(300_000)
+    (job,) = system.submit(Request(payload=payload, delay=delay, tenant="acme"))
+    system.ingest()
+    system.clock.sleep(delay)
+    system.tick()
+    (delivery,) = system.queues["emails"].deliveries
+    message = delivery.message
+    name, place = json.loads(message.body)
+    assert name == "software.amazon.payloadoffloading.PayloadS3Pointer"
+    assert system.stores.payloads.kept[place["s3Key"]].decode() == json_text(payload)
+    assert place["s3BucketName"] == "payloads"
+    assert message.attributes[OFFLOADED_BYTES] == "300000"
+    assert type_of(OFFLOADED_BYTES, "300000") == "Number"
+    assert message.job() == replace(job, expires=message.job().expires)
+
+
+def test_that_a_payload_is_a_pointer_survives_parking_and_redrive():
+    job = a_job(payload=POINTER.text, offloaded_bytes=300_000)
+    system = System()
+    parked = Message.of(job).with_reason("gone")
+    assert parked.job() == job
+    system.ingest_message(parked)
+    key = rows.job_key(job.id)
+    assert rows.read_job(system.table.read([key]).rows[key]).offloaded_bytes == 300_000
+
+
+def test_a_payload_that_only_looks_like_a_pointer_is_just_a_payload():
+    system, payload = System(), json.loads(POINTER.text)
+    (job,) = system.submit(Request(payload=payload))
+    (delivery,) = system.queues["emails"].deliveries
+    assert job.offloaded_bytes is None
+    assert OFFLOADED_BYTES not in delivery.message.attributes
+    assert payload_told(job) == {"payload": payload}
+
+
+@pytest.mark.parametrize("told", ["", "x", "-1", "1.5", "0", "\uff19", "1" * 19])
+def test_a_message_whose_size_is_no_number_carries_no_job_and_can_be_parked(told):
+    attributes = {**Message.of(a_job()).attributes, OFFLOADED_BYTES: told}
+    with pytest.raises(InvalidJob, match=r"ExtendedPayloadSize|1 or more"):
+        a_message(attributes=attributes).job()
+    assert told == "0" or type_of(OFFLOADED_BYTES, told) == "String"
+
+
+@pytest.mark.parametrize("name", ["dueline-id", "dueline-tenant", "other"])
+def test_every_other_attribute_is_a_text(name):
+    assert type_of(name, "5") == "String"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "null", "[]", "{}", '["a"]', '["a",{}]', '["a",{"s3BucketName":"b","s3Key":"k"}]', "[" * 100_000]
+)
+def test_what_is_no_pointer_is_not_read_as_one(text):
+    with pytest.raises(ValueError, match="no pointer"):
+        Pointer.parse(text)
+
+
+def test_a_pointer_is_read_as_it_was_written_and_as_others_write_it():
+    assert Pointer.parse(POINTER.text) == POINTER
+    assert Pointer.parse(json.dumps(json.loads(POINTER.text), indent=2)) == POINTER
+
+
+def test_a_page_tells_where_a_payload_is():
+    job = a_job(payload=POINTER.text, offloaded_bytes=300_000)
+    place = {"bucket": "payloads", "key": "0032/emails/x", "bytes": 300_000}
+    assert payload_told(job) == {"payload_at": place}
+    foreign = a_job(payload="mine", offloaded_bytes=1)
+    assert payload_told(foreign) == {"payload_text": "mine"}
+
+
+# How long
+
+
+@given(st.timedeltas(timedelta(0), FURTHEST), st.timedeltas(timedelta(days=1), MAX_RETENTION))
+def test_a_payload_is_kept_until_no_worker_can_need_it_and_not_over_twice_as_long(left, retention):
+    id = an_id(due=NOW + left)
+    needed = left + retention + timedelta(days=15)
+    days, queue, uid = object_key(id, expires=id.due + retention, now=NOW).split("/")
+    assert (queue, uid, len(days)) == ("emails", id.uid, 4)
+    assert int(days) in KEEP_DAYS
+    assert timedelta(days=int(days)) >= needed
+    assert int(days) == min(KEEP_DAYS) or timedelta(days=int(days) / 2) < needed
+
+
+def test_the_longest_that_a_payload_may_be_kept_has_a_class():
+    assert KEEP_DAYS == (16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
+    assert FURTHEST + MAX_RETENTION + timedelta(days=15) <= timedelta(days=KEEP_DAYS[-1])
+
+
+# Keys
+
+
+def keyed(payload=None, *, key="order 17", delay=AN_HOUR, **more):
+    return Request(payload=payload, key=key, delay=delay, **more)
+
+
+def test_a_repeat_keeps_nothing_again():
+    system, payload = System(), scattered(12_000)
+    (first,) = system.submit(keyed(payload))
+    calls = []
+    system.wire.around = lambda call: (calls.append(call.name), call.do(*call.args))[1]
+    (second,) = system.submit(keyed(payload))
+    assert isinstance(second, Repeat)
+    assert second.id == first.id
+    assert not [name for name in calls if name.startswith("payloads")]
+
+
+def test_a_first_that_was_left_unfinished_is_kept_again_under_its_own_id():
+    system, payload = System(), scattered(12_000)
+    system.wire.around = on("payloads.put", failing(Unavailable("no")), times=1)
+    (lost,) = system.submit(keyed(payload))
+    (job,) = system.submit(keyed(payload, delay=100 * 86_400))
+    assert str(job.id) == lost.job_id
+    assert kept(system, job) == json_text(payload)
+    assert Pointer.parse(job.payload).key == f"0032/emails/{job.id.uid}"
+
+
+def test_a_first_that_was_left_unfinished_is_kept_for_as_long_as_its_own_due_time_asks():
+    system, payload = System(), scattered(12_000)
+    system.wire.around = on("payloads.put", failing(Unavailable("no")), times=1)
+    system.submit(keyed(payload, delay=100 * 86_400))
+    (job,) = system.submit(keyed(payload))
+    assert Pointer.parse(job.payload).key == f"0128/emails/{job.id.uid}"
+
+
+def test_a_key_is_for_one_payload_whether_it_is_kept_in_a_row_or_elsewhere():
+    system = System()
+    system.submit(keyed(scattered(12_000)))
+    (error,) = system.submit(keyed(scattered(12_001)))
+    assert isinstance(error, KeyReused)
+
+
+def test_a_payload_that_is_given_and_uploaded_under_one_key_is_one_job():
+    system, payload = System(), {"é": scattered(12_000)}
+    (first,) = system.submit(keyed(payload))
+    (second,) = system.submit(keyed(upload=an_upload(system, payload)))
+    assert isinstance(second, Repeat)
+    assert second.id == first.id
+
+
+def test_a_repeat_is_answered_when_the_upload_is_gone():
+    system = System()
+    upload = an_upload(system, "x")
+    (first,) = system.submit(keyed(upload=upload))
+    system.stores.payloads.kept.clear()
+    (second,) = system.submit(keyed(upload=upload))
+    assert (type(second), second.id) == (Repeat, first.id)
+
+
+# Uploads
+
+
+@pytest.mark.parametrize("delay", [0, AN_HOUR])
+@pytest.mark.parametrize("size", [3, 6_000_000])
+def test_an_upload_is_kept_for_its_job_as_it_is(delay, size):
+    system, payload = System(), "x" * (size - 2)
+    (job,) = system.submit(Request(upload=an_upload(system, payload), delay=delay))
+    assert job.offloaded_bytes == size
+    assert kept(system, job) == json_text(payload)
+    assert Pointer.parse(job.payload).key.startswith("0032/emails/")
+
+
+def test_an_upload_is_told_with_all_that_sending_it_takes():
+    system = System()
+    begun = begin(
+        "emails", bytes=5, sha256="0" * 64, payloads=system.payloads, clock=system.clock, new_uid=lambda: "u" * 36
+    )
+    told = answers.of_upload(begun)
+    assert told["upload"] == f"{'u' * 36}.5.{'0' * 64}"
+    assert told["method"] == "PUT"
+    assert told["url"].endswith(f"uploads/emails/{told['upload']}")
+    assert told["expires"] == instant.text(NOW + URL_LASTS)
+
+
+@pytest.mark.parametrize("broken", ["gone", "of another queue", "of another size", "of other content"])
+def test_an_upload_that_is_not_there_or_not_what_it_was_to_be_makes_no_job(broken):
+    system = System()
+    upload = an_upload(system, "x", queue="invoices" if broken == "of another queue" else "emails")
+    key = Upload.parse(upload).key("emails")
+    if broken == "gone":
+        system.stores.payloads.kept.clear()
+    elif broken != "of another queue":
+        system.stores.payloads.kept[key] = b'"more"' if broken == "of another size" else b'"y"'
+    (error,) = system.submit(Request(upload=upload))
+    assert type(error) is InvalidJob
+    assert str(error).startswith(f"upload is '{upload}': ")
+    assert system.queues["emails"].deliveries == []
+
+
+def test_an_upload_of_another_size_makes_no_job_where_s3_tells_no_checksum():
+    system = System()
+    upload = an_upload(system, "x")
+    found = system.stores.payloads.find(Upload.parse(upload).key("emails"))
+    system.wire.around = on("payloads.find", lambda call: replace(found, bytes=4, sha256=None))
+    (error,) = system.submit(Request(upload=upload))
+    assert "is not what its id says" in str(error)
+
+
+@pytest.mark.parametrize("upload", ["", "x", "../x", f"{'0' * 36}.0.{'0' * 64}", f"{'0' * 36}.5.{'0' * 63}"])
+def test_what_is_no_id_of_an_upload_is_refused(upload):
+    (error,) = System().submit(Request(upload=upload))
+    assert type(error) is InvalidJob
+    assert "must be the id of an upload" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("size", "kind"), [(0, InvalidJob), (-1, InvalidJob), (MAX_OFFLOADED_BYTES + 1, PayloadTooLarge)]
+)
+def test_an_upload_of_no_bytes_or_of_over_10_mib_is_refused(size, kind):
+    with pytest.raises(InvalidJob, match=str(size)) as refused:
+        Upload(uid="u", bytes=size, sha256="0" * 64)
+    assert refused.type is kind
+    Upload(uid="u", bytes=MAX_OFFLOADED_BYTES, sha256="0" * 64)
+
+
+@pytest.mark.parametrize("sha256", ["", "0" * 63, "X" * 64, "0" * 65, "A" * 64])
+def test_an_upload_without_a_proper_checksum_is_refused(sha256):
+    with pytest.raises(InvalidJob, match="sha256 is"):
+        Upload(uid="u", bytes=1, sha256=sha256)
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ({}, "payload is missing"),
+        ({"payload": None, "upload": "x"}, "both given"),
+        ({"upload": None}, "upload is null"),
+        ({"upload": 5}, "upload is 5"),
+    ],
+)
+def test_a_job_that_is_posted_has_a_payload_or_an_upload(body, why):
+    with pytest.raises(InvalidJob, match=why):
+        bodies.read(json.dumps(body))
+
+
+def test_null_is_a_payload():
+    assert bodies.read('{"payload": null}') == Request(payload=None)
+    assert bodies.read('{"upload": "x"}') == Request(upload="x")
+
+
+def test_an_empty_upload_is_no_payload_that_is_null():
+    assert bodies.read('{"upload": ""}') == Request(upload="")
+
+
+# Rescheduling
+
+
+def moved(system, job, **to):
+    id = system.reschedule(job.id, **to)
+    key = rows.job_key(id)
+    return rows.read_job(system.table.read([key]).rows[key])
+
+
+def test_a_payload_that_is_kept_elsewhere_is_copied_for_as_long_as_the_new_due_time_asks():
+    system, payload = System(a_queue(partitions=3)), scattered(12_000)
+    (job,) = system.submit(Request(payload=payload, delay=AN_HOUR))
+    system.ingest()
+    successor = moved(system, job, delay=100 * 86_400)
+    assert Pointer.parse(successor.payload).key == f"0128/emails/{successor.id.uid}"
+    assert successor.offloaded_bytes == 12_000
+    assert kept(system, successor) == kept(system, job) == json_text(payload)
+    assert system.inbound.deliveries[-1].message.job().payload == successor.payload
+
+
+def test_a_payload_is_copied_before_the_intent_is_sent():
+    system = System()
+    (job,) = system.submit(Request(payload=scattered(12_000), delay=AN_HOUR))
+    system.ingest()
+    system.wire.around = on("payloads.copy", failing(Unavailable("no")))
+    with pytest.raises(Unavailable):
+        system.reschedule(job.id, delay=7200)
+    assert len(system.inbound.deliveries) == 1
+
+
+def test_a_job_whose_payload_is_gone_is_not_moved():
+    system = System()
+    (job,) = system.submit(Request(payload=scattered(12_000), delay=AN_HOUR))
+    system.ingest()
+    system.stores.payloads.kept.clear()
+    with pytest.raises(InvalidJob, match="is gone"):
+        system.reschedule(job.id, delay=7200)
+    assert len(system.inbound.deliveries) == 1
+
+
+@pytest.mark.parametrize("payload", [Pointer(bucket="mine", key="k").text, "in a way of my own"])
+def test_what_someone_keeps_elsewhere_stays_there_when_its_job_is_moved(payload):
+    system, job = System(), a_job(payload=payload, offloaded_bytes=5, route=Route.TABLE)
+    system.put(job)
+    successor = moved(system, job, delay=7200)
+    assert (successor.payload, successor.offloaded_bytes) == (payload, 5)
+
+
+def test_a_size_that_is_none_is_refused():
+    for size in (0, -1):
+        with pytest.raises(InvalidJob, match="1 or more"):
+            a_job(offloaded_bytes=size)

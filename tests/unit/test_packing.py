@@ -1,0 +1,149 @@
+"""What a row keeps of a payload, and when that is fewer units."""
+
+import base64
+import json
+import os
+import tracemalloc
+import zlib
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from dueline import rows
+from dueline.errors import InvalidJob
+from dueline.job import MAX_PAYLOAD_BYTES
+from dueline.packing import pack, unpack
+from dueline.units import write_units
+from tests.builders import a_job
+from tests.contract.limits import item_bytes
+from tests.system import System
+
+TEXTS = st.text(min_size=1, max_size=40).flatmap(lambda part: st.integers(1, 300).map(lambda times: part * times))
+
+
+def scattered(size):
+    """Return a text of so many bytes, three quarters of which no compression can do without."""
+    return base64.b64encode(os.urandom(size)).decode()[:size]
+
+
+@given(TEXTS)
+def test_what_is_packed_is_unpacked(text):
+    assert unpack(pack(text), most=MAX_PAYLOAD_BYTES) == text
+
+
+@given(TEXTS, st.booleans())
+def test_a_job_is_read_as_it_was_written_packed_or_not(payload, is_offloaded):
+    job = a_job(payload=payload, tenant="acme", offloaded_bytes=300_000 if is_offloaded else None)
+    assert rows.read_job(rows.job_row(job)) == job
+
+
+@given(TEXTS)
+def test_a_payload_is_packed_when_that_takes_fewer_units_and_only_then(payload):
+    row = rows.job_row(a_job(payload=payload))
+    rest = {name: value for name, value in row.items() if name not in ("packed", "payload")}
+    plain, packed = rest | {"payload": payload}, rest | {"packed": pack(payload)}
+    assert row == (packed if write_units(packed) < write_units(plain) else plain)
+
+
+@pytest.mark.parametrize("size", [1, 100, 800])
+def test_a_row_of_one_unit_is_not_packed_however_well_it_would_be(size, monkeypatch):
+    monkeypatch.setattr(rows, "pack", None)
+    assert rows.job_row(a_job(payload="x" * size))["payload"] == "x" * size
+
+
+def test_a_payload_that_saves_bytes_but_no_unit_stays_as_it_is():
+    payload = scattered(1700) + "x" * 100
+    saved = len(payload) - len(pack(payload))
+    row = rows.job_row(a_job(payload=payload))
+    assert saved > 100
+    assert write_units(row) == 2
+    assert "packed" not in row
+
+
+def typed(value):
+    """Return a value as DynamoDB is sent it, bytes as a text of their length."""
+    if isinstance(value, bytes):
+        return {"S": "x" * len(value)}
+    return {"BOOL": value} if isinstance(value, bool) else {"N": str(value)} if isinstance(value, int) else {"S": value}
+
+
+@example({"pk": "x" * 1022})
+@example({"pk": "x" * 1023})
+@example({"pk": b"x" * 2046})
+@example({"pk": "é" * 1023})
+@example({"ttl": 1_800_000_000, "pk": "x" * 1017, "exact": True})
+@given(
+    st.dictionaries(
+        st.text(min_size=1, max_size=30),
+        st.text(max_size=3000) | st.booleans() | st.integers(0, 10**12) | st.binary(max_size=3000),
+    )
+)
+def test_units_are_counted_as_dynamodb_counts_them(row):
+    assert write_units(row) == -(-item_bytes({name: typed(value) for name, value in row.items()}) // 1024)
+
+
+@pytest.mark.parametrize(
+    ("packed", "why"),
+    [
+        (b"", "does not end"),
+        (b"no zlib", "broken"),
+        (pack("[1,2,3]")[:-1], "does not end"),
+        (pack("[1,2,3]")[:-2] + b"xx", "broken"),
+        (pack("[1,2,3]") + b"more", "does not end"),
+        (zlib.compress(b"\xff\xff"), "utf-8"),
+        (zlib.compress(b""), "payload is empty"),
+        (pack("x" * (MAX_PAYLOAD_BYTES + 1)), "over 262144 bytes"),
+        (pack("x" * 100_000_000), "over 262144 bytes"),
+    ],
+)
+def test_a_packed_payload_that_is_none_cannot_be_read_and_says_why(packed, why):
+    row = {**rows.job_row(a_job(payload="x" * 5000)), "packed": packed}
+    with pytest.raises(InvalidJob, match=why):
+        rows.read_job(row)
+
+
+def test_no_more_is_unpacked_than_is_allowed():
+    bomb = pack("x" * 100_000_000)
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="over 262144 bytes"):
+        unpack(bomb, most=MAX_PAYLOAD_BYTES)
+    assert tracemalloc.get_traced_memory()[1] < 4 * MAX_PAYLOAD_BYTES
+    tracemalloc.stop()
+
+
+def test_a_packed_payload_of_the_very_limit_is_read():
+    payload = "x" * MAX_PAYLOAD_BYTES
+    row = rows.job_row(a_job(payload=payload))
+    assert rows.payload_bytes(row) < 1024
+    assert rows.read_job(row).payload == payload
+
+
+def test_a_row_whose_packed_payload_is_broken_is_parked_as_it_is_and_stops_no_tick():
+    system, broken, good = System(), a_job(payload="x" * 5000), a_job()
+    system.table.write([{**rows.job_row(broken), "packed": os.urandom(390_000)}])
+    system.put(good)
+    system.clock.sleep(3600)
+    ticked = system.tick()
+    assert ticked.finished
+    assert [entry.row["sk"] for entry in ticked.unreadable] == [rows.job_key(broken.id)[1]]
+    assert system.arrived() == [good.id]
+    (parked,) = system.dead_letters.deliveries
+    assert json.loads(parked.message.body)["sk"] == rows.job_key(broken.id)[1]
+    assert "compressed payload is broken" in parked.message.attributes["dueline-reason"]
+
+
+@pytest.mark.parametrize("way", ["tick", "late path", "list", "reschedule"])
+def test_a_packed_payload_arrives_untouched_whichever_way_it_takes(way):
+    system, job = System(), a_job(payload=json.dumps(["the same again"] * 1000))
+    assert "packed" in rows.job_row(job)
+    system.put(job)
+    if way == "list":
+        assert system.list_jobs().jobs == (job,)
+        return
+    id = job.id if way != "reschedule" else system.reschedule(job.id, delay=7200)
+    system.ingest()
+    system.clock.sleep(7200)
+    system.tick()
+    (delivery,) = system.queues["emails"].deliveries
+    assert (delivery.message.job().id, delivery.message.body) == (id, job.payload)
