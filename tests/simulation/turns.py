@@ -38,7 +38,10 @@ class Process:
 
         Raises the first error of them, when all have ended.
         """
-        given, answers, errors = list(items), dict[int, Any](), list[BaseException]()
+        given = list(items)
+        if len(given) <= 1:
+            return [call(each) for each in given]
+        answers, errors = dict[int, Any](), list[BaseException]()
 
         def attempt(number: int) -> None:
             try:
@@ -46,8 +49,6 @@ class Process:
             except BaseException as error:
                 errors.append(error)
 
-        if len(given) == 1:
-            return [call(given[0])]
         self._turns.wait_for([Thread(partial(attempt, number)) for number in range(len(given))])
         if errors:
             raise errors[0]

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import count
 from typing import Any
-from unittest.mock import patch
 
 from dueline import message, rows, tick
 from dueline.errors import RETRYABLE
@@ -56,14 +55,15 @@ class Scale:
 
 @contextmanager
 def scaled(scale: Scale) -> Iterator[None]:
-    with (
-        patch.object(message, "BATCH_MESSAGES", scale.batch),
-        patch.object(tick, "WAVE_JOBS", scale.wave),
-        patch.object(tick, "CHECKPOINT_JOBS", scale.checkpoint),
-        patch.object(rows, "MAX_RETENTION", RETENTION),
-        patch.object(rows, "CANCELLATION_OUTLIVES_RETENTION", CANCELLATION_OUTLIVES_RETENTION),
-    ):
+    was = message.BATCH_MESSAGES, tick.WAVE_JOBS, tick.CHECKPOINT_JOBS
+    were = rows.MAX_RETENTION, rows.CANCELLATION_OUTLIVES_RETENTION
+    message.BATCH_MESSAGES, tick.WAVE_JOBS, tick.CHECKPOINT_JOBS = scale.batch, scale.wave, scale.checkpoint
+    rows.MAX_RETENTION, rows.CANCELLATION_OUTLIVES_RETENTION = RETENTION, CANCELLATION_OUTLIVES_RETENTION
+    try:
         yield
+    finally:
+        message.BATCH_MESSAGES, tick.WAVE_JOBS, tick.CHECKPOINT_JOBS = was
+        rows.MAX_RETENTION, rows.CANCELLATION_OUTLIVES_RETENTION = were
 
 
 @dataclass(kw_only=True, eq=False)
@@ -119,7 +119,10 @@ class World:
             a_queue(name="invoices", retention=RETENTION, priorities=priorities[1]),
         )
         self.stores = Stores(settings, table=self.table, clock=self.turns)
-        self.mail = {name: Mail(queue, clock=self.turns) for name, queue in self._queues().items()}
+        stores = self.stores
+        queues = *stores.levels.values(), stores.inbound, stores.rejects, stores.dead_letters
+        self.queues: dict[str, MemoryQueue] = {queue.name: queue for queue in queues}
+        self.mail = {name: Mail(queue, clock=self.turns) for name, queue in self.queues.items()}
         self.record = Record()
         self.calls = 0
         self.running: list[Running] = []
@@ -281,7 +284,7 @@ class World:
         if not call.name.endswith(".send"):
             return call.do(*args)
         name = call.name.removesuffix(".send")
-        queue = self._queues()[name]
+        queue = self.queues[name]
         before = len(queue.deliveries)
         answer = call.do(*args)
         for delivery in queue.deliveries[before:]:
@@ -304,8 +307,3 @@ class World:
         if took_effect:
             self.record.written[rows.key(args[1])] = self.turns.elapsed
         return took_effect
-
-    def _queues(self) -> dict[str, MemoryQueue]:
-        stores = self.stores
-        queues = *stores.levels.values(), stores.inbound, stores.rejects, stores.dead_letters
-        return {queue.name: queue for queue in queues}

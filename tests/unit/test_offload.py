@@ -21,7 +21,7 @@ from dueline.offload import MAX_ROW_PAYLOAD_BYTES
 from dueline.pointer import Pointer, object_key
 from dueline.request import FURTHEST, Request, json_text
 from dueline.uploads import URL_LASTS, Upload, begin
-from functions import bodies
+from functions import answers, bodies
 from tests.builders import NOW, a_job, a_message, a_queue, an_id, uids
 from tests.system import DIRECT_HORIZON, System
 from tests.wire import failing, on

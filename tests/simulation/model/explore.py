@@ -8,7 +8,8 @@ from typing import Any
 # What a step is called, what all processes share after it, and what the processes of its kind keep to themselves.
 Step = tuple[str, Any, Any]
 Steps = Callable[[Any, Any], Iterable[Step]]
-BITS = 16
+BITS = 20
+PART = (1 << BITS) - 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,53 +27,98 @@ class Explored:
     shared: Any
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Promises:
+    """How a promise is seen to be broken: by what is shared, at any time, or where every process is at rest."""
+
+    broken: Callable[[Any], str]
+    broken_at_rest: Callable[[Any], str]
+    is_underway: Callable[[Any], bool]
+
+
 class Numbers:
-    """Numbers for the parts of states, of which there are few: a state is their numbers side by side in one integer."""
+    """Numbers for the parts of states, of which there are few: a state is their numbers side by side in one integer.
+
+    The lowest bit of a number flags its part.
+    """
 
     def __init__(self) -> None:
         self._of: dict[Hashable, int] = {}
         self._parts: list[Any] = []
 
-    def state(self, *parts: Hashable) -> int:
-        return sum(self._number(part) << BITS * place for place, part in enumerate(parts))
-
     def part(self, state: int, place: int) -> Any:
-        return self._parts[state >> BITS * place & (1 << BITS) - 1]
+        return self._parts[(state >> BITS * place & PART) >> 1]
 
-    def _number(self, part: Hashable) -> int:
-        number = self._of.setdefault(part, len(self._parts))
-        if number == len(self._parts):
+    def number(self, part: Hashable, is_flagged: Callable[[Any], object]) -> int:
+        number = self._of.get(part)
+        if number is None:
+            number = self._of[part] = len(self._parts) << 1 | bool(is_flagged(part))
             self._parts.append(part)
-        if number >> BITS:
-            raise OverflowError(f"more than {number} parts: {BITS} bits cannot number them")
+        if number > PART:
+            raise OverflowError(f"more than {number >> 1} parts: {BITS} bits cannot number them and flag them")
         return number
+
+
+class Moves(dict[int, tuple[int, ...]]):
+    """What the steps of one kind of process add to a state's number, by what that kind sees of the state."""
+
+    def __init__(self, numbers: Numbers, place: int, steps: Steps, promises: Promises) -> None:
+        super().__init__()
+        self._numbers, self._place, self._steps, self._promises = numbers, place, steps, promises
+        self.mask = PART | PART << BITS * place
+
+    def __missing__(self, here: int) -> tuple[int, ...]:
+        moves = dict.fromkeys(after - here for _, after in self.named(here) if after != here)
+        return self.setdefault(here, tuple(moves))
+
+    def named(self, here: int) -> Iterable[tuple[str, int]]:
+        """Return the steps from a state, each with the state after it; what other kinds keep is left zero."""
+        number, shift, promises = self._numbers.number, BITS * self._place, self._promises
+        for name, shared, own in self._steps(self._numbers.part(here, 0), self._numbers.part(here, self._place)):
+            yield name, number(shared, promises.broken) | number(own, promises.is_underway) << shift
 
 
 class Search:
     """A search from a start, whose first part is shared; each kind of process has one other part, and its steps."""
 
-    def __init__(self, start: Sequence[Hashable], kinds: Sequence[Steps], broken: Callable[..., str]) -> None:
-        self._numbers = Numbers()
-        self._kinds: list[tuple[int, Steps, int, dict[int, dict[int, str]]]] = [
-            (place, steps, self._mask(place), {}) for place, steps in enumerate(kinds, start=1)
-        ]
-        self._broken = broken
-        self._start = self._numbers.state(*start)
+    def __init__(self, shared: Hashable, kinds: Sequence[tuple[Hashable, Steps]], promises: Promises) -> None:
+        numbers = self._numbers = Numbers()
+        self._promises = promises
+        self._kinds = [Moves(numbers, place, steps, promises) for place, (_, steps) in enumerate(kinds, start=1)]
+        self._start = numbers.number(shared, promises.broken)
+        for place, (own, _) in enumerate(kinds, start=1):
+            self._start |= numbers.number(own, promises.is_underway) << BITS * place
+        self._underway = sum(1 << BITS * place for place, _ in enumerate(kinds, start=1))
         self._parents = {self._start: self._start}
+        self._kept_at_rest: set[int] = set()
 
+    # Ten million turns go by here.
     def run(self) -> Explored:
+        parents, underway, kinds = self._parents, self._underway, [(moves.mask, moves) for moves in self._kinds]
         waiting, transitions, broken = deque([self._start]), 0, ""
         while waiting:
             state = waiting.popleft()
-            broken = self._broken(*self._parts(state))
-            if broken:
+            if (state & 1 or not state & underway) and (broken := self._verdict(state)):
                 break
-            for after in self._successors(state):
-                transitions += 1
-                if after not in self._parents:
-                    self._parents[after] = state
-                    waiting.append(after)
+            for mask, moves in kinds:
+                here = moves[state & mask]
+                transitions += len(here)
+                for move in here:
+                    if (after := state + move) not in parents:
+                        parents[after] = state
+                        waiting.append(after)
         return self._explored(state, transitions, broken)
+
+    def _verdict(self, state: int) -> str:
+        """Return the promise that a state breaks of which the shared part is flagged, or the others are not."""
+        number = state & PART
+        if number in self._kept_at_rest:
+            return ""
+        shared = self._numbers.part(state, 0)
+        broken = self._promises.broken(shared) or self._promises.broken_at_rest(shared)
+        if not broken:
+            self._kept_at_rest.add(number)
+        return broken
 
     def _explored(self, last: int, transitions: int, broken: str) -> Explored:
         trace = self._way_to(last)
@@ -85,24 +131,6 @@ class Search:
             shared=self._numbers.part(last, 0),
         )
 
-    def _successors(self, state: int) -> list[int]:
-        after: list[int] = []
-        for place, steps, mask, known in self._kinds:
-            here = state & mask
-            if here not in known:
-                known[here] = self._steps(here, place, steps)
-            elsewhere = state - here
-            after += [elsewhere + moved for moved in known[here]]
-        return after
-
-    def _steps(self, here: int, place: int, steps: Steps) -> dict[int, str]:
-        """Return the steps of one kind of process; what the others keep is left zero."""
-        after: dict[int, str] = {}
-        for name, shared, own in steps(self._numbers.part(here, 0), self._numbers.part(here, place)):
-            after.setdefault(self._numbers.state(shared) + (self._numbers.state(own) << BITS * place), name)
-        after.pop(here, None)
-        return after
-
     def _way_to(self, state: int) -> list[str]:
         names = []
         while state != self._start:
@@ -112,13 +140,9 @@ class Search:
         return names[::-1]
 
     def _name(self, parent: int, state: int) -> str:
-        found = (known[parent & mask].get(state - (parent & ~mask)) for _, _, mask, known in self._kinds)
-        return str(next(name for name in found if name))
-
-    def _parts(self, state: int) -> list[Any]:
-        return [self._numbers.part(state, place) for place in range(len(self._kinds) + 1)]
-
-    @staticmethod
-    def _mask(place: int) -> int:
-        part = (1 << BITS) - 1
-        return part | part << BITS * place
+        for moves in self._kinds:
+            here = parent & moves.mask
+            for name, after in moves.named(here):
+                if after - here == state - parent:
+                    return name
+        raise LookupError("no step leads from the one state to the other")

@@ -26,6 +26,13 @@ class Ingest:
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
 
+    def together(self, store: Store, deliveries: tuple[Delivery, ...]) -> Steps:
+        """Tell what may come of deliveries: they are alike, so that it does not matter which is which, and sorted."""
+        for index, me in enumerate(deliveries):
+            others = deliveries[:index] + deliveries[index + 1 :]
+            for name, after, mine in self.steps(store, me, others):
+                yield f"ingest {name}", after, tuple(sorted((mine, *others)))
+
     def steps(self, store: Store, me: Delivery, others: tuple[Delivery, ...]) -> Steps:
         if me.step == IDLE:
             yield from self.receive(store, others)

@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 JOBS = "ab"
 IDLE, RUNS, GONE = "idle", "runs", "gone"
-# Of a fence it matters whether it lies before the jobs' due time or not; of a cursor, between which keys it lies.
-BEFORE, PAST = "before due", "past due"
+# Of a fence it matters which jobs' due times it lies before; of a cursor, between which keys it lies.
+BEFORE, BETWEEN, PAST = "before due", "between the two", "past due"
 FIRST, LAST = "", "~"
+END_OF = {BEFORE: FIRST, BETWEEN: "a~", PAST: LAST}
 
 Steps = Iterator[tuple[str, "Store", Any]]
 
@@ -54,19 +55,19 @@ class Store(NamedTuple):
     rows: frozenset[str] = frozenset()
     fence: str = BEFORE
     cursor: str = FIRST
-    exact: bool = False
+    exact: str = ""
     acknowledged: str = ""
     sent: str = ""
     excused: str = ""
     repeated: str = ""
-    promised: bool = False
+    promised: str = ""
     taken_back: bool = False
 
     def put(self, kind: str, jobs: str) -> "Store":
         return self._replace(rows=self.rows | {f"{job}#{kind}" for job in jobs})
 
     def cancelled(self) -> str:
-        return "a" if "a#cancelled" in self.rows else ""
+        return "".join(job for job in JOBS if f"{job}#cancelled" in self.rows)
 
     def send(self, job: str) -> "Store":
         repeated = job if job in self.sent and job not in self.excused else ""
@@ -78,8 +79,11 @@ class Store(NamedTuple):
     def acknowledge(self, jobs: str) -> "Store":
         return self._replace(acknowledged=union(self.acknowledged, jobs))
 
-    def answer(self, promised: bool) -> "Store":
-        return self._replace(promised=self.promised or promised, taken_back=self.promised and not promised)
+    def promise(self, job: str) -> "Store":
+        return self._replace(promised=union(self.promised, job))
+
+    def promise_nothing(self, job: str) -> "Store":
+        return self._replace(taken_back=job in self.promised)
 
 
 def union(some: str, others: str) -> str:
@@ -88,3 +92,9 @@ def union(some: str, others: str) -> str:
 
 def less(some: str, others: str) -> str:
     return "".join(job for job in some if job not in others)
+
+
+def is_underway(processes: Any) -> bool:
+    """Tell whether a process, or one of several, has begun and not ended."""
+    each_process = (processes,) if hasattr(processes, "step") else processes
+    return any(process.step not in (IDLE, GONE) for process in each_process)

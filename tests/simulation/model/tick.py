@@ -1,8 +1,23 @@
 """A tick, step by step."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from tests.simulation.model.store import BEFORE, FIRST, GONE, IDLE, JOBS, LAST, PAST, RUNS, Rules, Steps, Store, less
+from tests.simulation.model.store import (
+    BEFORE,
+    END_OF,
+    FIRST,
+    GONE,
+    IDLE,
+    JOBS,
+    LAST,
+    PAST,
+    RUNS,
+    Rules,
+    Steps,
+    Store,
+    less,
+)
 
 
 class Tick(NamedTuple):
@@ -31,29 +46,38 @@ def job_of(key: str) -> str:
     return key.partition("#")[0]
 
 
-def end_of(fence: str) -> str:
-    return LAST if fence == PAST else FIRST
-
-
 class Ticking:
-    """Take the lease and raise the fence; read page by page; send; checkpoint; release."""
+    """Take the lease and raise the fence; read page by page; send; checkpoint; release.
 
-    def __init__(self, rules: Rules) -> None:
-        self.rules = rules
+    Raise it to any of `fences`. With `at_once` there is one page, and no checkpoint but the last.
+    """
+
+    def __init__(self, rules: Rules, *, fences: Sequence[str] = (PAST, BEFORE), at_once: bool = False) -> None:
+        self.rules, self.fences, self.at_once = rules, fences, at_once
+
+    def together(self, store: Store, ticks: tuple[Tick, ...]) -> Steps:
+        """Tell what may come of ticks: they are alike, so that it does not matter which is which, and sorted."""
+        for index, me in enumerate(ticks):
+            others = ticks[:index] + ticks[index + 1 :]
+            for name, after, mine in self.steps(store, me, others):
+                taken = mine.holds and not me.holds
+                left = [other._replace(holds=other.holds and not taken) for other in others]
+                yield f"tick {name}", after, tuple(sorted(map(self.what_matters, (mine, *left))))
 
     def steps(self, store: Store, me: Tick, others: tuple[Tick, ...]) -> Steps:
         if me.step == IDLE:
             yield from self.take(store, others)
         if me.step == RUNS:
             yield from self.send(store, me) if me.wave else self.read_on(store, me)
-            yield from self.checkpoint(store, me)
+            if not self.at_once:
+                yield from self.checkpoint(store, me)
             yield "crashes", store.excuse(me.sent_since(store.cursor)) if me.holds else store, Tick(GONE)
 
     def take(self, store: Store, others: tuple[Tick, ...]) -> Steps:
         held = any(other.holds for other in others)
         if held and self.rules.lease_keeps_others_out:
             store = store.excuse("".join(job for job in JOBS if f"{job}#job" > store.cursor))
-        for target in (PAST, BEFORE):
+        for target in self.fences:
             fence = max(store.fence, target) if self.rules.fence_never_falls else target
             raised = store._replace(fence=fence) if self.rules.fence_then_pages else store
             name = f"takes the lease{' of one that pauses' if held else ''}, the fence is {fence}"
@@ -64,14 +88,14 @@ class Ticking:
             yield from self.read_page(store, me)
             yield "stops", *self.release(store, me, me.cursor)
         else:
-            end = me.end if self.rules.cursor_ends_where_reading_ended else end_of(me.fence)
+            end = me.end if self.rules.cursor_ends_where_reading_ended else END_OF[me.fence]
             yield "has finished", *self.release(store, me, max(me.cursor, end))
 
     def read_page(self, store: Store, me: Tick) -> Steps:
-        rows = sorted(key for key in store.rows if me.after < key <= end_of(me.fence))
-        last = me._replace(more=False, end=end_of(me.fence))
+        rows = sorted(key for key in store.rows if me.after < key <= END_OF[me.fence])
+        last = me._replace(more=False, end=END_OF[me.fence])
         yield f"reads {', '.join(rows) or 'nothing'}, and there is no more", *self.meet(store, last, rows)
-        if rows:
+        if rows and not self.at_once:
             yield f"reads {rows[0]}, and there may be more", *self.meet(store, me, rows[:1])
         if not self.rules.pages_are_consistent:
             yield f"reads {', '.join(rows[1:]) or 'nothing'}, not the latest", *self.meet(store, last, rows[1:])
@@ -108,8 +132,8 @@ class Ticking:
         if me.wave and self.rules.sent_then_checkpointed:
             return
         cursor = me.wave[-1][0] if me.wave else me.cursor
-        for fence in (me.fence, PAST):
-            if self.may_move(store, me, cursor, fence):
+        for fence in self.fences:
+            if fence >= me.fence and self.may_move(store, me, cursor, fence):
                 moved = store._replace(cursor=cursor, fence=fence)
                 name = f"moves the cursor to {cursor!r}, the fence is {fence}"
                 yield name, moved, me._replace(holds=True, cursor=cursor, fence=fence)
@@ -130,5 +154,5 @@ class Ticking:
         if me.step != RUNS or me.holds or not self.rules.checkpoint_is_conditional:
             return me
         me = me._replace(cursor=FIRST, end=FIRST, wave=tuple(entry for entry in me.wave if entry[1]))
-        may_yet_send = me.wave or (me.more and me.fence == PAST)
+        may_yet_send = me.wave or (me.more and me.after < END_OF[me.fence])
         return me if may_yet_send else Tick(GONE)

@@ -1,0 +1,127 @@
+"""A job, and a reschedule of it: all processes together, in every state that they can be in."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from tests.simulation.model.cancel import Cancel, Cancelling
+from tests.simulation.model.explore import Explored, Promises, Search
+from tests.simulation.model.ingest import Delivery, Ingest
+from tests.simulation.model.move import MOVED, REFUSED, MoveRules, Moving, Scene, Shared
+from tests.simulation.model.reschedule import Caller, InTwoSteps, Rescheduling
+from tests.simulation.model.settle import Settling
+from tests.simulation.model.store import GONE, IDLE, Store, is_underway
+from tests.simulation.model.tick import Tick, Ticking
+
+SCENES = {
+    "later": Scene(old="a", new="b"),
+    "sooner": Scene(old="b", new="a"),
+    "elsewhere": Scene(old="a", new="b", apart=True),
+}
+# How many states there are of each with every rule kept.
+MOVE_STATES = {"later": 478_677, "sooner": 425_535, "elsewhere": 936_382}
+
+SharedSteps = Iterator[tuple[str, Shared, Any]]
+
+
+class MoveModel:
+    """All processes together. One that has ended begins anew, but for the caller, who reschedules once.
+
+    Simpler than with two jobs: a tick reads one page, and writes its cursor at its end; repeats are not looked at.
+    """
+
+    def __init__(self, rules: MoveRules, scene: Scene) -> None:
+        # A note of the late path spares repeats and nothing else, and repeats are not looked at.
+        rules = replace(rules, late_path_leaves_a_note=False)
+        moving = Moving(rules, scene)
+        self.scene = scene
+        self.ingest, self.settling = Ingest(rules), Settling(rules, moving)
+        self.rescheduling = (Rescheduling if rules.has_transaction() else InTwoSteps)(rules, moving)
+        self.ticking = Ticking(rules, fences=scene.fences, at_once=True)
+        self.cancelling = {job: Cancelling(rules, job=job) for job in (scene.old, scene.new)}
+
+    def search(self) -> Explored:
+        kinds: list[tuple[Any, Any]] = [(Delivery(), self.deliver), ((Delivery(), Delivery()), self.settle)]
+        # Two ticks where the old job is; where the new one is alone, one.
+        for place, jobs in enumerate(self.scene.partitions):
+            kinds.append(((Tick(),) * (2 if self.scene.old in jobs else 1), partial(self.tick, place)))
+        kinds += [(Caller(), self.reschedule), (Cancel(), self.cancel)]
+        promises = Promises(broken=self.broken, broken_at_rest=self.lost, is_underway=is_underway)
+        return Search(Shared((Store(),) * len(self.scene.partitions)), kinds, promises).run()
+
+    def deliver(self, shared: Shared, delivery: Delivery) -> SharedSteps:
+        for name, after, mine in self.ingested(shared, delivery):
+            yield f"ingest {name}", after, anew(mine)
+
+    def settle(self, shared: Shared, deliveries: tuple[Delivery, ...]) -> SharedSteps:
+        for index, me in enumerate(deliveries):
+            others = deliveries[:index] + deliveries[index + 1 :]
+            for name, after, mine in self.settling.steps(shared, me):
+                yield f"ingest {name}", after, tuple(sorted((anew(mine), *others)))
+
+    def tick(self, place: int, shared: Shared, ticks: tuple[Tick, ...]) -> SharedSteps:
+        for name, store, after in self.ticking.together(shared.stores[place], ticks):
+            yield name, self.scene.put(place, store, shared), tuple(sorted(map(anew, after)))
+
+    def reschedule(self, shared: Shared, caller: Caller) -> SharedSteps:
+        for name, after, mine in self.rescheduling.steps(shared, caller):
+            yield f"reschedule {name}", after, mine
+
+    def cancel(self, shared: Shared, cancel: Cancel) -> SharedSteps:
+        """Cancel the old job, or the new one once the caller may know of it; one cancel after another."""
+        known = [self.scene.old, self.scene.new] if shared.announced else [self.scene.old]
+        for job in [cancel.job] if cancel.job else known:
+            for name, store, mine in self.cancelling[job].steps(self.scene.store_of(job, shared), cancel):
+                mine = mine if mine == Cancel() else mine._replace(job=job)
+                is_over = not shared.moved and self.scene.old in store.promised
+                after = self.scene.kept(job, store, shared)._replace(over=shared.over or is_over)
+                yield f"cancel of {job} {name}", after, mine
+
+    def broken(self, shared: Shared) -> str:
+        """Return the promise that a state breaks at any time."""
+        sent = [job for store in shared.stores for job in store.sent]
+        if (shared.told == MOVED and self.scene.old in sent) or (shared.over and self.scene.new in sent):
+            return "exact cancel"
+        if any(store.taken_back or set(store.promised) & set(store.sent) for store in shared.stores):
+            return "exact cancel"
+        if shared.told == REFUSED and self.scene.new in sent:
+            return "no second job"
+        return "never both" if len(sent) > 1 else ""
+
+    def lost(self, shared: Shared) -> str:
+        """Return the promise that a state breaks where no process is underway."""
+        _, end = self.undisturbed(shared)
+        sent = [job for store in end.stores for job in store.sent]
+        cancelled = [job for store in end.stores for job in store.cancelled()]
+        left = self.scene.new if end.moved or end.told == MOVED else self.scene.old
+        return self.broken(end) or ("" if left in sent or left in cancelled else "never neither")
+
+    def undisturbed(self, shared: Shared) -> tuple[list[str], Shared]:
+        """Deliver once more what is not acknowledged, tick once more past due, and let nothing go wrong."""
+        names = []
+        old, new = self.scene.store_of(self.scene.old, shared), self.scene.store_of(self.scene.new, shared)
+        last: list[tuple[Any, Any]] = []
+        if self.scene.old not in old.acknowledged:
+            last.append((self.ingested, Delivery()))
+        if shared.announced and self.scene.new not in new.acknowledged:
+            last.append((self.settling.steps, Delivery()))
+        for steps, me in last + [(partial(self.ticked, place), Tick()) for place in range(len(shared.stores))]:
+            while me.step != GONE:
+                name, shared, me = next(steps(shared, me))
+                names.append(name)
+        return names, shared
+
+    def ingested(self, shared: Shared, me: Delivery) -> SharedSteps:
+        job = self.scene.old
+        me = me if me.step != IDLE else Delivery("write_rows", todo=job)
+        for name, store, mine in self.ingest.steps(self.scene.store_of(job, shared), me, ()):
+            yield name, self.scene.kept(job, store, shared), mine
+
+    def ticked(self, place: int, shared: Shared, me: Tick) -> SharedSteps:
+        for name, store, mine in self.ticking.steps(shared.stores[place], me, ()):
+            yield name, self.scene.put(place, store, shared), mine
+
+
+def anew(process: Any) -> Any:
+    return type(process)() if process.step == GONE else process

@@ -1,0 +1,104 @@
+"""A reschedule, step by step, as its caller goes about it; and two ways to do without the transaction, which fail."""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from tests.simulation.model.move import MOVED, REFUSED, MoveRules, Moving, Shared
+from tests.simulation.model.store import GONE, IDLE
+
+CallerSteps = Iterator[tuple[str, Shared, "Caller"]]
+
+
+class Caller(NamedTuple):
+    """Who reschedules the old job, once."""
+
+    step: str = IDLE
+
+
+class Rescheduling:
+    """Send the intent; move; look who was quicker, where that is refused.
+
+    Of its first look at the old job nothing is left but that the row is there, of which it has the payload: a caller
+    that found all well may stand still until nothing is.
+    """
+
+    def __init__(self, rules: MoveRules, moving: Moving) -> None:
+        self.rules, self.moving = rules, moving
+        self.first, self.second = ("announce", "move") if rules.intent_then_move else ("move", "announce")
+
+    def steps(self, shared: Shared, me: Caller) -> CallerSteps:
+        if me.step == IDLE and self.moving.is_written(shared):
+            yield from self.go_on(shared, self.first)
+        if me.step == GONE and not shared.told and self.rules.has_transaction():
+            yield from self.ask_again(shared)
+        if me.step not in (IDLE, GONE):
+            yield from self.go_on(shared, me.step)
+        if me.step in ("announce", "move", "cancel"):
+            yield "crashes", shared, Caller(GONE)
+
+    def go_on(self, shared: Shared, step: str) -> CallerSteps:
+        do: Callable[[Shared], CallerSteps] = getattr(self, step)
+        yield from do(shared)
+
+    def ask_again(self, shared: Shared) -> CallerSteps:
+        """Look at the job once more. What comes after a look that finds it still to be moved is not followed."""
+        if self.moving.is_cancelled(shared) or self.moving.is_past(shared):
+            yield "asks again, and " + self.look(shared)[0], *self.look(shared)[1:]
+        elif not self.rules.looks_at_one_instant:
+            yield "asks again, and finds no cancellation", shared, Caller("look_at_the_fence")
+
+    def look_at_the_fence(self, shared: Shared) -> CallerSteps:
+        if self.moving.is_past(shared):
+            yield "finds the fence past due, answers 409", *self.refused(shared)
+
+    def announce(self, shared: Shared) -> CallerSteps:
+        sent = shared._replace(announced=True)
+        yield "sends the intent", *self.next_after("announce", sent)
+        yield "sends the intent, but the answer is lost", sent, Caller(GONE)
+
+    def move(self, shared: Shared) -> CallerSteps:
+        if self.moving.is_refused(shared):
+            yield self.look(shared)
+        elif not self.rules.moved_is_seen_cancelled:
+            yield "moves the job, but no page shows its cancellation yet", self.moving.decided(shared), Caller("see")
+        elif not self.rules.moved_is_seen_written:
+            yield "moves the job, but no page shows the new one yet", self.moving.cancelled(shared), Caller("see")
+        else:
+            moved = self.moving.carried_out(shared)
+            yield "moves the job", *self.next_after("move", moved)
+            unknown = (moved, Caller(GONE)) if self.rules.unanswered_move_is_unknown else self.refused(moved)
+            yield "moves the job, but the answer is lost", *unknown
+
+    def see(self, shared: Shared) -> CallerSteps:
+        yield "has moved the job, of which pages show all", *self.succeeded(self.moving.carried_out(shared))
+
+    def look(self, shared: Shared) -> tuple[str, Shared, Caller]:
+        if shared.moved and self.rules.caller_looks_who_was_quicker:
+            return "finds that ingest was quicker, answers 200", *self.succeeded(shared)
+        return "is refused the move, answers 409", *self.refused(shared)
+
+    def next_after(self, step: str, shared: Shared) -> tuple[Shared, Caller]:
+        return (shared, Caller(self.second)) if step == self.first else self.succeeded(shared)
+
+    @staticmethod
+    def succeeded(shared: Shared) -> tuple[Shared, Caller]:
+        return shared._replace(told=MOVED), Caller(GONE)
+
+    @staticmethod
+    def refused(shared: Shared) -> tuple[Shared, Caller]:
+        return shared._replace(told=REFUSED), Caller(GONE)
+
+
+class InTwoSteps(Rescheduling):
+    """Cancel the old job and submit the new one, one after the other; each succeeds or fails by itself."""
+
+    def __init__(self, rules: MoveRules, moving: Moving) -> None:
+        super().__init__(rules, moving)
+        cancels_first = not rules.not_cancelled_then_submitted
+        self.first, self.second = ("cancel", "announce") if cancels_first else ("announce", "cancel")
+
+    def cancel(self, shared: Shared) -> CallerSteps:
+        if self.moving.is_refused(shared):
+            yield "cannot cancel the job, answers 409", *self.refused(shared)
+        else:
+            yield "cancels the job", *self.next_after("cancel", self.moving.cancelled(shared))
