@@ -120,6 +120,24 @@ def submitted_state(id: JobId) -> State:
     return State.DISPATCHED if id.route is Route.DIRECT else State.ACCEPTED
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BegunUpload:
+    """An upload: its id, and the URL and the headers of the PUT that sends it."""
+
+    id: str
+    url: str = field(repr=False)
+    headers: Mapping[str, str] = field(repr=False)
+
+
+def upload_of(told: Any) -> BegunUpload:
+    """Return the upload that an answer tells of. Raises Unavailable when it tells of none."""
+    return _read(
+        lambda answer: BegunUpload(id=_text(answer["upload"]), url=_text(answer["url"]), headers={**answer["headers"]}),
+        told,
+        what="upload",
+    )
+
+
 def page_of(told: Any) -> tuple[list[ScheduledJob], str]:
     """Return the jobs of a page, and where the next one begins: "" after the last. Raises Unavailable."""
     return _read(lambda page: ([ScheduledJob.of(job) for job in page["jobs"]], page["next"] or ""), told, what="jobs")

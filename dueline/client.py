@@ -12,7 +12,7 @@ from dueline.api import MOST_AT_ONCE, Api, Draft
 from dueline.calls import LANES, Calls, attempt, in_lanes
 from dueline.clock import SystemClock
 from dueline.errors import DuelineError, InvalidJob
-from dueline.http_api import HttpApi
+from dueline.http_api import MOST_BYTES, HttpApi
 from dueline.job import JobId, State, queue_name
 from dueline.message import batches
 from dueline.new_job import NewJob, instant_of, seconds_of
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     import boto3
 
 A = TypeVar("A")
-
-# A function's event has 6 MB at most, the rest of the request included.
-BATCH_BYTES = 5_000_000
 
 
 class Client:
@@ -76,8 +73,8 @@ class Client:
         if direct:
             api, clock = straight.connect(name, session=session)
             return cls(api, clock=clock, patience=patience)
-        send = gateway.connect(name, url=url, session=session, lanes=LANES)
-        return cls(HttpApi(send, clock=SystemClock(), new_key=_new_key), patience=patience)
+        http = gateway.connect(name, url=url, session=session, lanes=LANES)
+        return cls(HttpApi(http, clock=SystemClock(), new_key=_new_key), patience=patience)
 
     def schedule(
         self,
@@ -92,8 +89,8 @@ class Client:
     ) -> Job:
         """Schedule a job, which NewJob describes, and return it.
 
-        Raises InvalidJob, before any request where the time, the key or the payload is no good; QueueNotFound;
-        KeyReused when the key belongs to a job with another payload.
+        Raises InvalidJob, before any request where the time, the key or the payload is no good, PayloadTooLarge when
+        it has over 10 MiB; QueueNotFound; KeyReused when the key belongs to a job with another payload.
         """
         job = NewJob(payload=payload, at=at, delay=delay, key=key, tenant=tenant, priority=priority)
         return _only(self._schedule(queue_name(queue), [self._api.draft(job)]))
@@ -106,7 +103,7 @@ class Client:
         """
         schedule = partial(self._schedule, queue_name(queue))
         drafts = (attempt(self._api.draft, job) for job in jobs)
-        cut = batches(drafts, size=_size, most=MOST_AT_ONCE, most_bytes=BATCH_BYTES)
+        cut = batches(drafts, size=_size, most=MOST_AT_ONCE, most_bytes=MOST_BYTES)
         return [result for results in in_lanes(schedule, cut) for result in results]
 
     def get(self, id: str) -> Job:

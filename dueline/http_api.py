@@ -1,14 +1,15 @@
 """A deployment's HTTP API: what is asked of it, and what its answers say."""
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 from urllib.parse import urlencode
 
 from dueline import instant
-from dueline.answers import Job, ScheduledJob, overview_of, page_of, queues_of
+from dueline.answers import Job, ScheduledJob, overview_of, page_of, queues_of, upload_of
 from dueline.calls import attempt
 from dueline.errors import DuelineError, Unavailable
 from dueline.http_answer import HttpAnswer, error_of
@@ -19,19 +20,36 @@ from dueline.overview import Overview
 from dueline.ports import Clock
 from dueline.queue import QueueSettings
 from dueline.request import json_text
+from dueline.uploads import check_size
 
 A = TypeVar("A")
 
-# Sends a method, a path and a body once. Raises Unavailable when there is no answer, Forbidden without credentials.
-Send = Callable[[str, str, str | None], HttpAnswer]
+# A function's event has 6 MB at most, the rest of the request included.
+MOST_BYTES = 5_000_000
+
+
+class Transport(Protocol):
+    """How requests get there, each once. Raises Unavailable when there is no answer."""
+
+    def send(self, method: str, path: str, body: str | None) -> HttpAnswer:
+        """Ask the API. Raises Forbidden without credentials."""
+
+    def put(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
+        """Send a body to a URL that is signed already."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HttpDraft:
-    """A job as the JSON text that is posted each time it is tried, under one and the same key."""
+    """A job as JSON text, which is the same each time it is tried: its payload, and all else that is asked of it."""
 
     key: str
-    text: str = field(repr=False)
+    payload: str = field(repr=False)
+    asked: str
+
+    @property
+    def text(self) -> str:
+        # The braces of the two are joined.
+        return f'{{"payload":{self.payload},{self.asked[1:]}'
 
     @property
     def size(self) -> int:
@@ -43,10 +61,10 @@ class HttpDraft:
 
 
 class HttpApi:
-    """Asks over HTTP, by `send`; a job without a key gets a `new_key`, so that it is safe to post twice."""
+    """Asks over HTTP; a job without a key gets a `new_key`, so that it is safe to post twice."""
 
-    def __init__(self, send: Send, *, clock: Clock, new_key: Callable[[], str]) -> None:
-        self._send = send
+    def __init__(self, transport: Transport, *, clock: Clock, new_key: Callable[[], str]) -> None:
+        self._transport = transport
         self._clock = clock
         self._new_key = new_key
 
@@ -60,12 +78,15 @@ class HttpApi:
             **({} if told.priority == 1 else {"priority": told.priority}),
             "key": key,
         }
-        # The payload comes first, already as text: the braces of the two are joined.
-        return HttpDraft(key=key, text=f'{{"payload":{json_text(told.payload)},{json.dumps(asked)[1:]}')
+        payload = json_text(told.payload)
+        check_size(len(payload))
+        return HttpDraft(key=key, payload=payload, asked=json.dumps(asked))
 
     def schedule(self, queue: str, drafts: Sequence[HttpDraft]) -> Sequence[Job | DuelineError]:
         if len(drafts) == 1:
-            return [Job.of(self._ask("POST", _jobs(queue), drafts[0].text))]
+            (draft,) = drafts
+            text = draft.text if draft.size <= MOST_BYTES else self._uploaded(queue, draft)
+            return [Job.of(self._ask("POST", _jobs(queue), text))]
         body = f'{{"jobs":[{",".join(draft.text for draft in drafts)}]}}'
         return self._ask_for_each(_jobs(queue), body, read=Job.of, count=len(drafts))
 
@@ -95,8 +116,18 @@ class HttpApi:
     def overview(self, queue: str) -> Overview:
         return overview_of(self._ask("GET", f"/queues/{queue}"))
 
+    def _uploaded(self, queue: str, draft: HttpDraft) -> str:
+        """Upload the payload of a job; return what to post in its place."""
+        content = draft.payload.encode()
+        asked = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        begun = upload_of(self._ask("POST", f"/queues/{queue}/uploads", json.dumps(asked)))
+        answer = self._transport.put(begun.url, begun.headers, content)
+        if not answer.is_success:
+            raise Unavailable(f"uploading a payload: status {answer.status}")
+        return f'{{"upload":{json.dumps(begun.id)},{draft.asked[1:]}'
+
     def _ask(self, method: str, path: str, body: str | None = None) -> dict[str, Any]:
-        return self._send(method, path, body).told(now=self._clock.now())
+        return self._transport.send(method, path, body).told(now=self._clock.now())
 
     def _ask_for_each(
         self, path: str, body: str, *, read: Callable[[Mapping[str, Any]], A], count: int

@@ -13,7 +13,6 @@ from dueline.dispatch import OUT_OF_TIME
 from dueline.errors import RETRYABLE, Unavailable
 from dueline.job import Job, JobId
 from dueline.ports import Clock, Spread, Table
-from dueline.rows import Row
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,5 +89,19 @@ def _found(intent: Intent, table: Table) -> bool | None:
         raise Unavailable(f"what became of job {intent.old} could not be read: try again")
     if taken in reading.rows:
         return True
-    cancellation: Row | None = reading.rows.get(cancelled)
-    return None if cancellation is None else rows.moved_to(cancellation) == intent.job.id
+    if (cancellation := reading.rows.get(cancelled)) is None:
+        return None
+    is_carried_out = rows.moved_to(cancellation) == intent.job.id
+    if is_carried_out:
+        _write(intent.job, table)
+    return is_carried_out
+
+
+def _write(job: Job, table: Table) -> None:
+    """Write the row of a job that was moved, as its move does.
+
+    DynamoDB shows all rows of a transaction once that has succeeded; before, the cancellation may be there and this row
+    not yet, nor in a query of the tick that comes after the fence is read.
+    """
+    if table.write([rows.job_row(job)]):
+        raise Unavailable(f"the row of job {job.id} could not be written: try again")

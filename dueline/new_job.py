@@ -12,10 +12,10 @@ from dueline.request import Request, due_of
 class NewJob:
     """A job to schedule.
 
-    `payload` is any JSON value. It is due `at` an instant with a zone, or after `delay` (seconds, or a timedelta), or
-    else now. `key` is its idempotency key: of one queue and key there is one job, however often it is asked for. SQS
-    treats a `tenant` fairly beside the queue's others. A `priority` is from 1, the most urgent, to as many as the queue
-    has.
+    `payload` is any JSON value, 10 MiB at most. It is due `at` an instant with a zone, or after `delay` (seconds, or a
+    timedelta), or else now. `key` is its idempotency key: of one queue and key there is one job, however often it is
+    asked for. SQS treats a `tenant` fairly beside the queue's others. A `priority` is from 1, the most urgent, to as
+    many as the queue has.
     """
 
     payload: object = field(repr=False)

@@ -57,7 +57,7 @@ class Reschedule:
             raise InvalidJob("at and delay are both missing: give one of them")
         now = self._clock.now()
         due = due_of(Request(payload=None, at=at, delay=delay), now=now)
-        known = self._known(id)
+        known = self._looked_up(id)
         asked = due if at is None else min(due, instant.round_up(at))
         if (moved := self._moved_before(id, known, earliest=asked, latest=due)) is not None:
             return moved
@@ -68,9 +68,17 @@ class Reschedule:
                 self._check_who_was_quicker(intent)
         return intent.job.id
 
-    def _known(self, id: JobId) -> Rows:
+    def _looked_up(self, id: JobId) -> Rows:
+        """Read what there is of a job.
+
+        One read of several rows is not of one instant: a job that was moved may look as if it had left, when its fence
+        rose in mid-read. A cancellation that is read after the fence tells.
+        """
         of_job = [rows.cancellation_key(id), rows.parked_key(id), rows.handled_key(id), rows.job_key(id)]
-        return self._read(id, *of_job, rows.state_key(id.partition))
+        known = self._read(id, *of_job, rows.state_key(id.partition))
+        if _has_left(id, known) and of_job[0] not in known:
+            return {**known, **self._read(id, of_job[0])}
+        return known
 
     def _read(self, id: JobId, *keys: Key) -> Rows:
         reading = self._table.read(keys)
@@ -95,9 +103,7 @@ class Reschedule:
         is_over = not rows.is_live(row, now=now) if row else now >= id.due + self._queue.retention
         if is_over:
             raise JobNotFound(f"nothing is known of job {id}: it is past its retention")
-        fence = rows.read_state(known.get(rows.state_key(id.partition))).fence
-        is_handled = rows.handled_key(id) in known or rows.parked_key(id) in known
-        if id.route is Route.DIRECT or is_handled or fence >= instant.text(id.due):
+        if _has_left(id, known):
             _refuse(id)
         if row is None:
             raise Unavailable(f"job {id} is still on its way to the table: try again")
@@ -133,6 +139,13 @@ class Reschedule:
         cancellation = self._read(intent.old, rows.cancellation_key(intent.old)).get(rows.cancellation_key(intent.old))
         if cancellation is None or rows.moved_to(cancellation) != intent.job.id:
             _refuse(intent.old, cancellation)
+
+
+def _has_left(id: JobId, known: Rows) -> bool:
+    """Tell whether a job is or may be on its way to its queue."""
+    fence = rows.read_state(known.get(rows.state_key(id.partition))).fence
+    is_handled = rows.handled_key(id) in known or rows.parked_key(id) in known
+    return id.route is Route.DIRECT or is_handled or fence >= instant.text(id.due)
 
 
 def _refuse(id: JobId, cancellation: Row | None = None) -> NoReturn:

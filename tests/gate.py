@@ -135,7 +135,7 @@ class _Passage(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(reply.body)
 
-    do_GET = do_POST = do_DELETE = do_PATCH = _pass  # noqa: N815, names that http.server calls
+    do_GET = do_POST = do_DELETE = do_PATCH = do_PUT = _pass  # noqa: N815, names that http.server calls
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""

@@ -1,6 +1,6 @@
 """The HTTP API behind API Gateway: found by a deployment's name, and spoken to with the caller's own credentials."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import boto3
@@ -21,19 +21,17 @@ _CONNECT_SECONDS = 3
 _READ_SECONDS = 31
 
 
-def connect(
-    name: str, *, url: str | None, session: boto3.Session | None, lanes: int
-) -> Callable[[str, str, str | None], HttpAnswer]:
-    """Return what sends requests to a deployment's API, up to `lanes` of them at once."""
+def connect(name: str, *, url: str | None, session: boto3.Session | None, lanes: int) -> "Gateway":
+    """Return the way to a deployment's API, for up to `lanes` requests at once."""
     if url is not None and session is None:
-        return Gateway(url, sign=_leave_unsigned, authorities=None, lanes=lanes).send
+        return Gateway(url, sign=_leave_unsigned, authorities=None, lanes=lanes)
     with of_callers(f"finding the deployment {name!r}"):
         own = session or boto3.Session()
         sign = Signer(own).sign
         # boto3 itself tells no one what a session is set to.
         authorities = own._session.get_config_variable("ca_bundle")
         found = _url_of(name, own) if url is None else url
-        return Gateway(found, sign=sign, authorities=authorities, lanes=lanes).send
+        return Gateway(found, sign=sign, authorities=authorities, lanes=lanes)
 
 
 def _url_of(name: str, session: boto3.Session) -> str:
@@ -85,7 +83,15 @@ class Gateway:
         headers = {"content-type": "application/json", "user-agent": f"dueline/{__version__}"}
         request = AWSRequest(method=method, url=self._url + path, data=body, headers=headers)
         self._sign(request)
-        asked = f"{method} {path}"
+        return self._answer_to(request, asked=f"{method} {path}")
+
+    def put(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
+        """Send one body to a URL that is signed already, once. Raises Unavailable when no answer comes."""
+        return self._answer_to(
+            AWSRequest(method="PUT", url=url, data=body, headers=dict(headers)), asked="PUT of a payload"
+        )
+
+    def _answer_to(self, request: AWSRequest, *, asked: str) -> HttpAnswer:
         with translated(asked):
             answer = self._http.send(request.prepare())
         told = {name.lower(): value for name, value in answer.headers.items()}

@@ -1,6 +1,7 @@
 """The client over real sockets, against an API that answers as it is told to."""
 
 import dataclasses
+import hashlib
 import json
 import logging
 import math
@@ -14,6 +15,7 @@ import boto3
 import pytest
 
 from dueline import Client, Job, NewJob, Patience, Route, State, errors, instant
+from dueline.answers import PayloadPlace
 from dueline.aws.gateway import connect
 from dueline.calls import LANES
 from dueline.errors import DuelineError, InvalidJob, JobNotFound, KeyReused, QueueNotFound, Throttled, Unavailable
@@ -104,8 +106,8 @@ def client(gate, clock):
 
 
 def a_client(gate, clock, *, jitter=lambda: 0.5, **patience):
-    send = connect("dueline", url=gate.url, session=None, lanes=LANES)
-    api = HttpApi(send, clock=clock, new_key=lambda: str(uuid.uuid4()))
+    http = connect("dueline", url=gate.url, session=None, lanes=LANES)
+    api = HttpApi(http, clock=clock, new_key=lambda: str(uuid.uuid4()))
     return Client(api, clock=clock, jitter=jitter, patience=Patience(**patience))
 
 
@@ -338,6 +340,13 @@ def test_a_move_that_comes_too_late_names_the_job_that_took_its_place(client, ga
 # List
 
 
+def test_a_large_payload_is_told_by_its_place(client, gate):
+    place = {"bucket": "b", "key": "0016/emails/u", "bytes": 6_000_000}
+    gate.script = [told({"jobs": [a_job_told(an_id(), "scheduled") | {"payload_at": place}], "next": None})]
+    (job,) = client.jobs("emails")
+    assert (job.payload, job.payload_at) == (None, PayloadPlace(**place))
+
+
 def a_page(ids, after=None, **more):
     return told({"jobs": [a_job_told(id, "scheduled") | {"payload": {"n": 1}} | more for id in ids], "next": after})
 
@@ -454,6 +463,78 @@ def test_a_request_has_5_mb_at_most_as_the_functions_event_escapes_it(client, ga
     jobs = [NewJob(payload=quotes, key=str(n)) for n in range(40)]
     assert numbers(client.schedule_many("emails", jobs)) == list(range(40))
     assert sorted(len(batch) for batch in in_batches(gate)) == [4, 12, 12, 12]
+
+
+def an_api_with_uploads(gate):
+    """Answer as the API and S3 do: what is put there is kept under the id of its upload."""
+
+    def answer(asked):
+        if asked.path.endswith("/uploads"):
+            headers = {"content-length": str(asked.json["bytes"]), "x-amz-checksum-sha256": "sum"}
+            begun = {"upload": "u-1", "url": f"{gate.url}/s3/u-1?signature", "method": "PUT", "headers": headers}
+            return told(begun | {"expires": "2026-11-21T07:20:00.000Z"}, 201)
+        return Reply(status=200) if asked.method == "PUT" else an_api(asked)
+
+    return answer
+
+
+def test_a_payload_that_no_request_takes_is_uploaded_first(client, gate):
+    gate.api = an_api_with_uploads(gate)
+    text = json.dumps("x" * 6_000_000).encode()
+    client.schedule("emails", "x" * 6_000_000, delay=5, key="5", tenant="acme")
+    begun, sent, scheduled = gate.asked
+    assert begun.path == "/queues/emails/uploads"
+    assert begun.json == {"bytes": len(text), "sha256": hashlib.sha256(text).hexdigest()}
+    assert (sent.method, sent.path, sent.body) == ("PUT", "/s3/u-1?signature", text)
+    headers = {name.lower(): value for name, value in sent.headers.items()}
+    assert headers["x-amz-checksum-sha256"] == "sum"
+    assert "authorization" not in headers
+    assert scheduled.json == {"upload": "u-1", "delay": 5, "key": "5", "tenant": "acme"}
+
+
+def test_among_many_a_large_one_is_uploaded_and_the_others_travel_together(client, gate):
+    gate.api = an_api_with_uploads(gate)
+    jobs = [NewJob(payload="x" * (6_000_000 if n == 2 else 1), key=str(n)) for n in range(5)]
+    assert numbers(client.schedule_many("emails", jobs)) == list(range(5))
+    assert sorted(asked.method + asked.path.partition("?")[0] for asked in gate.asked) == [
+        "POST/queues/emails/jobs",
+        "POST/queues/emails/jobs",
+        "POST/queues/emails/jobs",
+        "POST/queues/emails/uploads",
+        "PUT/s3/u-1",
+    ]
+
+
+TO_THE_API, TO_S3 = (BUSY, DROPPED, told({})), (DROPPED, Reply(status=403), Reply(status=500))
+
+
+@pytest.mark.parametrize(
+    ("step", "failure"),
+    [
+        *[("/uploads", each) for each in TO_THE_API],
+        *[("/s3/", each) for each in TO_S3],
+        *[("/jobs", each) for each in TO_THE_API],
+    ],
+)
+def test_an_upload_that_fails_is_begun_again_under_the_same_key(client, gate, step, failure):
+    good, failed = an_api_with_uploads(gate), []
+
+    def once_not(asked):
+        if step in asked.path and not failed:
+            failed.append(asked)
+            return failure
+        return good(asked)
+
+    gate.api = once_not
+    client.schedule("emails", "x" * 6_000_000, key="5")
+    assert failed
+    assert gate.asked[-1].json == {"upload": "u-1", "key": "5"}
+
+
+def test_a_payload_over_10_mib_is_refused_before_any_request(client, gate):
+    with pytest.raises(errors.PayloadTooLarge, match="payload has 10485763 bytes: at most 10485760"):
+        client.schedule("emails", "x" * (10 * 1024 * 1024 + 1))
+    assert gate.asked == []
 
 
 def test_of_many_each_has_a_result_or_an_error_in_its_place(client, gate):

@@ -58,6 +58,27 @@ def test_an_intent_that_nobody_carried_out_is_carried_out():
     assert system.arrived() == [new.id]
 
 
+def test_a_move_of_which_the_new_row_is_not_seen_yet_is_completed_before_the_fence_is_read():
+    system, old = a_system()
+    new, intent = an_intent(old, hours=1.01)
+    system.table.add(rows.cancellation_row(old.id, at=NOW, moved_to=new.id))
+    assert outcome(system.ingest_message(intent)) == (set(), {new}, set())
+    assert is_there(system, new)
+    system.clock.sleep(2 * AN_HOUR)
+    system.tick()
+    assert system.arrived() == [new.id]
+
+
+def test_a_row_that_could_not_be_written_is_left_to_a_later_receipt():
+    system, old = a_system()
+    new, intent = an_intent(old)
+    system.table.add(rows.cancellation_row(old.id, at=NOW, moved_to=new.id))
+    system.wire.around = on("table.write", done_in_part, times=1)
+    assert outcome(system.ingest_message(intent)) == ({"x0"}, set(), set())
+    assert outcome(system.ingest_message(intent)) == (set(), {new}, set())
+    assert is_there(system, new)
+
+
 def test_an_intent_that_comes_again_changes_nothing():
     system, old = a_system()
     new, intent = an_intent(old)

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -303,6 +304,44 @@ def test_an_intent_that_sqs_does_not_take_moves_nothing(react, error):
 
 
 # Whoever is quicker
+
+
+def as_of_two_instants(system, job, *, in_between):
+    """Read a job's fence after what comes `in_between`, and all else before it."""
+
+    def read(call):
+        state = rows.state_key(job.id.partition)
+        before = straight(call)
+        in_between()
+        now = system.table.read([state]).rows
+        return replace(before, rows={key: row for key, row in before.rows.items() if key != state} | now)
+
+    return on("table.read", read, times=1)
+
+
+def test_a_job_that_is_moved_while_its_rows_are_read_has_not_left():
+    job = a_job(due=at(60))
+    system = a_system_with(job)
+    system.wire.around = on("table.move", failing(Unavailable("no")), times=1)
+    with pytest.raises(Unavailable) as error:
+        system.reschedule(job.id, at=WANTED)
+
+    def ingest_and_raise_the_fence():
+        system.wire.around = straight
+        system.ingest()
+        system.tick()
+
+    system.wire.around = as_of_two_instants(system, job, in_between=ingest_and_raise_the_fence)
+    assert str(system.reschedule(job.id, at=WANTED)) == error.value.job_id
+    pass_time(system)
+    assert [str(id) for id in system.arrived()] == [error.value.job_id]
+
+
+def test_a_job_that_leaves_while_its_rows_are_read_has_left():
+    job = a_job(due=at(60))
+    system = a_system_with(job)
+    system.wire.around = as_of_two_instants(system, job, in_between=system.tick)
+    assert_nothing_is_moved(system, job.id, told="has left for its queue", arrived=[job.id])
 
 
 def test_ingest_may_carry_out_the_move_before_its_caller_does():
