@@ -70,5 +70,7 @@ def test_the_rights_that_are_shown_are_what_a_direct_client_needs(trusted: Clien
         moved.id
     ]
     assert trusted.cancel_many([moved.id]) == [State.CANCELLED]
+    large = trusted.schedule("invoices", "x" * 300_000, at=at)
+    assert trusted.cancel(large.id) is State.CANCELLED
     assert trusted.queues()
     assert trusted.queue("emails").dead == 0

@@ -14,8 +14,9 @@ import httpx
 import pytest
 from botocore.exceptions import ClientError
 
+from dueline import Client
 from dueline.config.names import Names
-from local.emulator import ACCOUNT, REGION, Emulator
+from local.emulator import ACCOUNT, CREDENTIALS, REGION, Emulator
 from local.endpoints import Endpoints
 from local.template import ROOT
 from tests.e2e.inbox import wait_until
@@ -249,3 +250,17 @@ def test_a_job_has_a_payload_or_an_upload(http: httpx.Client, body: dict[str, An
     answer = http.post("/queues/invoices/jobs", json=body)
     assert answer.status_code == 400
     assert named in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("direct", [False, True], ids=["over http", "direct"])
+def test_the_client_sends_a_payload_that_no_request_takes(
+    receive: Receive, read: Read, emulator: Emulator, monkeypatch: pytest.MonkeyPatch, *, direct: bool
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", emulator.endpoint)
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(emulator.authority))
+    session = boto3.Session(region_name=REGION, **CREDENTIALS)
+    payload = scattered(6_000_000)
+    job = Client.connect("e2e", session=session, direct=direct).schedule("invoices", payload, delay=1)
+    message = receive(job.id)
+    assert size_of(message)["StringValue"] == "6000002"
+    assert read(message) == compact(payload)

@@ -6,7 +6,8 @@ first job, one after another; a crash, a lost answer or a call done in part at e
 
 The second (moves.py): one job, and a reschedule of it to a later or a sooner time in its partition, or in another
 partition; any number of deliveries of its message, one at a time, and of the intent, two at a time; any number of
-ticks, two at a time; any number of cancels of either job; and what may go wrong at every step, likewise.
+ticks, two at a time; any number of cancels of either job; and what may go wrong at every step, likewise, with a table
+that shows the rows of a transaction one before the other.
 
 They follow docs/architecture.md, and import nothing of the code. Each function tells what may come of a step, first
 what does when nothing goes wrong.

@@ -1,6 +1,6 @@
 """What a reschedule has to do with: the rules for it, where both jobs are, what all processes share, and the move."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
@@ -22,16 +22,16 @@ class MoveRules(Rules):
     moves_before_the_fence_alone: bool = True
     moves_what_is_not_cancelled: bool = True
     moved_is_seen_cancelled: bool = True
-    moved_is_seen_written: bool = True
 
     intent_then_move: bool = True
     unanswered_move_is_unknown: bool = True
     caller_looks_who_was_quicker: bool = True
-    looks_at_one_instant: bool = True
+    looks_again_before_409: bool = True
 
     undone_intent_is_carried_out: bool = True
     refused_intent_is_dropped: bool = True
     moved_intent_is_kept: bool = True
+    moved_row_is_written: bool = True
     unread_look_is_unknown: bool = True
     moved_job_is_seen_to: bool = True
 
@@ -97,7 +97,12 @@ class Scene:
 
 
 class Moving:
-    """The transaction that lets one job take the other's place."""
+    """The transaction that lets one job take the other's place.
+
+    Reads show all of it once it is answered. Before, they may show the old job's cancellation and not the new one's
+    row, for as long as they like: also within one partition, where DynamoDB would not do so to a later tick. An answer
+    that takes its time is one that is lost: who asks again, or the intent that comes again, finds what it would tell.
+    """
 
     def __init__(self, rules: MoveRules, scene: Scene) -> None:
         self.rules, self.scene = rules, scene
@@ -115,8 +120,21 @@ class Moving:
         is_late = self.is_past(shared) and self.rules.moves_before_the_fence_alone
         return is_late or (self.is_cancelled(shared) and self.rules.moves_what_is_not_cancelled)
 
+    def is_shown(self, shared: Shared) -> bool:
+        """Tell whether reads show the new job's row."""
+        return f"{self.scene.new}#job" in self.scene.store_of(self.scene.new, shared).rows
+
     def carried_out(self, shared: Shared) -> Shared:
         return self.written(self.cancelled(shared))
+
+    def unanswered(self, shared: Shared) -> Shared:
+        """Move the job, and show what whoever raises the fence must see, and no more."""
+        return self.cancelled(shared) if self.rules.moved_is_seen_cancelled else self.decided(shared)
+
+    def show(self, shared: Shared) -> Iterator[tuple[str, Shared]]:
+        """Show the rest of a move."""
+        if shared.moved and self.rules.has_transaction() and shared != (shown := self.carried_out(shared)):
+            yield "reads show all of the move", shown
 
     def cancelled(self, shared: Shared) -> Shared:
         """Put the old job's cancellation; it is a promise, and names the new job."""

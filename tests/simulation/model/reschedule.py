@@ -29,7 +29,7 @@ class Rescheduling:
     def steps(self, shared: Shared, me: Caller) -> CallerSteps:
         if me.step == IDLE and self.moving.is_written(shared):
             yield from self.go_on(shared, self.first)
-        if me.step == GONE and not shared.told and self.rules.has_transaction():
+        if me.step == GONE and shared.announced and not shared.told and self.rules.has_transaction():
             yield from self.ask_again(shared)
         if me.step not in (IDLE, GONE):
             yield from self.go_on(shared, me.step)
@@ -41,14 +41,20 @@ class Rescheduling:
         yield from do(shared)
 
     def ask_again(self, shared: Shared) -> CallerSteps:
-        """Look at the job once more. What comes after a look that finds it still to be moved is not followed."""
+        """Look at the job once more, row by row, for one request's reads are not of one instant.
+
+        What comes after a look that finds it still to be moved is not followed.
+        """
         if self.moving.is_cancelled(shared) or self.moving.is_past(shared):
-            yield "asks again, and " + self.look(shared)[0], *self.look(shared)[1:]
-        elif not self.rules.looks_at_one_instant:
+            yield self.look(shared, first="asks again, and ")
+        else:
             yield "asks again, and finds no cancellation", shared, Caller("look_at_the_fence")
 
     def look_at_the_fence(self, shared: Shared) -> CallerSteps:
-        if self.moving.is_past(shared):
+        """Read the fence; where it is past due, look again, at once: what there is to see is final by then."""
+        if self.moving.is_past(shared) and self.rules.looks_again_before_409:
+            yield self.look(shared, first="finds the fence past due, looks again, and ")
+        elif self.moving.is_past(shared):
             yield "finds the fence past due, answers 409", *self.refused(shared)
 
     def announce(self, shared: Shared) -> CallerSteps:
@@ -59,23 +65,16 @@ class Rescheduling:
     def move(self, shared: Shared) -> CallerSteps:
         if self.moving.is_refused(shared):
             yield self.look(shared)
-        elif not self.rules.moved_is_seen_cancelled:
-            yield "moves the job, but no page shows its cancellation yet", self.moving.decided(shared), Caller("see")
-        elif not self.rules.moved_is_seen_written:
-            yield "moves the job, but no page shows the new one yet", self.moving.cancelled(shared), Caller("see")
         else:
-            moved = self.moving.carried_out(shared)
-            yield "moves the job", *self.next_after("move", moved)
+            yield "moves the job", *self.next_after("move", self.moving.carried_out(shared))
+            moved = self.moving.unanswered(shared)
             unknown = (moved, Caller(GONE)) if self.rules.unanswered_move_is_unknown else self.refused(moved)
             yield "moves the job, but the answer is lost", *unknown
 
-    def see(self, shared: Shared) -> CallerSteps:
-        yield "has moved the job, of which pages show all", *self.succeeded(self.moving.carried_out(shared))
-
-    def look(self, shared: Shared) -> tuple[str, Shared, Caller]:
+    def look(self, shared: Shared, *, first: str = "") -> tuple[str, Shared, Caller]:
         if shared.moved and self.rules.caller_looks_who_was_quicker:
-            return "finds that ingest was quicker, answers 200", *self.succeeded(shared)
-        return "is refused the move, answers 409", *self.refused(shared)
+            return f"{first}finds the job moved, answers 200", *self.succeeded(shared)
+        return f"{first}finds it not moved, answers 409", *self.refused(shared)
 
     def next_after(self, step: str, shared: Shared) -> tuple[Shared, Caller]:
         return (shared, Caller(self.second)) if step == self.first else self.succeeded(shared)

@@ -12,7 +12,8 @@ DeliverySteps = Iterator[tuple[str, Shared, Delivery]]
 class Settling:
     """Carry the intent out; where that is refused look who was quicker, and drop it or see to its job as to any other.
 
-    That it looks before, too, is left out: what it may find is final, and a move is refused for it.
+    That it looks before, too, is left out: what it may find is final, and a move is refused for it. So is a look that
+    was too early for the new job's row alone: it is as good as one before reads show that.
     """
 
     def __init__(self, rules: MoveRules, moving: Moving) -> None:
@@ -32,21 +33,31 @@ class Settling:
         if self.moving.is_refused(shared):
             yield from self.look(shared)
         elif self.rules.undone_intent_is_carried_out:
-            moved = self.moving.carried_out(shared)
-            yield "moves the job", *self.see_to(moved)
-            yield "moves the job, but the answer is lost", moved, Delivery(GONE)
+            yield "moves the job", *self.see_to(self.moving.carried_out(shared))
+            yield "moves the job, but the answer is lost", self.moving.unanswered(shared), Delivery(GONE)
         else:
             yield "finds the job not moved", *self.drop(shared)
 
     def look(self, shared: Shared) -> DeliverySteps:
         if shared.moved and self.rules.moved_intent_is_kept:
-            yield "finds the job moved", *self.see_to(shared)
+            yield self.find_moved(shared)
         elif self.rules.refused_intent_is_dropped:
             yield "is refused the move", *self.drop(shared)
         else:
             yield "is refused the move, and writes the new job", *self.see_to(self.moving.written(shared))
         if not self.rules.unread_look_is_unknown:
             yield "is refused the move, and gets no answer who was quicker", *self.drop(shared)
+
+    def find_moved(self, shared: Shared) -> tuple[str, Shared, Delivery]:
+        """Write the new job's row, unless it is there to be read.
+
+        A write that takes its time, fails, or loses its answer comes to the same as a look later on.
+        """
+        if self.moving.is_shown(shared):
+            return "finds the job moved", *self.see_to(shared)
+        if self.rules.moved_row_is_written:
+            return "finds the job moved, writes the new one", *self.see_to(self.moving.written(shared))
+        return "finds the job moved, but not the new one", *self.see_to(shared)
 
     def see_to(self, shared: Shared) -> tuple[Shared, Delivery]:
         """Go on as with any job, whose row is written."""
