@@ -43,6 +43,7 @@ class _Door(ThreadingHTTPServer):
 
 class _Passage(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
     server: _Door
 
     def _pass(self) -> None:

@@ -2,22 +2,29 @@ from pathlib import Path
 
 import pytest
 
-# In this order, so that one of the processes that run them begins with what mostly waits, another with what computes.
-FOLDERS = ("tests/e2e", "tests/simulation", "tests/e2e/faults", "tests/template", "tests/contract", "tests/unit")
+# In this order, so that three of the processes that run them begin with what mostly waits.
+PLACES = (
+    "tests/e2e/test_local_run.py",
+    "tests/e2e",
+    "tests/e2e/faults",
+    "tests/simulation",
+    "tests/template",
+    "tests/contract",
+    "tests/unit",
+)
 # Each in one process, because its tests share costly fixtures.
-TOGETHER = {"tests/e2e", "tests/e2e/faults", "tests/template", "tests/contract"}
+TOGETHER = {"tests/e2e/test_local_run.py", "tests/e2e", "tests/e2e/faults", "tests/template", "tests/contract"}
 
 
 # First: xdist reads the groups in the same hook.
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: FOLDERS.index(_folder(item)) if _folder(item) else len(FOLDERS))
+    items.sort(key=lambda item: PLACES.index(_place(item)) if _place(item) else len(PLACES))
     for item in items:
-        if _folder(item) in TOGETHER:
-            # Two deployments under load at once would leave neither enough of the machine.
-            item.add_marker(pytest.mark.xdist_group(_folder(item).removesuffix("/faults")))
+        if _place(item) in TOGETHER:
+            item.add_marker(pytest.mark.xdist_group(_place(item)))
 
 
-def _folder(item: pytest.Item) -> str:
+def _place(item: pytest.Item) -> str:
     path = Path(item.path).relative_to(item.config.rootpath).as_posix()
-    return max((each for each in FOLDERS if path.startswith(f"{each}/")), key=len, default="")
+    return max((each for each in PLACES if f"{path}/".startswith(f"{each}/")), key=len, default="")

@@ -1,7 +1,7 @@
 """The synthesized template, deployed into the emulator with IAM enforced; nothing is mocked."""
 
-import subprocess
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
@@ -15,22 +15,13 @@ from local.running import TICK_SECONDS
 from local.signed import Signed
 from local.template import configure, synthesize
 from local.ticks import fired_every
+from tests.e2e.early import Job, schedule_early
 from tests.e2e.emulated_iam import grant_batches_where_messages_are_granted
 from tests.e2e.inbox import Inbox
-from tests.e2e.newcomer import local
 
 # schemathesis reads it, in a process of its own.
 collect_ignore = ["fuzz/hooks.py"]
 QUEUES = Path(__file__).parent / "queues.yaml"
-
-
-@pytest.fixture(scope="session", autouse=True)
-def demonstration(tmp_path_factory: pytest.TempPathFactory) -> Iterator["subprocess.Popen[str]"]:
-    """`make run`, begun before all other tests against the deployed template, because it takes its time."""
-    process = local("run", tmp_path_factory.mktemp("demonstration"))
-    yield process
-    process.terminate()
-    process.communicate()
 
 
 @pytest.fixture(scope="session")
@@ -40,8 +31,17 @@ def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
         yield running
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Deployed:
+    """Where everything is, a client that signs, and the jobs that were scheduled early."""
+
+    endpoints: Endpoints
+    http: httpx.Client
+    early: dict[str, Job]
+
+
 @pytest.fixture(scope="session")
-def endpoints(emulator: Emulator, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoints]:
+def deployed(emulator: Emulator, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
     folder = tmp_path_factory.mktemp("assembly")
     configured = configure(QUEUES, out=folder)
     deployment = load(configured)
@@ -50,14 +50,24 @@ def endpoints(emulator: Emulator, tmp_path_factory: pytest.TempPathFactory) -> I
     with fired_every(TICK_SECONDS, emulator, deployment.names.schedule_group) as faults:
         endpoints = find(emulator, deployment)
         publish(emulator, deployment, endpoints)
-        yield endpoints
+        with httpx.Client(base_url=endpoints.api, auth=Signed(), timeout=30, verify=emulator.trust()) as http:
+            yield Deployed(endpoints=endpoints, http=http, early=schedule_early(http, verify=emulator.trust()))
     assert not faults
 
 
 @pytest.fixture(scope="session")
-def http(emulator: Emulator, endpoints: Endpoints) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=endpoints.api, auth=Signed(), timeout=30, verify=emulator.trust()) as client:
-        yield client
+def endpoints(deployed: Deployed) -> Endpoints:
+    return deployed.endpoints
+
+
+@pytest.fixture(scope="session")
+def http(deployed: Deployed) -> httpx.Client:
+    return deployed.http
+
+
+@pytest.fixture(scope="session")
+def early(deployed: Deployed) -> dict[str, Job]:
+    return deployed.early
 
 
 @pytest.fixture

@@ -2,9 +2,7 @@
 
 import hashlib
 import json
-import random
 import re
-import string
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any
@@ -19,9 +17,9 @@ from dueline.config.names import Names
 from local.emulator import ACCOUNT, CREDENTIALS, REGION, Emulator
 from local.endpoints import Endpoints
 from local.template import ROOT
+from tests.e2e.early import PAYLOADS, UPLOADED, Job, compact, scattered, schedule, upload
 from tests.e2e.inbox import wait_until
 
-BY_THE_TABLE = 25
 DAY = 86_400
 LATEST_SECONDS = 60
 BUCKET = Names("e2e").payloads(account=ACCOUNT, region=REGION)
@@ -32,20 +30,11 @@ Receive = Callable[[str], dict[str, Any]]
 Read = Callable[[dict[str, Any]], str]
 
 
-def scattered(size: int) -> str:
-    """Return a text of so many characters that no compression makes much smaller."""
-    return "".join(random.Random(size).choices(string.ascii_letters + string.digits, k=size))
-
-
-def compact(payload: object) -> str:
-    return json.dumps(payload, separators=(",", ":"))
-
-
-@pytest.fixture
+@pytest.fixture(scope="module")
 def worker(emulator: Emulator) -> Iterator[Callable[[str], Any]]:
-    """Clients of a worker that has the managed policy for consumers of invoices, and nothing else."""
+    """Clients of a worker that has the managed policy for consumers of archive, and nothing else."""
     iam = emulator.client("iam")
-    policy = f"arn:aws:iam::{ACCOUNT}:policy/{Names('e2e').consumer_policy('invoices')}"
+    policy = f"arn:aws:iam::{ACCOUNT}:policy/{Names('e2e').consumer_policy('archive')}"
     iam.create_user(UserName="reader")
     iam.attach_user_policy(UserName="reader", PolicyArn=policy)
     key = iam.create_access_key(UserName="reader")["AccessKey"]
@@ -56,10 +45,10 @@ def worker(emulator: Emulator) -> Iterator[Callable[[str], Any]]:
     iam.delete_user(UserName="reader")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def receive(worker: Callable[[str], Any], endpoints: Endpoints) -> Receive:
     """Wait for a job's message, as a plain consumer does."""
-    sqs, url, received = worker("sqs"), endpoints.queues["invoices"], dict[str, dict[str, Any]]()
+    sqs, url, received = worker("sqs"), endpoints.queues["archive"], dict[str, dict[str, Any]]()
 
     def has_come(id: str) -> bool:
         answer = sqs.receive_message(
@@ -77,7 +66,7 @@ def receive(worker: Callable[[str], Any], endpoints: Endpoints) -> Receive:
     return wait
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def read(worker: Callable[[str], Any]) -> Read:
     """Read a message's payload as docs/architecture.md tells any consumer to."""
     s3, code = worker("s3"), {"json": json}
@@ -85,90 +74,76 @@ def read(worker: Callable[[str], Any]) -> Read:
     return lambda message: str(code["payload_of"](message, s3))
 
 
-def schedule(http: httpx.Client, **body: Any) -> dict[str, Any]:
-    answer = http.post("/queues/invoices/jobs", json=body)
-    assert answer.status_code == 201, answer.text
-    job: dict[str, Any] = answer.json()
-    return job
-
-
 def size_of(message: dict[str, Any]) -> dict[str, str]:
     size: dict[str, str] = message["MessageAttributes"]["ExtendedPayloadSize"]
     return {name: size[name] for name in ("DataType", "StringValue")}
 
 
-@pytest.mark.parametrize(("size", "delay"), [(300_000, 0), (20_000, BY_THE_TABLE), (300_000, BY_THE_TABLE)])
 def test_a_large_payload_comes_as_a_pointer_and_is_read_by_one_get(
-    http: httpx.Client, receive: Receive, read: Read, size: int, delay: int
+    http: httpx.Client, early: dict[str, Job], receive: Receive, read: Read
 ) -> None:
-    payload = scattered(size)
-    job = schedule(http, payload=payload, delay=delay)
-    message = receive(job["id"])
+    at_once = schedule(http, "archive", payload=PAYLOADS["300 KB"])
+    assert_comes_as_a_pointer(at_once, PAYLOADS["300 KB"], message=receive(at_once["id"]), read=read)
+    for size in ("20 KB", "300 KB"):
+        assert_comes_as_a_pointer(early[size], PAYLOADS[size], message=receive(early[size]["id"]), read=read)
+
+
+def assert_comes_as_a_pointer(job: Job, payload: str, *, message: dict[str, Any], read: Read) -> None:
     name, pointer = json.loads(message["Body"])
     assert name == "software.amazon.payloadoffloading.PayloadS3Pointer"
-    assert pointer == {"s3BucketName": BUCKET, "s3Key": f"0032/invoices/{job['id'].split('.')[-1]}"}
-    assert size_of(message) == {"DataType": "Number", "StringValue": str(size + 2)}
+    assert pointer == {"s3BucketName": BUCKET, "s3Key": f"0032/archive/{job['id'].split('.')[-1]}"}
+    assert size_of(message) == {"DataType": "Number", "StringValue": str(len(payload) + 2)}
     assert read(message) == compact(payload)
 
 
 def test_a_payload_that_compresses_well_comes_untouched(
-    http: httpx.Client, receive: Receive, read: Read, emulator: Emulator, endpoints: Endpoints
+    early: dict[str, Job], receive: Receive, read: Read, emulator: Emulator, endpoints: Endpoints
 ) -> None:
-    payload = ["the same again"] * 1200  # 20 KB
-    job = schedule(http, payload=payload, delay=BY_THE_TABLE)
+    job = early["compressible"]
     message = receive(job["id"])
-    assert message["Body"] == read(message) == compact(payload)
+    assert message["Body"] == read(message) == compact(PAYLOADS["compressible"])
     assert "ExtendedPayloadSize" not in message["MessageAttributes"]
     _, partition, _, _, uid = job["id"].split(".")
-    asked = {"pk": {"S": f"invoices#{partition}"}, "sk": {"S": f"{job['due']}#{uid}#job"}}
+    asked = {"pk": {"S": f"archive#{partition}"}, "sk": {"S": f"{job['due']}#{uid}#job"}}
     row = emulator.client("dynamodb").get_item(TableName=endpoints.table, Key=asked)["Item"]
     assert "payload" not in row
     assert len(row["packed"]["B"]) < 1000
 
 
-def upload(http: httpx.Client, emulator: Emulator, body: bytes, **claimed: Any) -> tuple[str, httpx.Response]:
-    """Ask for an upload, and send it as the answer says, without any credentials."""
-    asked = {"bytes": len(body), "sha256": hashlib.sha256(body).hexdigest()} | claimed
-    answer = http.post("/queues/invoices/uploads", json=asked)
-    assert answer.status_code == 201, answer.text
-    told = answer.json()
-    assert told["method"] == "PUT"
-    assert datetime.fromisoformat(told["expires"]).tzinfo is not None
-    with httpx.Client(verify=emulator.trust(), timeout=30) as stranger:
-        return told["upload"], stranger.put(told["url"], content=body, headers=told["headers"])
-
-
-def test_a_payload_of_6_mb_is_uploaded_and_read_by_one_get(
-    http: httpx.Client, emulator: Emulator, receive: Receive, read: Read
-) -> None:
-    text = compact(scattered(6_000_000))
-    id, sent = upload(http, emulator, text.encode())
-    assert sent.is_success, sent.text
-    job = schedule(http, upload=id, delay=BY_THE_TABLE)
-    message = receive(job["id"])
+def test_a_payload_of_6_mb_is_uploaded_and_read_by_one_get(early: dict[str, Job], receive: Receive, read: Read) -> None:
+    message, text = receive(early["uploaded"]["id"]), compact(UPLOADED)
     assert size_of(message)["StringValue"] == str(len(text))
     assert read(message) == text
 
 
+def test_an_upload_is_told_with_all_that_sending_it_takes(http: httpx.Client) -> None:
+    told = http.post("/queues/archive/uploads", json={"bytes": 5, "sha256": "0" * 64}).json()
+    assert told["method"] == "PUT"
+    assert datetime.fromisoformat(told["expires"]).tzinfo is not None
+
+
 def test_an_upload_that_was_never_sent_makes_no_job(http: httpx.Client) -> None:
-    answer = http.post("/queues/invoices/uploads", json={"bytes": 5, "sha256": "0" * 64})
-    refused = http.post("/queues/invoices/jobs", json={"upload": answer.json()["upload"]})
+    answer = http.post("/queues/archive/uploads", json={"bytes": 5, "sha256": "0" * 64})
+    refused = http.post("/queues/archive/jobs", json={"upload": answer.json()["upload"]})
     assert refused.status_code == 400
     assert "nothing was uploaded" in refused.json()["detail"]
 
 
 def test_s3_refuses_an_upload_of_other_content(http: httpx.Client, emulator: Emulator) -> None:
-    id, sent = upload(http, emulator, b'"ab"', sha256=hashlib.sha256(b'"cd"').hexdigest())
+    other = hashlib.sha256(b'"cd"').hexdigest()
+    begun, sent = upload(http, "archive", b'"ab"', verify=emulator.trust(), sha256=other)
     assert sent.status_code == 400
-    assert http.post("/queues/invoices/jobs", json={"upload": id}).status_code == 400
+    assert http.post("/queues/archive/jobs", json={"upload": begun["upload"]}).status_code == 400
 
 
 def test_a_payload_given_and_uploaded_under_one_key_is_one_job(http: httpx.Client, emulator: Emulator) -> None:
     payload = scattered(9_000)
-    id, sent = upload(http, emulator, compact(payload).encode())
+    begun, sent = upload(http, "archive", compact(payload).encode(), verify=emulator.trust())
     assert sent.is_success, sent.text
-    first = schedule(http, payload=payload, delay=DAY, key="given and uploaded")
-    second = http.post("/queues/invoices/jobs", json={"upload": id, "delay": DAY, "key": "given and uploaded"})
+    first = schedule(http, "archive", payload=payload, delay=DAY, key="given and uploaded")
+    second = http.post(
+        "/queues/archive/jobs", json={"upload": begun["upload"], "delay": DAY, "key": "given and uploaded"}
+    )
     assert (second.status_code, second.json()["id"]) == (200, first["id"])
 
 
@@ -176,17 +151,17 @@ def test_a_large_payload_is_listed_as_where_it_is_and_moves_with_its_job(
     http: httpx.Client, emulator: Emulator, receive: Receive, read: Read
 ) -> None:
     payload = scattered(20_000)
-    job = schedule(http, payload=payload, delay=40 * DAY)
+    job = schedule(http, "archive", payload=payload, delay=40 * DAY)
     span = {"from": job["due"], "limit": 100}
 
     def listed() -> dict[str, Any]:
-        return {each["id"]: each for each in http.get("/queues/invoices/jobs", params=span).json()["jobs"]}
+        return {each["id"]: each for each in http.get("/queues/archive/jobs", params=span).json()["jobs"]}
 
     assert wait_until(lambda: job["id"] in listed(), seconds=20)
     place = listed()[job["id"]]["payload_at"]
     uid = job["id"].split(".")[-1]
-    assert place == {"bucket": BUCKET, "key": f"0064/invoices/{uid}", "bytes": 20_002}
-    moved = http.patch(f"/queues/invoices/jobs/{job['id']}", json={"delay": 0})
+    assert place == {"bucket": BUCKET, "key": f"0064/archive/{uid}", "bytes": 20_002}
+    moved = http.patch(f"/queues/archive/jobs/{job['id']}", json={"delay": 0})
     assert moved.status_code == 200, moved.text
     emulator.client("s3").delete_object(Bucket=BUCKET, Key=place["key"])
     assert read(receive(moved.json()["id"])) == compact(payload)
@@ -195,28 +170,28 @@ def test_a_large_payload_is_listed_as_where_it_is_and_moves_with_its_job(
 def test_a_worker_reads_no_other_queues_payloads_and_no_uploads(
     http: httpx.Client, worker: Callable[[str], Any], emulator: Emulator
 ) -> None:
-    keys = ["0032/emails/x", "0032/invoices-vip/x", "uploads/invoices/x"]
-    for key in [*keys, "0032/invoices/x"]:
+    keys = ["0032/emails/x", "0032/archive-vip/x", "uploads/archive/x"]
+    for key in [*keys, "0032/archive/x"]:
         emulator.client("s3").put_object(Bucket=BUCKET, Key=key, Body=b"1")
     for key in keys:
         with pytest.raises(ClientError, match="AccessDenied"):
             worker("s3").get_object(Bucket=BUCKET, Key=key)
     with pytest.raises(ClientError, match="AccessDenied"):
-        worker("s3").put_object(Bucket=BUCKET, Key="0032/invoices/x", Body=b"2")
-    assert worker("s3").get_object(Bucket=BUCKET, Key="0032/invoices/x")["Body"].read() == b"1"
+        worker("s3").put_object(Bucket=BUCKET, Key="0032/archive/x", Body=b"2")
+    assert worker("s3").get_object(Bucket=BUCKET, Key="0032/archive/x")["Body"].read() == b"1"
 
 
 def test_100_payloads_of_12_kb_fit_into_a_call_and_each_is_kept_elsewhere(
     http: httpx.Client, emulator: Emulator
 ) -> None:
     jobs = [{"payload": scattered(12_000 + number), "delay": 3 * DAY} for number in range(100)]
-    answer = http.post("/queues/invoices/jobs", json={"jobs": jobs})
+    answer = http.post("/queues/archive/jobs", json={"jobs": jobs})
     assert answer.status_code == 200
     told = answer.json()["jobs"]
     assert not [job for job in told if "error" in job]
     s3 = emulator.client("s3")
     for job, asked in zip(told[::10], jobs[::10], strict=True):
-        key = f"0032/invoices/{job['id'].split('.')[-1]}"
+        key = f"0032/archive/{job['id'].split('.')[-1]}"
         assert s3.get_object(Bucket=BUCKET, Key=key)["Body"].read().decode() == compact(asked["payload"])
 
 
@@ -233,7 +208,7 @@ def test_100_payloads_of_12_kb_fit_into_a_call_and_each_is_kept_elsewhere(
 def test_an_upload_that_could_make_no_job_is_refused(
     http: httpx.Client, body: dict[str, Any], status: int, named: str
 ) -> None:
-    answer = http.post("/queues/invoices/uploads", json=body)
+    answer = http.post("/queues/archive/uploads", json=body)
     assert answer.status_code == status
     assert named in answer.json()["detail"]
 
@@ -247,7 +222,7 @@ def test_an_upload_that_could_make_no_job_is_refused(
     ],
 )
 def test_a_job_has_a_payload_or_an_upload(http: httpx.Client, body: dict[str, Any], named: str) -> None:
-    answer = http.post("/queues/invoices/jobs", json=body)
+    answer = http.post("/queues/archive/jobs", json=body)
     assert answer.status_code == 400
     assert named in answer.json()["detail"]
 
@@ -260,7 +235,7 @@ def test_the_client_sends_a_payload_that_no_request_takes(
     monkeypatch.setenv("AWS_CA_BUNDLE", str(emulator.authority))
     session = boto3.Session(region_name=REGION, **CREDENTIALS)
     payload = scattered(6_000_000)
-    job = Client.connect("e2e", session=session, direct=direct).schedule("invoices", payload, delay=1)
+    job = Client.connect("e2e", session=session, direct=direct).schedule("archive", payload, delay=1)
     message = receive(job.id)
     assert size_of(message)["StringValue"] == "6000002"
     assert read(message) == compact(payload)

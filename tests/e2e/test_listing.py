@@ -195,6 +195,7 @@ def test_the_queues_are_told_with_their_settings(http: httpx.Client) -> None:
             {"queue": "invoices", "partitions": 2, **same, "priorities": 1},
             {"queue": "doomed", "partitions": 1, **same, "priorities": 1},
             {"queue": "ranked", "partitions": 1, **same, "priorities": 2},
+            {"queue": "archive", "partitions": 1, **same, "priorities": 1},
         ]
     }
 

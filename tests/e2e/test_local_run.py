@@ -17,6 +17,15 @@ from tests.e2e.newcomer import local
 SET_UP_SECONDS = 60
 
 
+@pytest.fixture(scope="module", autouse=True)
+def demonstration(tmp_path_factory: pytest.TempPathFactory) -> Iterator["subprocess.Popen[str]"]:
+    """`make run`, begun before the other tests, because it takes its time."""
+    process = local("run", tmp_path_factory.mktemp("demonstration"))
+    yield process
+    process.terminate()
+    process.communicate()
+
+
 @contextmanager
 def up(home: Path) -> Iterator[dict[str, Any]]:
     """Stay up while the context lasts; `down` must end it in order."""

@@ -10,10 +10,10 @@ import pytest
 from dueline.config.names import Names
 from local.emulator import Emulator
 from local.endpoints import Endpoints
+from tests.e2e.early import PRIORITIES, SOON_BY_THE_TABLE, Job, schedule
 from tests.e2e.inbox import Inbox, wait_until
-from tests.e2e.test_way_of_a_job import LATEST_SECONDS, SOON_BY_THE_TABLE, schedule
 
-LEVELS = (1, 2)
+LATEST_SECONDS = 20
 
 
 @pytest.fixture(scope="module")
@@ -22,22 +22,20 @@ def levels(emulator: Emulator, endpoints: Endpoints) -> Iterator[dict[int, Inbox
     name = Names("e2e").queue_parameter("ranked")
     told = json.loads(emulator.client("ssm").get_parameter(Name=name)["Parameter"]["Value"])
     assert told["urls"][0] == told["url"]
-    opened = {priority: Inbox(emulator, url) for priority, url in zip(LEVELS, told["urls"], strict=True)}
+    opened = {priority: Inbox(emulator, url) for priority, url in zip(PRIORITIES, told["urls"], strict=True)}
     yield opened
     for inbox in opened.values():
         inbox.close()
 
 
 def test_jobs_of_both_priorities_by_both_routes_arrive_in_the_queue_of_their_priority(
-    http: httpx.Client, levels: dict[int, Inbox]
+    http: httpx.Client, early: dict[str, Job], levels: dict[int, Inbox]
 ) -> None:
-    jobs = {
-        (priority, delay): schedule(http, "ranked", delay=delay, **({"priority": priority} if priority > 1 else {}))
-        for priority in LEVELS
-        for delay in (0, SOON_BY_THE_TABLE)
-    }
-    assert {job["route"] for job in jobs.values()} == {"direct", "table"}
-    expected = {priority: {jobs[each]["id"] for each in jobs if each[0] == priority} for priority in LEVELS}
+    at_once = {priority: schedule(http, "ranked", payload=1, priority=priority) for priority in PRIORITIES}
+    by_the_table = {priority: early[f"priority {priority}"] for priority in PRIORITIES}
+    assert {job["route"] for job in at_once.values()} == {"direct"}
+    assert {job["route"] for job in by_the_table.values()} == {"table"}
+    expected = {priority: {at_once[priority]["id"], by_the_table[priority]["id"]} for priority in PRIORITIES}
 
     def landed() -> dict[int, set[str]]:
         return {priority: {each.id for each in inbox.landed} for priority, inbox in levels.items()}
@@ -53,12 +51,12 @@ def test_a_priority_that_the_queue_does_not_have_is_refused(http: httpx.Client) 
 
 def test_a_queue_of_levels_tells_each_and_their_sum(http: httpx.Client) -> None:
     for priority in (1, 2, 2):
-        schedule(http, "ranked", delay=15, priority=priority)
+        schedule(http, "ranked", payload=1, delay=15, priority=priority)
 
     def told() -> dict[str, Any]:
         answer: dict[str, Any] = http.get("/queues/ranked").json()
         return answer
 
-    levels = [{"priority": priority, "waiting": 0, "in_flight": 0, "delayed": priority} for priority in LEVELS]
+    levels = [{"priority": priority, "waiting": 0, "in_flight": 0, "delayed": priority} for priority in PRIORITIES]
     assert wait_until(lambda: bool(told().get("levels") == levels), seconds=10), told()
     assert (told()["priorities"], told()["delayed"]) == (2, 3)

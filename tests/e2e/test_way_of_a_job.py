@@ -14,11 +14,11 @@ import pytest
 
 from local.emulator import Emulator
 from local.endpoints import Endpoints
+from tests.e2e.early import SOON_BY_THE_TABLE
 from tests.e2e.inbox import Inbox, wait_until
 
 JOBS = 300
 CANCELS = 60
-SOON_BY_THE_TABLE = 25
 FURTHEST_SECONDS = 45
 LATEST_SECONDS = 20
 
@@ -27,6 +27,61 @@ def schedule(http: httpx.Client, queue: str, **body: Any) -> dict[str, Any]:
     answer = http.post(f"/queues/{queue}/jobs", json={"payload": {"n": 1}, **body})
     assert answer.status_code == 201, answer.text
     return answer.json()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stories:
+    """Jobs of several stories, which share the time that all of them have to wait: the ids of each, and the inbox."""
+
+    emails: Inbox
+    seen: str
+    states: list[str]
+    cancelled_unseen: str
+    repeated: str
+    cancelled_and_repeated: str
+    doomed: str
+    beside_doomed: str
+
+
+@pytest.fixture(scope="module", autouse=True)
+def begun(http: httpx.Client, emulator: Emulator, endpoints: Endpoints) -> Iterator[Stories]:
+    """The stories as far as they go before what they wait for, which other tests need not wait for."""
+    emails = Inbox(emulator, endpoints.queues["emails"])
+    doomed = schedule(http, "doomed", delay=SOON_BY_THE_TABLE)["id"]
+    emulator.client("sqs").delete_queue(QueueUrl=endpoints.queues["doomed"])
+    seen = schedule(http, "emails", delay=SOON_BY_THE_TABLE)
+    beside_doomed = schedule(http, "emails", delay=SOON_BY_THE_TABLE + 1)["id"]
+    due = datetime.now(UTC) + timedelta(seconds=SOON_BY_THE_TABLE + 3)
+    cancelled_unseen, repeated, cancelled_and_repeated = (_with_due(seen["id"], due, n) for n in range(3))
+
+    assert http.delete(f"/queues/emails/jobs/{cancelled_unseen}").status_code == 200
+    for id in (cancelled_unseen, repeated, cancelled_and_repeated) * 2:
+        _send_inbound(emulator, endpoints, id, due)
+    states = [seen["state"], *_states_until(http, seen["id"], "scheduled")]
+    _states_until(http, cancelled_and_repeated, "scheduled")
+    assert http.delete(f"/queues/emails/jobs/{cancelled_and_repeated}").status_code == 200
+    _send_inbound(emulator, endpoints, cancelled_and_repeated, due)
+
+    yield Stories(
+        emails=emails,
+        seen=seen["id"],
+        states=states,
+        cancelled_unseen=cancelled_unseen,
+        repeated=repeated,
+        cancelled_and_repeated=cancelled_and_repeated,
+        doomed=doomed,
+        beside_doomed=beside_doomed,
+    )
+    emails.close()
+
+
+@pytest.fixture(scope="module")
+def stories(begun: Stories, http: httpx.Client) -> Stories:
+    """The stories at their end."""
+    begun.states.extend(_states_until(http, begun.seen, "dispatched"))
+    assert wait_until(lambda: bool(begun.emails.of(begun.repeated)), seconds=SOON_BY_THE_TABLE + LATEST_SECONDS)
+    time.sleep(2)
+    return begun
 
 
 def test_of_300_jobs_every_uncancelled_one_arrives_once_none_early_and_none_that_was_cancelled(
@@ -88,54 +143,6 @@ def test_a_job_is_of_its_tenants_message_group(
     id = schedule(http, "emails", **({"tenant": tenant} if tenant else {}))["id"]
     assert wait_until(lambda: bool(emails.of(id)), seconds=LATEST_SECONDS)
     assert [landed.group for landed in emails.of(id)] == [tenant]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Stories:
-    """Jobs of several stories, which share the time that all of them have to wait: the ids of each, and the inbox."""
-
-    emails: Inbox
-    seen: str
-    states: list[str]
-    cancelled_unseen: str
-    repeated: str
-    cancelled_and_repeated: str
-    doomed: str
-    beside_doomed: str
-
-
-@pytest.fixture(scope="module")
-def stories(http: httpx.Client, emulator: Emulator, endpoints: Endpoints) -> Iterator[Stories]:
-    emails = Inbox(emulator, endpoints.queues["emails"])
-    doomed = schedule(http, "doomed", delay=SOON_BY_THE_TABLE)["id"]
-    emulator.client("sqs").delete_queue(QueueUrl=endpoints.queues["doomed"])
-    seen = schedule(http, "emails", delay=SOON_BY_THE_TABLE)
-    beside_doomed = schedule(http, "emails", delay=SOON_BY_THE_TABLE + 1)["id"]
-    due = datetime.now(UTC) + timedelta(seconds=SOON_BY_THE_TABLE + 3)
-    cancelled_unseen, repeated, cancelled_and_repeated = (_with_due(seen["id"], due, n) for n in range(3))
-
-    assert http.delete(f"/queues/emails/jobs/{cancelled_unseen}").status_code == 200
-    for id in (cancelled_unseen, repeated, cancelled_and_repeated) * 2:
-        _send_inbound(emulator, endpoints, id, due)
-    states = [seen["state"], *_states_until(http, seen["id"], "scheduled")]
-    _states_until(http, cancelled_and_repeated, "scheduled")
-    assert http.delete(f"/queues/emails/jobs/{cancelled_and_repeated}").status_code == 200
-    _send_inbound(emulator, endpoints, cancelled_and_repeated, due)
-
-    states += _states_until(http, seen["id"], "dispatched")
-    assert wait_until(lambda: bool(emails.of(repeated)), seconds=SOON_BY_THE_TABLE + LATEST_SECONDS)
-    time.sleep(2)
-    yield Stories(
-        emails=emails,
-        seen=seen["id"],
-        states=states,
-        cancelled_unseen=cancelled_unseen,
-        repeated=repeated,
-        cancelled_and_repeated=cancelled_and_repeated,
-        doomed=doomed,
-        beside_doomed=beside_doomed,
-    )
-    emails.close()
 
 
 def test_a_look_up_follows_a_job_from_accepted_to_dispatched(stories: Stories) -> None:

@@ -267,8 +267,8 @@ IN_LEVELS = [
     mutation(
         "a moved job forgets its priority",
         "reschedule.py",
-        "tenant=job.tenant, priority=job.priority)",
-        "tenant=job.tenant)",
+        "replace(job, id=id, expires=due + self._queue.retention)",
+        "replace(job, id=id, expires=due + self._queue.retention, priority=1)",
         LEVEL,
     ),
 ]
