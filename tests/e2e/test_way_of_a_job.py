@@ -85,9 +85,9 @@ def stories(begun: Stories, http: httpx.Client) -> Stories:
 
 
 def test_of_300_jobs_every_uncancelled_one_arrives_once_none_early_and_none_that_was_cancelled(
-    http: httpx.Client, inbox: Callable[[str], Inbox]
+    http: httpx.Client, begun: Stories, inbox: Callable[[str], Inbox]
 ) -> None:
-    inboxes = [inbox("emails"), inbox("invoices")]
+    inboxes = [begun.emails, inbox("invoices")]
     scattered = random.Random(20)
     jobs = [job for queue in ("emails", "invoices") for job in _scheduled(http, queue, JOBS // 2, scattered)]
     cancelled, requested = _cancel_at_random_moments(http, scattered.sample(jobs, CANCELS), scattered)
@@ -136,10 +136,8 @@ def _cancel_at_random_moments(
 
 
 @pytest.mark.parametrize("tenant", ["acme", None])
-def test_a_job_is_of_its_tenants_message_group(
-    http: httpx.Client, inbox: Callable[[str], Inbox], tenant: str | None
-) -> None:
-    emails = inbox("emails")
+def test_a_job_is_of_its_tenants_message_group(http: httpx.Client, begun: Stories, tenant: str | None) -> None:
+    emails = begun.emails
     id = schedule(http, "emails", **({"tenant": tenant} if tenant else {}))["id"]
     assert wait_until(lambda: bool(emails.of(id)), seconds=LATEST_SECONDS)
     assert [landed.group for landed in emails.of(id)] == [tenant]
