@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dueline.answers import Job, ScheduledJob
+    from dueline.answers import Job, PayloadPlace, ScheduledJob
     from dueline.async_client import AsyncClient
     from dueline.client import Client
     from dueline.errors import (
@@ -41,6 +41,7 @@ __all__ = [
     "NewJob",
     "Overview",
     "Patience",
+    "PayloadPlace",
     "PayloadTooLarge",
     "QueueNotFound",
     "QueueSettings",
@@ -57,6 +58,7 @@ _ELSEWHERE = {
     "NewJob": "dueline.new_job",
     "Overview": "dueline.overview",
     "Patience": "dueline.retry",
+    "PayloadPlace": "dueline.answers",
     "QueueSettings": "dueline.queue",
     "Route": "dueline.job",
     "ScheduledJob": "dueline.answers",

@@ -44,13 +44,17 @@ def claim(key: str, job: Job, *, payload_hash: str, table: Table, now: datetime)
     return form(id=first, payload=job.payload, expires=expires, tenant=job.tenant, priority=job.priority)
 
 
-def note_done(queue: str, keys: Iterable[str], *, table: Table, spread: Spread) -> None:
-    """Note that the jobs of keys are submitted. A note that is lost costs a second submission of the same id."""
+def note_done(jobs: Iterable[tuple[str, JobId]], *, table: Table, spread: Spread) -> None:
+    """Note that the jobs of keys are submitted. A note that is lost costs a second submission of the same id.
 
-    def note(key: str) -> None:
+    A key that was claimed anew meanwhile, for another job after its retention, is not that job's to note.
+    """
+
+    def note(submitted: tuple[str, JobId]) -> None:
+        key, id = submitted
         try:
-            table.mark_done(rows.idempotency_key(queue, key))
+            table.mark_done(rows.idempotency_key(id.queue, key), id=str(id))
         except RETRYABLE:
             return
 
-    list(spread(note, keys))
+    list(spread(note, jobs))

@@ -60,8 +60,10 @@ class MemoryTable:
             self._put(row)
         return self._rows[pk][sk]
 
-    def mark_done(self, key: Key) -> None:
-        self._mark(key, "done")
+    def mark_done(self, key: Key, *, id: str) -> None:
+        pk, sk = key
+        if self._rows[pk].get(sk, {}).get("id") == id:
+            self._mark(key, "done")
 
     def mark_exact(self, key: Key) -> None:
         self._mark(key, "exact")

@@ -45,6 +45,11 @@ def inline(content: Content) -> str:
     return content if isinstance(content, str) and len(content) <= MAX_PAYLOAD_BYTES else _NOT_PLACED
 
 
+def is_large(content: Content) -> bool:
+    """Tell whether a payload may have to be kept elsewhere."""
+    return isinstance(content, Upload) or len(content) > MAX_ROW_PAYLOAD_BYTES
+
+
 class Offload:
     """Keeps payloads of one queue's jobs where they belong."""
 

@@ -91,8 +91,8 @@ class Table(Protocol):
     def claim(self, row: Row, *, now: datetime) -> Row:
         """Put a row unless its key has one that is not past its TTL at `now`; return the row that is there now."""
 
-    def mark_done(self, key: Key) -> None:
-        """Note on an idempotency key that its job is submitted. Does nothing when the row is gone."""
+    def mark_done(self, key: Key, *, id: str) -> None:
+        """Note on an idempotency key that its job is submitted. Does nothing unless the row is there, for that job."""
 
     def mark_exact(self, key: Key) -> None:
         """Note on a cancellation that it was promised. Does nothing when the row is gone."""

@@ -10,7 +10,7 @@ from dueline import keys
 from dueline.errors import RETRYABLE, DuelineError, InvalidJob, KeyReused, QueueNotFound, Unavailable
 from dueline.job import Job, JobId, Partition, Route
 from dueline.message import ATTRIBUTES_BYTES, Message, batches
-from dueline.offload import Content, Offload, content_of, hash_of, inline
+from dueline.offload import Content, Offload, content_of, hash_of, inline, is_large
 from dueline.ports import Clock, Payloads, Queue, Refusal, Spread, Table
 from dueline.queue import QueueSettings, not_there
 from dueline.request import Request, due_of, json_text
@@ -25,6 +25,10 @@ class _Submission:
     content: Content
     delay: float | None
     key: str | None
+
+
+# What becomes of a request: a job to submit, one that was submitted before, or an error.
+_Draft = _Submission | Job | DuelineError
 
 
 class Submit:
@@ -65,25 +69,23 @@ class Submit:
         error it is not. What an earlier call submitted under the same key is a Repeat.
         """
         now = self._clock.now()
-        drafts = self._claim_all([self._draft(request, now=now) for request in requests], until)
-        drafts = list(self._spread(partial(self._place, until=until), drafts))
+        drafts = [self._draft(request, now=now) for request in requests]
+        drafts = self._each(_has_key, partial(self._claim, until=until), drafts)
+        drafts = self._each(_is_large, partial(self._place, until=until), drafts)
         submissions = {draft.job.id: draft for draft in drafts if isinstance(draft, _Submission)}
         sent = partial(self._send_all, submissions.values(), until=until)
         failures = dict(chain.from_iterable(sent(route) for route in Route))
-        done = [each.key for id, each in submissions.items() if each.key and id not in failures]
-        keys.note_done(self._queue.name, done, table=self._table, spread=self._spread)
+        done = [(each.key, id) for id, each in submissions.items() if each.key and id not in failures]
+        keys.note_done(done, table=self._table, spread=self._spread)
         return [failures.get(draft.job.id, draft.job) if isinstance(draft, _Submission) else draft for draft in drafts]
 
-    def _draft(self, request: Request | DuelineError, *, now: datetime) -> _Submission | DuelineError:
+    def _draft(self, request: Request | DuelineError, *, now: datetime) -> _Draft:
         if isinstance(request, DuelineError):
             return request
         try:
             id = request.again or self._new_id(due_of(request, now=now), now=now)
-            content, expires = (
-                content_of(request.upload, text=partial(json_text, request.payload)),
-                id.due + self._queue.retention,
-            )
-            priority = _checked_priority(request.priority, queue=self._queue)
+            expires, priority = id.due + self._queue.retention, _checked_priority(request.priority, queue=self._queue)
+            content = content_of(request.upload, text=partial(json_text, request.payload))
             job = Job(id=id, payload=inline(content), expires=expires, tenant=request.tenant, priority=priority)
             key = None if request.key is None else keys.checked(request.key)
             delay = None if request.again else request.delay
@@ -97,15 +99,15 @@ class Submit:
         route = route_of(due, now=now, direct_horizon=self._direct_horizon)
         return JobId(partition=partition, route=route, due=due, uid=uid)
 
-    def _claim_all(
-        self, drafts: Sequence[_Submission | DuelineError], until: float
-    ) -> list[_Submission | Job | DuelineError]:
-        """Claim the keys of those that have one, several at once."""
-        keyed = [draft for draft in drafts if isinstance(draft, _Submission) and draft.key is not None]
-        claimed = dict(zip(map(id, keyed), self._spread(partial(self._claim, until=until), keyed), strict=True))
-        return [claimed.get(id(draft), draft) for draft in drafts]
+    def _each(
+        self, chosen: Callable[[_Submission], bool], do: Callable[[_Submission], _Draft], drafts: Sequence[_Draft]
+    ) -> list[_Draft]:
+        """Return the drafts as they are after something was done with the chosen ones, several at once."""
+        picked = [draft for draft in drafts if isinstance(draft, _Submission) and chosen(draft)]
+        done = dict(zip(map(id, picked), self._spread(do, picked), strict=True))
+        return [done.get(id(draft), draft) for draft in drafts]
 
-    def _claim(self, draft: _Submission, *, until: float) -> _Submission | Job | DuelineError:
+    def _claim(self, draft: _Submission, *, until: float) -> _Draft:
         if self._clock.monotonic() >= until:
             return _out_of_time(draft.job.id)
         try:
@@ -119,10 +121,8 @@ class Submit:
             return job
         return draft if job == draft.job else replace(draft, job=job, delay=None)
 
-    def _place(self, draft: _Submission | Job | DuelineError, *, until: float) -> _Submission | Job | DuelineError:
+    def _place(self, draft: _Submission, *, until: float) -> _Draft:
         """Bring a payload to where it belongs, before its job is submitted."""
-        if not isinstance(draft, _Submission):
-            return draft
         if self._clock.monotonic() >= until:
             return _out_of_time(draft.job.id)
         try:
@@ -169,6 +169,14 @@ class Submit:
             return Message.of(job, group=job.id.queue)
         left = (job.id.due - now).total_seconds() if submission.delay is None else submission.delay
         return Message.of(job, delay=whole_seconds(left, precise=self._queue.precise), group=job.tenant)
+
+
+def _has_key(submission: _Submission) -> bool:
+    return submission.key is not None
+
+
+def _is_large(submission: _Submission) -> bool:
+    return is_large(submission.content)
 
 
 def _level_of(submission: _Submission) -> int:

@@ -55,7 +55,7 @@ _RELEASE = _Update(
 _FENCE_IS_BELOW = "attribute_not_exists(#fence) OR #fence < :fence"
 _IS_NEW = "attribute_not_exists(pk)"
 _MARK_EXACT = _Update(expression="SET #exact = :exact", condition="attribute_exists(#exact)", names=("exact",))
-_MARK_DONE = _Update(expression="SET #done = :done", condition="attribute_exists(#done)", names=("done",))
+_MARK_DONE = _Update(expression="SET #done = :done", condition="#id = :id", names=("done", "id"))
 
 
 class DynamoTable:
@@ -119,8 +119,8 @@ class DynamoTable:
             raise Unavailable(f"row {rows.key(row)} was collected meanwhile: try again")
         return there
 
-    def mark_done(self, key: Key) -> None:
-        self._update(key, _MARK_DONE, {"done": True})
+    def mark_done(self, key: Key, *, id: str) -> None:
+        self._update(key, _MARK_DONE, {"done": True, "id": id})
 
     def move(self, cancellation: Row, job: Row, *, state: Key, fence_below: str) -> bool:
         is_below: Any = {

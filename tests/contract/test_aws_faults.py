@@ -34,7 +34,7 @@ CALLS = {
     "page": lambda table: table.page(EMAILS, after="0", until="9"),
     "add": lambda table: table.add(ROW),
     "claim": lambda table: table.claim(ROW, now=NOW),
-    "mark_done": lambda table: table.mark_done(KEY),
+    "mark_done": lambda table: table.mark_done(KEY, id="id"),
     "move": lambda table: table.move(ROW, {**ROW, "sk": "2"}, state=("emails#0", "!state"), fence_below="9"),
     "mark_exact": lambda table: table.mark_exact(KEY),
     "take": lambda table: table.take(EMAILS, owner="me", now="1", lease="2", fence="3"),

@@ -260,14 +260,22 @@ def test_a_key_is_free_again_from_its_ttl_on_though_its_row_is_not_collected(tab
 
 def test_a_key_is_noted_as_done_and_found_so_by_the_next_claim(table):
     row = table.claim(a_claim(), now=NOW)
-    table.mark_done(rows.key(row))
+    table.mark_done(rows.key(row), id=row["id"])
     assert table.claim(a_claim(), now=NOW) == {**row, "done": True}
 
 
 def test_a_key_that_is_gone_is_not_noted_as_done(table):
-    key = rows.key(a_claim())
-    table.mark_done(key)
-    assert not table.read([key]).rows
+    row = a_claim()
+    table.mark_done(rows.key(row), id=row["id"])
+    assert not table.read([rows.key(row)]).rows
+
+
+def test_a_key_that_is_another_jobs_by_now_is_not_noted_as_done(table):
+    first, second = a_claim(expires=NOW), a_claim()
+    table.claim(first, now=NOW - timedelta(hours=1))
+    table.claim(second, now=NOW)
+    table.mark_done(rows.key(first), id=first["id"])
+    assert table.read([rows.key(second)]).rows[rows.key(second)] == second
 
 
 # move

@@ -11,6 +11,7 @@ from local.endpoints import Endpoints
 from local.signed import Signed
 
 JOB = {"payload": 1, "delay": 3600}
+UPLOAD = {"bytes": 5, "sha256": "0" * 64}
 
 
 @pytest.fixture(scope="module")
@@ -34,10 +35,13 @@ def test_a_producer_may_schedule_look_up_and_cancel_in_its_queue(producer: httpx
     assert producer.delete(path).status_code == 200
 
 
-def test_a_producer_may_list_cancel_many_and_ask_for_its_queue_and_for_the_names_of_all(producer: httpx.Client) -> None:
+def test_a_producer_may_list_cancel_many_upload_and_ask_for_its_queue_and_for_the_names_of_all(
+    producer: httpx.Client,
+) -> None:
     id = producer.post("/queues/emails/jobs", json=JOB).json()["id"]
     assert producer.get("/queues/emails/jobs").status_code == 200
     assert producer.post("/queues/emails/cancellations", json={"ids": [id]}).status_code == 200
+    assert producer.post("/queues/emails/uploads", json=UPLOAD).status_code == 201
     assert producer.get("/queues/emails").status_code == 200
     assert producer.get("/queues").status_code == 200
 
@@ -50,6 +54,7 @@ def test_a_producer_may_do_nothing_in_another_queue(producer: httpx.Client, http
     assert producer.patch(path, json={"delay": 9}).status_code == 403
     assert producer.get("/queues/invoices/jobs").status_code == 403
     assert producer.post("/queues/invoices/cancellations", json={"ids": [path.split("/")[-1]]}).status_code == 403
+    assert producer.post("/queues/invoices/uploads", json=UPLOAD).status_code == 403
     assert producer.get("/queues/invoices").status_code == 403
     assert http.get(path).json()["state"] in ("accepted", "scheduled")
 

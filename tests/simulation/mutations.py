@@ -356,6 +356,13 @@ IN_KEYS = [
         '"done": True',
         LOST,
     ),
+    mutation(
+        "a key is noted as done whosesoever it is by now",
+        "memory.py",
+        'self._rows[pk].get(sk, {}).get("id") == id',
+        "sk in self._rows[pk]",
+        LOST,
+    ),
 ]
 
 IN_MOVE = [

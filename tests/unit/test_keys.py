@@ -188,6 +188,21 @@ def test_a_job_that_is_sent_again_comes_at_its_own_time_whatever_delay_the_repea
     assert [each.message.delay for each in system.queues["emails"].deliveries] == [60]
 
 
+def test_who_claimed_a_key_before_its_retention_was_over_notes_nothing_of_the_job_that_has_it_now():
+    system, second = System(), []
+
+    def claim_anew():
+        system.wire.around = on("inbound.send", failing(Unavailable("no")), times=1)
+        system.clock.sleep((RETENTION + timedelta(seconds=BY_THE_TABLE)).total_seconds())
+        second.append(refused(system, keyed()))
+
+    system.wire.around = on("inbound.send", meanwhile(claim_anew), times=1)
+    accepted(system, keyed())
+    (third,) = accepted(system, keyed())
+    assert str(third.id) == second[0].job_id
+    assert third.id in on_their_way(system)
+
+
 def test_two_callers_at_once_get_one_id():
     system, others = System(), []
     system.wire.around = on("table.claim", meanwhile(lambda: others.extend(accepted(system, keyed()))), times=1)

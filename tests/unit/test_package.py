@@ -25,6 +25,7 @@ PUBLIC = {
     "NewJob",
     "Overview",
     "Patience",
+    "PayloadPlace",
     "PayloadTooLarge",
     "QueueNotFound",
     "QueueSettings",
