@@ -39,7 +39,8 @@ def submit(world: "World", me: "Running", act: acts.Submit) -> str:
     answers = submission.run(requests, until=me.process.monotonic() + CALLER_SECONDS)
     accepted = [each for each in answers if isinstance(each, Job)]
     world.record.accepted.update({job.id: job for job in accepted})
-    world.record.submitted.update({job.id: me.process.monotonic() for job in accepted})
+    for job in accepted:
+        world.record.submitted.setdefault(job.id, me.process.monotonic())
     return f"accepted {', '.join(str(job.id) for job in accepted) or 'nothing'}"
 
 
