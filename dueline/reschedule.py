@@ -104,7 +104,7 @@ class Reschedule:
         if is_over:
             raise JobNotFound(f"nothing is known of job {id}: it is past its retention")
         if _has_left(id, known):
-            _refuse(id)
+            self._refuse_as_left(id)
         if row is None:
             raise Unavailable(f"job {id} is still on its way to the table: try again")
         return rows.read_job(row)
@@ -137,8 +137,19 @@ class Reschedule:
     def _check_who_was_quicker(self, intent: Intent) -> None:
         """Return if ingest carried the intent out; raise AlreadyFinished if it came to nothing."""
         cancellation = self._read(intent.old, rows.cancellation_key(intent.old)).get(rows.cancellation_key(intent.old))
-        if cancellation is None or rows.moved_to(cancellation) != intent.job.id:
+        if cancellation is None:
+            self._refuse_as_left(intent.old)
+        if rows.moved_to(cancellation) != intent.job.id:
             _refuse(intent.old, cancellation)
+
+    def _refuse_as_left(self, id: JobId) -> NoReturn:
+        """Raise what tells that a job has left for its queue, of which no cancellation was read just now.
+
+        Once cancellations may have been collected, that none is there says nothing.
+        """
+        if not rows.is_cancellation_kept(id, now=self._clock.now()):
+            raise Unavailable(f"what became of job {id} is not known any more")
+        _refuse(id)
 
 
 def _has_left(id: JobId, known: Rows) -> bool:

@@ -5,7 +5,7 @@ import pytest
 
 from dueline import instant, rows
 from dueline.errors import AlreadyFinished, InvalidJob, JobNotFound, QueueNotFound, Throttled, Unavailable
-from dueline.job import JobId, Partition, Route, State
+from dueline.job import MAX_RETENTION, JobId, Partition, Route, State
 from dueline.message import EXPIRES, MOVES
 from tests.builders import NOW, RETENTION, a_job, a_queue, an_id
 from tests.system import System
@@ -368,6 +368,22 @@ def test_what_ingest_did_is_not_known_while_its_row_cannot_be_read():
     with pytest.raises(Unavailable) as error:
         system.reschedule(job.id, at=WANTED)
     assert error.value.job_id == str(system.status_of(job.id).moved_to)
+
+
+@pytest.mark.parametrize("name", ["table.move", "table.read"])
+def test_a_caller_that_stands_still_until_cancellations_are_collected_does_not_say_that_there_is_no_second_job(name):
+    job = a_job(due=at(60), expires=at(60) + MAX_RETENTION)
+    system = a_system_with(job, retention=MAX_RETENTION)
+
+    def stand_still(call):
+        system.wire.around = straight
+        system.tick()
+        system.clock.sleep((MAX_RETENTION + timedelta(seconds=60)).total_seconds())
+        return straight(call)
+
+    system.wire.around = on(name, stand_still, times=1)
+    with pytest.raises(Unavailable, match="is not known any more"):
+        system.reschedule(job.id, at=WANTED)
 
 
 def test_a_fence_that_is_raised_in_between_leaves_the_old_job_alone():
