@@ -266,3 +266,15 @@ def test_a_queue_that_is_gone_takes_no_direct_job():
 
 def test_nothing_asked_nothing_sent():
     assert System().submit() == []
+
+
+@pytest.mark.parametrize("seconds", [100, 3600])
+def test_a_job_that_is_tried_again_stays_the_same_job_and_is_due_when_it_was(seconds):
+    system = System()
+    (first,) = system.submit(Request(payload=1, delay=seconds))
+    system.clock.sleep(40)
+    (second,) = system.submit(Request(payload=1, delay=seconds, again=first.id))
+    assert second == first
+    queue = system.queues["emails"] if first.id.route is Route.DIRECT else system.inbound
+    assert {each.message.job() for each in queue.deliveries} == {first}
+    assert [each.message.delay for each in queue.deliveries] == ([100, 60] if seconds == 100 else [0, 0])
