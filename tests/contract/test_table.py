@@ -10,7 +10,7 @@ from dueline.errors import DuelineError
 from dueline.job import Partition
 from dueline.rows import PartitionState
 from tests.builders import EMAILS, NOW, a_job, an_id
-from tests.contract.engines import TABLES, TABLES_WITH_TRANSACTIONS
+from tests.contract.engines import TABLES, TABLES_UNDER_THREADS, TABLES_WITH_TRANSACTIONS
 
 pytestmark = pytest.mark.parametrize("engine", TABLES, indirect=True)
 
@@ -41,6 +41,14 @@ def transacting(request, table):
     """A table on an engine that has transactions."""
     if request.node.callspec.params["engine"] not in TABLES_WITH_TRANSACTIONS:
         pytest.skip("it has no transactions")
+    return table
+
+
+@pytest.fixture
+def under_threads(request, table):
+    """A table on an engine whose calls happen as a whole when they come at once."""
+    if request.node.callspec.params["engine"] not in TABLES_UNDER_THREADS:
+        pytest.skip("it is not atomic under threads")
     return table
 
 
@@ -242,10 +250,10 @@ def test_a_key_that_is_claimed_stays_its_first_claimants(table):
     assert table.read([rows.key(first)]).rows[rows.key(first)] == first
 
 
-def test_of_claims_at_once_one_wins_and_all_are_told_which(table):
+def test_of_claims_at_once_one_wins_and_all_are_told_which(under_threads):
     claims = [a_claim() for _ in range(16)]
     with ThreadPoolExecutor(8) as pool:
-        told = list(pool.map(lambda row: table.claim(row, now=NOW), claims))
+        told = list(pool.map(lambda row: under_threads.claim(row, now=NOW), claims))
     assert told.count(told[0]) == len(claims)
     assert told[0] in claims
 

@@ -2,7 +2,6 @@
 
 import json
 import signal
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,15 +14,6 @@ from tests.e2e.inbox import wait_until
 from tests.e2e.newcomer import local
 
 SET_UP_SECONDS = 60
-
-
-@pytest.fixture(scope="module", autouse=True)
-def demonstration(tmp_path_factory: pytest.TempPathFactory) -> Iterator["subprocess.Popen[str]"]:
-    """`make run`, begun before the other tests, because it takes its time."""
-    process = local("run", tmp_path_factory.mktemp("demonstration"))
-    yield process
-    process.terminate()
-    process.communicate()
 
 
 @contextmanager
@@ -65,7 +55,8 @@ def test_ctrl_c_and_a_closed_terminal_leave_nothing_running(ending: signal.Signa
     assert not _left_running(tmp_path)
 
 
-def test_the_demonstration_delivers_what_it_should(demonstration: "subprocess.Popen[str]") -> None:
+def test_the_demonstration_delivers_what_it_should(tmp_path: Path) -> None:
+    demonstration = local("run", tmp_path)
     told, _ = demonstration.communicate(timeout=120)
     assert demonstration.returncode == 0, told
     assert "scheduled 7  delivered 5  cancelled 2  lost 0  early 0  delivered after a cancel 0" in told
@@ -74,14 +65,14 @@ def test_the_demonstration_delivers_what_it_should(demonstration: "subprocess.Po
 
 def _scheduled(endpoints: dict[str, Any]) -> str:
     """Schedule a job far ahead, wait until ingest has it in the table, and return its id."""
-    answer = httpx.post(f"{endpoints['api']}/queues/emails/jobs", json={"payload": 1, "delay": 3600})
+    answer = httpx.post(f"{endpoints['api']}/queues/emails/jobs", json={"payload": 1, "delay": 3600}, timeout=30)
     id = str(answer.json()["id"])
     assert wait_until(lambda: _state(endpoints, id) == "scheduled", seconds=20)
     return id
 
 
 def _state(endpoints: dict[str, Any], id: str) -> str:
-    return str(httpx.get(f"{endpoints['api']}/queues/emails/jobs/{id}").json()["state"])
+    return str(httpx.get(f"{endpoints['api']}/queues/emails/jobs/{id}", timeout=30).json()["state"])
 
 
 def _left_running(home: Path) -> list[str]:
