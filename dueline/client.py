@@ -66,12 +66,12 @@ class Client:
         goes straight to SQS and DynamoDB, for producers that the platform team trusts with all queues.
         Raises DeploymentNotFound, Forbidden or Unavailable.
         """
-        from dueline.aws import gateway, straight
+        from dueline.aws import direct_api, gateway
 
         if direct and url is not None:
             raise ValueError("url and direct are both given: a direct client asks no URL")
         if direct:
-            api, clock = straight.connect(name, session=session)
+            api, clock = direct_api.connect(name, session=session)
             return cls(api, clock=clock, patience=patience)
         http = gateway.connect(name, url=url, session=session, lanes=LANES)
         return cls(HttpApi(http, clock=SystemClock(), new_key=_new_key), patience=patience)

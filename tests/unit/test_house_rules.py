@@ -87,7 +87,7 @@ def test_the_client_reaches_the_adapters_in_its_connect_function_alone_and_boto3
     (of_connect,) = [imported_under(node) for node in connects]
     (of_types,) = [imported_under(node) for node in for_types]
     elsewhere = [node for node in imported_under(tree) if node not in of_connect + of_types]
-    assert [ast.unparse(node) for node in of_connect] == ["from dueline.aws import gateway, straight"]
+    assert [ast.unparse(node) for node in of_connect] == ["from dueline.aws import direct_api, gateway"]
     assert [ast.unparse(node) for node in of_types] == ["import boto3"]
     assert not [node for node in elsewhere if re.search(r"\b(boto3|dueline\.aws|import_module)\b", ast.unparse(node))]
 
