@@ -30,7 +30,7 @@ check: lint $(ENGINES) ## The fast checks: lint, types, unit and contract tests
 	$(BIN)/pytest -q tests/unit tests/contract dueline local
 
 test: lint $(ENGINES) ## Everything: lint, types, and all tests, those against the deployed template included
-	$(BIN)/pytest -n 3 --dist loadgroup --no-loadscope-reorder
+	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder
 
 lint: $(READY)
 	$(BIN)/ruff check .

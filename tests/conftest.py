@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-# In this order, so that of the processes that run them some begin with what mostly waits, others with what computes.
+# In this order, so that one of the processes that run them begins with what mostly waits, another with what computes.
 PLACES = (
     "tests/e2e",
     "tests/e2e/test_local_run.py",
