@@ -130,6 +130,36 @@ class Queue(Protocol):
         """Return how many messages there are. Raises QueueNotFound."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Arrival:
+    """A message that was received: the receipt of this receive, how often it was received, and when it was sent."""
+
+    message: Message
+    message_id: str
+    receipt: str
+    receives: int
+    sent: datetime
+
+
+class Inbox(Protocol):
+    """An SQS queue, to receive from. Who receives a message has the claim on it until it is visible again."""
+
+    def receive(self, *, most: int, wait: int, hidden: int | None = None) -> list[Arrival]:
+        """Receive up to `most` messages, 1 to 10, and wait up to `wait` seconds, 0 to 20, for the first.
+
+        Each is hidden for `hidden` seconds, by default the queue's visibility timeout. Raises QueueNotFound.
+        """
+
+    def delete(self, receipts: Sequence[str]) -> list[Refusal]:
+        """Delete up to 10 messages; return those that were not. A `final` refusal says that the claim is lost."""
+
+    def hide(self, receipts: Sequence[str], seconds: Sequence[int]) -> list[Refusal]:
+        """Hide up to 10 messages for so many seconds from now, 0 to 12 hours; return those that were not hidden.
+
+        0 puts a message back at once. A `final` refusal says that the claim is lost.
+        """
+
+
 class Payloads(Protocol):
     """Payloads that are too large for messages and rows, each under a key that also says how long it is kept."""
 

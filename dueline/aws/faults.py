@@ -17,6 +17,7 @@ from dueline.errors import (
 )
 
 _THROTTLED = {
+    "OverLimit",
     "ProvisionedThroughputExceededException",
     "RequestLimitExceeded",
     "RequestThrottled",
@@ -45,6 +46,13 @@ _FORBIDDEN = {
     "RequestExpired",
     "SignatureDoesNotMatch",
     "UnrecognizedClientException",
+}
+# What SQS says of a receipt that is over. Others, such as throttling, may pass.
+_LOST_CLAIM = {
+    "AWS.SimpleQueueService.MessageNotInflight",
+    "InvalidParameterValue",
+    "MessageNotInflight",
+    "ReceiptHandleIsInvalid",
 }
 _UNSENDABLE = {
     "AWS.SimpleQueueService.BatchRequestTooLong",
@@ -104,6 +112,11 @@ def is_conflict(error: ClientError) -> bool:
 def is_unsendable(code: str) -> bool:
     """Tell whether SQS's error code says that a message's content can never be sent."""
     return code in _UNSENDABLE
+
+
+def is_lost_claim(code: str) -> bool:
+    """Tell whether SQS's error code says that a received message is no longer the receiver's."""
+    return code in _LOST_CLAIM
 
 
 def _of(error: ClientError, doing: str) -> DuelineError:

@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
@@ -14,13 +15,14 @@ import requests
 from moto import mock_aws
 
 from dueline.aws import clients
+from dueline.aws.inbox import SqsInbox
 from dueline.aws.payloads import S3Payloads
 from dueline.aws.queue import SqsQueue
 from dueline.aws.table import DynamoTable
 from dueline.memory import MemoryPayloads, MemoryQueue, MemoryTable, VirtualClock
 from dueline.message import Message
 from dueline.pointer import Pointer
-from dueline.ports import Payloads, Queue, Table
+from dueline.ports import Inbox, Payloads, Queue, Table
 from local.emulator import CREDENTIALS, REGION, Emulator
 from tests.builders import NOW
 from tests.contract import dynalite
@@ -43,6 +45,12 @@ class QueueEngine(TableEngine, Protocol):
 
     def queue(self) -> Queue:
         """Return a queue that exists."""
+
+    def inbox(self, queue: Queue) -> Inbox:
+        """Return what receives from a queue, hiding what it received for 30 s."""
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass."""
 
     def delete(self, queue: Queue) -> None:
         """Delete a queue behind its port's back."""
@@ -71,6 +79,13 @@ class Memory:
 
     def queue(self) -> Queue:
         return MemoryQueue(name="emails", clock=self._clock)
+
+    def inbox(self, queue: Any) -> Inbox:
+        inbox: Inbox = queue
+        return inbox
+
+    def wait(self, seconds: float) -> None:
+        self._clock.sleep(seconds)
 
     def delete(self, queue: Any) -> None:
         queue.gone = True
@@ -134,6 +149,12 @@ class Aws(DynamoDB):
         queue = SqsQueue(self.sqs, url)
         self._urls[queue] = url
         return queue
+
+    def inbox(self, queue: Queue) -> Inbox:
+        return SqsInbox(self.sqs, self._urls[queue], patient=self.sqs)
+
+    def wait(self, seconds: float) -> None:
+        time.sleep(seconds)
 
     def delete(self, queue: Queue) -> None:
         self.sqs.delete_queue(QueueUrl=self._urls[queue])

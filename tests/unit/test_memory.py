@@ -1,8 +1,8 @@
 from datetime import timedelta
 
 from dueline import rows
-from dueline.memory import MemoryTable
-from tests.builders import EMAILS, NOW, RETENTION, a_job
+from dueline.memory import MemoryQueue, MemoryTable, VirtualClock
+from tests.builders import EMAILS, NOW, RETENTION, a_job, a_message
 
 
 def test_ttl_collects_what_is_past_it_and_nothing_else():
@@ -15,3 +15,16 @@ def test_ttl_collects_what_is_past_it_and_nothing_else():
     table.collect(expired)
     left = table.page(EMAILS, after="", until="~").rows
     assert [row["sk"] for row in left] == [rows.STATE, rows.job_key(kept.id)[1]]
+
+
+def test_who_lost_the_claim_on_a_message_is_told_so_and_neither_hides_nor_deletes_it():
+    """As SQS does; its emulators do it for whoever had the message once."""
+    queue = MemoryQueue(name="emails", clock=VirtualClock(NOW))
+    queue.send([a_message(body="lost"), a_message(body="kept")])
+    claims = {each.message.body: each.receipt for each in queue.receive(most=10, wait=0)}
+    assert queue.hide([claims["lost"]], [0]) == []
+    for refusals in (queue.hide([claims["lost"], claims["kept"]], [600, 600]), queue.delete([claims["lost"]])):
+        assert [(each.index, each.final) for each in refusals] == [(0, True)]
+    (again,) = queue.receive(most=10, wait=0)
+    assert (again.message.body, again.receives) == ("lost", 2)
+    assert queue.hide([claims["lost"]], [0])[0].final

@@ -1,22 +1,14 @@
-"""The ports in memory, for tests, simulations and programs that want no AWS.
+"""The table of jobs in memory."""
 
-They keep the contracts of ports.py, which one suite checks here and on AWS's protocol alike.
-"""
-
-import hashlib
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 from dueline import rows
-from dueline.errors import QueueNotFound
 from dueline.job import Partition
-from dueline.message import BATCH_BYTES, BATCH_MESSAGES, Message
-from dueline.pointer import Pointer
-from dueline.ports import READ_KEYS, WRITE_ROWS, Clock, Depth, Found, Page, Reading, Refusal
-from dueline.routing import MAX_DELAY_SECONDS
+from dueline.memory.limits import at_most
+from dueline.ports import READ_KEYS, WRITE_ROWS, Page, Reading
 from dueline.rows import Key, PartitionState, Row
 
 
@@ -28,14 +20,14 @@ class MemoryTable:
         self._rows: dict[str, dict[str, Row]] = defaultdict(dict)
 
     def write(self, written: Sequence[Row]) -> list[Row]:
-        _at_most(WRITE_ROWS, written, "rows in one write")
+        at_most(WRITE_ROWS, written, "rows in one write")
         _distinct([rows.key(row) for row in written])
         for row in written:
             self._put(row)
         return []
 
     def read(self, keys: Sequence[Key], *, consistent: bool = True) -> Reading:
-        _at_most(READ_KEYS, keys, "keys in one read")
+        at_most(READ_KEYS, keys, "keys in one read")
         _distinct(keys)
         return Reading(rows={(pk, sk): self._rows[pk][sk] for pk, sk in keys if sk in self._rows[pk]})
 
@@ -119,107 +111,6 @@ class MemoryTable:
     def _put(self, row: Row) -> None:
         pk, sk = rows.key(row)
         self._rows[pk][sk] = row
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Delivery:
-    """A message in a queue, and when it becomes visible."""
-
-    message: Message
-    visible: datetime
-
-
-@dataclass(kw_only=True, slots=True)
-class MemoryQueue:
-    """An SQS queue as a list of what was sent to it. Set `gone` to delete it."""
-
-    name: str
-    clock: Clock
-    gone: bool = False
-    deliveries: list[Delivery] = field(default_factory=list)
-
-    def send(self, messages: Sequence[Message]) -> list[Refusal]:
-        if self.gone:
-            raise QueueNotFound(f"queue {self.name} does not exist")
-        _at_most(BATCH_MESSAGES, messages, "messages in one batch")
-        refusals = {index: why for index, message in enumerate(messages) if (why := _why_unsendable(message))}
-        now = self.clock.now()
-        self.deliveries += [
-            Delivery(message=message, visible=now + timedelta(seconds=message.delay))
-            for index, message in enumerate(messages)
-            if index not in refusals
-        ]
-        return [Refusal(index=index, reason=why, final=True) for index, why in refusals.items()]
-
-    def depth(self) -> Depth:
-        """Return how many messages there are; none is in flight, because nothing receives."""
-        if self.gone:
-            raise QueueNotFound(f"queue {self.name} does not exist")
-        now = self.clock.now()
-        delayed = sum(delivery.visible > now for delivery in self.deliveries)
-        return Depth(waiting=len(self.deliveries) - delayed, in_flight=0, delayed=delayed)
-
-
-@dataclass(kw_only=True, slots=True)
-class MemoryPayloads:
-    """A bucket as a dictionary of what is kept under which key."""
-
-    bucket: str = "payloads"
-    kept: dict[str, bytes] = field(default_factory=dict)
-
-    def put(self, key: str, text: str) -> Pointer:
-        self.kept[key] = text.encode()
-        return Pointer(bucket=self.bucket, key=key)
-
-    def copy(self, source: Pointer, *, to: str) -> Pointer | None:
-        if source.bucket != self.bucket:
-            return source
-        if source.key not in self.kept:
-            return None
-        self.kept[to] = self.kept[source.key]
-        return Pointer(bucket=self.bucket, key=to)
-
-    def find(self, key: str) -> Found | None:
-        if key not in self.kept:
-            return None
-        kept = self.kept[key]
-        pointer = Pointer(bucket=self.bucket, key=key)
-        return Found(pointer=pointer, bytes=len(kept), sha256=hashlib.sha256(kept).hexdigest())
-
-    def upload_url(self, key: str, *, bytes: int, sha256: str, lasts: timedelta) -> tuple[str, Mapping[str, str]]:
-        """Return what names the upload: nobody listens there."""
-        return f"memory://{self.bucket}/{key}", {"content-length": str(bytes), "x-amz-checksum-sha256": sha256}
-
-
-class VirtualClock:
-    """A clock that stands still until it is told to move, or someone sleeps."""
-
-    def __init__(self, start: datetime) -> None:
-        self._start = start
-        self._elapsed = 0.0
-
-    def now(self) -> datetime:
-        return self._start + timedelta(seconds=self._elapsed)
-
-    def monotonic(self) -> float:
-        return self._elapsed
-
-    def sleep(self, seconds: float) -> None:
-        self._elapsed += seconds
-
-
-def _why_unsendable(message: Message) -> str | None:
-    """Return SQS's reason to refuse a message, or nothing."""
-    if not 0 <= message.delay <= MAX_DELAY_SECONDS:
-        return f"InvalidParameterValue: DelaySeconds is {message.delay}: it must be from 0 to {MAX_DELAY_SECONDS}"
-    if message.sent_bytes > BATCH_BYTES:
-        return f"InvalidParameterValue: the message has {message.sent_bytes} bytes: at most {BATCH_BYTES} are allowed"
-    return None
-
-
-def _at_most(limit: int, items: Sequence[object], what: str) -> None:
-    if len(items) > limit:
-        raise ValueError(f"{len(items)} {what}: AWS takes {limit}")
 
 
 def _distinct(keys: Sequence[Key]) -> None:

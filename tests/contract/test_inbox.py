@@ -1,0 +1,83 @@
+"""What every inbox keeps, on every engine."""
+
+import pytest
+
+from dueline.errors import QueueNotFound
+from dueline.message import Message
+from tests.builders import a_job, a_message
+from tests.contract.engines import QUEUES
+
+pytestmark = pytest.mark.parametrize("engine", QUEUES, indirect=True)
+
+
+@pytest.fixture
+def queue(engine):
+    return engine.queue()
+
+
+@pytest.fixture
+def inbox(engine, queue):
+    return engine.inbox(queue)
+
+
+def bodies(arrivals):
+    return sorted(each.message.body for each in arrivals)
+
+
+def test_what_was_sent_is_received_with_its_attributes_and_counted(queue, inbox):
+    sent = Message.of(a_job())
+    queue.send([sent])
+    (first,) = inbox.receive(most=10, wait=0, hidden=0)
+    (again,) = inbox.receive(most=10, wait=0)
+    assert first.message == again.message == sent
+    assert (first.message_id, first.sent) == (again.message_id, again.sent)
+    assert (first.receives, again.receives) == (1, 2)
+    assert first.receipt != again.receipt
+
+
+def test_no_more_is_received_than_asked_for(queue, inbox):
+    queue.send([a_message(body=str(number)) for number in range(10)])
+    first, second = inbox.receive(most=3, wait=0), inbox.receive(most=10, wait=0)
+    assert (len(first), len(second)) == (3, 7)
+    assert len(set(bodies(first + second))) == 10
+
+
+def test_an_empty_queue_gives_nothing(inbox):
+    assert inbox.receive(most=10, wait=0) == []
+
+
+def test_a_received_message_is_hidden_until_its_time_is_over(engine, queue, inbox):
+    queue.send([a_message()])
+    assert len(inbox.receive(most=10, wait=0, hidden=1)) == 1
+    assert inbox.receive(most=10, wait=0) == []
+    engine.wait(1.1)
+    assert len(inbox.receive(most=10, wait=0)) == 1
+
+
+def test_a_message_that_was_deleted_does_not_come_back(queue, inbox):
+    queue.send([a_message(body=str(number)) for number in range(3)])
+    gone, *_ = arrivals = inbox.receive(most=10, wait=0)
+    assert inbox.delete([gone.receipt]) == []
+    left = arrivals[1:]
+    assert inbox.hide([each.receipt for each in left], [0, 0]) == []
+    assert bodies(inbox.receive(most=10, wait=0)) == bodies(left)
+
+
+def test_a_message_is_hidden_for_longer(engine, queue, inbox):
+    queue.send([a_message()])
+    (arrival,) = inbox.receive(most=10, wait=0, hidden=1)
+    assert inbox.hide([arrival.receipt], [60]) == []
+    engine.wait(1.1)
+    assert inbox.receive(most=10, wait=0) == []
+
+
+def test_a_receipt_that_is_none_is_refused_for_good(inbox):
+    for refused in (inbox.delete(["nothing"]), inbox.hide(["nothing"], [0])):
+        assert [(each.index, each.final) for each in refused] == [(0, True)]
+
+
+def test_an_inbox_that_is_gone_is_not_found(engine, queue, inbox):
+    engine.delete(queue)
+    for ask in (lambda: inbox.receive(most=1, wait=0), lambda: inbox.delete(["1"]), lambda: inbox.hide(["1"], [0])):
+        with pytest.raises(QueueNotFound):
+            ask()
