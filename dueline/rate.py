@@ -1,0 +1,43 @@
+"""How many jobs of a queue may begin in how much time."""
+
+import re
+from dataclasses import dataclass
+from typing import Self
+
+from dueline.errors import InvalidJob
+
+MAX_JOBS = 100_000
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
+_UNITS = {seconds: unit for unit, seconds in _SECONDS.items()}
+_TEXT = re.compile(r"(\d{1,6})/([smh])", re.ASCII)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rate:
+    """So many jobs, 0 to 100,000, in a second, a minute or an hour (`seconds`)."""
+
+    jobs: int
+    seconds: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.jobs <= MAX_JOBS:
+            raise InvalidJob(f"rate is {self.jobs} jobs: it must be from 0 to {MAX_JOBS}")
+        if self.seconds not in _UNITS:
+            raise InvalidJob(f"rate is in {self.seconds} seconds: it must be in 1, 60 or 3600")
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the rate that a text writes out. Raises InvalidJob.
+
+        >>> Rate.parse("90/m")
+        Rate(jobs=90, seconds=60)
+        """
+        match = _TEXT.fullmatch(text)
+        if match is None:
+            raise InvalidJob(
+                f"rate is {text[:100]!r}: it must be a number of jobs and a unit, such as 50/s, 90/m or 200/h"
+            )
+        return cls(jobs=int(match[1]), seconds=_SECONDS[match[2]])
+
+    def __str__(self) -> str:
+        return f"{self.jobs}/{_UNITS[self.seconds]}"
