@@ -41,7 +41,7 @@ class RetryPolicy:
         """
         doublings = self._doublings(attempt)
         steps = 1 if self.backoff in (Backoff.CONSTANT, Backoff.EXPONENTIAL) else min(attempt, self._linear_attempts)
-        whole = min(self.max_delay, self.delay * steps * 2**doublings)
+        whole = min(self.max_delay, (self.delay * steps) << doublings)
         return max(1, round(whole / 2 * (1 + jitter))) if doublings else whole
 
     @property
