@@ -21,6 +21,11 @@ TENANT = "dueline-tenant"
 PRIORITY = "dueline-priority"
 MOVES = "dueline-moves"
 REASON = "dueline-reason"
+# What a worker tells of a job that it gave up: the type of the error, and how often it was tried.
+ERROR = "dueline-error"
+ATTEMPTS = "dueline-attempts"
+# How often a job was put back whose attempt ended without a word, so that a once-only job may run again.
+AGAIN = "dueline-again"
 # That a body is a pointer to a payload of so many bytes, as the Amazon SQS Extended Client Library says it:
 # https://github.com/awslabs/amazon-sqs-java-extended-client-lib
 OFFLOADED_BYTES = "ExtendedPayloadSize"
@@ -70,7 +75,7 @@ class Message:
         kept = [(name, value) for name, value in self.attributes.items() if value and name != REASON]
         unreasoned = Message(body=self.body, attributes=dict(kept[: MAX_ATTRIBUTES - 1]))
         room = BATCH_BYTES - unreasoned.sent_bytes - _bytes(REASON, type_of(REASON, reason))
-        told = {REASON: _printable(reason)[:room]} if room > 0 else {}
+        told = {REASON: printable(reason)[:room]} if room > 0 else {}
         return Message(body=self.body, attributes={**unreasoned.attributes, **told})
 
     def job(self) -> Job:
@@ -170,5 +175,6 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS
 
 
-def _printable(reason: str) -> str:
+def printable(reason: str) -> str:
+    """Return a reason as an attribute may hold it: ASCII, and not too long."""
     return reason.encode("ascii", "backslashreplace").decode()[:_REASON_CHARACTERS]

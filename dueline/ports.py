@@ -172,6 +172,9 @@ class Payloads(Protocol):
         What others keep elsewhere stays there: then that is `source`.
         """
 
+    def read(self, pointer: Pointer) -> str:
+        """Return what is kept there, in whatever bucket. Raises Unavailable when it is gone, too: S3 may not tell."""
+
     def find(self, key: str) -> Found | None:
         """Tell what is kept under a key, if something is."""
 

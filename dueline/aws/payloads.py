@@ -40,6 +40,11 @@ class S3Payloads:
                 raise
         return self._pointer(to)
 
+    def read(self, pointer: Pointer) -> str:
+        with translated(f"reading payload {pointer.key}"):
+            body: bytes = self._client().get_object(Bucket=pointer.bucket, Key=pointer.key)["Body"].read()
+        return body.decode()
+
     def find(self, key: str) -> Found | None:
         with translated(f"looking for payload {key}"):
             try:

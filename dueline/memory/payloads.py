@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from dueline.errors import Unavailable
 from dueline.pointer import Pointer
 from dueline.ports import Found
 
@@ -27,6 +28,11 @@ class MemoryPayloads:
             return None
         self.kept[to] = self.kept[source.key]
         return Pointer(bucket=self.bucket, key=to)
+
+    def read(self, pointer: Pointer) -> str:
+        if pointer.bucket != self.bucket or pointer.key not in self.kept:
+            raise Unavailable(f"reading payload {pointer.key}: there is none")
+        return self.kept[pointer.key].decode()
 
     def find(self, key: str) -> Found | None:
         if key not in self.kept:

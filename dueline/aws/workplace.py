@@ -1,0 +1,77 @@
+"""A deployment's queues on AWS, for those who work them off."""
+
+from datetime import timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
+
+import boto3
+
+from dueline.aws import clients
+from dueline.aws.faults import of_callers
+from dueline.aws.inbox import SqsInbox
+from dueline.aws.once import DynamoOnce
+from dueline.aws.payloads import S3Payloads
+from dueline.aws.published import Published
+from dueline.aws.queue import SqsQueue
+from dueline.aws.service_clock import ServiceClock
+from dueline.aws.table import DynamoTable
+from dueline.config.names import Names
+from dueline.work.place import Place
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_sqs import SQSClient
+
+_LONGEST_REQUEST = timedelta(seconds=5)
+# It has room for a long poll of 20 s.
+_LONGEST_POLL = timedelta(seconds=60)
+
+C = TypeVar("C")
+
+
+class Workplace:
+    """The queues of a deployment, in the account and region of a session, by default the one that boto3 finds."""
+
+    def __init__(self, name: str, *, session: boto3.Session | None = None) -> None:
+        self._names = Names(name)
+        self._session = session or boto3.Session()
+        self.clock = ServiceClock()
+
+    def place(self, queue: str) -> Place:
+        """Return a queue to work at. Raises QueueNotFound, DeploymentNotFound, Forbidden or Unavailable."""
+        with of_callers(f"finding queue {queue} of deployment {self._names.deployment}"):
+            settings = self._published.work(queue)
+        return Place(
+            settings=settings,
+            levels=tuple(SqsInbox(self._sqs, url, patient=self._patient_sqs) for url in settings.urls),
+            dead_letters=SqsQueue(self._sqs, settings.dead_letters),
+            table=DynamoTable(self._dynamodb, self._names.table),
+            read_payload=S3Payloads(lambda: self._s3, "").read,
+            once=DynamoOnce(self._dynamodb, self._names.once, queue=queue),
+            clock=self.clock,
+        )
+
+    @cached_property
+    def _published(self) -> Published:
+        client = self._timed(clients.ssm(self._session, longest=_LONGEST_REQUEST))
+        return Published(client, self._names, clock=self.clock)
+
+    @cached_property
+    def _sqs(self) -> "SQSClient":
+        return self._timed(clients.sqs(self._session, longest=_LONGEST_REQUEST))
+
+    @cached_property
+    def _patient_sqs(self) -> "SQSClient":
+        return self._timed(clients.sqs(self._session, longest=_LONGEST_POLL))
+
+    @cached_property
+    def _dynamodb(self) -> "DynamoDBClient":
+        return self._timed(clients.dynamodb(self._session, longest=_LONGEST_REQUEST))
+
+    @cached_property
+    def _s3(self) -> object:
+        return clients.s3(self._session, longest=_LONGEST_REQUEST)
+
+    def _timed(self, client: C) -> C:
+        self.clock.listen_to(client)
+        return client

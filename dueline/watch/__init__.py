@@ -1,0 +1,1 @@
+"""How a worker is watched: logs, metrics and health."""

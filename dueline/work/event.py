@@ -1,0 +1,42 @@
+"""What happens to jobs in a worker, for logs and metrics."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """What happened.
+
+    RECEIVED: its message was received. STARTED: its handler begins. SUCCEEDED, RETRIED: it goes back into its queue.
+    FAILED: it goes into the dead-letter queue. SKIPPED: it was cancelled. RETURNED: it was put back before its handler
+    ran. LOST: the claim was lost, so its message was not acknowledged. TROUBLE: AWS failed; it will be tried again.
+    """
+
+    RECEIVED = "received"
+    STARTED = "started"
+    SUCCEEDED = "succeeded"
+    RETRIED = "retried"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    RETURNED = "returned"
+    LOST = "lost"
+    TROUBLE = "trouble"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Event:
+    """What happened to a job of a queue, never its payload. Times are in seconds."""
+
+    kind: Kind
+    queue: str
+    job: str = ""
+    attempt: int = 0
+    lateness: float | None = None
+    duration: float | None = None
+    delay: int | None = None
+    error: str = ""
+    reason: str = ""
+
+
+Report = Callable[[Event], None]
