@@ -109,8 +109,6 @@ class Acks:
         return inbox.hide(receipts, [ack.hidden or 0 for ack in acks])
 
     def _end(self, claim: Claim, *, lost: bool) -> None:
-        claim.lost = claim.lost or lost
         if lost:
-            job = claim.arrival.message_id
-            self._report(Event(kind=Kind.LOST, queue=self._place.queue, job=job, attempt=claim.arrival.receives))
+            claim.lose(queue=self._place.queue, report=self._report)
         self._on_end(claim)

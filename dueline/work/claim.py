@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
+from dueline.message import ID
 from dueline.ports import Arrival
+from dueline.work.event import Event, Kind, Report
 
 # Between the look at the clock and the moment at which SQS acts.
 _MARGIN_SECONDS = 0.2
@@ -23,6 +25,12 @@ class Claim:
     lost: bool = False
 
     def is_live(self, now: float) -> bool:
-        """Tell whether the message is still this process's; a claim whose time is over is lost for good."""
-        self.lost = self.lost or now >= self.visible - _MARGIN_SECONDS
-        return not self.lost
+        """Tell whether the message is still this process's."""
+        return not self.lost and now < self.visible - _MARGIN_SECONDS
+
+    def lose(self, *, queue: str, report: Report) -> None:
+        """Note that the message may be another's by now, and tell of it once."""
+        if not self.lost:
+            self.lost = True
+            job = self.arrival.message.attributes.get(ID, self.arrival.message_id)
+            report(Event(kind=Kind.LOST, queue=queue, job=job, attempt=self.arrival.receives))

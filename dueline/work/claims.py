@@ -54,15 +54,17 @@ class Claims:
             self.renew()
 
     def renew(self) -> None:
-        """Renew the claims that are half over."""
+        """Renew the claims that are half over, and note those that are lost."""
         now = self._place.clock.monotonic()
+        for claim in self.held:
+            if not claim.is_live(now):
+                self._lose(claim)
         due = sorted((claim for claim in self.held if self._is_due(claim, now)), key=lambda claim: claim.level)
         for _, alike in groupby(due, key=lambda claim: claim.level):
             for batch in batches(alike, size=lambda _: 0, most=BATCH_MESSAGES):
                 self._renew(batch)
 
     def _is_due(self, claim: Claim, now: float) -> bool:
-        """Tell whether a claim is to be renewed now, and note that it is lost if it is."""
         half = self._place.settings.visibility_timeout / 2
         return claim.is_live(now) and claim.visible - now <= half and self._seconds_for(claim, now) > half
 
@@ -82,7 +84,11 @@ class Claims:
             return
         refused = {refusal.index for refusal in refusals}
         for refusal in refusals:
-            claims[refusal.index].lost |= refusal.final
+            if refusal.final:
+                self._lose(claims[refusal.index])
         for index, claim in enumerate(claims):
             if index not in refused:
                 claim.visible = asked + seconds[index]
+
+    def _lose(self, claim: Claim) -> None:
+        claim.lose(queue=self._place.queue, report=self._report)

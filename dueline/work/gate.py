@@ -4,7 +4,8 @@ import threading
 from collections.abc import Callable
 from math import ceil
 
-from dueline.control import Control, read_control, slots_key
+from dueline.control import Control, read_control
+from dueline.control_rows import slots_key
 from dueline.errors import RETRYABLE as FAULTS
 from dueline.message import BATCH_MESSAGES
 from dueline.rate import Rate

@@ -21,12 +21,12 @@ class Trace(Protocol):
 
     def __call__(
         self,
-        trace: TraceContext | None,
+        job_trace: TraceContext | None,
         *,
         queue: str,
         job_id: str,
         attempt: int,
-        expected: tuple[type[Exception], ...],
+        expected: tuple[type[BaseException], ...],
     ) -> AbstractContextManager[None]: ...
 
 

@@ -145,7 +145,7 @@ class Line:
 
     def _work(self, taken: Taken) -> None:
         if not taken.claim.is_live(self._place.clock.monotonic()):
-            self._tell(Kind.LOST, taken)
+            taken.claim.lose(queue=taken.queue, report=self._report)
             self._claims.end(taken.claim)
             return
         self._settle(taken, self._handling.run(taken))
@@ -175,8 +175,8 @@ class Line:
         self._acks.put(Ack(claim=taken.claim, hidden=0))
 
     def _tell(self, kind: Kind, taken: Taken, *, error: str = "", reason: str = "") -> None:
-        told = {"job": taken.id, "attempt": taken.attempt, "error": error, "reason": reason}
-        self._report(Event(kind=kind, queue=taken.queue, **told))
+        of = {"job": taken.id, "error": error, "reason": reason}
+        self._report(Event(kind=kind, queue=taken.queue, attempt=taken.attempt, **of))
 
     def _trouble(self, reason: str) -> None:
         self._report(Event(kind=Kind.TROUBLE, queue=self._place.queue, reason=reason))

@@ -1,0 +1,138 @@
+"""What tests of workers speak of: a queue in memory that threads may share, and a place around it."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from dueline.clock import SystemClock
+from dueline.job import Job, Route
+from dueline.memory import MemoryPayloads, MemoryQueue, MemoryTable
+from dueline.message import Message
+from dueline.ports import Arrival, Clock, Refusal
+from dueline.work.backoff import Backoff, RetryPolicy
+from dueline.work.claim import Claim
+from dueline.work.event import Event, Kind
+from dueline.work.place import Place
+from dueline.work.received import Taken
+from dueline.work.settings import WorkSettings
+from dueline.work.verdict import Interrupted
+from tests.builders import EMAILS, NOW, a_job, a_queue, an_id
+
+AT_ONCE = RetryPolicy(backoff=Backoff.CONSTANT, attempts=3, delay=1, max_delay=1)
+
+
+class SharedQueue:
+    """A queue in memory that threads share; it answers a long poll as soon as there is something."""
+
+    def __init__(self, *, visibility_timeout: int = 30, clock: Clock | None = None) -> None:
+        self.queue = MemoryQueue(name="emails", clock=clock or SystemClock(), visibility_timeout=visibility_timeout)
+        self.asked: list[tuple[str, int]] = []
+        self._lock = threading.Lock()
+
+    def send(self, messages: Sequence[Message]) -> list[Refusal]:
+        with self._lock:
+            return self.queue.send(messages)
+
+    def receive(self, *, most: int, wait: int, hidden: int | None = None) -> list[Arrival]:
+        until = time.monotonic() + wait
+        while True:
+            with self._lock:
+                self.asked.append(("receive", most))
+                if arrivals := self.queue.receive(most=most, wait=0, hidden=hidden):
+                    return arrivals
+            if time.monotonic() >= until:
+                return []
+            time.sleep(0.005)
+
+    def delete(self, receipts: Sequence[str]) -> list[Refusal]:
+        with self._lock:
+            self.asked.append(("delete", len(receipts)))
+            return self.queue.delete(receipts)
+
+    def hide(self, receipts: Sequence[str], seconds: Sequence[int]) -> list[Refusal]:
+        with self._lock:
+            self.asked.append(("hide", len(receipts)))
+            return self.queue.hide(receipts, seconds)
+
+    @property
+    def messages(self) -> list[Message]:
+        with self._lock:
+            return [delivery.message for delivery in self.queue.deliveries]
+
+
+class Notes:
+    """Which effects were had, as DynamoOnce has it."""
+
+    def __init__(self) -> None:
+        self.done: dict[str, bool] = {}
+
+    def __call__(self, key: str, effect: Callable[[], None]) -> None:
+        if key in self.done:
+            if self.done[key]:
+                return
+            raise Interrupted("it is not known to have ended")
+        self.done[key] = False
+        try:
+            effect()
+        except Exception:
+            del self.done[key]
+            raise
+        self.done[key] = True
+
+
+class Events(list[Event]):
+    """What was reported."""
+
+    def __call__(self, event: Event) -> None:
+        self.append(event)
+
+    def of(self, kind: Kind) -> list[Event]:
+        return [event for event in self if event.kind is kind]
+
+
+def a_place(*levels: SharedQueue, clock: Clock | None = None, **overrides: Any) -> Place:
+    """Return a place of work in memory, with the settings that are given."""
+    given = {"queue": a_queue(priorities=max(1, len(levels))), "retry": AT_ONCE, "max_receives": 10, "longest_run": 60}
+    inboxes = levels or (SharedQueue(clock=clock),)
+    urls = tuple(f"memory://emails/{number}" for number in range(len(inboxes)))
+    settings = WorkSettings(**({"urls": urls, "dead_letters": "memory://dead"} | given | overrides))
+    return Place(
+        settings=settings,
+        levels=inboxes,
+        dead_letters=SharedQueue(clock=clock),
+        table=MemoryTable(),
+        read_payload=MemoryPayloads().read,
+        once=Notes(),
+        clock=clock or SystemClock(),
+    )
+
+
+def due_now(number: int = 0, *, later: float = 0.0, **overrides: Any) -> Job:
+    """Return a job that is due in so many seconds, and whose payload is its number."""
+    due = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=later)
+    return a_job(payload=str(number), **({"due": due, "route": Route.DIRECT} | overrides))
+
+
+def an_arrival(job: Job | None = None, *, receives: int = 1, message: Message | None = None) -> Arrival:
+    sent = message or Message.of(job or a_job(partition=EMAILS))
+    return Arrival(message=sent, message_id=str(an_id().uid), receipt="r", receives=receives, sent=NOW)
+
+
+def a_claim(job: Job | None = None, *, visible: float = 1e9, received: float = 0.0, **of_arrival: Any) -> Claim:
+    return Claim(arrival=an_arrival(job, **of_arrival), level=0, received=received, visible=visible)
+
+
+def a_taken(job: Job | None = None, **of_claim: Any) -> Taken:
+    return Taken.of(a_claim(job, **of_claim), queue="emails")
+
+
+def wait_until(met: Callable[[], bool], *, seconds: float = 10.0) -> bool:
+    """Wait until a condition is met, so long at most; return whether it was."""
+    deadline = time.monotonic() + seconds
+    while not met():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.005)
+    return True
