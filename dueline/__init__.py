@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dueline.answers import Job, PayloadPlace, ScheduledJob
     from dueline.async_client import AsyncClient
+    from dueline.aws.consumer import lambda_handler
     from dueline.client import Client
     from dueline.errors import (
         AlreadyFinished,
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from dueline.overview import Overview
     from dueline.queue import QueueSettings
     from dueline.retry import Patience
+    from dueline.work.received import ReceivedJob
+    from dueline.work.verdict import Discard, Retry
+    from dueline.worker import Worker
 
 __version__ = "0.1.0"
 __all__ = [
@@ -32,6 +36,7 @@ __all__ = [
     "AsyncClient",
     "Client",
     "DeploymentNotFound",
+    "Discard",
     "DuelineError",
     "Forbidden",
     "InvalidJob",
@@ -45,24 +50,33 @@ __all__ = [
     "PayloadTooLarge",
     "QueueNotFound",
     "QueueSettings",
+    "ReceivedJob",
+    "Retry",
     "Route",
     "ScheduledJob",
     "State",
     "Throttled",
     "Unavailable",
+    "Worker",
+    "lambda_handler",
 ]
 _ELSEWHERE = {
     "AsyncClient": "dueline.async_client",
     "Client": "dueline.client",
+    "Discard": "dueline.work.verdict",
     "Job": "dueline.answers",
     "NewJob": "dueline.new_job",
     "Overview": "dueline.overview",
     "Patience": "dueline.retry",
     "PayloadPlace": "dueline.answers",
     "QueueSettings": "dueline.queue",
+    "ReceivedJob": "dueline.work.received",
+    "Retry": "dueline.work.verdict",
     "Route": "dueline.job",
     "ScheduledJob": "dueline.answers",
     "State": "dueline.job",
+    "Worker": "dueline.worker",
+    "lambda_handler": "dueline.aws.consumer",
 }
 
 if not TYPE_CHECKING:

@@ -4,8 +4,9 @@ import random
 import re
 import time
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from functools import cache
-from typing import Any
+from typing import Any, overload
 
 from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, process_partial_response
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
@@ -27,6 +28,8 @@ from dueline.work.verdict import Again, Dead
 _ARN = re.compile(r"arn:[^:]+:sqs:[^:]+:\d+:(?P<deployment>[^_:]+)_(?P<queue>[^_:]+?)(_p(?P<priority>\d))?")
 _FOR_EVER = float("inf")
 
+Function = Callable[[ReceivedJob], Any]
+
 
 class NotDone(Exception):
     """A record that SQS is to bring again."""
@@ -38,7 +41,7 @@ class Consumer:
     What the queue is, the first event tells. A job that goes back into its queue waits as its retry policy says.
     """
 
-    def __init__(self, call: Callable[[ReceivedJob], Any], *, once: bool) -> None:
+    def __init__(self, call: Function, *, once: bool) -> None:
         self._call = call
         self._once = once
         self._place = cache(_place)
@@ -87,10 +90,21 @@ class _Batch:
                 bury(taken, dead, dead_letters=self._place.dead_letters)
 
 
-def consumer(
-    call: Callable[[ReceivedJob], Any] | None = None, *, once: bool = False
-) -> Consumer | Callable[[Callable[[ReceivedJob], Any]], Consumer]:
-    """Return the Lambda handler that works jobs off with a function; to decorate it, with or without arguments."""
+@overload
+def lambda_handler(call: Function) -> Consumer: ...
+
+
+@overload
+def lambda_handler(*, once: bool = False) -> Callable[[Function], Consumer]: ...
+
+
+def lambda_handler(call: Function | None = None, *, once: bool = False) -> Consumer | Callable[[Function], Consumer]:
+    """Make a function that works one job off the handler of a Lambda function, with or without arguments.
+
+    It may return, or raise, what the function of a Worker may, to the same effect, and `once` means the same. Its event
+    source mapping wants `ReportBatchItemFailures`, its role the queue's consumer policy. Pause and rate are not heeded:
+    Lambda receives by itself.
+    """
     if call is None:
         return lambda decorated: Consumer(decorated, once=once)
     return Consumer(call, once=once)
@@ -114,8 +128,6 @@ def _claim(record: SQSRecord, level: int, now: float) -> Claim:
 
 
 def _arrival(record: SQSRecord) -> Arrival:
-    from datetime import UTC, datetime
-
     attributes: Mapping[str, Any] = record.raw_event.get("messageAttributes", {})
     told = {name: value.get("stringValue") or "" for name, value in attributes.items()}
     system = record.raw_event["attributes"]

@@ -16,6 +16,7 @@ PUBLIC = {
     "AsyncClient",
     "Client",
     "DeploymentNotFound",
+    "Discard",
     "DuelineError",
     "Forbidden",
     "InvalidJob",
@@ -29,11 +30,15 @@ PUBLIC = {
     "PayloadTooLarge",
     "QueueNotFound",
     "QueueSettings",
+    "ReceivedJob",
+    "Retry",
     "Route",
     "ScheduledJob",
     "State",
     "Throttled",
     "Unavailable",
+    "Worker",
+    "lambda_handler",
 }
 
 
