@@ -106,7 +106,7 @@ def is_ingested(stage: Stage) -> bool:
 
 def dead_letters(stage: Stage) -> dict[str, list[dict[str, Any]]]:
     """Return what is in each dead-letter queue that holds anything, by its name."""
-    found = {name: _all_in(stage.emulator, url) for name, url in stage.endpoints.dead_letter_queues.items()}
+    found = {name: all_in(stage.emulator, url) for name, url in stage.endpoints.dead_letter_queues.items()}
     return {name: messages for name, messages in found.items() if messages}
 
 
@@ -118,7 +118,7 @@ def described(letters: dict[str, list[dict[str, Any]]]) -> str:
     return json.dumps({name: list(map(reason_of, messages)) for name, messages in letters.items()}, indent=1)
 
 
-def _all_in(emulator: Emulator, url: str) -> list[dict[str, Any]]:
+def all_in(emulator: Emulator, url: str) -> list[dict[str, Any]]:
     """Return every message that a queue holds; each stays there, unseen by others for a while."""
     sqs = emulator.client("sqs")
     found: list[dict[str, Any]] = []
