@@ -36,7 +36,7 @@ def story(
     seed: Annotated[int, typer.Option(help="Of what is chosen at random.")] = 1,
     patience: Annotated[float, typer.Option(help="Seconds to wait for the end.")] = 600,
 ) -> None:
-    """Two worker processes and a Lambda consumer, with cancels, a SIGTERM and a kill -9. Exits 1 if a promise breaks."""
+    """Two worker processes and a Lambda consumer, cancels, a SIGTERM, a kill -9. Exits 1 if a promise is broken."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with _stage() as stage, Progress(*columns, console=console) as shown:
         bar = shown.add_task("had their effect", total=jobs)

@@ -1,4 +1,4 @@
-"""Work so many messages of one queue off, and tell in how many seconds: `python -m tests.e2e.work.race way url jobs`."""
+"""Work messages of one queue off, and tell in how many seconds: `python -m tests.e2e.work.race way url jobs`."""
 
 import sys
 import threading
@@ -54,4 +54,4 @@ WAYS = {"bare": bare, "worker": worker}
 
 if __name__ == "__main__":
     way, queue_url, number = sys.argv[1:]
-    print(WAYS[way](queue_url, int(number)), file=sys.stderr)
+    sys.stderr.write(f"{WAYS[way](queue_url, int(number))}\n")
