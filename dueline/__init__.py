@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from dueline.async_client import AsyncClient
     from dueline.aws.consumer import lambda_handler
     from dueline.client import Client
+    from dueline.control import Control
     from dueline.errors import (
         AlreadyFinished,
         DeploymentNotFound,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from dueline.new_job import NewJob
     from dueline.overview import Overview
     from dueline.queue import QueueSettings
+    from dueline.rate import Rate
     from dueline.retry import Patience
     from dueline.work.received import ReceivedJob
     from dueline.work.verdict import Discard, Retry
@@ -35,6 +37,7 @@ __all__ = [
     "AlreadyFinished",
     "AsyncClient",
     "Client",
+    "Control",
     "DeploymentNotFound",
     "Discard",
     "DuelineError",
@@ -50,6 +53,7 @@ __all__ = [
     "PayloadTooLarge",
     "QueueNotFound",
     "QueueSettings",
+    "Rate",
     "ReceivedJob",
     "Retry",
     "Route",
@@ -63,6 +67,7 @@ __all__ = [
 _ELSEWHERE = {
     "AsyncClient": "dueline.async_client",
     "Client": "dueline.client",
+    "Control": "dueline.control",
     "Discard": "dueline.work.verdict",
     "Job": "dueline.answers",
     "NewJob": "dueline.new_job",
@@ -70,6 +75,7 @@ _ELSEWHERE = {
     "Patience": "dueline.retry",
     "PayloadPlace": "dueline.answers",
     "QueueSettings": "dueline.queue",
+    "Rate": "dueline.rate",
     "ReceivedJob": "dueline.work.received",
     "Retry": "dueline.work.verdict",
     "Route": "dueline.job",

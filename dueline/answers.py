@@ -8,12 +8,14 @@ from typing import Any, Self, TypeVar
 
 from dueline import instant
 from dueline import job as core
+from dueline.control import Control
 from dueline.errors import Unavailable
 from dueline.job import JobId, Route, State
 from dueline.overview import Overview
 from dueline.pointer import Pointer
 from dueline.ports import Depth
 from dueline.queue import QueueSettings
+from dueline.rate import Rate
 from dueline.request import json_text
 
 A = TypeVar("A")
@@ -153,6 +155,11 @@ def overview_of(told: Any) -> Overview:
     return _read(_overview_of, told, what="queue")
 
 
+def control_of(told: Any) -> Control:
+    """Return what holds for a queue's workers, as an answer tells it. Raises Unavailable when it does not."""
+    return _read(_control_of, told, what="pause and rate")
+
+
 def _settings_of(told: Mapping[str, Any]) -> QueueSettings:
     return QueueSettings(
         name=_text(told["queue"]),
@@ -172,7 +179,13 @@ def _overview_of(told: Mapping[str, Any]) -> Overview:
         # A queue of one level tells its depth alone.
         levels=tuple(_depth_of(level) for level in told.get("levels", [told])),
         dead=told["dead"],
+        control=_control_of(told),
     )
+
+
+def _control_of(told: Mapping[str, Any]) -> Control:
+    rate = None if told["rate"] is None else Rate.parse(_text(told["rate"]))
+    return Control(paused=bool(told["paused"]), rate=rate)
 
 
 def _depth_of(told: Mapping[str, Any]) -> Depth:

@@ -5,11 +5,13 @@ from datetime import datetime
 from typing import Protocol, Self, TypeVar
 
 from dueline.answers import Job, ScheduledJob
+from dueline.control import Control
 from dueline.errors import DuelineError
 from dueline.job import JobId, State
 from dueline.new_job import NewJob
 from dueline.overview import Overview
 from dueline.queue import QueueSettings
+from dueline.rate import Rate
 
 MOST_AT_ONCE = 500
 
@@ -61,3 +63,15 @@ class Api(Protocol[D]):
 
     def overview(self, queue: str) -> Overview:
         """Return how a queue is doing. Raises QueueNotFound."""
+
+    def pause(self, queue: str) -> Control:
+        """Let a queue's workers begin no more jobs; return what holds then. Raises QueueNotFound."""
+
+    def resume(self, queue: str) -> Control:
+        """Let a queue's workers go on; return what holds then. Raises QueueNotFound."""
+
+    def set_rate(self, queue: str, rate: Rate | None) -> Control:
+        """Limit how many jobs a queue's workers begin, or lift the limit; return what holds then.
+
+        Raises QueueNotFound.
+        """

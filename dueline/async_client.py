@@ -40,6 +40,9 @@ class AsyncClient:
     cancel_many = _in_a_thread(Client.cancel_many)
     queues = _in_a_thread(Client.queues)
     queue = _in_a_thread(Client.queue)
+    pause = _in_a_thread(Client.pause)
+    resume = _in_a_thread(Client.resume)
+    set_rate = _in_a_thread(Client.set_rate)
 
     async def jobs(
         self, queue: str, *, start: datetime | None = None, end: datetime | None = None

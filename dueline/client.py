@@ -11,6 +11,7 @@ from dueline.answers import Job, ScheduledJob
 from dueline.api import MOST_AT_ONCE, Api, Draft
 from dueline.calls import LANES, Calls, attempt, in_lanes
 from dueline.clock import SystemClock
+from dueline.control import Control
 from dueline.errors import DuelineError, InvalidJob
 from dueline.http_api import MOST_BYTES, HttpApi
 from dueline.job import JobId, State, queue_name
@@ -19,6 +20,7 @@ from dueline.new_job import NewJob, instant_of, seconds_of
 from dueline.overview import Overview
 from dueline.ports import Clock
 from dueline.queue import QueueSettings
+from dueline.rate import Rate, rate_of
 from dueline.request import Request, due_of
 from dueline.retry import Patience
 
@@ -153,6 +155,28 @@ class Client:
         """Return how a queue is doing. Raises QueueNotFound."""
         known = queue_name(name)
         return self._calls.ask(lambda: self._api.overview(known))
+
+    def pause(self, queue: str) -> Control:
+        """Let a queue's workers begin no more jobs, within 5 s, until it is resumed; return what holds then.
+
+        What they have begun they end, and jobs go on being scheduled and handed to the queue. Raises QueueNotFound.
+        """
+        known = queue_name(queue)
+        return self._calls.ask(lambda: self._api.pause(known))
+
+    def resume(self, queue: str) -> Control:
+        """Let a queue's workers go on, as fast as its rate allows; return what holds then. Raises QueueNotFound."""
+        known = queue_name(queue)
+        return self._calls.ask(lambda: self._api.resume(known))
+
+    def set_rate(self, queue: str, rate: Rate | str | None) -> Control:
+        """Limit how many jobs a queue's workers begin, all together, to a rate such as "50/s"; None lifts the limit.
+
+        Workers heed it within 5 s; 0 jobs stops them. Returns what holds then. Raises QueueNotFound, or InvalidJob,
+        before any request, for what is no rate.
+        """
+        known, limit = queue_name(queue), rate_of(rate)
+        return self._calls.ask(lambda: self._api.set_rate(known, limit))
 
     def _schedule(self, queue: str, drafts: Sequence[Draft | DuelineError]) -> list[Job | DuelineError]:
         schedule = partial(self._api.schedule, queue)

@@ -9,8 +9,9 @@ from typing import Any, Protocol, Self, TypeVar
 from urllib.parse import urlencode
 
 from dueline import instant
-from dueline.answers import Job, ScheduledJob, overview_of, page_of, queues_of, upload_of
+from dueline.answers import Job, ScheduledJob, control_of, overview_of, page_of, queues_of, upload_of
 from dueline.calls import attempt
+from dueline.control import Control
 from dueline.errors import DuelineError, Unavailable
 from dueline.http_answer import HttpAnswer, error_of
 from dueline.job import JobId, State
@@ -19,6 +20,7 @@ from dueline.new_job import NewJob
 from dueline.overview import Overview
 from dueline.ports import Clock
 from dueline.queue import QueueSettings
+from dueline.rate import Rate
 from dueline.request import json_text
 from dueline.uploads import check_size
 
@@ -115,6 +117,16 @@ class HttpApi:
 
     def overview(self, queue: str) -> Overview:
         return overview_of(self._ask("GET", f"/queues/{queue}"))
+
+    def pause(self, queue: str) -> Control:
+        return control_of(self._ask("POST", f"/queues/{queue}/pause"))
+
+    def resume(self, queue: str) -> Control:
+        return control_of(self._ask("POST", f"/queues/{queue}/resume"))
+
+    def set_rate(self, queue: str, rate: Rate | None) -> Control:
+        body = json.dumps({"rate": None if rate is None else str(rate)})
+        return control_of(self._ask("PUT", f"/queues/{queue}/rate", body))
 
     def _uploaded(self, queue: str, draft: HttpDraft) -> str:
         """Upload the payload of a job; return what to post in its place."""

@@ -1,12 +1,13 @@
 """Overview: tell how a queue is doing."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial, reduce
 from operator import call
 
 from dueline import instant, rows
+from dueline.control import Control, read_control
 from dueline.errors import QueueNotFound
 from dueline.listing import Snapshot, Span, partitions_of, read_states, scan
 from dueline.ports import Depth, Queue, Spread, Table
@@ -23,7 +24,8 @@ class Overview:
     `scheduled` is counted up to 1,000; `more_scheduled` tells that there may be more. `next_due` is when the earliest
     of them is due. `fence_age` is how many seconds ago the oldest fence of its partitions was raised; None while one of
     them has none, for want of a tick. `levels` are the depths of its SQS queues, that of priority 1 first, `dead` is
-    how many jobs are in its dead-letter queue.
+    how many jobs are in its dead-letter queue. `control` tells whether its workers are paused, and how fast they
+    may go.
     """
 
     scheduled: int
@@ -32,6 +34,7 @@ class Overview:
     fence_age: float | None
     levels: tuple[Depth, ...]
     dead: int
+    control: Control = field(default_factory=Control)
 
     @property
     def depth(self) -> Depth:
@@ -66,6 +69,7 @@ def overview(
         fence_age=_fence_age(queue, states, lookahead=lookahead, now=now),
         levels=tuple(levels),
         dead=dead.waiting,
+        control=read_control(queue.name, table=table, consistent=True),
     )
 
 

@@ -119,6 +119,13 @@ class Table(Protocol):
         Only when the lease is still `owner`'s and neither cursor nor fence falls; tells whether it was.
         """
 
+    def reserve(self, key: Key, *, now: int, amount: int, ttl: int) -> int:
+        """Advance a row's number `until` to `amount` beyond the larger of what it is and `now`; return what it is then.
+
+        Atomic: what one call advances it by is no other's. Creates the row; its ttl is `ttl` from then on, which must
+        lie beyond that instant. A call whose answer was lost may have advanced it, once a try.
+        """
+
 
 class Queue(Protocol):
     """An SQS queue, to send to and to ask how full it is."""

@@ -41,3 +41,16 @@ class Rate:
 
     def __str__(self) -> str:
         return f"{self.jobs}/{_UNITS[self.seconds]}"
+
+
+def rate_of(given: object) -> Rate | None:
+    """Return the rate that a caller gives, as a Rate, as a text, or as None for no limit. Raises InvalidJob.
+
+    >>> rate_of("50/s")
+    Rate(jobs=50, seconds=1)
+    """
+    if isinstance(given, str):
+        return Rate.parse(given)
+    if given is None or isinstance(given, Rate):
+        return given
+    raise InvalidJob(f"rate is {given!r:.100}: it must be a Rate, a text such as 50/s, or None for no limit")

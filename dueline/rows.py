@@ -9,12 +9,16 @@
 | parked          | same                  | `{due}#{uid}#parked`    | reason, ttl                        |
 | partition state | same                  | `!state`                | fence, cursor, owner, lease        |
 | idempotency key | `{queue}#keys{0..31}` | `!key#{key}`            | id, payload_hash, done, ttl        |
+| pause           | `{queue}#control`     | `!paused`               | paused, at                         |
+| rate            | same                  | `!rate`                 | rate, at                           |
+| slots           | `{queue}#rate`        | `!slots#{rate's at}`    | until, ttl                         |
 
 `#cancelled` and `#handled` sort before `#job`: whoever reads in order knows what to skip before meeting it.
 A `#handled` row stands only where ingest sent or parked a job itself, by the late path.
 `moved_to` is the id of the job that took the cancelled one's place, where it was rescheduled.
 `packed` is the payload compressed, where that takes fewer write units. `offloaded_bytes` stands only where the payload
-is a pointer: the size of what it points to.
+is a pointer: the size of what it points to. The last three rows control a queue's workers (control_rows.py); without
+`rate` there is no limit, and `until` is the instant, in microseconds since 1970, up to which slots of a rate are taken.
 """
 
 import zlib

@@ -3,10 +3,9 @@
 `dueline rate webhooks 20/s` limits all workers together, while they run.
 """
 
-import json
-import urllib.error
-import urllib.request
 from http import HTTPStatus
+
+import httpx
 
 from dueline import Discard, ReceivedJob, Retry, Worker
 
@@ -16,19 +15,15 @@ _LATER = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
 
 
 @worker.job("webhooks", concurrency=8)
-def deliver(job: ReceivedJob) -> None:
+async def deliver(job: ReceivedJob) -> None:
     """POST an event to its receiver. Any other failure is tried again as the queue's retry policy says."""
-    body = json.dumps(job.payload["event"]).encode()
-    headers = {"content-type": "application/json", "idempotency-key": job.id}
-    request = urllib.request.Request(job.payload["url"], data=body, headers=headers)
-    try:
-        urllib.request.urlopen(request, timeout=10).close()
-    except urllib.error.HTTPError as answer:
-        if answer.code in _LATER:
-            raise Retry(float(answer.headers.get("retry-after", 30))) from None
-        if answer.code < HTTPStatus.INTERNAL_SERVER_ERROR:
-            raise Discard(f"the receiver answered {answer.code}") from None
-        raise
+    async with httpx.AsyncClient(timeout=10) as receiver:
+        answer = await receiver.post(job.payload["url"], json=job.payload["event"], headers={"idempotency-key": job.id})
+    if answer.status_code in _LATER:
+        raise Retry(float(answer.headers.get("retry-after", 30)))
+    if answer.is_client_error:
+        raise Discard(f"the receiver answered {answer.status_code}")
+    answer.raise_for_status()
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from dueline.overview import MOST_COUNTED, Overview
 from dueline.ports import Depth
 from dueline.queue import QueueSettings
 from dueline.uploads import METHOD, Begun
+from functions.control_answers import Controls, QueueName, told_of_control
 from functions.problems import Problem
 
 Id = Annotated[
@@ -28,7 +29,6 @@ Id = Annotated[
         examples=["emails.0.t.1799049600000.0d6a387e-6d3b-4b8e-9f51-3d7c1f0a2b4c"],
     ),
 ]
-QueueName = Annotated[str, Field(description="The queue's name in queues.yaml.", examples=["emails"])]
 Instant = Annotated[str, Field(json_schema_extra={"format": "date-time"}, examples=["2027-01-04T08:00:00.000Z"])]
 Count = Annotated[int, Field(ge=0, examples=[3])]
 _ROUTES = [route.name.lower() for route in Route]
@@ -172,7 +172,7 @@ class LevelAnswer(DepthAnswer):
     priority: Annotated[int, Field(ge=1, le=MAX_PRIORITY, description="1 is the most urgent.", examples=[1])]
 
 
-class OverviewAnswer(QueueAnswer, DepthAnswer):
+class OverviewAnswer(QueueAnswer, DepthAnswer, Controls):
     """A queue, its settings, and how many of its jobs are where. What SQS counts is its own estimate."""
 
     scheduled: Annotated[Count, Field(description=f"Jobs in the table, counted up to {MOST_COUNTED:,}.")]
@@ -230,6 +230,7 @@ def of_overview(queue: QueueSettings, told: Overview) -> OverviewAnswer:
         "fence_age": told.fence_age,
         **_depth(told.depth),
         "dead": told.dead,
+        **told_of_control(told.control),
     }
     return cast(OverviewAnswer, answer | ({"levels": levels} if len(levels) > 1 else {}))
 

@@ -1,4 +1,4 @@
-"""The HTTP API: schedule, look up, list and cancel (unschedule) jobs, and tell of queues."""
+"""The HTTP API: schedule, look up, list and cancel (unschedule) jobs, tell of queues and control them."""
 
 import os
 from datetime import timedelta
@@ -10,18 +10,21 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from dueline import control
 from dueline.answers import submitted_state
 from dueline.aws.resources import Resources
 from dueline.cancel import Cancelled
 from dueline.cancel import cancel as cancel_job
 from dueline.config import metrics
 from dueline.config.settings import ApiSettings
+from dueline.control import Control
 from dueline.errors import DuelineError, InvalidJob, JobNotFound
 from dueline.job import Job, JobId, State
 from dueline.keys import Repeat
 from dueline.status import status_of
 from functions import answers, bodies, problems, queries, tell
 from functions.answers import JobAnswer, OverviewAnswer, Page, Queues, Refused, Results, UploadAnswer
+from functions.control_answers import ControlAnswer, of_control
 from functions.registry import REGISTRY
 from functions.telemetry import report
 
@@ -127,6 +130,31 @@ def tell_queue(queue: str) -> OverviewAnswer:
     return answers.of_overview(settings, told)
 
 
+@app.post("/queues/<queue>/pause")
+def pause(queue: str) -> ControlAnswer:
+    """Let a queue's workers begin no more jobs."""
+    REGISTRY.queue(queue)
+    holds = control.pause(queue, table=RESOURCES.table, now=RESOURCES.clock.now())
+    return _controlled("paused", holds, queue=queue)
+
+
+@app.post("/queues/<queue>/resume")
+def resume(queue: str) -> ControlAnswer:
+    """Let a queue's workers go on."""
+    REGISTRY.queue(queue)
+    holds = control.resume(queue, table=RESOURCES.table, now=RESOURCES.clock.now())
+    return _controlled("resumed", holds, queue=queue)
+
+
+@app.put("/queues/<queue>/rate")
+def set_rate(queue: str) -> ControlAnswer:
+    """Limit how many jobs a queue's workers begin, or lift the limit."""
+    REGISTRY.queue(queue)
+    rate = bodies.read_rate(_body())
+    holds = control.set_rate(queue, rate, table=RESOURCES.table, now=RESOURCES.clock.now())
+    return _controlled("rate set", holds, queue=queue)
+
+
 @app.exception_handler(DuelineError)  # type: ignore[untyped-decorator]
 def failed(error: DuelineError) -> Response[str]:
     tell.of_refused(error)
@@ -136,6 +164,12 @@ def failed(error: DuelineError) -> Response[str]:
 @app.not_found
 def no_route(_: NotFoundError) -> Response[str]:
     return problems.no_route(app.current_event.path)
+
+
+def _controlled(done: str, holds: Control, *, queue: str) -> ControlAnswer:
+    caller = app.current_event.request_context.authorizer.iam.user_arn
+    tell.of_control(done, holds, queue=queue, caller=caller)
+    return of_control(queue, holds)
 
 
 def _body() -> str:

@@ -9,8 +9,9 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from dueline.errors import DuelineError, InvalidJob
+from dueline.rate import Rate
 from dueline.request import Request
-from functions.forms import IdsBody, JobBody, JobsBody, TimeBody, UploadBody
+from functions.forms import IdsBody, JobBody, JobsBody, RateBody, TimeBody, UploadBody
 
 
 def read(text: str, *, key: str | None = None) -> Request | list[Request | DuelineError]:
@@ -51,6 +52,18 @@ def read_upload(text: str) -> UploadBody:
         return UploadBody.model_validate(_json(text))
     except ValidationError as error:
         raise InvalidJob(described(error, UploadBody)) from None
+
+
+def read_rate(text: str) -> Rate | None:
+    """Return the rate that a body asks for, nothing for no limit.
+
+    Raises InvalidJob, naming the field, its value and what is allowed.
+    """
+    try:
+        asked = RateBody.model_validate(_json(text)).rate
+    except ValidationError as error:
+        raise InvalidJob(described(error, RateBody)) from None
+    return None if asked is None else Rate.parse(asked)
 
 
 def read_ids(text: str) -> list[str | DuelineError]:

@@ -23,12 +23,22 @@ def instant_of(at: Any) -> datetime:
         raise ValueError("must be a text in ISO 8601 with a zone, such as 2026-01-01T09:00:00Z") from None
 
 
+def rate_text(rate: Any) -> str:
+    """Return a text, which the core reads as a rate. Raises ValueError for anything else, saying what is allowed."""
+    if not isinstance(rate, str):
+        raise ValueError("must be a text such as 50/s, 90/m or 200/h, or null for no limit")
+    return rate
+
+
 # What the core checks is only told here (`json_schema_extra`): its own errors say more than pydantic's.
 At = Annotated[datetime, BeforeValidator(instant_of)]
 Delay = Annotated[float, Field(json_schema_extra={"minimum": 0, "maximum": FURTHEST.total_seconds()})]
 Key = Annotated[str, Field(json_schema_extra={"pattern": f"^[ -~]{{1,{MAX_CHARACTERS}}}$"})]
 Tenant = Annotated[str, Field(json_schema_extra={"pattern": f"^[!-~]{{1,{MAX_TENANT_CHARACTERS}}}$"})]
 Priority = Annotated[int, Field(json_schema_extra={"minimum": 1, "maximum": MAX_PRIORITY})]
+RateText = Annotated[
+    str, BeforeValidator(rate_text), Field(json_schema_extra={"pattern": "^(0?[0-9]{1,5}|100000)/[smh]$"})
+]
 _WITH_PAYLOAD: JsonDict = {"required": ["payload"]}
 _WITH_UPLOAD: JsonDict = {"required": ["upload"]}
 _WITH_AT: JsonDict = {"required": ["at"], "properties": {"at": {"type": "string"}}}
@@ -106,6 +116,17 @@ class TimeBody(BaseModel):
         examples=["2027-01-05T09:00:00+01:00"],
     )
     delay: Delay | None = Field(default=None, description="Seconds until the job is due.", examples=[3600])
+
+
+class RateBody(BaseModel):
+    """How many jobs a queue's workers may begin in all; null lifts the limit."""
+
+    model_config = _STRICT
+
+    rate: RateText | None = Field(
+        description="A number of jobs, 0 to 100,000, and a unit: a second, a minute or an hour. 0 stops the workers.",
+        examples=["50/s"],
+    )
 
 
 class JobsBody(BaseModel):

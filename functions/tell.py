@@ -6,9 +6,11 @@ from aws_lambda_powertools import Logger
 
 from dueline.cancel import Cancelled
 from dueline.config import metrics
+from dueline.control import Control
 from dueline.errors import RETRYABLE, DuelineError
 from dueline.job import Job, Route
 from dueline.keys import Repeat
+from functions.control_answers import told_of_control
 from functions.telemetry import report
 
 logger = Logger()
@@ -27,6 +29,13 @@ def of_cancelled(results: Sequence[Cancelled | DuelineError], *, deployment: str
     jobs = {str(result.id): result.state for result in results if isinstance(result, Cancelled)}
     logger.info("cancelled", extra={"queue": queue, "jobs": jobs, "refused": len(results) - len(jobs)})
     report({metrics.CANCELLED: len(jobs)}, deployment=deployment, queue=queue)
+
+
+def of_control(done: str, control: Control, *, queue: str, caller: str) -> None:
+    """Tell who changed what holds for a queue's workers; `caller` is the ARN of an IAM user or role."""
+    told = told_of_control(control)
+    # What is None is left out of a line.
+    logger.info(done, extra={"queue": queue, "caller": caller, **told, "rate": told["rate"] or "no limit"})
 
 
 def of_refused(error: DuelineError) -> None:

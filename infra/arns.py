@@ -64,9 +64,6 @@ class Arns:
             arn_format=ArnFormat.COLON_RESOURCE_NAME,
         )
 
-    def requests(self, *, api_id: str, method: str, queue: str) -> str:
-        """The requests of one method below one queue's path. `HttpRoute.grant_invoke` would open every queue."""
-        return self.request(api_id=api_id, method=method, path=f"queues/{queue}/*")
-
     def request(self, *, api_id: str, method: str, path: str) -> str:
+        """The requests of one method for a path. `HttpRoute.grant_invoke` would open every queue."""
         return self._stack.format_arn(service="execute-api", resource=api_id, resource_name=f"$default/{method}/{path}")

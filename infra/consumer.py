@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from aws_cdk.aws_iam import ManagedPolicy, PolicyStatement
+from aws_cdk.aws_iam import ManagedPolicy
 from aws_cdk.aws_sqs import IQueue
 from constructs import Construct
 
@@ -11,6 +11,7 @@ from infra.arns import Arns
 from infra.function import allow
 from infra.nag import acknowledge_wildcard
 from infra.payloads import of_queue
+from infra.rows import allow_on_rows
 
 _RECEIVE = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes")
 
@@ -18,7 +19,8 @@ _RECEIVE = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibil
 class ConsumerPolicy(Construct):
     """A managed policy that allows to find one queue, to work off its messages and to ask which were cancelled.
 
-    And to read what their pointers point to.
+    And to read what their pointers point to, to ask whether the queue is paused, and to take slots of its rate: those
+    rows have a partition key of their own, because whoever may write a row of one may write all.
     """
 
     def __init__(self, scope: Construct, id: str, *, names: Names, queue: str, levels: Sequence[IQueue]) -> None:
@@ -33,21 +35,9 @@ class ConsumerPolicy(Construct):
             statements=[
                 allow(*_RECEIVE, on=[level.queue_arn for level in levels]),
                 allow("ssm:GetParameter", on=[arns.parameter(names.queue_parameter(queue))]),
-                _rows_of(queue, table=arns.table),
+                allow_on_rows("dynamodb:BatchGetItem", "dynamodb:GetItem", table=arns.table, keys=f"{queue}#*"),
+                allow_on_rows("dynamodb:UpdateItem", table=arns.table, keys=f"{queue}#rate"),
                 allow("s3:GetObject", on=[payloads]),
             ],
         )
         acknowledge_wildcard(policy, payloads, reason="The payloads of one queue's jobs, whose ids end their keys.")
-
-
-def _rows_of(queue: str, *, table: str) -> PolicyStatement:
-    """Allow to read the rows of one queue.
-
-    With the `#`, or `emails` would open `emails-vip`. A request that names no key has no leading keys, and all of
-    none are like anything: hence the second condition.
-    Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-single-vs-multi-valued-context-keys.html
-    """
-    statement = allow("dynamodb:BatchGetItem", "dynamodb:GetItem", on=[table])
-    statement.add_condition("ForAllValues:StringLike", {"dynamodb:LeadingKeys": [f"{queue}#*"]})
-    statement.add_condition("Null", {"dynamodb:LeadingKeys": "false"})
-    return statement

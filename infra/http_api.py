@@ -27,6 +27,7 @@ from infra.function import CoreFunction, allow
 from infra.log import Log
 from infra.nag import acknowledge_wildcard
 from infra.payloads import ANY_JOB, UPLOADS
+from infra.rows import allow_on_rows
 
 _TIMEOUT = 20
 _ROUTES = {
@@ -36,6 +37,9 @@ _ROUTES = {
     "/queues/{queue}/jobs/{id}": [HttpMethod.GET, HttpMethod.PATCH, HttpMethod.DELETE],
     "/queues/{queue}/uploads": [HttpMethod.POST],
     "/queues/{queue}/cancellations": [HttpMethod.POST],
+    "/queues/{queue}/pause": [HttpMethod.POST],
+    "/queues/{queue}/resume": [HttpMethod.POST],
+    "/queues/{queue}/rate": [HttpMethod.PUT],
 }
 _LOGGED = {
     "request": "requestId",
@@ -135,6 +139,8 @@ def _statements(arns: Arns, *, inbound: str) -> list[PolicyStatement]:
     table = ("BatchGetItem", "ConditionCheckItem", "PutItem", "Query", "UpdateItem")
     return [
         allow(*(f"dynamodb:{action}" for action in table), on=[arns.table]),
+        # It could delete as well: so not the rows of jobs.
+        allow_on_rows("dynamodb:BatchWriteItem", table=arns.table, keys="*#control"),
         allow("sqs:SendMessage", on=[arns.teams_queues, arns.queue(inbound)]),
         allow("sqs:GetQueueAttributes", on=[arns.teams_queues]),
     ]

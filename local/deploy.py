@@ -24,7 +24,7 @@ def deploy(emulator: Emulator, assembly: Path) -> None:
     _bootstrap(emulator)
     for name in _in_order(manifest):
         _upload(emulator, assembly, json.loads((assembly / f"{name}.assets.json").read_text())["files"])
-        _apply(emulator, name, (assembly / f"{name}.template.json").read_text())
+        _apply(emulator, name, _compact((assembly / f"{name}.template.json").read_text()))
 
 
 def _in_order(manifest: dict[str, Any]) -> list[str]:
@@ -71,6 +71,11 @@ def _resolved(text: str) -> str:
     for placeholder, value in _PLACEHOLDERS.items():
         text = text.replace(placeholder, value)
     return text
+
+
+def _compact(template: str) -> str:
+    # A template in the request itself has 51,200 characters at most, and the CDK writes a third of them as spaces.
+    return json.dumps(json.loads(template), separators=(",", ":"))
 
 
 def _apply(emulator: Emulator, name: str, template: str) -> None:

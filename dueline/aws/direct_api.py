@@ -7,7 +7,7 @@ from typing import Self, TypeVar
 
 import boto3
 
-from dueline import instant
+from dueline import control, instant
 from dueline import job as core
 from dueline.answers import Job, ScheduledJob, submitted_state
 from dueline.aws import clients
@@ -18,6 +18,7 @@ from dueline.aws.service_clock import ServiceClock
 from dueline.cancel import Cancelled
 from dueline.config.names import Names
 from dueline.config.settings import ApiSettings
+from dueline.control import Control
 from dueline.errors import DuelineError
 from dueline.job import JobId, State
 from dueline.keys import Repeat
@@ -26,6 +27,7 @@ from dueline.new_job import NewJob
 from dueline.overview import Overview
 from dueline.ports import Clock
 from dueline.queue import QueueSettings
+from dueline.rate import Rate
 from dueline.request import Request
 from dueline.status import status_of
 
@@ -106,6 +108,23 @@ class DirectApi:
     def overview(self, queue: str) -> Overview:
         with of_callers(f"asking how queue {queue} is doing"):
             return self._resources.overview(self._published.queue(queue), lookahead=self._lookahead)
+
+    def pause(self, queue: str) -> Control:
+        with of_callers(f"pausing queue {queue}"):
+            return control.pause(self._known(queue), table=self._resources.table, now=self._resources.clock.now())
+
+    def resume(self, queue: str) -> Control:
+        with of_callers(f"resuming queue {queue}"):
+            return control.resume(self._known(queue), table=self._resources.table, now=self._resources.clock.now())
+
+    def set_rate(self, queue: str, rate: Rate | None) -> Control:
+        with of_callers(f"setting the rate of queue {queue}"):
+            known, now = self._known(queue), self._resources.clock.now()
+            return control.set_rate(known, rate, table=self._resources.table, now=now)
+
+    def _known(self, queue: str) -> str:
+        """Return the name of a queue that there is. Raises QueueNotFound."""
+        return self._published.queue(queue).name
 
     def _told(self, job: core.Job) -> Job:
         if isinstance(job, Repeat):

@@ -1,7 +1,6 @@
 """The table of jobs on DynamoDB."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,7 +9,8 @@ from botocore.exceptions import ClientError
 
 from dueline import rows
 from dueline.aws.faults import is_conflict, is_refused_condition, translated
-from dueline.errors import Unavailable
+from dueline.aws.updates import ADVANCE, BEGIN, MARK_DONE, MARK_EXACT, RELEASE, RENEW, TAKE, Update
+from dueline.errors import Throttled, Unavailable
 from dueline.job import Partition
 from dueline.ports import Page, Reading
 from dueline.rows import Key, PartitionState, Row
@@ -22,40 +22,12 @@ Answer = TypeVar("Answer")
 
 # A row that a transaction has in hand is free again within milliseconds, and the SDK does not try again.
 CONFLICT_ATTEMPTS = 4
+# Another may begin between the first two: the third succeeds, unless TTL has collected the row meanwhile.
+RESERVE_ATTEMPTS = 4
 _SERIALIZER = TypeSerializer()
 _DESERIALIZER = TypeDeserializer()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Update:
-    """A conditional update; `names` are the attributes that it names, some of them words reserved by DynamoDB."""
-
-    expression: str
-    condition: str
-    names: tuple[str, ...]
-
-
-_TAKE = _Update(
-    expression="SET #owner = :owner, #lease = :lease, #fence = :fence",
-    condition="(attribute_not_exists(#owner) OR #owner = :owner OR #lease <= :now)"
-    " AND (attribute_not_exists(#fence) OR #fence <= :fence)",
-    names=("owner", "lease", "fence"),
-)
-_HELD = "#owner = :owner AND (attribute_not_exists(#cursor) OR #cursor <= :cursor) AND #fence <= :fence"
-_RENEW = _Update(
-    expression="SET #cursor = :cursor, #fence = :fence, #lease = :lease",
-    condition=_HELD,
-    names=("owner", "cursor", "fence", "lease"),
-)
-_RELEASE = _Update(
-    expression="SET #cursor = :cursor, #fence = :fence REMOVE #owner, #lease",
-    condition=_HELD,
-    names=("owner", "cursor", "fence", "lease"),
-)
 _FENCE_IS_BELOW = "attribute_not_exists(#fence) OR #fence < :fence"
 _IS_NEW = "attribute_not_exists(pk)"
-_MARK_EXACT = _Update(expression="SET #exact = :exact", condition="attribute_exists(#exact)", names=("exact",))
-_MARK_DONE = _Update(expression="SET #done = :done", condition="#id = :id", names=("done", "id"))
 
 
 class DynamoTable:
@@ -120,7 +92,7 @@ class DynamoTable:
         return there
 
     def mark_done(self, key: Key, *, id: str) -> None:
-        self._update(key, _MARK_DONE, {"done": True, "id": id})
+        self._update(key, MARK_DONE, {"done": True, "id": id})
 
     def move(self, cancellation: Row, job: Row, *, state: Key, fence_below: str) -> bool:
         is_below: Any = {
@@ -143,17 +115,27 @@ class DynamoTable:
         return True
 
     def mark_exact(self, key: Key) -> None:
-        self._update(key, _MARK_EXACT, {"exact": True})
+        self._update(key, MARK_EXACT, {"exact": True})
 
     def take(self, partition: Partition, *, owner: str, now: str, lease: str, fence: str) -> PartitionState:
         key = rows.state_key(partition)
         values = {"owner": owner, "lease": lease, "fence": fence, "now": now}
-        state = self._update(key, _TAKE, values)
+        state = self._update(key, TAKE, values)
         return rows.read_state(self._read_one(key) if state is None else state)
 
     def checkpoint(self, partition: Partition, *, owner: str, cursor: str, fence: str, lease: str) -> bool:
         values = {"owner": owner, "cursor": cursor, "fence": fence} | ({"lease": lease} if lease else {})
-        return self._update(rows.state_key(partition), _RENEW if lease else _RELEASE, values) is not None
+        return self._update(rows.state_key(partition), RENEW if lease else RELEASE, values) is not None
+
+    def reserve(self, key: Key, *, now: int, amount: int, ttl: int) -> int:
+        advance = ADVANCE, {"now": now, "amount": amount, "ttl": ttl}
+        begin = BEGIN, {"now": now, "begin": now + amount, "ttl": ttl}
+        # One of the two conditions holds whenever it is looked at: who is refused by one may have the other.
+        for update, values in (advance, begin) * (RESERVE_ATTEMPTS // 2):
+            row = self._update(key, update, values)
+            if row is not None:
+                return int(row["until"])
+        raise Throttled(f"row {key} was changed by others at each of {RESERVE_ATTEMPTS} tries: try again")
 
     def _put(self, row: Row, *, on: str, **condition: Any) -> bool:
         """Put a row on a condition; tell whether it was put."""
@@ -176,7 +158,7 @@ class DynamoTable:
             raise Unavailable(f"row {key} was left unread: try again")
         return reading.rows.get(key)
 
-    def _update(self, key: Key, update: _Update, values: Row) -> Row | None:
+    def _update(self, key: Key, update: Update, values: Row) -> Row | None:
         """Update a row on a condition; return it as it is then, or nothing when the condition refused."""
         with translated(f"updating row {key}"):
             try:

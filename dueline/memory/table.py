@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from threading import Lock
 
 from dueline import rows
 from dueline.job import Partition
@@ -18,6 +19,7 @@ class MemoryTable:
     def __init__(self, *, page_rows: int = 1000) -> None:
         self._page_rows = page_rows
         self._rows: dict[str, dict[str, Row]] = defaultdict(dict)
+        self._reserving = Lock()
 
     def write(self, written: Sequence[Row]) -> list[Row]:
         at_most(WRITE_ROWS, written, "rows in one write")
@@ -84,6 +86,14 @@ class MemoryTable:
             holder = owner if lease else ""
             self._put_state(partition, PartitionState(fence=fence, cursor=cursor, owner=holder, lease=lease))
         return kept
+
+    def reserve(self, key: Key, *, now: int, amount: int, ttl: int) -> int:
+        pk, sk = key
+        with self._reserving:
+            row = self._rows[pk].get(sk, {"pk": pk, "sk": sk})
+            until = max(int(row.get("until", now)), now) + amount
+            self._put({**row, "until": until, "ttl": ttl})
+        return until
 
     def expired(self, *, now: datetime) -> list[Key]:
         """Return the keys of the rows that are past their TTL."""

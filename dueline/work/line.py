@@ -175,8 +175,9 @@ class Line:
         self._acks.put(Ack(claim=taken.claim, hidden=0))
 
     def _tell(self, kind: Kind, taken: Taken, *, error: str = "", reason: str = "") -> None:
-        of = {"job": taken.id, "error": error, "reason": reason}
-        self._report(Event(kind=kind, queue=taken.queue, attempt=taken.attempt, **of))
+        self._report(
+            Event(kind=kind, queue=taken.queue, job=taken.id, attempt=taken.attempt, error=error, reason=reason)
+        )
 
     def _trouble(self, reason: str) -> None:
         self._report(Event(kind=Kind.TROUBLE, queue=self._place.queue, reason=reason))

@@ -36,7 +36,7 @@ _SERVERS: list[Json] = [
 ]
 _TAGS: list[Json] = [
     {"name": "jobs", "description": "Schedule jobs, look them up, list, reschedule and cancel (unschedule) them."},
-    {"name": "queues", "description": "What queues there are, and how they are doing."},
+    {"name": "queues", "description": "What queues there are, how they are doing, and how fast their workers go."},
 ]
 # Source: "Controlling access with IAM authorization" and "x-amazon-apigateway-authtype" of API Gateway's guide.
 _SIGNED: Json = {

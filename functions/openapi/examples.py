@@ -6,14 +6,17 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from dueline import instant
+from dueline.control import Control
 from dueline.errors import InvalidJob
 from dueline.job import Job, JobId, Route, State
 from dueline.listing import Listed
 from dueline.overview import Overview
 from dueline.ports import Depth
 from dueline.queue import QueueSettings
+from dueline.rate import Rate
 from dueline.uploads import Begun, Upload
 from functions import answers, problems
+from functions.control_answers import of_control
 
 ID = "emails.0.t.1799049600000.0d6a387e-6d3b-4b8e-9f51-3d7c1f0a2b4c"
 MOVED = "emails.0.t.1799136000000.7c9e6679-7425-40de-944b-e07fc1f90ae7"
@@ -66,6 +69,10 @@ def overview() -> Any:
     due: datetime = instant.parse("2027-01-04T08:00:00Z")
     told = Overview(scheduled=7, more_scheduled=False, next_due=due, fence_age=42.5, levels=(depth,), dead=0)
     return answers.of_overview(_QUEUE, told)
+
+
+def control(*, paused: bool = False, rate: str | None = None) -> Any:
+    return of_control("emails", Control(paused=paused, rate=None if rate is None else Rate.parse(rate)))
 
 
 def posted() -> dict[str, Any]:

@@ -5,6 +5,7 @@ from http import HTTPStatus
 from dueline.job import State
 from functions import answers, forms, queries
 from functions.openapi import examples
+from functions.openapi.control_operations import CONTROL
 from functions.openapi.operation import Operation, Told
 
 _ALL = ("look_up", "reschedule", "cancel")
@@ -189,4 +190,5 @@ OPERATIONS = (
         },
         refused=(HTTPStatus.NOT_FOUND,),
     ),
+    *CONTROL,
 )

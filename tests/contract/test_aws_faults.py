@@ -1,13 +1,14 @@
 """What AWS answers when it fails, through botocore's own parsing, and what the adapters make of it."""
 
 import json
+from itertools import pairwise
 
 import pytest
 from botocore.exceptions import ConnectTimeoutError, EndpointConnectionError, ReadTimeoutError
 
 from dueline.aws import clients
 from dueline.aws.queue import SqsQueue
-from dueline.aws.table import CONFLICT_ATTEMPTS, DynamoTable
+from dueline.aws.table import CONFLICT_ATTEMPTS, RESERVE_ATTEMPTS, DynamoTable
 from dueline.errors import QueueNotFound, Throttled, Unavailable
 from dueline.ports import Depth, Refusal
 from dueline.rows import PartitionState
@@ -37,6 +38,7 @@ CALLS = {
     "mark_done": lambda table: table.mark_done(KEY, id="id"),
     "move": lambda table: table.move(ROW, {**ROW, "sk": "2"}, state=("emails#0", "!state"), fence_below="9"),
     "mark_exact": lambda table: table.mark_exact(KEY),
+    "reserve": lambda table: table.reserve(KEY, now=5, amount=2, ttl=9),
     "take": lambda table: table.take(EMAILS, owner="me", now="1", lease="2", fence="3"),
     "checkpoint": lambda table: table.checkpoint(EMAILS, owner="me", cursor="1", fence="2", lease="3"),
     "release": lambda table: table.checkpoint(EMAILS, owner="me", cursor="1", fence="2", lease=""),
@@ -90,7 +92,7 @@ def counting(answer):
     return requests, DynamoTable(client, "jobs")
 
 
-CONFLICTING = {name: CALLS[name] for name in ("add", "mark_exact", "take", "checkpoint", "release")}
+CONFLICTING = {name: CALLS[name] for name in ("add", "mark_exact", "take", "checkpoint", "release", "reserve")}
 
 
 @pytest.mark.parametrize("call", CONFLICTING.values(), ids=list(CONFLICTING))
@@ -196,6 +198,22 @@ def test_a_take_whose_first_answer_was_lost_is_mine_by_the_row_that_it_returns()
     held = {"owner": {"S": "me"}, "lease": {"S": "2"}, "fence": {"S": "3"}}
     taken = table((200, {"Attributes": held})).take(EMAILS, owner="me", now="1", lease="2", fence="3")
     assert taken == PartitionState(owner="me", lease="2", fence="3")
+
+
+@pytest.mark.parametrize("refusals", range(RESERVE_ATTEMPTS))
+def test_a_reservation_that_others_come_before_is_tried_by_its_other_condition(refusals):
+    reserved = (200, {"Attributes": {"until": {"N": "7"}}})
+    answers = [error("ConditionalCheckFailedException") for _ in range(refusals)]
+    assert table(*answers, reserved).reserve(KEY, now=5, amount=2, ttl=9) == 7
+
+
+def test_a_reservation_that_others_always_come_before_is_throttled_and_reserves_nothing():
+    requests, port = counting(error("ConditionalCheckFailedException"))
+    with pytest.raises(Throttled, match="was changed by others"):
+        port.reserve(KEY, now=5, amount=2, ttl=9)
+    conditions = [json.loads(request.body)["ConditionExpression"] for request in requests]
+    assert len(conditions) == RESERVE_ATTEMPTS
+    assert [condition != following for condition, following in pairwise(conditions)] == [True] * (RESERVE_ATTEMPTS - 1)
 
 
 def test_every_read_that_the_protocol_rests_on_is_consistent():

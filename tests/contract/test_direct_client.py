@@ -12,6 +12,7 @@ from moto import mock_aws
 from dueline import (
     AlreadyFinished,
     Client,
+    Control,
     DeploymentNotFound,
     Forbidden,
     InvalidJob,
@@ -21,6 +22,7 @@ from dueline import (
     NewJob,
     Patience,
     QueueNotFound,
+    Rate,
     Route,
     State,
     Unavailable,
@@ -223,6 +225,18 @@ def test_queues_are_told_with_their_settings_and_how_they_do(client):
     assert (told.scheduled, told.depth.waiting, told.dead) == (0, 1, 0)
 
 
+def test_a_queue_is_paused_resumed_and_limited(client):
+    assert client.pause("emails") == Control(paused=True)
+    limited = client.set_rate("emails", "50/s")
+    assert (limited.paused, limited.rate) == (True, Rate(jobs=50))
+    assert datetime.now(UTC) - datetime.fromisoformat(limited.rate_set) < timedelta(minutes=1)
+    assert client.queue("emails").control == limited
+    assert client.resume("emails") == Control(rate=Rate(jobs=50), rate_set=limited.rate_set)
+    lifted = client.set_rate("emails", None)
+    assert (lifted.paused, lifted.rate) == (False, None)
+    assert client.queue("invoices").control == Control()
+
+
 # Errors and repeats
 
 
@@ -236,6 +250,9 @@ def test_a_deployment_that_is_not_there_is_not_found(session):
     [
         lambda client: client.schedule("nobody", 1),
         lambda client: client.queue("nobody"),
+        lambda client: client.pause("nobody"),
+        lambda client: client.resume("nobody"),
+        lambda client: client.set_rate("nobody", None),
         lambda client: client.get("nobody.0.t.1.00000000-0000-4000-8000-000000000000"),
         lambda client: client.cancel("nobody.0.t.1.00000000-0000-4000-8000-000000000000"),
     ],

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from dueline import instant, rows
+from dueline.control_rows import slots_key
 from dueline.errors import DuelineError
 from dueline.job import Partition
 from dueline.rows import PartitionState
@@ -489,3 +490,64 @@ def test_a_checkpoint_without_any_lease_is_refused_and_leaves_no_state(table):
 def test_a_lease_that_ran_out_is_still_mine_until_another_takes_it(table):
     take(table, lease=30)
     assert checkpoint(table, fence=300, lease=90)
+
+
+# reserve
+
+SLOTS = slots_key("emails", instant.text(NOW))
+
+
+def reserve(table, *, now, amount, ttl=2_000_000_000):
+    return table.reserve(SLOTS, now=now, amount=amount, ttl=ttl)
+
+
+def slots(table):
+    row = table.read([SLOTS]).rows[SLOTS]
+    return {name: value if isinstance(value, str) else int(value) for name, value in row.items()}
+
+
+def test_the_first_reservation_begins_now_and_creates_the_row_with_its_ttl(table):
+    assert reserve(table, now=1_795_244_700_000_000, amount=20_000, ttl=1_795_331_100) == 1_795_244_700_020_000
+    assert slots(table) == {
+        "pk": "emails#rate",
+        "sk": f"!slots#{instant.text(NOW)}",
+        "until": 1_795_244_700_020_000,
+        "ttl": 1_795_331_100,
+    }
+
+
+def test_the_next_reservation_begins_where_the_one_before_ends(table):
+    assert [reserve(table, now=1000, amount=amount) for amount in (500, 1, 250)] == [1500, 1501, 1751]
+
+
+@pytest.mark.parametrize(("now", "until"), [(1499, 1600), (1500, 1600), (1501, 1601), (9000, 9100), (0, 1600)])
+def test_a_reservation_begins_at_the_later_of_now_and_what_is_taken(table, now, until):
+    reserve(table, now=1000, amount=500)
+    assert reserve(table, now=now, amount=100) == until
+    assert slots(table)["until"] == until
+
+
+def test_a_reservation_sets_the_ttl_anew_whether_it_follows_on_or_begins(table):
+    ttls = []
+    for now, ttl in ((1000, 10), (1000, 20), (9000, 30)):
+        reserve(table, now=now, amount=500, ttl=ttl)
+        ttls.append(slots(table)["ttl"])
+    assert ttls == [10, 20, 30]
+
+
+def test_slots_of_another_setting_of_the_rate_begin_anew(table):
+    reserve(table, now=1000, amount=500)
+    assert table.reserve(slots_key("emails", at(1)), now=1000, amount=500, ttl=1) == 1500
+    assert table.reserve(slots_key("emails-vip", instant.text(NOW)), now=1000, amount=500, ttl=1) == 1500
+
+
+def test_reservations_at_once_never_overlap_and_leave_no_gap(under_threads):
+    """Some at the very first, when there is no row, and some after a while, when all that was taken is over."""
+    taken = []
+    with ThreadPoolExecutor(8) as pool:
+        for now in (1000, 50_000):
+            amounts = [number % 5 + 1 for number in range(40)]
+            untils = list(pool.map(lambda amount, now=now: reserve(under_threads, now=now, amount=amount), amounts))
+            taken += sorted((until - amount, until) for until, amount in zip(untils, amounts, strict=True))
+    ends = [end for _, end in taken]
+    assert [begin for begin, _ in taken] == [1000, *ends[:39], 50_000, *ends[40:79]]

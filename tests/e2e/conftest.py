@@ -16,7 +16,7 @@ from local.signed import Signed
 from local.template import configure, synthesize
 from local.ticks import fired_every
 from tests.e2e.early import Job, schedule_early
-from tests.e2e.emulated_iam import grant_batches_where_messages_are_granted
+from tests.e2e.emulated_iam import grant_what_the_emulator_asks_for
 from tests.e2e.inbox import Inbox
 
 # schemathesis reads it, in a process of its own.
@@ -46,7 +46,7 @@ def deployed(emulator: Emulator, tmp_path_factory: pytest.TempPathFactory) -> It
     configured = configure(QUEUES, out=folder)
     deployment = load(configured)
     deploy(emulator, synthesize(configured, out=folder / "cdk.out"))
-    grant_batches_where_messages_are_granted(emulator)
+    grant_what_the_emulator_asks_for(emulator)
     with fired_every(TICK_SECONDS, emulator, deployment.names.schedule_group) as faults:
         endpoints = find(emulator, deployment)
         publish(emulator, deployment, endpoints)

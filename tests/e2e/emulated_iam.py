@@ -3,6 +3,8 @@
 AWS authorizes SendMessageBatch by `sqs:SendMessage` (there is no action of that name); the emulator asks for
 `sqs:SendMessageBatch`. Each role gets it for exactly those resources for which it has `sqs:SendMessage`.
 Nor does the emulator know that `ssm:GetParametersByPath` is of a path: it asks for it on all resources.
+Nor does it know `dynamodb:LeadingKeys`, and so refuses what is allowed on some rows: it is allowed on all of them, and
+tests/template sees to the condition.
 """
 
 import json
@@ -10,41 +12,43 @@ from typing import Any
 
 from local.emulator import Emulator
 
-_POLICY = "what-the-emulator-calls-send-message"
+_POLICY = "what-the-emulator-asks-for"
+_LEADING_KEYS = "dynamodb:LeadingKeys"
 
 
-def grant_batches_where_messages_are_granted(emulator: Emulator) -> None:
+def grant_what_the_emulator_asks_for(emulator: Emulator) -> None:
     iam = emulator.client("iam")
     for role in (role["RoleName"] for role in iam.list_roles()["Roles"]):
-        resources = [
-            resource
+        statements = [
+            statement
             for name in iam.list_role_policies(RoleName=role)["PolicyNames"]
-            for resource in _may_send_to(iam.get_role_policy(RoleName=role, PolicyName=name)["PolicyDocument"])
+            for statement in iam.get_role_policy(RoleName=role, PolicyName=name)["PolicyDocument"]["Statement"]
         ]
-        if resources:
-            iam.put_role_policy(RoleName=role, PolicyName=_POLICY, PolicyDocument=json.dumps(_batches_to(resources)))
+        if more := _asked_for(statements):
+            document = json.dumps({"Version": "2012-10-17", "Statement": more})
+            iam.put_role_policy(RoleName=role, PolicyName=_POLICY, PolicyDocument=document)
 
 
 def as_the_emulator_takes_it(document: dict[str, Any]) -> dict[str, Any]:
     """Return a policy that allows in the emulator what `document` allows on AWS."""
     by_path = {"Effect": "Allow", "Action": "ssm:GetParametersByPath", "Resource": "*"}
-    batches = _batches_to(_may_send_to(document))["Statement"]
-    is_granted = any(by_path["Action"] in _listed(statement["Action"]) for statement in document["Statement"])
-    return {**document, "Statement": [*document["Statement"], *batches, *([by_path] if is_granted else [])]}
+    statements = document["Statement"]
+    is_granted = any(by_path["Action"] in _listed(statement["Action"]) for statement in statements)
+    return {**document, "Statement": [*statements, *_asked_for(statements), *([by_path] if is_granted else [])]}
 
 
-def _batches_to(resources: list[str]) -> dict[str, Any]:
-    grant = {"Effect": "Allow", "Action": "sqs:SendMessageBatch", "Resource": resources}
-    return {"Version": "2012-10-17", "Statement": [grant]}
-
-
-def _may_send_to(document: dict[str, Any]) -> list[str]:
-    return [
-        resource
-        for statement in document["Statement"]
+def _asked_for(statements: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    batches = [
+        {"Effect": "Allow", "Action": "sqs:SendMessageBatch", "Resource": statement["Resource"]}
+        for statement in statements
         if "sqs:SendMessage" in _listed(statement["Action"])
-        for resource in _listed(statement["Resource"])
     ]
+    on_rows = [
+        {"Effect": "Allow", "Action": statement["Action"], "Resource": statement["Resource"]}
+        for statement in statements
+        if any(_LEADING_KEYS in keys for keys in statement.get("Condition", {}).values())
+    ]
+    return batches + on_rows
 
 
 def _listed(value: Any) -> list[str]:

@@ -17,6 +17,7 @@ from dueline import (
     JobNotFound,
     NewJob,
     QueueNotFound,
+    Rate,
     Route,
     State,
 )
@@ -101,6 +102,17 @@ def test_a_job_moves_and_is_listed_until_it_is_taken_back(client: Client) -> Non
 def test_queues_tell_their_settings_and_how_they_do(client: Client) -> None:
     assert {"emails", "invoices"} <= {queue.name for queue in client.queues()}
     assert client.queue("emails").dead == 0
+
+
+def test_a_queue_is_paused_limited_and_let_go(client: Client) -> None:
+    try:
+        assert client.pause("archive").paused
+        assert client.set_rate("archive", "90/m").rate == Rate(jobs=90, seconds=60)
+        told = client.queue("archive").control
+        assert (told.paused, told.rate) == (True, Rate(jobs=90, seconds=60))
+    finally:
+        assert not client.resume("archive").paused
+        assert client.set_rate("archive", None).rate is None
 
 
 @pytest.mark.parametrize(

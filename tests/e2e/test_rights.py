@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 
+import boto3
 import httpx
 import pytest
 
+from dueline import Client, Control, Forbidden, Rate
 from dueline.config.names import Names
-from local.emulator import ACCOUNT, Emulator
+from local.emulator import ACCOUNT, REGION, Emulator
 from local.endpoints import Endpoints
 from local.signed import Signed
 
@@ -17,14 +19,23 @@ UPLOAD = {"bytes": 5, "sha256": "0" * 64}
 @pytest.fixture(scope="module")
 def producer(emulator: Emulator, endpoints: Endpoints) -> Iterator[httpx.Client]:
     """A service that has the managed policy for producers of emails, and nothing else."""
-    iam = emulator.client("iam")
-    iam.create_user(UserName="producer")
-    policy = f"arn:aws:iam::{ACCOUNT}:policy/{Names('e2e').producer_policy('emails')}"
-    iam.attach_user_policy(UserName="producer", PolicyArn=policy)
-    key = iam.create_access_key(UserName="producer")["AccessKey"]
-    signed = Signed(key["AccessKeyId"], key["SecretAccessKey"])
+    signed = Signed(*_key_of("producer", Names("e2e").producer_policy("emails"), emulator))
     with httpx.Client(base_url=endpoints.api, auth=signed, timeout=30, verify=emulator.trust()) as client:
         yield client
+
+
+@pytest.fixture(scope="module")
+def operator(emulator: Emulator, endpoints: Endpoints) -> boto3.Session:
+    """The credentials of someone who has the managed policy for operators of emails, and nothing else."""
+    return boto3.Session(*_key_of("operator", Names("e2e").operator_policy("emails"), emulator), region_name=REGION)
+
+
+def _key_of(user: str, policy: str, emulator: Emulator) -> tuple[str, str]:
+    iam = emulator.client("iam")
+    iam.create_user(UserName=user)
+    iam.attach_user_policy(UserName=user, PolicyArn=f"arn:aws:iam::{ACCOUNT}:policy/{policy}")
+    key = iam.create_access_key(UserName=user)["AccessKey"]
+    return key["AccessKeyId"], key["SecretAccessKey"]
 
 
 def test_a_producer_may_schedule_look_up_and_cancel_in_its_queue(producer: httpx.Client) -> None:
@@ -59,6 +70,57 @@ def test_a_producer_may_do_nothing_in_another_queue(producer: httpx.Client, http
     assert http.get(path).json()["state"] in ("accepted", "scheduled")
 
 
+@pytest.mark.parametrize(("method", "path"), [("POST", "pause"), ("POST", "resume"), ("PUT", "rate")])
+def test_a_producer_may_not_control_even_its_own_queue(producer: httpx.Client, method: str, path: str) -> None:
+    before = producer.get("/queues/emails").json()
+    assert producer.request(method, f"/queues/emails/{path}", json={"rate": "0/s"}).status_code == 403
+    told = producer.get("/queues/emails").json()
+    assert (told["paused"], told["rate"]) == (before["paused"], before["rate"])
+
+
+@pytest.fixture
+def controlling(
+    monkeypatch: pytest.MonkeyPatch, emulator: Emulator, endpoints: Endpoints, operator: boto3.Session
+) -> Iterator[Client]:
+    """An operator's client, which finds the API by itself, while its queue is let go before and after."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", emulator.endpoint)
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(emulator.authority))
+    client = Client.connect("e2e", session=operator)
+    _let_go(client)
+    yield client
+    _let_go(client)
+
+
+def _let_go(client: Client) -> None:
+    client.resume("emails")
+    client.set_rate("emails", None)
+
+
+def test_an_operator_may_pause_resume_and_limit_its_own_queue_and_see_it(
+    controlling: Client, http: httpx.Client
+) -> None:
+    assert controlling.pause("emails") == Control(paused=True)
+    assert controlling.set_rate("emails", "50/s") == Control(paused=True, rate=Rate(jobs=50))
+    assert controlling.queue("emails").control == Control(paused=True, rate=Rate(jobs=50))
+    assert http.get("/queues/emails").json()["rate"] == "50/s"
+    assert controlling.resume("emails") == Control(rate=Rate(jobs=50))
+    assert controlling.set_rate("emails", None) == Control()
+    assert "emails" in {queue.name for queue in controlling.queues()}
+
+
+def test_an_operator_may_neither_control_another_queue_nor_schedule(controlling: Client) -> None:
+    for ask in (
+        lambda: controlling.pause("invoices"),
+        lambda: controlling.resume("invoices"),
+        lambda: controlling.set_rate("invoices", "0/s"),
+        lambda: controlling.queue("invoices"),
+        lambda: controlling.schedule("emails", 1),
+    ):
+        with pytest.raises(Forbidden):
+            ask()
+
+
 def test_whoever_does_not_sign_may_do_nothing(endpoints: Endpoints, emulator: Emulator) -> None:
     with httpx.Client(base_url=endpoints.api, verify=emulator.trust()) as stranger:
         assert stranger.post("/queues/emails/jobs", json=JOB).status_code == 403
+        assert stranger.post("/queues/emails/pause").status_code == 403

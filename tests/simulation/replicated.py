@@ -6,7 +6,7 @@ from typing import Any
 from dueline.memory import MemoryTable
 
 READS = ("read", "page")
-WRITES = ("write", "add", "move", "claim", "mark_done", "mark_exact", "take", "checkpoint", "collect")
+WRITES = ("write", "add", "move", "claim", "mark_done", "mark_exact", "take", "checkpoint", "reserve", "collect")
 
 
 class ReplicatedTable:

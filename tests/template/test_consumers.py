@@ -63,7 +63,7 @@ def test_a_consumer_may_read_no_other_row_and_not_without_naming_a_key(
         *("dynamodb:DeleteItem", "dynamodb:BatchWriteItem", "dynamodb:ExportTableToPointInTime"),
     ],
 )
-@pytest.mark.parametrize("keys", [["emails#0"], []])
+@pytest.mark.parametrize("keys", [["emails#0"], ["emails#control"], []])
 def test_a_consumer_may_do_nothing_else_with_the_table(
     consumer: list[dict[str, Any]], action: str, keys: list[str]
 ) -> None:
@@ -80,6 +80,30 @@ def test_a_consumer_may_work_off_its_own_queue_alone(consumer: list[dict[str, An
     others = ("dueline_emails-vip", "dueline_emails-vip_p2", "dueline_emails_p3", "dueline_emails_dlq")
     for other in (*others, "dueline-inbound", "dueline-dispatch-dlq"):
         assert not allows(consumer, action, f"sqs:{other}")
+
+
+def test_a_consumer_may_take_slots_of_its_queues_rate(consumer: list[dict[str, Any]]) -> None:
+    assert allows(consumer, "dynamodb:UpdateItem", TABLE, {KEYS: ["emails#rate"]})
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        *(["emails#control"], ["emails#0"], ["emails#keys3"], ["emails#rate2"], ["emails"], []),
+        *(["emails-vip#rate"], ["emails#rate", "emails#control"]),
+    ],
+)
+def test_a_consumer_may_neither_pause_nor_resume_nor_update_any_other_row(
+    consumer: list[dict[str, Any]], keys: list[str]
+) -> None:
+    assert not allows(consumer, "dynamodb:UpdateItem", TABLE, {KEYS: keys})
+
+
+@pytest.mark.parametrize(
+    "action", ["dynamodb:PutItem", "dynamodb:DeleteItem", "dynamodb:BatchWriteItem", "dynamodb:Query"]
+)
+def test_a_consumer_may_do_nothing_else_with_the_slots(consumer: list[dict[str, Any]], action: str) -> None:
+    assert not allows(consumer, action, TABLE, {KEYS: ["emails#rate"]})
 
 
 def test_a_consumer_may_find_its_own_queue_alone(consumer: list[dict[str, Any]]) -> None:
@@ -135,3 +159,68 @@ def test_an_operator_may_neither_purge_nor_delete_a_queue(operator: list[dict[st
     for queue in ("dueline_emails", "dueline_emails_p2", "dueline_emails_dlq"):
         for action in ("sqs:PurgeQueue", "sqs:DeleteQueue", "sqs:SetQueueAttributes"):
             assert not allows(operator, action, f"sqs:{queue}")
+
+
+INVOKE = "execute-api:Invoke"
+CONTROLS = ("POST/queues/{}/pause", "POST/queues/{}/resume", "PUT/queues/{}/rate")
+
+
+def may_ask(statements: list[dict[str, Any]], asked: str) -> bool:
+    """Tell whether a policy allows a request, whatever the API's id."""
+    return any(
+        allows([{**statement, "Resource": [_without_api(each) for each in statement["Resource"]]}], INVOKE, asked)
+        for statement in statements
+    )
+
+
+def _without_api(resource: str) -> str:
+    return resource.partition("/$default/")[2] if resource.startswith("execute-api:") else resource
+
+
+def test_an_operator_may_pause_resume_and_limit_its_queue_and_ask_how_it_is(operator: list[dict[str, Any]]) -> None:
+    for path in (*CONTROLS, "GET/queues/{}"):
+        assert may_ask(operator, path.format("emails"))
+        assert not may_ask(operator, path.format("emails-vip"))
+    assert may_ask(operator, "GET/queues")
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        *("POST/queues/emails/jobs", "GET/queues/emails/jobs", "DELETE/queues/emails/jobs/an-id"),
+        *("POST/queues/emails/cancellations", "GET/queues/emails/pause", "POST/queues/emails/rate"),
+    ],
+)
+def test_an_operator_may_ask_the_api_for_nothing_else(operator: list[dict[str, Any]], asked: str) -> None:
+    assert not may_ask(operator, asked)
+
+
+def test_an_operator_may_find_the_api_and_its_own_queue_alone(operator: list[dict[str, Any]]) -> None:
+    for name, may in (("api-url", True), ("queues/emails", True), ("queues/emails-vip", False), ("settings", False)):
+        assert allows(operator, "ssm:GetParameter", f"ssm:parameter/dueline/dueline/{name}") is may
+
+
+def test_an_operator_may_not_touch_the_table(operator: list[dict[str, Any]]) -> None:
+    for action in ("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:BatchWriteItem", "dynamodb:GetItem"):
+        assert not allows(operator, action, TABLE, {KEYS: ["emails#control"]})
+
+
+@pytest.mark.parametrize("path", CONTROLS)
+def test_neither_a_producer_nor_a_consumer_may_pause_resume_or_limit_a_queue(
+    neighbours: Assembly, consumer: list[dict[str, Any]], path: str
+) -> None:
+    producer = policy(neighbours.queues["emails"], "dueline_emails_producer")
+    assert may_ask(producer, "POST/queues/emails/jobs")
+    for queue in ("emails", "emails-vip"):
+        assert not may_ask(producer, path.format(queue))
+        assert not may_ask(consumer, path.format(queue))
+
+
+def test_the_descriptions_of_policies_stay_as_they_were(neighbours: Assembly) -> None:
+    """A change would replace the policy, whose name is taken: the deployment would fail."""
+    policies = neighbours.queues["emails"].of_type("AWS::IAM::ManagedPolicy").values()
+    assert {each["Description"] for each in policies} == {
+        "Schedule, look up and cancel jobs of queue emails.",
+        "Find queue emails, work off its messages, and ask which of its jobs were cancelled.",
+        "See how queue emails is, and redrive its dead-letter queue.",
+    }

@@ -3,6 +3,9 @@
 import json
 from typing import Any
 
+import pytest
+
+from tests.template.iam import allows
 from tests.template.synthesis import Assembly, Template
 
 INLINE_LIMIT = 10_240
@@ -67,9 +70,11 @@ def test_a_tick_may_move_its_cursor_read_jobs_and_send(sixty: Assembly) -> None:
     )
 
 
-def test_the_api_may_cancel_look_up_list_send_keep_payloads_and_ask_how_full_queues_are(sixty: Assembly) -> None:
+def test_the_api_may_cancel_look_up_list_send_keep_payloads_control_and_ask_how_full_queues_are(
+    sixty: Assembly,
+) -> None:
     table = ("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:BatchGetItem", "dynamodb:Query")
-    table += ("dynamodb:ConditionCheckItem",)
+    table += ("dynamodb:ConditionCheckItem", "dynamodb:BatchWriteItem")
     assert _granted(sixty.core, "dueline-api") == (
         _each(table, "dynamodb:table/dueline-jobs")
         | _each(SEND, "sqs:dueline_*", "sqs:dueline-inbound")
@@ -78,6 +83,28 @@ def test_the_api_may_cancel_look_up_list_send_keep_payloads_and_ask_how_full_que
         | _each(("s3:ListBucket",), PAYLOADS)
         | _each(LOG, "logs:/aws/lambda/dueline-api")
     )
+
+
+@pytest.mark.parametrize(
+    ("keys", "may"),
+    [
+        (["emails#control"], True),
+        (["emails#0"], False),
+        (["emails#control", "emails#0"], False),
+        (["emails#keys3"], False),
+        (["emails#rate"], False),
+        ([], False),
+    ],
+)
+def test_the_api_may_write_in_batches_by_which_rows_can_be_deleted_those_alone_that_control_a_queue(
+    sixty: Assembly, keys: list[str], may: bool
+) -> None:
+    spelled = [
+        {**each, "Resource": [sixty.core.spelled(one) for one in _listed(each["Resource"])]}
+        for each in _statements(_role_of(sixty.core, "dueline-api"))
+    ]
+    table, leading = "dynamodb:table/dueline-jobs", {"dynamodb:LeadingKeys": keys}
+    assert allows(spelled, "dynamodb:BatchWriteItem", table, leading) is may
 
 
 def test_tracing_adds_its_two_actions_alone(traced: Assembly) -> None:
@@ -116,10 +143,13 @@ def test_a_producer_may_use_its_own_queues_paths_find_the_api_and_ask_which_queu
         assert _grants(template, policy["PolicyDocument"]["Statement"]) == {
             ("execute-api:Invoke", f"execute-api:<{api}>/$default/{path}")
             for path in (
-                f"POST/queues/{queue}/*",
-                f"GET/queues/{queue}/*",
-                f"PATCH/queues/{queue}/*",
-                f"DELETE/queues/{queue}/*",
+                f"POST/queues/{queue}/jobs",
+                f"POST/queues/{queue}/uploads",
+                f"POST/queues/{queue}/cancellations",
+                f"GET/queues/{queue}/jobs",
+                f"GET/queues/{queue}/jobs/*",
+                f"PATCH/queues/{queue}/jobs/*",
+                f"DELETE/queues/{queue}/jobs/*",
                 f"GET/queues/{queue}",
                 "GET/queues",
             )

@@ -15,6 +15,9 @@ ROUTES = {
     "DELETE /queues/{queue}/jobs/{id}",
     "POST /queues/{queue}/cancellations",
     "POST /queues/{queue}/uploads",
+    "POST /queues/{queue}/pause",
+    "POST /queues/{queue}/resume",
+    "PUT /queues/{queue}/rate",
 }
 
 

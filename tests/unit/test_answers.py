@@ -4,10 +4,13 @@ import json
 
 import pytest
 
+from dueline.control import Control
 from dueline.listing import Listed, read_place
 from dueline.overview import Overview
 from dueline.ports import Depth
+from dueline.rate import Rate
 from functions import answers
+from functions.control_answers import of_control
 from tests.builders import a_job, a_queue
 
 PLACE = "2026-12-01T00:00:00.000Z#00000000-0000-4000-8000-000000000000#job"
@@ -42,8 +45,8 @@ def test_a_payload_that_is_no_json_is_told_as_text(text):
     assert "payload" not in job
 
 
-def overview_of(*levels):
-    told = Overview(scheduled=0, more_scheduled=False, next_due=None, fence_age=None, levels=levels, dead=0)
+def overview_of(*levels, **more):
+    told = Overview(scheduled=0, more_scheduled=False, next_due=None, fence_age=None, levels=levels, dead=0, **more)
     return answers.of_overview(a_queue(priorities=len(levels)), told)
 
 
@@ -60,3 +63,16 @@ def test_of_a_queue_with_one_level_none_is_told():
     told = overview_of(Depth(waiting=1, in_flight=2, delayed=3))
     assert (told["waiting"], told["in_flight"], told["delayed"]) == (1, 2, 3)
     assert "levels" not in told
+
+
+@pytest.mark.parametrize(
+    ("control", "told"),
+    [
+        (Control(), {"paused": False, "rate": None}),
+        (Control(paused=True, rate=Rate(jobs=200, seconds=3600)), {"paused": True, "rate": "200/h"}),
+        (Control(rate=Rate(jobs=0)), {"paused": False, "rate": "0/s"}),
+    ],
+)
+def test_whether_a_queue_is_paused_and_its_rate_are_told_with_it_and_alone(control, told):
+    assert overview_of(Depth(waiting=1, in_flight=2, delayed=3), control=control).items() >= told.items()
+    assert of_control("emails", control) == {"queue": "emails", **told}

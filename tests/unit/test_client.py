@@ -14,7 +14,7 @@ from urllib.parse import parse_qs
 import boto3
 import pytest
 
-from dueline import Client, Job, NewJob, Patience, Route, State, errors, instant
+from dueline import Client, Control, Job, NewJob, Patience, Rate, Route, State, errors, instant
 from dueline.answers import PayloadPlace
 from dueline.aws.gateway import connect
 from dueline.calls import LANES
@@ -401,7 +401,12 @@ DOING = {
     "in_flight": 2,
     "delayed": 3,
     "dead": 4,
+    "paused": True,
+    "rate": "50/s",
 }
+
+
+RATE = "/queues/emails/rate"
 
 
 def test_queues_are_told_with_their_settings(client, gate):
@@ -422,6 +427,7 @@ def test_a_queue_tells_how_it_is_doing(client, gate, next_due, fence_age):
         fence_age=fence_age,
         levels=(Depth(waiting=1, in_flight=2, delayed=3),),
         dead=4,
+        control=Control(paused=True, rate=Rate(jobs=50)),
     )
     assert gate.asked[0].path == "/queues/emails"
 
@@ -432,6 +438,45 @@ def test_a_queue_of_several_levels_tells_how_each_is_doing(client, gate):
     doing = client.queue("emails")
     assert doing.levels == tuple(Depth(waiting=n, in_flight=2, delayed=3) for n in (1, 2))
     assert doing.depth == Depth(waiting=3, in_flight=4, delayed=6)
+
+
+CONTROLS = {
+    "pause": (lambda client: client.pause("emails"), "POST", "/queues/emails/pause", b""),
+    "resume": (lambda client: client.resume("emails"), "POST", "/queues/emails/resume", b""),
+    "a rate": (lambda client: client.set_rate("emails", Rate(jobs=90, seconds=60)), "PUT", RATE, b'{"rate": "90/m"}'),
+    "a text": (lambda client: client.set_rate("emails", "90/m"), "PUT", RATE, b'{"rate": "90/m"}'),
+    "no limit": (lambda client: client.set_rate("emails", None), "PUT", RATE, b'{"rate": null}'),
+}
+
+
+@pytest.mark.parametrize(("ask", "method", "path", "body"), CONTROLS.values(), ids=list(CONTROLS))
+def test_a_queue_is_controlled_and_what_holds_then_is_told(client, gate, ask, method, path, body):
+    gate.script = [BUSY, told({"queue": "emails", "paused": True, "rate": "90/m"})]
+    assert ask(client) == Control(paused=True, rate=Rate(jobs=90, seconds=60))
+    assert [(asked.method, asked.path, asked.body) for asked in gate.asked] == [(method, path, body)] * 2
+    gate.script = [told({"queue": "emails", "paused": False, "rate": None})]
+    assert ask(client) == Control()
+
+
+@pytest.mark.parametrize(("rate", "named"), [("fast", "'fast'"), ("", "''"), ("100001/s", "100001 jobs"), (5, "5: ")])
+def test_what_is_no_rate_is_refused_before_any_request(client, gate, rate, named):
+    with pytest.raises(InvalidJob, match=f"rate is {named}"):
+        client.set_rate("emails", rate)
+    assert gate.asked == []
+
+
+def test_what_is_no_name_of_a_queue_is_not_controlled(client, gate):
+    for ask in (client.pause, client.resume, lambda queue: client.set_rate(queue, None)):
+        with pytest.raises(QueueNotFound):
+            ask("emails/jobs")
+    assert gate.asked == []
+
+
+@pytest.mark.parametrize("answer", [{}, {"paused": True}, {"paused": True, "rate": 5}, {"paused": True, "rate": "5"}])
+def test_an_answer_that_does_not_tell_what_holds_is_no_answer(gate, clock, answer):
+    gate.api = lambda _: told(answer)
+    with pytest.raises(Unavailable, match="tells of no pause and rate"):
+        a_client(gate, clock, attempts=1).pause("emails")
 
 
 @pytest.mark.parametrize("answer", [{}, {"jobs": 5, "next": None, "queues": [5]}, {"queues": None}])

@@ -1,3 +1,5 @@
+import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 from dueline import rows
@@ -28,3 +30,18 @@ def test_who_lost_the_claim_on_a_message_is_told_so_and_neither_hides_nor_delete
     (again,) = queue.receive(most=10, wait=0)
     assert (again.message.body, again.receives) == ("lost", 2)
     assert queue.hide([claims["lost"]], [0])[0].final
+
+
+class Slow(int):
+    """A number that takes its time to be compared, in which other threads come."""
+
+    def __gt__(self, other):
+        time.sleep(0.01)
+        return super().__gt__(other)
+
+
+def test_reservations_of_threads_that_cross_each_other_never_overlap():
+    table = MemoryTable()
+    with ThreadPoolExecutor(8) as pool:
+        untils = pool.map(lambda _: table.reserve(("emails#rate", "!slots"), now=Slow(0), amount=1, ttl=9), range(8))
+    assert sorted(untils) == list(range(1, 9))

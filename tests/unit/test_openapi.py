@@ -12,14 +12,16 @@ from pydantic import ConfigDict, TypeAdapter, with_config
 from dueline.config.registry import Registry, settings_of
 from dueline.config.settings import ApiSettings
 from dueline.job import State
-from functions import answers, problems
+from functions import answers, control_answers, problems
 from functions.openapi import examples
 from functions.openapi.document import PATH, document, text
 from functions.openapi.operation import Told
 from tests.builders import a_queue, an_id
 
 DOCUMENT = document()
-FORMS = [name for name, each in vars(answers).items() if hasattr(each, "__total__")]
+FORMS = {
+    name for module in (answers, control_answers) for name, each in vars(module).items() if hasattr(each, "__total__")
+}
 METHODS = {"get", "post", "patch", "delete", "put"}
 OPERATIONS = {(method, path): told for path, methods in DOCUMENT["paths"].items() for method, told in methods.items()}
 
@@ -168,6 +170,7 @@ def test_what_may_be_posted_is_a_job_or_many_and_nothing_more(body, is_one):
         (answers.Page, examples.page()),
         (answers.OverviewAnswer, examples.overview()),
         (answers.QueueAnswer, answers.of_queue(a_queue())),
+        (control_answers.ControlAnswer, examples.control(rate="50/s")),
     ],
 )
 def test_what_is_told_has_the_fields_of_its_type_and_no_other(form, told):

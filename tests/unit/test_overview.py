@@ -4,12 +4,16 @@ from datetime import timedelta
 
 import pytest
 
+from dueline.control import Control, pause, set_rate
 from dueline.errors import QueueNotFound
 from dueline.job import Partition
 from dueline.ports import Depth
+from dueline.rate import Rate
 from dueline.request import Request
 from tests.builders import EMAILS, NOW, a_job, a_message, a_queue
 from tests.system import System
+
+RATE_SET = "2026-11-21T07:05:00.000Z"
 
 
 def due_in(seconds, partition=EMAILS):
@@ -87,6 +91,14 @@ def test_a_queues_depth_is_that_of_all_its_levels_and_that_of_each_is_told():
     told = system.overview()
     assert told.levels == (Depth(waiting=1, in_flight=0, delayed=0), Depth(waiting=1, in_flight=0, delayed=1))
     assert told.depth == Depth(waiting=2, in_flight=0, delayed=1)
+
+
+def test_whether_its_workers_are_paused_and_how_fast_they_may_go_is_told():
+    system = System()
+    assert system.overview().control == Control()
+    pause("emails", table=system.table, now=NOW)
+    set_rate("emails", Rate(jobs=90, seconds=60), table=system.table, now=NOW)
+    assert system.overview().control == Control(paused=True, rate=Rate(jobs=90, seconds=60), rate_set=RATE_SET)
 
 
 def test_all_levels_and_the_dead_letter_queue_are_asked_at_once():

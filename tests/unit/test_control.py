@@ -1,0 +1,149 @@
+"""Pause and rate: set while workers run, and never one in the other's way."""
+
+from datetime import timedelta
+
+import pytest
+
+from dueline import control, rows
+from dueline.control import Control, read_control
+from dueline.control_rows import paused_key, rate_key, slots_key
+from dueline.errors import Unavailable
+from dueline.memory import MemoryTable
+from dueline.ports import Reading
+from dueline.rate import Rate
+from tests.builders import NOW
+from tests.wire import Wire, done_in_part, meanwhile, on, straight
+
+RATE = Rate(jobs=50)
+LATER = NOW + timedelta(seconds=1)
+CHANGES = {
+    "pause": lambda table: control.pause("emails", table=table, now=NOW),
+    "resume": lambda table: control.resume("emails", table=table, now=NOW),
+    "set_rate": lambda table: control.set_rate("emails", RATE, table=table, now=NOW),
+    "lift": lambda table: control.set_rate("emails", None, table=table, now=NOW),
+}
+EVERY_CHANGE = pytest.mark.parametrize("change", CHANGES.values(), ids=list(CHANGES))
+
+
+@pytest.fixture
+def wire():
+    return Wire()
+
+
+@pytest.fixture
+def table(wire):
+    return wire.to("table", MemoryTable())
+
+
+def held(table, queue="emails"):
+    return read_control(queue, table=table)
+
+
+def test_an_untouched_queue_is_neither_paused_nor_limited(table):
+    assert held(table) == Control(paused=False, rate=None, rate_set="")
+
+
+def test_a_queue_is_paused_until_it_is_resumed_and_each_says_what_holds_then(table):
+    assert control.pause("emails", table=table, now=NOW) == held(table) == Control(paused=True)
+    assert control.resume("emails", table=table, now=LATER) == held(table) == Control()
+
+
+def test_a_rate_holds_until_it_is_lifted_and_each_setting_has_its_instant(table):
+    set_rate = control.set_rate("emails", RATE, table=table, now=NOW)
+    assert set_rate == held(table) == Control(rate=RATE, rate_set="2026-11-21T07:05:00.000Z")
+    assert control.set_rate("emails", RATE, table=table, now=LATER).rate_set == "2026-11-21T07:05:01.000Z"
+    assert control.set_rate("emails", None, table=table, now=LATER).rate is None
+    assert held(table).rate is None
+
+
+@pytest.mark.parametrize("text", ["0/s", "1/s", "90/m", "100000/h"])
+def test_a_rate_is_kept_as_it_was_set(table, text):
+    assert str(control.set_rate("emails", Rate.parse(text), table=table, now=NOW).rate) == text
+
+
+def test_a_pause_leaves_the_rate_as_it_is_and_a_rate_the_pause(table):
+    control.set_rate("emails", RATE, table=table, now=NOW)
+    control.pause("emails", table=table, now=LATER)
+    assert held(table) == Control(paused=True, rate=RATE, rate_set="2026-11-21T07:05:00.000Z")
+    control.set_rate("emails", None, table=table, now=LATER)
+    assert held(table).paused
+
+
+def test_a_rate_that_is_set_while_a_queue_is_being_paused_is_not_lost(table, wire):
+    wire.around = on("table.write", meanwhile(lambda: control.set_rate("emails", RATE, table=table, now=NOW)), times=1)
+    assert control.pause("emails", table=table, now=NOW).rate == RATE
+    assert (held(table).paused, held(table).rate) == (True, RATE)
+
+
+def test_queues_are_controlled_apart_from_one_another(table):
+    control.pause("emails", table=table, now=NOW)
+    control.set_rate("emails", RATE, table=table, now=NOW)
+    assert held(table, "emails-vip") == Control()
+
+
+@pytest.mark.parametrize(
+    ("holds", "is_stopped"),
+    [
+        (Control(), False),
+        (Control(paused=True), True),
+        (Control(rate=Rate(jobs=0, seconds=3600)), True),
+        (Control(rate=Rate(jobs=1, seconds=3600)), False),
+        (Control(paused=True, rate=RATE), True),
+    ],
+)
+def test_a_pause_and_a_rate_of_0_stop_a_queue(holds, is_stopped):
+    assert holds.is_stopped is is_stopped
+
+
+@EVERY_CHANGE
+def test_what_was_left_unwritten_is_unavailable(table, wire, change):
+    wire.around = on("table.write", done_in_part)
+    with pytest.raises(Unavailable, match="left unwritten"):
+        change(table)
+    wire.around = straight
+    assert held(table) == Control()
+
+
+@EVERY_CHANGE
+def test_what_holds_after_a_change_is_read_after_it_and_consistently(table, wire, change):
+    seen = []
+    wire.around = lambda call: (seen.append((call.name, call.kwargs.get("consistent"))), straight(call))[1]
+    change(table)
+    assert seen == [("table.write", None), ("table.read", True)]
+
+
+@pytest.mark.parametrize("key", [paused_key("emails"), rate_key("emails")])
+def test_what_was_left_unread_is_never_taken_for_none(table, wire, key):
+    wire.around = on("table.read", lambda call: Reading(unread=frozenset([key])))
+    with pytest.raises(Unavailable, match="'emails' could not be read"):
+        held(table)
+
+
+@pytest.mark.parametrize("row", [{"rate": "fast", "at": "1"}, {"rate": "", "at": "1"}, {"rate": "5/s"}])
+def test_a_rate_that_cannot_be_read_is_never_taken_for_no_limit(table, row):
+    pk, sk = rate_key("emails")
+    table.write([{"pk": pk, "sk": sk, **row}])
+    with pytest.raises(Unavailable, match=r"'!rate'.* cannot be read"):
+        held(table)
+
+
+def test_both_are_read_in_one_request_which_may_lag_behind_unless_it_must_not(table, wire):
+    seen = []
+    wire.around = lambda call: (seen.append((call.name, call.kwargs)), straight(call))[1]
+    read_control("emails", table=table)
+    read_control("emails", table=table, consistent=True)
+    assert seen == [("table.read", {"consistent": False}), ("table.read", {"consistent": True})]
+
+
+def test_what_controls_a_queue_is_never_collected(table):
+    for change in CHANGES.values():
+        change(table)
+    assert table.expired(now=NOW + timedelta(days=100_000)) == []
+
+
+def test_slots_lie_under_a_partition_key_that_workers_may_write_without_writing_any_other_row():
+    partition_key, _ = slots_key("emails", "now")
+    assert partition_key == "emails#rate"
+    assert partition_key not in {paused_key("emails")[0], rate_key("emails")[0]}
+    assert paused_key("emails")[0] == rate_key("emails")[0] == "emails#control"
+    assert rows.idempotency_key("emails", "rate")[0] != partition_key

@@ -1,0 +1,126 @@
+"""Pause, resume and rate over HTTP: what is answered, and what is logged."""
+
+import importlib
+import json
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from dueline.config.registry import Registry
+from dueline.config.settings import ApiSettings
+from dueline.control import Control, read_control
+from dueline.memory import MemoryTable
+from dueline.rate import Rate
+from tests.builders import a_queue
+
+CALLER = "arn:aws:iam::123456789012:user/ann"
+
+
+@pytest.fixture
+def api(monkeypatch):
+    """The function, read as on Lambda, with one queue, and with the table in memory."""
+    settings = ApiSettings(
+        deployment="d", queue_urls="http://localhost/", payloads="p", direct_horizon=890, lookahead=240
+    )
+    for name, value in {**settings.to_env(), "AWS_DEFAULT_REGION": "us-east-1"}.items():
+        monkeypatch.setenv(name, value)
+    registry = SimpleNamespace(REGISTRY=Registry({"emails": a_queue()}))
+    monkeypatch.setitem(sys.modules, "functions.registry", registry)
+    monkeypatch.delitem(sys.modules, "functions.api", raising=False)
+    api = importlib.import_module("functions.api")
+    monkeypatch.setattr(api.RESOURCES, "table", MemoryTable(), raising=False)
+    yield api
+    sys.modules.pop("functions.api", None)
+
+
+def ask(api, method, path, body=None):
+    """Return the status and the body of an answer to a request that IAM has let pass."""
+    http = {"method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "1.2.3.4", "userAgent": "curl"}
+    event = {
+        "version": "2.0",
+        "rawPath": path,
+        "headers": {},
+        "requestContext": {"http": http, "stage": "$default", "authorizer": {"iam": {"userArn": CALLER}}},
+        "isBase64Encoded": False,
+        **({} if body is None else {"body": body}),
+    }
+    answer = api.app.resolve(event, SimpleNamespace())
+    return answer["statusCode"], json.loads(answer["body"])
+
+
+def put(api, rate):
+    return ask(api, "PUT", "/queues/emails/rate", json.dumps({"rate": rate}))
+
+
+def held(api):
+    return read_control("emails", table=api.RESOURCES.table)
+
+
+def test_a_queue_is_paused_and_resumed_and_what_holds_is_answered(api):
+    assert ask(api, "POST", "/queues/emails/pause") == (200, {"queue": "emails", "paused": True, "rate": None})
+    assert held(api) == Control(paused=True)
+    assert ask(api, "POST", "/queues/emails/resume") == (200, {"queue": "emails", "paused": False, "rate": None})
+    assert held(api) == Control()
+
+
+def test_a_rate_is_set_and_lifted_and_a_pause_stays(api):
+    ask(api, "POST", "/queues/emails/pause")
+    assert put(api, "50/s") == (200, {"queue": "emails", "paused": True, "rate": "50/s"})
+    assert held(api).rate == Rate(jobs=50)
+    assert put(api, None) == (200, {"queue": "emails", "paused": True, "rate": None})
+    assert held(api).rate is None
+
+
+ALLOWED = "it must be a number of jobs and a unit, such as 50/s, 90/m or 200/h"
+A_TEXT = "must be a text such as 50/s, 90/m or 200/h, or null for no limit"
+
+
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        ('{"rate": "fast"}', f"rate is 'fast': {ALLOWED}"),
+        ('{"rate": ""}', f"rate is '': {ALLOWED}"),
+        ('{"rate": "50"}', f"rate is '50': {ALLOWED}"),
+        ('{"rate": "50/d"}', f"rate is '50/d': {ALLOWED}"),
+        ('{"rate": "100001/s"}', "rate is 100001 jobs: it must be from 0 to 100000"),
+        ('{"rate": 50}', f"rate is 50: {A_TEXT}"),
+        ('{"rate": false}', f"rate is false: {A_TEXT}"),
+        ("{}", "rate is missing"),
+        ('{"rate": "5/s", "burst": 3}', "burst is no field: there are rate"),
+        ("", "body is not JSON"),
+        ("[]", "body is []"),
+    ],
+)
+def test_what_is_no_rate_is_told_by_its_field_its_value_and_what_is_allowed(api, body, detail):
+    status, told = ask(api, "PUT", "/queues/emails/rate", body)
+    assert (status, told["code"]) == (400, "invalid_job")
+    assert detail in told["detail"]
+    assert held(api) == Control()
+
+
+@pytest.mark.parametrize(("method", "path"), [("POST", "pause"), ("POST", "resume"), ("PUT", "rate")])
+def test_a_queue_that_is_not_there_is_not_controlled(api, method, path):
+    status, told = ask(api, method, f"/queues/nobody/{path}", '{"rate": null}')
+    assert (status, told["code"]) == (404, "queue_not_found")
+    assert api.RESOURCES.table.read([("nobody#control", "!paused"), ("nobody#control", "!rate")]).rows == {}
+
+
+def test_who_changed_what_is_logged(api, caplog):
+    caplog.set_level("INFO")
+    for act in (lambda: ask(api, "POST", "/queues/emails/pause"), lambda: put(api, "50/s"), lambda: put(api, None)):
+        act()
+    ask(api, "POST", "/queues/emails/resume")
+    told = [(line.levelname, line.message, line.queue, line.caller, line.paused, line.rate) for line in caplog.records]
+    assert told == [
+        ("INFO", "paused", "emails", CALLER, True, "no limit"),
+        ("INFO", "rate set", "emails", CALLER, True, "50/s"),
+        ("INFO", "rate set", "emails", CALLER, True, "no limit"),
+        ("INFO", "resumed", "emails", CALLER, False, "no limit"),
+    ]
+
+
+def test_what_is_refused_is_logged_as_a_refusal_alone(api, caplog):
+    caplog.set_level("INFO")
+    put(api, "fast")
+    assert [(line.levelname, line.message) for line in caplog.records] == [("WARNING", "refused")]
