@@ -12,6 +12,7 @@ from dueline.new_job import NewJob
 from dueline.overview import Overview
 from dueline.queue import QueueSettings
 from dueline.rate import Rate
+from dueline.trace import TraceContext
 
 MOST_AT_ONCE = 500
 
@@ -38,8 +39,12 @@ D = TypeVar("D", bound=Draft)
 class Api(Protocol[D]):
     """Asks once, and is safe to ask again. Every call may raise Throttled, Unavailable or Forbidden."""
 
-    def draft(self, job: NewJob) -> D:
-        """Check a job before any request. Raises InvalidJob, naming the field, its value and what is allowed."""
+    def draft(self, job: NewJob, *, trace: TraceContext | None = None) -> D:
+        """Check a job, which is to carry `trace`, before any request.
+
+        Drafts that are sent together have one and the same. Raises InvalidJob, naming the field, its value and what is
+        allowed.
+        """
 
     def schedule(self, queue: str, drafts: Sequence[D]) -> Sequence[Job | DuelineError]:
         """Schedule up to 500 jobs; return the job or the error of each, in order."""

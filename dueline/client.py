@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from dueline import otel
 from dueline.answers import Job, ScheduledJob
 from dueline.api import MOST_AT_ONCE, Api, Draft
 from dueline.calls import LANES, Calls, attempt, in_lanes
@@ -95,7 +96,7 @@ class Client:
         it has over 10 MiB; QueueNotFound; KeyReused when the key belongs to a job with another payload.
         """
         job = NewJob(payload=payload, at=at, delay=delay, key=key, tenant=tenant, priority=priority)
-        return _only(self._schedule(queue_name(queue), [self._api.draft(job)]))
+        return _only(self._schedule(queue_name(queue), [self._api.draft(job, trace=otel.current())]))
 
     def schedule_many(self, queue: str, jobs: Iterable[NewJob]) -> list[Job | DuelineError]:
         """Schedule each job for itself; return, in their order, the job as it was scheduled or its error.
@@ -104,7 +105,8 @@ class Client:
         are sent. Raises QueueNotFound for what is no name of a queue.
         """
         schedule = partial(self._schedule, queue_name(queue))
-        drafts = (attempt(self._api.draft, job) for job in jobs)
+        draft = partial(self._api.draft, trace=otel.current())
+        drafts = (attempt(draft, job) for job in jobs)
         cut = batches(drafts, size=_size, most=MOST_AT_ONCE, most_bytes=MOST_BYTES)
         return [result for results in in_lanes(schedule, cut) for result in results]
 

@@ -22,19 +22,21 @@ from dueline.ports import Clock
 from dueline.queue import QueueSettings
 from dueline.rate import Rate
 from dueline.request import json_text
+from dueline.trace import TraceContext
 from dueline.uploads import check_size
 
 A = TypeVar("A")
 
 # A function's event has 6 MB at most, the rest of the request included.
 MOST_BYTES = 5_000_000
+_NO_HEADERS: Mapping[str, str] = {}
 
 
 class Transport(Protocol):
     """How requests get there, each once. Raises Unavailable when there is no answer."""
 
-    def send(self, method: str, path: str, body: str | None) -> HttpAnswer:
-        """Ask the API. Raises Forbidden without credentials."""
+    def send(self, method: str, path: str, body: str | None, *, headers: Mapping[str, str]) -> HttpAnswer:
+        """Ask the API, with `headers` beside the usual ones. Raises Forbidden without credentials."""
 
     def put(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
         """Send a body to a URL that is signed already."""
@@ -42,11 +44,15 @@ class Transport(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HttpDraft:
-    """A job as JSON text, which is the same each time it is tried: its payload, and all else that is asked of it."""
+    """A job as JSON text, which is the same each time it is tried: its payload, and all else that is asked of it.
+
+    Its `trace` goes in the headers of the request, which has one for all of its jobs.
+    """
 
     key: str
     payload: str = field(repr=False)
     asked: str
+    trace: TraceContext | None = None
 
     @property
     def text(self) -> str:
@@ -70,8 +76,8 @@ class HttpApi:
         self._clock = clock
         self._new_key = new_key
 
-    def draft(self, job: NewJob) -> HttpDraft:
-        told = job.checked(now=self._clock.now())
+    def draft(self, job: NewJob, *, trace: TraceContext | None = None) -> HttpDraft:
+        told = job.checked(now=self._clock.now(), trace=trace)
         key = self._new_key() if told.key is None else told.key
         asked = {
             **({} if told.at is None else {"at": instant.text(instant.round_up(told.at))}),
@@ -82,15 +88,16 @@ class HttpApi:
         }
         payload = json_text(told.payload)
         check_size(len(payload))
-        return HttpDraft(key=key, payload=payload, asked=json.dumps(asked))
+        return HttpDraft(key=key, payload=payload, asked=json.dumps(asked), trace=told.trace)
 
     def schedule(self, queue: str, drafts: Sequence[HttpDraft]) -> Sequence[Job | DuelineError]:
+        headers = drafts[0].trace.headers if drafts[0].trace else {}
         if len(drafts) == 1:
             (draft,) = drafts
             text = draft.text if draft.size <= MOST_BYTES else self._uploaded(queue, draft)
-            return [Job.of(self._ask("POST", _jobs(queue), text))]
+            return [Job.of(self._ask("POST", _jobs(queue), text, headers=headers))]
         body = f'{{"jobs":[{",".join(draft.text for draft in drafts)}]}}'
-        return self._ask_for_each(_jobs(queue), body, read=Job.of, count=len(drafts))
+        return self._ask_for_each(_jobs(queue), body, read=Job.of, count=len(drafts), headers=headers)
 
     def get(self, id: JobId) -> Job:
         return Job.of(self._ask("GET", _job(id)))
@@ -138,13 +145,21 @@ class HttpApi:
             raise Unavailable(f"uploading a payload: status {answer.status}")
         return f'{{"upload":{json.dumps(begun.id)},{draft.asked[1:]}'
 
-    def _ask(self, method: str, path: str, body: str | None = None) -> dict[str, Any]:
-        return self._transport.send(method, path, body).told(now=self._clock.now())
+    def _ask(
+        self, method: str, path: str, body: str | None = None, *, headers: Mapping[str, str] = _NO_HEADERS
+    ) -> dict[str, Any]:
+        return self._transport.send(method, path, body, headers=headers).told(now=self._clock.now())
 
     def _ask_for_each(
-        self, path: str, body: str, *, read: Callable[[Mapping[str, Any]], A], count: int
+        self,
+        path: str,
+        body: str,
+        *,
+        read: Callable[[Mapping[str, Any]], A],
+        count: int,
+        headers: Mapping[str, str] = _NO_HEADERS,
     ) -> Sequence[A | DuelineError]:
-        told = self._ask("POST", path, body).get("jobs")
+        told = self._ask("POST", path, body, headers=headers).get("jobs")
         if not isinstance(told, list) or len(told) != count:
             raise Unavailable(f"POST {path}: the answer does not tell of each job")
         return [attempt(lambda each: read(_told_of(each)), each) for each in told]

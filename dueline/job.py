@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from dueline import instant
 from dueline.errors import InvalidJob, JobNotFound, PayloadTooLarge, QueueNotFound
+from dueline.trace import TraceContext
 
 MAX_PAYLOAD_BYTES = 256 * 1024
 MAX_OFFLOADED_BYTES = 10 * 1024 * 1024
@@ -92,7 +93,7 @@ class Job:
 
     A `tenant` is whom SQS treats fairly beside others: the message group of a fair queue. A `priority` is the level of
     its queue, each an SQS queue of its own, 1 the most urgent. A payload that is kept elsewhere has `offloaded_bytes`
-    there, and `payload` is the pointer to it.
+    there, and `payload` is the pointer to it. Its `trace` is the one that it was scheduled in, if any.
     """
 
     id: JobId
@@ -101,6 +102,7 @@ class Job:
     tenant: str | None = None
     priority: int = 1
     offloaded_bytes: int | None = None
+    trace: TraceContext | None = None
 
     def __post_init__(self) -> None:
         if self.size > MAX_PAYLOAD_BYTES:

@@ -41,7 +41,9 @@ def claim(key: str, job: Job, *, payload_hash: str, table: Table, now: datetime)
         raise KeyReused(f"key is {key!r}: it was used for job {first}, which has another payload")
     form = Repeat if row["done"] else Job
     expires = first.due + (job.expires - job.id.due)
-    return form(id=first, payload=job.payload, expires=expires, tenant=job.tenant, priority=job.priority)
+    return form(
+        id=first, payload=job.payload, expires=expires, tenant=job.tenant, priority=job.priority, trace=job.trace
+    )
 
 
 def note_done(jobs: Iterable[tuple[str, JobId]], *, table: Table, spread: Spread) -> None:

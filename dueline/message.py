@@ -13,6 +13,7 @@ from typing import TypeVar
 from dueline import instant
 from dueline.errors import InvalidJob, JobNotFound
 from dueline.job import MAX_PRIORITY, Job, JobId, Route
+from dueline.trace import TRACEPARENT, TRACESTATE, TraceContext
 
 ID = "dueline-id"
 DUE = "dueline-due"
@@ -33,10 +34,12 @@ OFFLOADED_BYTES = "ExtendedPayloadSize"
 BATCH_MESSAGES = 10
 BATCH_BYTES = 1024 * 1024
 MAX_ATTRIBUTES = 10
-ATTRIBUTES_BYTES = 2048
+# More than all of Dueline's attributes take together, a reason and a tracestate of their greatest length among them.
+ATTRIBUTES_BYTES = 2560
 _REASON_CHARACTERS = 1000
 _PRIORITIES = tuple(map(str, range(1, MAX_PRIORITY + 1)))
 _MAX_DIGITS = 18
+DISPENSABLE = (TRACESTATE, TRACEPARENT)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,16 +70,29 @@ class Message:
         attributes |= {PRIORITY: str(job.priority)} if job.priority != 1 else {}
         attributes |= {MOVES: str(moves)} if moves else {}
         attributes |= {OFFLOADED_BYTES: str(job.offloaded_bytes)} if job.offloaded_bytes is not None else {}
+        attributes |= job.trace.headers if job.trace is not None else {}
         return cls(body=job.payload, attributes=attributes, delay=delay, group=group)
 
     def with_reason(self, reason: str) -> "Message":
-        """Return this message as it is parked, saying why, as far as SQS leaves room for it."""
+        """Return this message as it is parked, saying why, as far as SQS leaves room for it.
+
+        Where there is no room for all, its tracestate goes first, then its traceparent.
+        """
+        told = printable(reason)
         # SQS refuses an empty value, which is what is left here of an attribute that is no text.
-        kept = [(name, value) for name, value in self.attributes.items() if value and name != REASON]
-        unreasoned = Message(body=self.body, attributes=dict(kept[: MAX_ATTRIBUTES - 1]))
-        room = BATCH_BYTES - unreasoned.sent_bytes - _bytes(REASON, type_of(REASON, reason))
-        told = {REASON: printable(reason)[:room]} if room > 0 else {}
-        return Message(body=self.body, attributes={**unreasoned.attributes, **told})
+        kept = [name for name, value in self.attributes.items() if value and name not in (REASON, *DISPENSABLE)]
+        kept += [name for name in reversed(DISPENSABLE) if self.attributes.get(name)]
+        attributes = {name: self.attributes[name] for name in kept[: MAX_ATTRIBUTES - 1]}
+        for name in DISPENSABLE:
+            if self._room_for_reason(attributes) < len(told):
+                attributes.pop(name, None)
+        room = self._room_for_reason(attributes)
+        return Message(body=self.body, attributes=attributes | ({REASON: told[:room]} if room > 0 else {}))
+
+    def _room_for_reason(self, attributes: Mapping[str, str]) -> int:
+        """Return the bytes that SQS leaves for a reason beside the body and these attributes."""
+        unreasoned = Message(body=self.body, attributes=attributes)
+        return BATCH_BYTES - unreasoned.sent_bytes - _bytes(REASON, type_of(REASON, ""))
 
     def job(self) -> Job:
         """Return the job that this message carries.
@@ -99,6 +115,7 @@ class Message:
             tenant=self.attributes.get(TENANT),
             priority=self._priority(),
             offloaded_bytes=self._offloaded_bytes(),
+            trace=TraceContext.from_headers(self.attributes),
         )
 
     def _priority(self) -> int:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from dueline import keys
 from dueline.errors import InvalidJob
 from dueline.request import Request, due_of
+from dueline.trace import TraceContext
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,8 +26,8 @@ class NewJob:
     tenant: str | None = None
     priority: int = 1
 
-    def checked(self, *, now: datetime) -> Request:
-        """Return this as a request, whose time and key are good.
+    def checked(self, *, now: datetime, trace: TraceContext | None = None) -> Request:
+        """Return this as a request, whose time and key are good, and whose job is to carry `trace`.
 
         Raises InvalidJob, naming the field, its value and what is allowed.
         """
@@ -39,6 +40,7 @@ class NewJob:
             key=key,
             tenant=self.tenant,
             priority=self.priority,
+            trace=trace,
         )
         due_of(request, now=now)
         return request

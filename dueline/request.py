@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from dueline import instant
 from dueline.errors import InvalidJob
 from dueline.job import JobId
+from dueline.trace import TraceContext
 
 FURTHEST = timedelta(days=3653)
 
@@ -18,7 +19,7 @@ class Request:
     An `upload`, by its id, takes the place of the payload. One job is submitted under a `key` within its retention,
     however often it is asked for. SQS treats a `tenant` fairly beside the queue's others. A `priority` is from 1, the
     most urgent, to as many as the queue has. `again` is the id of an earlier try, which may have submitted it: one job
-    then.
+    then. Its `trace` goes with the job.
     """
 
     payload: object = None
@@ -29,6 +30,7 @@ class Request:
     priority: int = 1
     upload: str | None = None
     again: JobId | None = None
+    trace: TraceContext | None = None
 
 
 def due_of(request: Request, *, now: datetime) -> datetime:

@@ -3,7 +3,8 @@
 | row             | pk                    | sk                      | holds                              |
 |-----------------|-----------------------|-------------------------|------------------------------------|
 | job             | `{queue}#{partition}` | `{due}#{uid}#job`       | payload or packed, tenant,         |
-|                 |                       |                         | priority, offloaded_bytes, ttl     |
+|                 |                       |                         | priority, offloaded_bytes, ttl,    |
+|                 |                       |                         | traceparent, tracestate            |
 | cancellation    | same                  | `{due}#{uid}#cancelled` | at, exact, moved_to, ttl           |
 | handled         | same                  | `{due}#{uid}#handled`   | dispatched, ttl                    |
 | parked          | same                  | `{due}#{uid}#parked`    | reason, ttl                        |
@@ -17,8 +18,9 @@
 A `#handled` row stands only where ingest sent or parked a job itself, by the late path.
 `moved_to` is the id of the job that took the cancelled one's place, where it was rescheduled.
 `packed` is the payload compressed, where that takes fewer write units. `offloaded_bytes` stands only where the payload
-is a pointer: the size of what it points to. The last three rows control a queue's workers (control_rows.py); without
-`rate` there is no limit, and `until` is the instant, in microseconds since 1970, up to which slots of a rate are taken.
+is a pointer: the size of what it points to. Each of the two of a trace stands only where there is one. The last three
+rows control a queue's workers (control_rows.py): without `rate` there is no limit, and `until` is the instant, in
+microseconds since 1970, up to which slots of a rate are taken.
 """
 
 import zlib
@@ -30,6 +32,7 @@ from dueline import instant
 from dueline.errors import InvalidJob
 from dueline.job import MAX_PAYLOAD_BYTES, MAX_RETENTION, Job, JobId, Partition, Route
 from dueline.packing import pack, unpack
+from dueline.trace import TraceContext
 from dueline.units import write_units
 
 Row = Mapping[str, str | int | bool | bytes]
@@ -117,7 +120,8 @@ def job_row(job: Job) -> Row:
     tenant = {} if job.tenant is None else {"tenant": job.tenant}
     priority = {} if job.priority == 1 else {"priority": job.priority}
     offloaded = {} if job.offloaded_bytes is None else {"offloaded_bytes": job.offloaded_bytes}
-    rest: Row = {"pk": pk, "sk": sk, "ttl": _seconds(job.expires), **tenant, **priority, **offloaded}
+    trace = {} if job.trace is None else job.trace.headers
+    rest: Row = {"pk": pk, "sk": sk, "ttl": _seconds(job.expires), **tenant, **priority, **offloaded, **trace}
     return _smaller_of(rest, job.payload)
 
 
@@ -175,6 +179,7 @@ def read_job(row: Row) -> Job:
             tenant=str(row["tenant"]) if "tenant" in row else None,
             priority=int(row.get("priority", 1)),
             offloaded_bytes=int(row["offloaded_bytes"]) if "offloaded_bytes" in row else None,
+            trace=TraceContext.from_headers(row),
         )
     except KeyError as missing:
         raise InvalidJob(f"row {key(row)} has no {missing}") from None

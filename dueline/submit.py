@@ -86,7 +86,14 @@ class Submit:
             id = request.again or self._new_id(due_of(request, now=now), now=now)
             expires, priority = id.due + self._queue.retention, _checked_priority(request.priority, queue=self._queue)
             content = content_of(request.upload, text=partial(json_text, request.payload))
-            job = Job(id=id, payload=inline(content), expires=expires, tenant=request.tenant, priority=priority)
+            job = Job(
+                id=id,
+                payload=inline(content),
+                expires=expires,
+                tenant=request.tenant,
+                priority=priority,
+                trace=request.trace,
+            )
             key = None if request.key is None else keys.checked(request.key)
             delay = None if request.again else request.delay
             return _Submission(job=job, content=content, delay=delay, key=key)

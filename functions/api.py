@@ -22,6 +22,7 @@ from dueline.errors import DuelineError, InvalidJob, JobNotFound
 from dueline.job import Job, JobId, State
 from dueline.keys import Repeat
 from dueline.status import status_of
+from dueline.trace import TraceContext
 from functions import answers, bodies, problems, queries, tell
 from functions.answers import JobAnswer, OverviewAnswer, Page, Queues, Refused, Results, UploadAnswer
 from functions.control_answers import ControlAnswer, of_control
@@ -48,7 +49,8 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 def schedule(queue: str) -> tuple[JobAnswer | Results, int]:
     """Schedule one job, or up to 500 of them, each for itself."""
     settings = REGISTRY.queue(queue)
-    asked = bodies.read(_body(), key=app.current_event.headers.get("idempotency-key"))
+    headers = app.current_event.headers
+    asked = bodies.read(_body(), key=headers.get("idempotency-key"), trace=TraceContext.from_headers(headers))
     submit = RESOURCES.submit(settings, direct_horizon=timedelta(seconds=SETTINGS.direct_horizon))
     results = submit.run(asked if isinstance(asked, list) else [asked], until=_until())
     tell.of_submitted(results, deployment=SETTINGS.deployment, queue=queue)

@@ -11,25 +11,28 @@ from pydantic_core import ErrorDetails
 from dueline.errors import DuelineError, InvalidJob
 from dueline.rate import Rate
 from dueline.request import Request
+from dueline.trace import TraceContext
 from functions.forms import IdsBody, JobBody, JobsBody, RateBody, TimeBody, UploadBody
 
 
-def read(text: str, *, key: str | None = None) -> Request | list[Request | DuelineError]:
+def read(
+    text: str, *, key: str | None = None, trace: TraceContext | None = None
+) -> Request | list[Request | DuelineError]:
     """Return what a body asks for: one request, or a list of requests and errors.
 
-    `key` is the idempotency key of the request's header, which is for one job. Raises InvalidJob, naming the field, its
-    value and what is allowed.
+    `key` is the idempotency key of the request's header, which is for one job; `trace` is for all of them. Raises
+    InvalidJob, naming the field, its value and what is allowed.
     """
     body = _json(text)
     if not (isinstance(body, dict) and "jobs" in body):
-        return _keyed(_request(body), key)
+        return _keyed(_request(body, trace=trace), key)
     if key is not None:
         raise InvalidJob(f"Idempotency-Key is {key[:100]!r}: it is for one job, give each of these its own key")
     try:
         jobs: Sequence[Any] = JobsBody.model_validate(body).jobs
     except ValidationError as error:
         raise InvalidJob(described(error, JobsBody)) from None
-    return [_request_or_error(job) for job in jobs]
+    return [_request_or_error(job, trace=trace) for job in jobs]
 
 
 def _keyed(request: Request, key: str | None) -> Request:
@@ -93,14 +96,14 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is no JSON number")
 
 
-def _request_or_error(body: Any) -> Request | DuelineError:
+def _request_or_error(body: Any, *, trace: TraceContext | None) -> Request | DuelineError:
     try:
-        return _request(body)
+        return _request(body, trace=trace)
     except InvalidJob as error:
         return error
 
 
-def _request(body: Any) -> Request:
+def _request(body: Any, *, trace: TraceContext | None) -> Request:
     try:
         job = JobBody.model_validate(body)
     except ValidationError as error:
@@ -115,6 +118,7 @@ def _request(body: Any) -> Request:
         key=job.key,
         tenant=job.tenant,
         priority=job.priority,
+        trace=trace,
     )
 
 

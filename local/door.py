@@ -16,7 +16,7 @@ import httpx
 from local.pages import page
 from local.signed import Signed
 
-_PASSED_ON = {"content-type", "accept", "idempotency-key"}
+_PASSED_ON = {"content-type", "accept", "idempotency-key", "traceparent", "tracestate"}
 _HANDED_BACK = {"content-type", "retry-after"}
 
 

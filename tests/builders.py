@@ -8,6 +8,7 @@ from typing import Any
 from dueline.job import Job, JobId, Partition, Route
 from dueline.message import Message
 from dueline.queue import QueueSettings
+from dueline.trace import TraceContext
 
 NOW = datetime(2026, 11, 21, 7, 5, tzinfo=UTC)
 RETENTION = timedelta(days=7)
@@ -34,11 +35,12 @@ def a_job(
     tenant: str | None = None,
     priority: int = 1,
     offloaded_bytes: int | None = None,
+    trace: TraceContext | None = None,
     **of_id: Any,
 ) -> Job:
     id = an_id(**of_id)
     over = id.due + RETENTION if expires is None else expires
-    told = {"tenant": tenant, "priority": priority, "offloaded_bytes": offloaded_bytes}
+    told = {"tenant": tenant, "priority": priority, "offloaded_bytes": offloaded_bytes, "trace": trace}
     return Job(id=id, payload=payload, expires=over, **told)
 
 

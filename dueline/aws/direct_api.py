@@ -30,6 +30,7 @@ from dueline.queue import QueueSettings
 from dueline.rate import Rate
 from dueline.request import Request
 from dueline.status import status_of
+from dueline.trace import TraceContext
 
 _LONGEST_REQUEST = timedelta(seconds=5)
 _LONGEST_CALL_SECONDS = 30
@@ -66,8 +67,8 @@ class DirectApi:
         self._direct_horizon = timedelta(seconds=settings.direct_horizon)
         self._lookahead = timedelta(seconds=settings.lookahead)
 
-    def draft(self, job: NewJob) -> DirectDraft:
-        return DirectDraft(request=job.checked(now=self._resources.clock.now()))
+    def draft(self, job: NewJob, *, trace: TraceContext | None = None) -> DirectDraft:
+        return DirectDraft(request=job.checked(now=self._resources.clock.now(), trace=trace))
 
     def schedule(self, queue: str, drafts: Sequence[DirectDraft]) -> Sequence[Job | DuelineError]:
         with of_callers(f"scheduling jobs of queue {queue}"):

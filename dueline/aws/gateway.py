@@ -78,11 +78,14 @@ class Gateway:
             max_pool_connections=lanes,
         )
 
-    def send(self, method: str, path: str, body: str | None) -> HttpAnswer:
-        """Send one request, once. Raises Unavailable when no answer comes."""
-        headers = {"content-type": "application/json", "user-agent": f"dueline/{__version__}"}
-        request = AWSRequest(method=method, url=self._url + path, data=body, headers=headers)
+    def send(self, method: str, path: str, body: str | None, *, headers: Mapping[str, str]) -> HttpAnswer:
+        """Send one request, once; `headers` are not signed. Raises Unavailable when no answer comes."""
+        usual = {"content-type": "application/json", "user-agent": f"dueline/{__version__}"}
+        request = AWSRequest(method=method, url=self._url + path, data=body, headers=usual)
         self._sign(request)
+        # Whatever instruments HTTP calls puts a trace context of its own in their place, after the signature.
+        for name, value in headers.items():
+            request.headers[name] = value
         return self._answer_to(request, asked=f"{method} {path}")
 
     def put(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpAnswer:

@@ -5,7 +5,7 @@ They keep the contracts of ports.py, which one suite checks here and on AWS's pr
 
 from dueline.memory.clock import VirtualClock
 from dueline.memory.payloads import MemoryPayloads
-from dueline.memory.queue import MemoryQueue
+from dueline.memory.queue import Delivery, MemoryQueue
 from dueline.memory.table import MemoryTable
 
-__all__ = ["MemoryPayloads", "MemoryQueue", "MemoryTable", "VirtualClock"]
+__all__ = ["Delivery", "MemoryPayloads", "MemoryQueue", "MemoryTable", "VirtualClock"]

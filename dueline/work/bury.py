@@ -1,9 +1,7 @@
 """Put a job that failed for good into its queue's dead-letter queue, with the reason."""
 
-from itertools import islice
-
 from dueline.errors import Unavailable
-from dueline.message import ATTEMPTS, BATCH_BYTES, ERROR, MAX_ATTRIBUTES, REASON, Message, printable
+from dueline.message import ATTEMPTS, BATCH_BYTES, DISPENSABLE, ERROR, MAX_ATTRIBUTES, REASON, Message, printable
 from dueline.ports import Queue
 from dueline.work.received import Taken
 from dueline.work.verdict import Dead
@@ -23,8 +21,9 @@ def failed(message: Message, dead: Dead, *, attempt: int) -> Message:
     """Return a message as it goes into the dead-letter queue, with what there is room for of its failure."""
     why = {ERROR: dead.error, ATTEMPTS: str(attempt), REASON: printable(dead.reason) or "none was given"}
     # SQS refuses an empty value, which is what is left here of an attribute that is no text.
-    own = ((name, value) for name, value in message.attributes.items() if value and name not in why)
-    buried = Message(body=message.body, attributes=dict(islice(own, MAX_ATTRIBUTES - len(why))))
+    own = [name for name, value in message.attributes.items() if value and name not in why]
+    kept = sorted(own, key=lambda name: name in DISPENSABLE)[: MAX_ATTRIBUTES - len(why)]
+    buried = Message(body=message.body, attributes={name: message.attributes[name] for name in kept})
     for name, value in why.items():
         fuller = Message(body=buried.body, attributes={**buried.attributes, name: value})
         buried = fuller if fuller.sent_bytes <= BATCH_BYTES else buried

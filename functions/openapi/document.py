@@ -70,6 +70,20 @@ _PARAMETERS: Json = {
         "schema": {"type": "string", "pattern": f"^[!-~]([ -~]{{0,{MAX_CHARACTERS - 2}}}[!-~])?$"},
         "example": "welcome-ann",
     },
+    "traceparent": {
+        "name": "traceparent",
+        "in": "header",
+        "description": "The W3C trace context that the messages of the jobs carry. One that is no good is none.",
+        "schema": {"type": "string"},
+        "example": "00-0d6a387e6d3b4b8e9f513d7c1f0a2b4c-3d7c1f0a2b4c0d6a-01",
+    },
+    "tracestate": {
+        "name": "tracestate",
+        "in": "header",
+        "description": "The rest of that trace context, up to 512 characters.",
+        "schema": {"type": "string"},
+        "example": "vendor=7",
+    },
 }
 
 
@@ -131,6 +145,7 @@ def _operation(operation: Operation, schemas: Schemas) -> Json:
 
 def _parameters(operation: Operation) -> list[Json]:
     named = [name for name in ("queue", "id") if f"{{{name}}}" in operation.path] + ["key"] * operation.keyed
+    named += ["traceparent", "tracestate"] * operation.traced
     properties = operation.query.model_json_schema()["properties"] if operation.query else {}
     shared = [{"$ref": f"#/components/parameters/{name}"} for name in named]
     return shared + [_asked(name, schema) for name, schema in properties.items()]

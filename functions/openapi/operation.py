@@ -29,7 +29,8 @@ class Told:
 class Operation:
     """An operation of the API; `id` is the name of the function that carries it out.
 
-    `refused` are statuses that only this operation and some others have; `keyed` is one that takes an idempotency key.
+    `refused` are statuses that only this operation and some others have; `keyed` is one that takes an idempotency key,
+    `traced` one whose jobs carry the trace context of its headers.
     """
 
     id: str
@@ -43,3 +44,4 @@ class Operation:
     query: type[BaseModel] | None = None
     refused: tuple[HTTPStatus, ...] = field(default=())
     keyed: bool = False
+    traced: bool = False

@@ -31,6 +31,7 @@ OPERATIONS = (
         summary="Schedule a job, or up to 500",
         means="This job, to that queue, at that time: it is handed over at that second, never early.",
         keyed=True,
+        traced=True,
         body=Told(
             form=forms.JobBody | forms.JobsBody,
             means="A job, or up to 500 of them under `jobs`.",

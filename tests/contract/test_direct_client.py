@@ -35,6 +35,7 @@ from dueline.config.names import Names
 from dueline.config.settings import ApiSettings
 from dueline.job import JobId
 from tests.builders import a_queue
+from tests.opentelemetry import TRACER, parent_of
 
 NAMES = Names("direct")
 REGION = "eu-west-1"
@@ -171,6 +172,15 @@ def test_a_large_payload_is_kept_in_s3_and_the_message_points_to_it(client, sqs,
     kept = session.client("s3").get_object(Bucket=place["s3BucketName"], Key=place["s3Key"])["Body"].read()
     assert place["s3BucketName"] == "direct-payloads"
     assert json.loads(kept) == payload
+
+
+def test_jobs_carry_the_trace_of_the_span_that_is_current_where_they_are_scheduled(client, sqs):
+    with TRACER.start_as_current_span("order") as span:
+        client.schedule("emails", 1)
+        client.schedule_many("emails", [NewJob(payload=n, delay=HOUR) for n in range(2)])
+    sent = messages(sqs, NAMES.queue("emails")) + messages(sqs, NAMES.inbound)
+    told = {"StringValue": parent_of(span), "DataType": "String"}
+    assert [each["MessageAttributes"]["traceparent"] for each in sent] == [told] * 3
 
 
 def test_a_key_is_one_job(client, sqs):

@@ -3,13 +3,16 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import boto3
 import httpx
 import pytest
 
 from dueline.config.deployment import load
+from dueline.config.names import Names
 from local.deploy import deploy
-from local.emulator import Emulator
+from local.emulator import ACCOUNT, REGION, Emulator
 from local.endpoints import Endpoints, find, publish
 from local.running import TICK_SECONDS
 from local.signed import Signed
@@ -17,11 +20,12 @@ from local.template import configure, synthesize
 from local.ticks import fired_every
 from tests.e2e.early import Job, schedule_early
 from tests.e2e.emulated_iam import grant_what_the_emulator_asks_for
-from tests.e2e.inbox import Inbox
+from tests.e2e.inbox import Inbox, Receive, wait_until
 
 # schemathesis reads it, in a process of its own.
 collect_ignore = ["fuzz/hooks.py"]
 QUEUES = Path(__file__).parent / "queues.yaml"
+LATEST_SECONDS = 60
 
 
 @pytest.fixture(scope="session")
@@ -82,3 +86,39 @@ def inbox(emulator: Emulator, endpoints: Endpoints) -> Iterator[Callable[[str], 
     yield open_inbox
     for each in opened:
         each.close()
+
+
+@pytest.fixture(scope="session")
+def worker(emulator: Emulator) -> Iterator[Callable[[str], Any]]:
+    """Clients of a worker that has the managed policy for consumers of archive, and nothing else."""
+    iam = emulator.client("iam")
+    policy = f"arn:aws:iam::{ACCOUNT}:policy/{Names('e2e').consumer_policy('archive')}"
+    iam.create_user(UserName="reader")
+    iam.attach_user_policy(UserName="reader", PolicyArn=policy)
+    key = iam.create_access_key(UserName="reader")["AccessKey"]
+    session = boto3.Session(key["AccessKeyId"], key["SecretAccessKey"], region_name=REGION)
+    yield lambda service: session.client(service, endpoint_url=emulator.endpoint, verify=str(emulator.authority))
+    iam.delete_access_key(UserName="reader", AccessKeyId=key["AccessKeyId"])
+    iam.detach_user_policy(UserName="reader", PolicyArn=policy)
+    iam.delete_user(UserName="reader")
+
+
+@pytest.fixture(scope="session")
+def receive(worker: Callable[[str], Any], endpoints: Endpoints) -> Receive:
+    """Wait for the message of a job of archive, as a plain consumer does."""
+    sqs, url, received = worker("sqs"), endpoints.queues["archive"], dict[str, dict[str, Any]]()
+
+    def has_come(id: str) -> bool:
+        answer = sqs.receive_message(
+            QueueUrl=url, WaitTimeSeconds=1, MaxNumberOfMessages=10, MessageAttributeNames=["All"]
+        )
+        for message in answer.get("Messages", []):
+            received[message["MessageAttributes"]["dueline-id"]["StringValue"]] = message
+            sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+        return id in received
+
+    def wait(id: str) -> dict[str, Any]:
+        assert wait_until(lambda: has_come(id), seconds=LATEST_SECONDS), f"{id} did not come"
+        return received[id]
+
+    return wait

@@ -4,6 +4,7 @@ import hashlib
 import json
 import random
 import string
+from collections.abc import Mapping
 from typing import Any
 
 import httpx
@@ -26,10 +27,11 @@ SAME_AGAIN = ["the same again"] * 1200  # 20 KB
 PAYLOADS: dict[str, Any] = {"20 KB": scattered(20_000), "300 KB": scattered(300_000), "compressible": SAME_AGAIN}
 UPLOADED = scattered(6_000_000)
 PRIORITIES = (1, 2)
+TRACE = {"traceparent": "00-0d6a387e6d3b4b8e9f513d7c1f0a2b4c-3d7c1f0a2b4c0d6a-01", "tracestate": "vendor=7"}
 
 
-def schedule(http: httpx.Client, queue: str, **body: Any) -> Job:
-    answer = http.post(f"/queues/{queue}/jobs", json=body)
+def schedule(http: httpx.Client, queue: str, *, headers: Mapping[str, str] | None = None, **body: Any) -> Job:
+    answer = http.post(f"/queues/{queue}/jobs", json=body, headers=headers)
     assert answer.status_code == 201, answer.text
     job: Job = answer.json()
     return job
@@ -52,4 +54,5 @@ def schedule_early(http: httpx.Client, *, verify: Any) -> dict[str, Job]:
     bodies = {name: ("archive", {"payload": payload}) for name, payload in PAYLOADS.items()}
     bodies |= {f"priority {each}": ("ranked", {"payload": 1, "priority": each}) for each in PRIORITIES}
     bodies |= {"uploaded": ("archive", {"upload": begun["upload"]})}
+    bodies |= {"traced": ("archive", {"payload": 1, "headers": TRACE})}
     return {name: schedule(http, queue, **body, delay=SOON_BY_THE_TABLE) for name, (queue, body) in bodies.items()}

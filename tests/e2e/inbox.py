@@ -3,9 +3,12 @@
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from typing import Any
 
 from local.consumer import Landed, consuming
 from local.emulator import Emulator
+
+Receive = Callable[[str], dict[str, Any]]
 
 
 class Inbox:

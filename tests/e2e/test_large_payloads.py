@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -18,52 +18,14 @@ from local.emulator import ACCOUNT, CREDENTIALS, REGION, Emulator
 from local.endpoints import Endpoints
 from local.template import ROOT
 from tests.e2e.early import PAYLOADS, UPLOADED, Job, compact, scattered, schedule, upload
-from tests.e2e.inbox import wait_until
+from tests.e2e.inbox import Receive, wait_until
 
 DAY = 86_400
-LATEST_SECONDS = 60
 BUCKET = Names("e2e").payloads(account=ACCOUNT, region=REGION)
 
 (SNIPPET,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "architecture.md").read_text(), re.DOTALL)
 
-Receive = Callable[[str], dict[str, Any]]
 Read = Callable[[dict[str, Any]], str]
-
-
-@pytest.fixture(scope="module")
-def worker(emulator: Emulator) -> Iterator[Callable[[str], Any]]:
-    """Clients of a worker that has the managed policy for consumers of archive, and nothing else."""
-    iam = emulator.client("iam")
-    policy = f"arn:aws:iam::{ACCOUNT}:policy/{Names('e2e').consumer_policy('archive')}"
-    iam.create_user(UserName="reader")
-    iam.attach_user_policy(UserName="reader", PolicyArn=policy)
-    key = iam.create_access_key(UserName="reader")["AccessKey"]
-    session = boto3.Session(key["AccessKeyId"], key["SecretAccessKey"], region_name=REGION)
-    yield lambda service: session.client(service, endpoint_url=emulator.endpoint, verify=str(emulator.authority))
-    iam.delete_access_key(UserName="reader", AccessKeyId=key["AccessKeyId"])
-    iam.detach_user_policy(UserName="reader", PolicyArn=policy)
-    iam.delete_user(UserName="reader")
-
-
-@pytest.fixture(scope="module")
-def receive(worker: Callable[[str], Any], endpoints: Endpoints) -> Receive:
-    """Wait for a job's message, as a plain consumer does."""
-    sqs, url, received = worker("sqs"), endpoints.queues["archive"], dict[str, dict[str, Any]]()
-
-    def has_come(id: str) -> bool:
-        answer = sqs.receive_message(
-            QueueUrl=url, WaitTimeSeconds=1, MaxNumberOfMessages=10, MessageAttributeNames=["All"]
-        )
-        for message in answer.get("Messages", []):
-            received[message["MessageAttributes"]["dueline-id"]["StringValue"]] = message
-            sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
-        return id in received
-
-    def wait(id: str) -> dict[str, Any]:
-        assert wait_until(lambda: has_come(id), seconds=LATEST_SECONDS), f"{id} did not come"
-        return received[id]
-
-    return wait
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,9 @@ from local.door import door
 from local.emulator import Emulator
 from local.endpoints import Endpoints
 from local.template import ROOT
+from tests.e2e.early import TRACE
 from tests.e2e.fuzz.run import fuzz
-from tests.e2e.inbox import wait_until
+from tests.e2e.inbox import Receive, wait_until
 
 YEAR = 366 * 86_400
 
@@ -72,6 +73,12 @@ def _let_go(api: str) -> None:
     """Leave the queue to other tests neither paused nor limited."""
     httpx.post(f"{api}/queues/emails/resume", timeout=30).raise_for_status()
     httpx.put(f"{api}/queues/emails/rate", json={"rate": None}, timeout=30).raise_for_status()
+
+
+def test_the_door_passes_a_trace_on(opened: str, receive: Receive) -> None:
+    job = httpx.post(f"{opened}/queues/archive/jobs", json={"payload": 1}, headers=TRACE).json()
+    attributes = receive(job["id"])["MessageAttributes"]
+    assert {name: attributes[name]["StringValue"] for name in TRACE} == TRACE
 
 
 def _state(api: str, id: str) -> str:

@@ -19,6 +19,7 @@ OUTER = ("functions", "infra", "local")
 MAY_IMPORT = {
     "dueline": CORE,
     "dueline.client": CORE | {"boto3"},  # the type of a session
+    "dueline.otel": CORE | {"opentelemetry"},
     "dueline.aws": CORE | {"boto3", "botocore", "mypy_boto3_dynamodb", "mypy_boto3_sqs", "mypy_boto3_ssm"},
     "dueline.config": CORE | {"pydantic", "pydantic_core", "yaml"},
     "dueline.config.names": CORE,

@@ -1,3 +1,4 @@
+from datetime import UTC, datetime
 from itertools import pairwise
 
 import pytest
@@ -5,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dueline.errors import InvalidJob, PayloadTooLarge
-from dueline.job import MAX_PAYLOAD_BYTES, Route
+from dueline.job import MAX_PAYLOAD_BYTES, MAX_TENANT_CHARACTERS, Partition, Route
 from dueline.message import (
+    ATTRIBUTES_BYTES,
     BATCH_BYTES,
     DUE,
     EXPIRES,
@@ -19,7 +21,10 @@ from dueline.message import (
     batches,
     job_batches,
 )
-from tests.builders import NOW, a_job, a_message
+from dueline.trace import MAX_STATE_CHARACTERS, TraceContext
+from tests.builders import NOW, a_job, a_message, an_id
+
+PARENT = "00-0d6a387e6d3b4b8e9f513d7c1f0a2b4c-3d7c1f0a2b4c0d6a-01"
 
 
 @pytest.mark.parametrize("route", Route)
@@ -104,6 +109,44 @@ def test_a_message_with_a_bad_attribute_carries_no_job(name, value):
 def test_a_message_over_the_limit_carries_no_job():
     with pytest.raises(PayloadTooLarge):
         a_message(body="x" * (MAX_PAYLOAD_BYTES + 1), attributes=Message.of(a_job()).attributes).job()
+
+
+def the_largest():
+    """Return a job all of whose attributes are as long as they get, and one whose place it takes."""
+    long = {"partition": Partition(queue="q" * 60, number=999), "due": datetime(2286, 1, 1, tzinfo=UTC)}
+    trace = TraceContext(parent=PARENT, state="s" * MAX_STATE_CHARACTERS)
+    told = {"tenant": "t" * MAX_TENANT_CHARACTERS, "priority": 5, "offloaded_bytes": 10**18 - 1, "trace": trace}
+    return a_job(**long, **told, expires=long["due"]), an_id(**long)
+
+
+def test_all_that_dueline_adds_fits_into_what_sqs_takes_and_what_batches_leave_for_it():
+    job, old = the_largest()
+    message = Message.of(job, moves=old).with_reason("r" * 5000)
+    assert len(message.attributes) == MAX_ATTRIBUTES
+    assert message.sent_bytes - len(message.body) <= ATTRIBUTES_BYTES
+    assert (message.job(), message.moves()) == (job, old)
+    assert message.attributes[REASON] == "r" * 1000
+
+
+@pytest.mark.parametrize(
+    ("others", "left"),
+    [(7, {"traceparent", "tracestate"}), (8, {"traceparent"}), (9, set()), (10, set())],
+)
+def test_where_attributes_are_too_many_the_tracestate_goes_before_the_traceparent_and_both_before_any_other(
+    others, left
+):
+    attributes = {"tracestate": "vendor=7", "traceparent": PARENT, **{f"a{n}": "x" for n in range(others)}}
+    parked = a_message(attributes=attributes).with_reason("full").attributes
+    assert set(parked) == {REASON, *left, *(f"a{n}" for n in range(min(others, MAX_ATTRIBUTES - 1)))}
+
+
+@pytest.mark.parametrize(("room", "left"), [(0, {"traceparent", "tracestate"}), (-1, {"traceparent"}), (-25, set())])
+def test_where_bytes_are_too_many_the_tracestate_goes_before_the_traceparent_and_both_before_the_reason(room, left):
+    traced = {"traceparent": PARENT, "tracestate": "vendor=7"}
+    taken = a_message(body="", attributes={**traced, REASON: "full"}).sent_bytes
+    parked = a_message(body="x" * (BATCH_BYTES - taken - room), attributes=traced).with_reason("full")
+    assert set(parked.attributes) == {REASON, *left}
+    assert parked.attributes[REASON] == "full"
 
 
 @given(st.dictionaries(st.sampled_from([ID, EXPIRES, DUE, PRIORITY, REASON, "other"]), st.text()), st.text())

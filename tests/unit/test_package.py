@@ -74,6 +74,15 @@ def test_importing_the_client_imports_neither_boto3_nor_the_adapters():
     assert run(code) == "set()\n"
 
 
+def test_nothing_of_opentelemetry_is_imported_before_it_is_needed():
+    code = "import sys; from dueline import AsyncClient, otel; print('opentelemetry' in sys.modules)"
+    assert run(code) == "False\n"
+
+
+def test_opentelemetry_is_an_extra():
+    assert PROJECT["project"]["optional-dependencies"]["otel"] == ["opentelemetry-api>=1.20"]
+
+
 def test_an_editor_sees_the_types_of_what_is_public():
     """The lazy names are declared for type checkers, who would otherwise take any name for an object."""
     code = (

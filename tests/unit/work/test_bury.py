@@ -35,6 +35,15 @@ def test_ten_attributes_are_the_most_and_a_failure_comes_first():
     assert set(failed(many, DEAD, attempt=3).attributes) == {*(f"a{number}" for number in range(7)), *TOLD}
 
 
+def test_a_trace_makes_room_before_what_a_job_needs():
+    trace = {"tracestate": "a=1", "traceparent": f"00-{'1' * 32}-{'2' * 16}-01"}
+    job = a_job(payload="p", tenant="acme", priority=2, offloaded_bytes=9)
+    sent = Message(body="p", attributes={**trace, **Message.of(job).attributes, "dueline-again": "1"})
+    kept = failed(sent, DEAD, attempt=3).attributes
+    assert len(kept) == 10
+    assert set(sent.attributes) - set(kept) == set(trace)
+
+
 def test_a_failure_is_told_as_far_as_there_is_room():
     full = Message(body="x" * BATCH_BYTES)
     assert failed(full, DEAD, attempt=3) == full

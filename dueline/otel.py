@@ -1,0 +1,118 @@
+"""OpenTelemetry, where its API is installed: a job is handled in the trace that it was scheduled in.
+
+Nothing here makes a job fail, or imports OpenTelemetry before it is needed. Attributes and the span's name are those of
+https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING
+
+from dueline import __version__
+from dueline.trace import TraceContext
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+    from opentelemetry.trace import Link, Span
+
+logger = logging.getLogger(__name__)
+
+
+def current() -> TraceContext | None:
+    """Return the trace context that a request sent here and now carries, nothing if there is none."""
+    carrier: dict[str, str] = {}
+    try:
+        from opentelemetry import propagate
+
+        propagate.inject(carrier)
+    except ImportError:
+        return None
+    except Exception:
+        # Which propagators there are, the environment says, and any package may bring one.
+        logger.warning("no trace context: OpenTelemetry's propagators failed", exc_info=True)
+        return None
+    return TraceContext.from_headers(carrier)
+
+
+def handling(
+    job_trace: TraceContext | None,
+    *,
+    queue: str,
+    job_id: str,
+    attempt: int,
+    expected: tuple[type[BaseException], ...] = (),
+) -> AbstractContextManager[None]:
+    """Return a context in which a job's handler runs, as a span `process {queue}` of kind CONSUMER.
+
+    The first attempt, 1, is a child of the job's trace context; a later one begins a trace of its own, with a link to
+    it: a trace of many attempts over days is none that anyone reads. Without a trace context the span goes on with what
+    is current. An exception is recorded and passed on; one that is `expected` is passed on alone. Without
+    OpenTelemetry it does nothing.
+    """
+    try:
+        import opentelemetry.trace  # noqa: F401, whether it is there
+    except ImportError:
+        return nullcontext()
+    told: dict[str, str | int] = {"messaging.message.id": job_id, "dueline.attempt": attempt}
+    return _processing(job_trace, queue=queue, told=told, is_first=attempt == 1, expected=expected)
+
+
+@contextmanager
+def _processing(
+    job_trace: TraceContext | None,
+    *,
+    queue: str,
+    told: dict[str, str | int],
+    is_first: bool,
+    expected: tuple[type[BaseException], ...],
+) -> Iterator[None]:
+    from opentelemetry import trace
+
+    context, links = (None, []) if job_trace is None else _place_of(job_trace, is_first=is_first)
+    with trace.get_tracer("dueline", __version__).start_as_current_span(
+        f"process {queue}",
+        context=context,
+        kind=trace.SpanKind.CONSUMER,
+        attributes={**_of_queue(queue), **told},
+        links=links,
+        record_exception=False,
+        set_status_on_exception=False,
+    ) as span:
+        try:
+            yield
+        except expected:
+            raise
+        except Exception as error:
+            _tell_of(error, span)
+            raise
+
+
+def _place_of(job_trace: TraceContext, *, is_first: bool) -> "tuple[Context, list[Link]]":
+    """Return the context that an attempt's span begins in, and its links."""
+    from opentelemetry import trace
+    from opentelemetry.context import Context
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    scheduled = trace.get_current_span(TraceContextTextMapPropagator().extract(job_trace.headers, Context()))
+    if is_first:
+        return trace.set_span_in_context(scheduled), []
+    return trace.set_span_in_context(trace.INVALID_SPAN), [trace.Link(scheduled.get_span_context())]
+
+
+def _of_queue(queue: str) -> dict[str, str]:
+    return {
+        "messaging.system": "aws_sqs",
+        "messaging.destination.name": queue,
+        "messaging.operation.name": "process",
+        "messaging.operation.type": "process",
+    }
+
+
+def _tell_of(error: Exception, span: "Span") -> None:
+    from opentelemetry.trace import Status, StatusCode
+
+    name = type(error).__qualname__
+    span.record_exception(error)
+    span.set_attribute("error.type", name)
+    span.set_status(Status(StatusCode.ERROR, name))
