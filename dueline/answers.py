@@ -11,6 +11,7 @@ from dueline import job as core
 from dueline.control import Control
 from dueline.errors import Unavailable
 from dueline.job import JobId, Route, State
+from dueline.outcome import Outcome
 from dueline.overview import Overview
 from dueline.pointer import Pointer
 from dueline.ports import Depth
@@ -25,7 +26,8 @@ A = TypeVar("A")
 class Job:
     """A job as it is told of: its id, its queue, when it is due (in UTC), its route there, and its state.
 
-    `moved_to` is the id of the job that took its place, if it was rescheduled.
+    `moved_to` is the id of the job that took its place, if it was rescheduled. Once workers have it, and its queue
+    tracks: how many `attempts` there were, when the last one `started` and `ended`, and its `error` if it failed.
     """
 
     id: str
@@ -34,6 +36,10 @@ class Job:
     route: Route
     state: State
     moved_to: str | None = None
+    attempts: int | None = None
+    started: datetime | None = None
+    ended: datetime | None = None
+    error: str | None = None
 
     @classmethod
     def of(cls, told: Any) -> Self:
@@ -41,10 +47,11 @@ class Job:
         return _read(cls._of, told, what="job")
 
     @classmethod
-    def known(cls, id: JobId, state: State, *, moved_to: JobId | None = None) -> "Job":
+    def known(cls, id: JobId, state: State, *, moved_to: JobId | None = None, outcome: Outcome | None = None) -> "Job":
         """Return what is told of the job of that id."""
         moved = None if moved_to is None else str(moved_to)
-        return Job(id=str(id), queue=id.queue, due=id.due, route=id.route, state=state, moved_to=moved)
+        noted = {} if outcome is None else {name: getattr(outcome, name) for name in _OUTCOME}
+        return Job(id=str(id), queue=id.queue, due=id.due, route=id.route, state=state, moved_to=moved, **noted)
 
     @classmethod
     def _of(cls, told: Mapping[str, Any]) -> Self:
@@ -55,6 +62,7 @@ class Job:
             route=Route[_text(told["route"]).upper()],
             state=State(told["state"]),
             moved_to=_text(told["moved_to"]) if "moved_to" in told else None,
+            **_outcome_of(told),
             **cls._more_of(told),
         )
 
@@ -94,6 +102,10 @@ class ScheduledJob(Job):
     @classmethod
     def _more_of(cls, told: Mapping[str, Any]) -> dict[str, Any]:
         return _payload_of(told)
+
+
+def _outcome_of(told: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: read(told[name]) for name, read in _OUTCOME.items() if name in told}
 
 
 def _payload_of(told: Mapping[str, Any]) -> dict[str, Any]:
@@ -167,6 +179,7 @@ def _settings_of(told: Mapping[str, Any]) -> QueueSettings:
         retention=timedelta(seconds=told["retention"]),
         precise=told["precise"],
         priorities=told["priorities"],
+        track=told.get("track", False),
     )
 
 
@@ -204,3 +217,18 @@ def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError
     return value
+
+
+def _number(value: object) -> int:
+    if type(value) is not int:
+        raise TypeError
+    return value
+
+
+# What is told of attempts, and how it is read.
+_OUTCOME: Mapping[str, Callable[[Any], Any]] = {
+    "attempts": _number,
+    "started": instant.parse,
+    "ended": instant.parse,
+    "error": _text,
+}

@@ -35,11 +35,14 @@ class Route(StrEnum):
 
 
 class State(StrEnum):
-    """What a look-up tells of a job."""
+    """What a look-up tells of a job; RUNNING, SUCCEEDED and FAILED of queues that track alone."""
 
     ACCEPTED = "accepted"
     SCHEDULED = "scheduled"
     DISPATCHED = "dispatched"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
     CANCELLED = "cancelled"
     CANCEL_REQUESTED = "cancel_requested"
     PARKED = "parked"

@@ -91,6 +91,13 @@ class Table(Protocol):
     def claim(self, row: Row, *, now: datetime) -> Row:
         """Put a row unless its key has one that is not past its TTL at `now`; return the row that is there now."""
 
+    def record(self, row: Row) -> bool:
+        """Put the outcome of a job over none, or that of an earlier attempt, or one of the same that is not final.
+
+        Tells whether it was put. Attempts are counted anew once a dead letter is put back: so one that began later is
+        put as well, over any but SUCCEEDED.
+        """
+
     def mark_done(self, key: Key, *, id: str) -> None:
         """Note on an idempotency key that its job is submitted. Does nothing unless the row is there, for that job."""
 

@@ -12,7 +12,8 @@ class QueueSettings:
 
     `retention` is how long after its due time a job may still be sent. The workers of a `precise` queue
     hold a message for the last fraction of a second, so its delays round down. Its jobs have priorities from 1, the
-    most urgent, to `priorities`, and each of these levels is an SQS queue of its own.
+    most urgent, to `priorities`, and each of these levels is an SQS queue of its own. If it is to `track` its jobs,
+    their workers note what became of them, and look-ups tell it.
     """
 
     name: str
@@ -20,6 +21,7 @@ class QueueSettings:
     retention: timedelta
     precise: bool = False
     priorities: int = 1
+    track: bool = False
 
 
 def not_there(queue: QueueSettings, *, priority: int = 1) -> QueueNotFound:

@@ -10,6 +10,8 @@
 | parked          | same                  | `{due}#{uid}#parked`    | reason, ttl                        |
 | partition state | same                  | `!state`                | fence, cursor, owner, lease        |
 | idempotency key | `{queue}#keys{0..31}` | `!key#{key}`            | id, payload_hash, done, ttl        |
+| outcome         | `{queue}#outcome#`    | `{due}#{uid}`           | state, attempts, started, ended,   |
+|                 | `{partition}`         |                         | error, ttl                         |
 | pause           | `{queue}#control`     | `!paused`               | paused, at                         |
 | rate            | same                  | `!rate`                 | rate, at                           |
 | slots           | `{queue}#rate`        | `!slots#{rate's at}`    | until, ttl                         |
@@ -90,6 +92,10 @@ def handled_key(id: JobId) -> Key:
 
 def parked_key(id: JobId) -> Key:
     return _key(id, PARKED)
+
+
+def outcome_key(id: JobId) -> Key:
+    return f"{id.queue}#outcome#{id.partition.number}", f"{instant.text(id.due)}#{id.uid}"
 
 
 def idempotency_key(queue: str, key: str) -> Key:

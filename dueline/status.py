@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dueline import rows
-from dueline.errors import JobNotFound, Unavailable
+from dueline.errors import InvalidJob, JobNotFound, Unavailable
 from dueline.job import JobId, Route, State
+from dueline.outcome import Outcome, read_outcome
 from dueline.ports import Table
 from dueline.queue import QueueSettings
 from dueline.rows import Key, Row
@@ -14,10 +15,14 @@ from dueline.rows import Key, Row
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Status:
-    """A job's state, and the job that took its place, if it was rescheduled: it is CANCELLED then."""
+    """A job's state, and the job that took its place, if it was rescheduled: it is CANCELLED then.
+
+    `outcome` is what workers noted of it, if its queue tracks: then that tells its state.
+    """
 
     state: State
     moved_to: JobId | None = None
+    outcome: Outcome | None = None
 
 
 def look_up(id: JobId, *, queue: QueueSettings, table: Table, now: datetime) -> State:
@@ -29,15 +34,17 @@ def status_of(id: JobId, *, queue: QueueSettings, table: Table, now: datetime) -
     """Return what is known of a job.
 
     ACCEPTED is what the id alone tells: the job is on its way to the table. DISPATCHED means handed to its queue, of a
-    direct job from the start. Raises JobNotFound once a job is past its retention and collected, Throttled or
-    Unavailable.
+    direct job from the start; where the queue tracks, with the `outcome` of an attempt that failed, to be tried again.
+    Raises JobNotFound once a job is past its retention and collected, Throttled or Unavailable.
     """
-    reading = table.read([*_keys(id), rows.state_key(id.partition)])
+    noted = [rows.outcome_key(id)] if queue.track else []
+    reading = table.read([*_keys(id), rows.state_key(id.partition), *noted])
     if reading.unread:
         raise Unavailable(f"the rows of job {id} could not be read: try again")
     cancellation = reading.rows.get(rows.cancellation_key(id))
-    state = state_of(id, reading.rows, queue=queue, now=now)
-    return Status(state=state, moved_to=rows.moved_to(cancellation) if cancellation else None)
+    outcome = _outcome_of(id, reading.rows, now=now)
+    state = outcome.state if outcome else state_of(id, reading.rows, queue=queue, now=now)
+    return Status(state=state, moved_to=rows.moved_to(cancellation) if cancellation else None, outcome=outcome)
 
 
 def state_of(id: JobId, found: Mapping[Key, Row], *, queue: QueueSettings, now: datetime) -> State:
@@ -50,6 +57,18 @@ def state_of(id: JobId, found: Mapping[Key, Row], *, queue: QueueSettings, now: 
 
 def _keys(id: JobId) -> list[Key]:
     return [rows.cancellation_key(id), rows.parked_key(id), rows.handled_key(id), rows.job_key(id)]
+
+
+def _outcome_of(id: JobId, found: Mapping[Key, Row], *, now: datetime) -> Outcome | None:
+    """Return what workers noted of a job, even after a cancel that came too late, unless one was promised."""
+    row, cancellation = found.get(rows.outcome_key(id)), found.get(rows.cancellation_key(id))
+    if row is None or (cancellation and cancellation["exact"] and rows.is_live(cancellation, now=now)):
+        return None
+    try:
+        outcome = read_outcome(row)
+    except InvalidJob:
+        return None
+    return outcome if rows.is_live(row, now=now) else None
 
 
 def _taken_back(id: JobId, known: Mapping[Key, Row]) -> State | None:

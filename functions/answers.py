@@ -15,11 +15,13 @@ from dueline.answers import payload_told
 from dueline.config.registry import settings_of
 from dueline.job import MAX_PRIORITY, JobId, Route, State
 from dueline.listing import Listed, place_text
+from dueline.outcome import Outcome
 from dueline.overview import MOST_COUNTED, Overview
 from dueline.ports import Depth
 from dueline.queue import QueueSettings
 from dueline.uploads import METHOD, Begun
 from functions.control_answers import Controls, QueueName, told_of_control
+from functions.outcome_answer import OutcomeAnswer, of_outcome
 from functions.problems import Problem
 
 Id = Annotated[
@@ -36,9 +38,7 @@ _TOLD_PAYLOADS = ("payload", "payload_text", "payload_at")
 _STATES = [state.value for state in State]
 
 
-class JobAnswer(TypedDict):
-    """A job, and how far it has come."""
-
+class _KnownJob(TypedDict):
     id: Id
     queue: QueueName
     due: Annotated[Instant, Field(description="When it is due, in UTC, rounded up to a millisecond.")]
@@ -54,13 +54,18 @@ class JobAnswer(TypedDict):
         str,
         Field(
             json_schema_extra={"enum": _STATES},
-            description="`accepted`: on its way to the table. `scheduled`: there. `dispatched`: handed to its queue."
+            description="`accepted`: on its way to the table. `scheduled`: there. `dispatched`: handed to its queue;"
+            " then, if that tracks, `running`, `succeeded` or `failed`, and `dispatched` again between two attempts."
             " `cancelled`: a promise that it never gets there. `cancel_requested`: it is there, or may be."
             " `parked`: in the dispatch dead-letter queue, with the reason.",
             examples=["accepted"],
         ),
     ]
     moved_to: NotRequired[Annotated[Id, Field(description="The id of the job that took its place.")]]
+
+
+class JobAnswer(_KnownJob, OutcomeAnswer):
+    """A job, and how far it has come."""
 
 
 class UploadAnswer(TypedDict):
@@ -150,6 +155,7 @@ class QueueAnswer(TypedDict):
     priorities: Annotated[
         int, Field(ge=1, le=MAX_PRIORITY, description="Its levels, each an SQS queue of its own.", examples=[1])
     ]
+    track: Annotated[bool, Field(description="Look-ups tell what its workers noted of a job.", examples=[False])]
 
 
 class Queues(TypedDict):
@@ -191,11 +197,12 @@ class OverviewAnswer(QueueAnswer, DepthAnswer, Controls):
     dead: Annotated[Count, Field(description="Jobs in its dead-letter queue.")]
 
 
-def of_job(id: JobId, state: State, *, moved_to: JobId | None = None) -> JobAnswer:
+def of_job(id: JobId, state: State, *, moved_to: JobId | None = None, outcome: Outcome | None = None) -> JobAnswer:
     told = JobAnswer(
         id=str(id), queue=id.queue, due=instant.text(id.due), route=id.route.name.lower(), state=state.value
     )
-    return told if moved_to is None else {**told, "moved_to": str(moved_to)}
+    moved = {} if moved_to is None else {"moved_to": str(moved_to)}
+    return cast(JobAnswer, {**told, **moved, **({} if outcome is None else of_outcome(outcome))})
 
 
 def of_upload(begun: Begun) -> UploadAnswer:

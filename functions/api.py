@@ -217,7 +217,7 @@ def _submitted(job: Job) -> JobAnswer:
 
 def _looked_up(id: JobId) -> JobAnswer:
     known = status_of(id, queue=REGISTRY.queue(id.queue), table=RESOURCES.table, now=RESOURCES.clock.now())
-    return answers.of_job(id, known.state, moved_to=known.moved_to)
+    return answers.of_job(id, known.state, moved_to=known.moved_to, outcome=known.outcome)
 
 
 def _error(error: DuelineError) -> Refused:

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
-from aws_cdk.aws_iam import ManagedPolicy
+from aws_cdk.aws_iam import ManagedPolicy, PolicyStatement
 from aws_cdk.aws_sqs import IQueue
 from constructs import Construct
 
 from dueline.config.names import Names
+from dueline.queue import QueueSettings
 from infra.arns import Arns
 from infra.function import allow
 from infra.nag import acknowledge_wildcard
@@ -19,25 +20,33 @@ _RECEIVE = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibil
 class ConsumerPolicy(Construct):
     """A managed policy that allows to find one queue, to work off its messages and to ask which were cancelled.
 
-    And to read what their pointers point to, to ask whether the queue is paused, and to take slots of its rate: those
-    rows have a partition key of their own, because whoever may write a row of one may write all.
+    And to read what their pointers point to, to ask whether the queue is paused, to take slots of its rate, and to note
+    what became of its jobs if it tracks them: those rows have partition keys of their own, because whoever may write a
+    row of one may write all.
     """
 
-    def __init__(self, scope: Construct, id: str, *, names: Names, queue: str, levels: Sequence[IQueue]) -> None:
+    def __init__(
+        self, scope: Construct, id: str, *, names: Names, queue: QueueSettings, levels: Sequence[IQueue]
+    ) -> None:
         super().__init__(scope, id)
         arns = Arns(self, names=names)
-        payloads = arns.payloads(of_queue(queue))
+        payloads = arns.payloads(of_queue(queue.name))
         policy = ManagedPolicy(
             self,
             "Policy",
-            managed_policy_name=names.consumer_policy(queue),
-            description=f"Find queue {queue}, work off its messages, and ask which of its jobs were cancelled.",
+            managed_policy_name=names.consumer_policy(queue.name),
+            description=f"Find queue {queue.name}, work off its messages, and ask which of its jobs were cancelled.",
             statements=[
                 allow(*_RECEIVE, on=[level.queue_arn for level in levels]),
-                allow("ssm:GetParameter", on=[arns.parameter(names.queue_parameter(queue))]),
-                allow_on_rows("dynamodb:BatchGetItem", "dynamodb:GetItem", table=arns.table, keys=f"{queue}#*"),
-                allow_on_rows("dynamodb:UpdateItem", table=arns.table, keys=f"{queue}#rate"),
+                allow("ssm:GetParameter", on=[arns.parameter(names.queue_parameter(queue.name))]),
+                allow_on_rows("dynamodb:BatchGetItem", "dynamodb:GetItem", table=arns.table, keys=f"{queue.name}#*"),
+                allow_on_rows("dynamodb:UpdateItem", table=arns.table, keys=f"{queue.name}#rate"),
+                *([_outcomes_of(queue.name, table=arns.table)] if queue.track else []),
                 allow("s3:GetObject", on=[payloads]),
             ],
         )
         acknowledge_wildcard(policy, payloads, reason="The payloads of one queue's jobs, whose ids end their keys.")
+
+
+def _outcomes_of(queue: str, *, table: str) -> PolicyStatement:
+    return allow_on_rows("dynamodb:PutItem", table=table, keys=f"{queue}#outcome#*")

@@ -8,8 +8,8 @@ from aws_cdk.aws_sqs import DeadLetterQueue, IQueue
 from aws_cdk.aws_ssm import StringParameter
 from constructs import Construct
 
-from dueline.config import registry
 from dueline.config.deployment import Deployment
+from dueline.config.work import published
 from dueline.queue import QueueSettings
 from infra.alarms import Alarms
 from infra.arns import Arns
@@ -33,9 +33,9 @@ class QueueStack(Stack):
         schedules = Schedules(self, "Schedules", names=names, queue=queue.name, partitions=queue.partitions)
         # A tick parks the jobs of a queue that is not there, and jobs of a partition without a tick are lost.
         schedules.node.add_dependency(*levels)
-        self._parameter(names.queue_parameter(queue.name), levels, queue).node.add_dependency(schedules)
+        self._parameter(deployment, queue, levels, dead_letters).node.add_dependency(schedules)
         ProducerPolicy(self, "Producer", names=names, queue=queue.name)
-        ConsumerPolicy(self, "Consumer", names=names, queue=queue.name, levels=levels)
+        ConsumerPolicy(self, "Consumer", names=names, queue=queue, levels=levels)
         OperatorPolicy(self, "Operator", names=names, queue=queue.name, levels=levels, dead_letters=dead_letters)
         self._add_alarms(deployment, dead_letters, queue)
 
@@ -48,14 +48,17 @@ class QueueStack(Stack):
             name=deployment.names.queue(queue, priority),
             visibility_timeout=settings.visibility_timeout,
             retention_days=settings.message_retention_days,
-            dead_letter_queue=DeadLetterQueue(queue=dead_letters, max_receive_count=settings.max_receives),
+            dead_letter_queue=DeadLetterQueue(queue=dead_letters, max_receive_count=settings.receives),
         )
 
-    def _parameter(self, name: str, levels: Sequence[IQueue], settings: QueueSettings) -> StringParameter:
-        """Publish the queue to clients: its URL, and that of each of its levels, the most urgent first."""
+    def _parameter(
+        self, deployment: Deployment, queue: QueueSettings, levels: Sequence[IQueue], dead_letters: IQueue
+    ) -> StringParameter:
+        """Publish the queue to clients and workers: the URLs of its levels, the most urgent first, and its settings."""
         urls = [level.queue_url for level in levels]
-        value = self.to_json_string({"url": urls[0], "urls": urls, **registry.settings_of(settings)})
-        return StringParameter(self, "Parameter", parameter_name=name, string_value=value)
+        told = published(deployment.work_settings(queue, urls=urls, dead_letters=dead_letters.queue_url))
+        name = deployment.names.queue_parameter(queue.name)
+        return StringParameter(self, "Parameter", parameter_name=name, string_value=self.to_json_string(told))
 
     def _add_alarms(self, deployment: Deployment, dead_letters: IQueue, queue: QueueSettings) -> None:
         topic = Topic.from_topic_arn(self, "AlarmTopic", Arns(self, names=deployment.names).alarms)

@@ -135,7 +135,7 @@ class DirectApi:
     def _looked_up(self, id: JobId) -> Job:
         resources = self._resources
         known = status_of(id, queue=self._published.queue(id.queue), table=resources.table, now=resources.clock.now())
-        return Job.known(id, known.state, moved_to=known.moved_to)
+        return Job.known(id, known.state, moved_to=known.moved_to, outcome=known.outcome)
 
     def _until(self) -> float:
         return self._resources.clock.monotonic() + _LONGEST_CALL_SECONDS

@@ -9,10 +9,12 @@ from botocore.exceptions import ClientError
 from dueline.config.names import Names
 from dueline.config.registry import settings_from
 from dueline.config.settings import ApiSettings
+from dueline.config.work import work_settings_from
 from dueline.errors import QueueNotFound
 from dueline.job import queue_name
 from dueline.ports import Clock
 from dueline.queue import QueueSettings
+from dueline.work.settings import WorkSettings
 
 if TYPE_CHECKING:
     from mypy_boto3_ssm import SSMClient
@@ -46,8 +48,13 @@ class Published:
         now = self._clock.monotonic()
         known = self._known.get(name)
         if known is None or known.until <= now:
-            known = self._known[name] = _Known(queue=self._queue(queue_name(name)), until=now + KNOWN_FOR_SECONDS)
+            queue = settings_from(self._told(queue_name(name)), name=name)
+            known = self._known[name] = _Known(queue=queue, until=now + KNOWN_FOR_SECONDS)
         return known.queue
+
+    def work(self, name: str) -> WorkSettings:
+        """Return a queue as its workers see it, read anew each time. Raises QueueNotFound."""
+        return work_settings_from(self._told(queue_name(name)), name=name)
 
     def queues(self) -> list[QueueSettings]:
         """Return all queues, by name."""
@@ -55,13 +62,14 @@ class Published:
         told = {each["Name"].rpartition("/")[2]: each["Value"] for page in pages for each in page["Parameters"]}
         return [settings_from(json.loads(value), name=name) for name, value in sorted(told.items())]
 
-    def _queue(self, name: str) -> QueueSettings:
+    def _told(self, name: str) -> dict[str, Any]:
         try:
-            return settings_from(json.loads(self._value(self._names.queue_parameter(name))), name=name)
+            told: dict[str, Any] = json.loads(self._value(self._names.queue_parameter(name)))
         except ClientError as error:
             if error.response["Error"].get("Code") == "ParameterNotFound":
                 raise QueueNotFound(f"there is no queue {name!r}: it is not in queues.yaml") from None
             raise
+        return told
 
     def _value(self, name: str) -> str:
         return self._client.get_parameter(Name=name)["Parameter"]["Value"]

@@ -11,7 +11,7 @@ from dueline import rows
 from dueline.aws.faults import is_conflict, is_refused_condition, translated
 from dueline.aws.updates import ADVANCE, BEGIN, MARK_DONE, MARK_EXACT, RELEASE, RENEW, TAKE, Update
 from dueline.errors import Throttled, Unavailable
-from dueline.job import Partition
+from dueline.job import Partition, State
 from dueline.ports import Page, Reading
 from dueline.rows import Key, PartitionState, Row
 
@@ -28,6 +28,11 @@ _SERIALIZER = TypeSerializer()
 _DESERIALIZER = TypeDeserializer()
 _FENCE_IS_BELOW = "attribute_not_exists(#fence) OR #fence < :fence"
 _IS_NEW = "attribute_not_exists(pk)"
+# An outcome over another, as Table.record has it.
+_IS_NEWS = (
+    f"{_IS_NEW} OR #attempts < :attempts OR (#attempts = :attempts AND NOT #state IN (:succeeded, :failed))"
+    " OR (#state <> :succeeded AND #started < :started)"
+)
 
 
 class DynamoTable:
@@ -90,6 +95,12 @@ class DynamoTable:
         if there is None:
             raise Unavailable(f"row {rows.key(row)} was collected meanwhile: try again")
         return there
+
+    def record(self, row: Row) -> bool:
+        values = {":attempts": row["attempts"], ":started": row["started"]}
+        values |= {":succeeded": State.SUCCEEDED.value, ":failed": State.FAILED.value}
+        names = {f"#{name}": name for name in ("attempts", "state", "started")}
+        return self._put(row, on=_IS_NEWS, ExpressionAttributeNames=names, ExpressionAttributeValues=_item(values))
 
     def mark_done(self, key: Key, *, id: str) -> None:
         self._update(key, MARK_DONE, {"done": True, "id": id})

@@ -1,64 +1,26 @@
 """queues.yaml, validated."""
 
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Self
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails
 
 from dueline.config.names import Names
-from dueline.job import MAX_PRIORITY, MAX_RETENTION, QUEUE_NAME
+from dueline.config.queue import STRICT, Queue, Retry
+from dueline.job import MAX_RETENTION, QUEUE_NAME
 from dueline.queue import QueueSettings
+from dueline.work.settings import WorkSettings
 
 QueueName = Annotated[str, Field(pattern=f"^{QUEUE_NAME}$")]
-# Each is a schedule in the queue's stack, and CloudFormation takes 500 resources a stack.
-MOST_PARTITIONS = 400
 _MINUTE = 60
-_STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class ConfigurationError(ValueError):
     """queues.yaml is not as it should be; the message names each field, its value and what is allowed."""
-
-
-class Queue(BaseModel):
-    """One queue. Every setting has a default, so a queue is one line: its name and a colon."""
-
-    model_config = _STRICT
-
-    partitions: int = Field(
-        default=1,
-        ge=1,
-        le=MOST_PARTITIONS,
-        description="Slices of the queue, each with its own tick. Raise it at will; a lower count keeps the old ticks.",
-    )
-    visibility_timeout: int = Field(
-        default=30, ge=0, le=43_200, description="Seconds that a received message stays hidden from other workers."
-    )
-    max_receives: int = Field(
-        default=5, ge=1, le=1000, description="Receives of a message before SQS moves it to the dead-letter queue."
-    )
-    message_retention_days: int = Field(
-        default=4, ge=1, le=14, description="Days that SQS keeps a message that no worker deletes."
-    )
-    retention_days: int | None = Field(
-        default=None,
-        ge=1,
-        le=MAX_RETENTION.days,
-        description="Days after its due time that a job is kept and may still be sent. Default: the deployment's.",
-    )
-    precise: bool = Field(
-        default=False,
-        description="Delays round down: only for workers of Dueline's library, which wait out the fraction.",
-    )
-    priorities: int = Field(
-        default=1,
-        ge=1,
-        le=MAX_PRIORITY,
-        description="Levels of urgency, 1 the most urgent, each an SQS queue. A lower count keeps the old SQS queues.",
-    )
 
 
 def _none_is_empty(settings: Any) -> Any:
@@ -72,7 +34,7 @@ _MayBeBare = Annotated[Queue, BeforeValidator(_none_is_empty, json_schema_input_
 class Deployment(BaseModel):
     """A deployment: its settings and its queues. Periods are in seconds."""
 
-    model_config = _STRICT
+    model_config = STRICT
 
     name: str = Field(
         default="dueline",
@@ -167,9 +129,23 @@ class Deployment(BaseModel):
                 retention=timedelta(days=queue.retention_days or self.retention_days),
                 precise=queue.precise,
                 priorities=queue.priorities,
+                track=queue.track,
             )
             for name, queue in self.queues.items()
         ]
+
+    def work_settings(self, queue: QueueSettings, *, urls: Sequence[str], dead_letters: str) -> WorkSettings:
+        """Return a queue's settings as its workers need them; `urls` are those of its levels."""
+        settings = self.queues[queue.name]
+        return WorkSettings(
+            queue=queue,
+            urls=tuple(urls),
+            dead_letters=dead_letters,
+            visibility_timeout=settings.visibility_timeout,
+            longest_run=settings.longest_run,
+            max_receives=settings.receives,
+            retry=settings.retry.policy,
+        )
 
 
 class _UniqueKeys(yaml.SafeLoader):
@@ -203,16 +179,25 @@ def load(path: Path) -> Deployment:
 
 
 def _describe(error: ErrorDetails) -> str:
-    if not error["loc"]:
-        return _message(error) if error["type"] == "value_error" else f"it holds {error['input']!r}, not settings"
     where = ".".join(str(part) for part in error["loc"] if part != "[key]")
+    if error["type"] == "value_error" and isinstance(error["input"], dict):
+        # Of several settings together: the message begins with the name of one of them.
+        return f"{where}.{_message(error)}".removeprefix(".")
+    if not where:
+        return f"it holds {error['input']!r}, not settings"
     return f"{where} is {error['input']!r}: {_message(error)}"
 
 
 def _message(error: ErrorDetails) -> str:
     if error["type"] == "extra_forbidden":
-        known = Queue if error["loc"][0] == "queues" else Deployment
-        return f"unknown setting; there are {', '.join(known.model_fields)}"
+        return f"unknown setting; there are {', '.join(_known_at(error['loc']))}"
     if error["type"] == "model_type":
-        return f"must be settings, each a name and a value; there are {', '.join(Queue.model_fields)}"
+        return f"must be settings, each a name and a value; there are {', '.join(_known_at(error['loc']))}"
     return error["msg"].removeprefix("Value error, ")
+
+
+def _known_at(place: Sequence[int | str]) -> Iterable[str]:
+    """Return the names of the settings that there are at a place in queues.yaml, or around it."""
+    if place[0] != "queues":
+        return Deployment.model_fields
+    return (Retry if place[2:3] == ("retry",) else Queue).model_fields

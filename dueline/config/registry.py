@@ -46,6 +46,7 @@ def settings_of(queue: QueueSettings) -> dict[str, int | bool]:
         "retention": retention,
         "precise": queue.precise,
         "priorities": queue.priorities,
+        "track": queue.track,
     }
 
 
@@ -57,4 +58,6 @@ def load(path: Path) -> Registry:
 def settings_from(told: Mapping[str, Any], *, name: str) -> QueueSettings:
     """Return the settings that `settings_of` wrote, whatever stands beside them."""
     known = {field: told[field] for field in ("partitions", "precise", "priorities")}
+    # A queue whose stack is older than the library publishes no `track`.
+    known["track"] = told.get("track", False)
     return QueueSettings(name=name, retention=timedelta(seconds=told["retention"]), **known)

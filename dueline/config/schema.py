@@ -1,11 +1,12 @@
 """What queues.yaml may hold, for editors and for readers: `python -m dueline.config.schema` writes both."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from dueline.config.deployment import Deployment, Queue
+from dueline.config.deployment import Deployment
+from dueline.config.queue import Queue
 
 DOCS = Path(__file__).parents[2] / "docs"
 _INTRODUCTION = """\
@@ -26,11 +27,12 @@ queues:
 def documents() -> dict[str, str]:
     """Return the documents that describe queues.yaml, by file name."""
     deployment = Deployment.model_json_schema()
-    settings = {name: setting for name, setting in deployment["properties"].items() if name != "queues"}
+    own = {**deployment, "properties": {**deployment["properties"]}}
+    del own["properties"]["queues"]
     tables = (
         _INTRODUCTION,
-        f"## The deployment\n\n{_table(settings)}",
-        f"## A queue\n\n{_table(Queue.model_json_schema()['properties'])}",
+        f"## The deployment\n\n{_table(own)}",
+        f"## A queue\n\n{_table(Queue.model_json_schema())}",
     )
     return {
         "queues.schema.json": json.dumps(deployment, indent=2) + "\n",
@@ -38,12 +40,22 @@ def documents() -> dict[str, str]:
     }
 
 
-def _table(settings: Mapping[str, Mapping[str, Any]]) -> str:
+def _table(schema: Mapping[str, Any]) -> str:
     rows = [
         f"| `{name}` | {_default(setting)} | {_allowed(setting)} | {setting['description']} |\n"
-        for name, setting in settings.items()
+        for name, setting in _settings(schema, schema.get("$defs", {}))
     ]
     return "| setting | default | allowed | |\n|---|---|---|---|\n" + "".join(rows)
+
+
+def _settings(schema: Mapping[str, Any], named: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the settings of a schema by name, those that are below another as `{other}.{name}`."""
+    for name, told in schema["properties"].items():
+        setting = {**named[told["$ref"].rpartition("/")[2]], **told} if "$ref" in told else told
+        if "properties" in setting:
+            yield from ((f"{name}.{below}", each) for below, each in _settings(setting, named))
+        else:
+            yield name, setting
 
 
 def _default(setting: Mapping[str, Any]) -> str:

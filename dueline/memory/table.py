@@ -7,8 +7,9 @@ from datetime import datetime
 from threading import Lock
 
 from dueline import rows
-from dueline.job import Partition
+from dueline.job import Partition, State
 from dueline.memory.limits import at_most
+from dueline.outcome import FINAL
 from dueline.ports import READ_KEYS, WRITE_ROWS, Page, Reading
 from dueline.rows import Key, PartitionState, Row
 
@@ -53,6 +54,13 @@ class MemoryTable:
         if not rows.is_live(self._rows[pk].get(sk), now=now):
             self._put(row)
         return self._rows[pk][sk]
+
+    def record(self, row: Row) -> bool:
+        pk, sk = rows.key(row)
+        is_news = _is_news(row, self._rows[pk].get(sk))
+        if is_news:
+            self._put(row)
+        return is_news
 
     def mark_done(self, key: Key, *, id: str) -> None:
         pk, sk = key
@@ -121,6 +129,15 @@ class MemoryTable:
     def _put(self, row: Row) -> None:
         pk, sk = rows.key(row)
         self._rows[pk][sk] = row
+
+
+def _is_news(row: Row, there: Row | None) -> bool:
+    """Tell whether an outcome is to be put over another, as Table.record has it."""
+    if there is None or int(there["attempts"]) < int(row["attempts"]):
+        return True
+    if there["attempts"] == row["attempts"] and there["state"] not in FINAL:
+        return True
+    return there["state"] != State.SUCCEEDED and str(there["started"]) < str(row["started"])
 
 
 def _distinct(keys: Sequence[Key]) -> None:

@@ -10,6 +10,7 @@ from dueline.control import Control
 from dueline.errors import InvalidJob
 from dueline.job import Job, JobId, Route, State
 from dueline.listing import Listed
+from dueline.outcome import Outcome
 from dueline.overview import Overview
 from dueline.ports import Depth
 from dueline.queue import QueueSettings
@@ -38,6 +39,14 @@ def successor() -> Any:
 
 def moved() -> Any:
     return answers.of_job(_JOB, State.CANCELLED, moved_to=JobId.parse(MOVED))
+
+
+def failed() -> Any:
+    """Return a job of a queue that tracks."""
+    began = instant.parse("2027-01-04T09:22:30.417Z")
+    ended = began + timedelta(seconds=1)
+    outcome = Outcome(state=State.FAILED, attempts=10, started=began, ended=ended, error="TimeoutError")
+    return answers.of_job(_JOB, outcome.state, outcome=outcome)
 
 
 def upload() -> Any:

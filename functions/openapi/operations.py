@@ -106,8 +106,13 @@ OPERATIONS = (
         answers={
             HTTPStatus.OK: Told(
                 form=answers.JobAnswer,
-                means="The job, and the one that took its place, if it was rescheduled.",
-                examples={"scheduled": examples.job(State.SCHEDULED), "moved": examples.moved()},
+                means="The job, the one that took its place, if it was rescheduled, and its attempts, if its queue"
+                " tracks.",
+                examples={
+                    "scheduled": examples.job(State.SCHEDULED),
+                    "moved": examples.moved(),
+                    "failed": examples.failed(),
+                },
                 leads_to=("reschedule", "cancel"),
             )
         },

@@ -10,15 +10,18 @@ from dueline.aws import clients
 from dueline.aws.queue import SqsQueue
 from dueline.aws.table import CONFLICT_ATTEMPTS, RESERVE_ATTEMPTS, DynamoTable
 from dueline.errors import QueueNotFound, Throttled, Unavailable
+from dueline.job import State
+from dueline.outcome import Outcome, outcome_row
 from dueline.ports import Depth, Refusal
 from dueline.rows import PartitionState
-from tests.builders import EMAILS, NOW, a_message
+from tests.builders import EMAILS, NOW, a_message, an_id
 from tests.contract.answers import answer, answering, error
 from tests.contract.engines import LONGEST
 
 URL = "https://sqs.us-east-1.amazonaws.com/123456789012/emails"
 ROW = {"pk": "emails#0", "sk": "1"}
 KEY = ("emails#0", "1")
+AN_OUTCOME = Outcome(state=State.RUNNING, attempts=1, started=NOW)
 
 
 def table(*answers):
@@ -35,6 +38,7 @@ CALLS = {
     "page": lambda table: table.page(EMAILS, after="0", until="9"),
     "add": lambda table: table.add(ROW),
     "claim": lambda table: table.claim(ROW, now=NOW),
+    "record": lambda table: table.record(outcome_row(an_id(), AN_OUTCOME, expires=NOW)),
     "mark_done": lambda table: table.mark_done(KEY, id="id"),
     "move": lambda table: table.move(ROW, {**ROW, "sk": "2"}, state=("emails#0", "!state"), fence_below="9"),
     "mark_exact": lambda table: table.mark_exact(KEY),
@@ -92,7 +96,9 @@ def counting(answer):
     return requests, DynamoTable(client, "jobs")
 
 
-CONFLICTING = {name: CALLS[name] for name in ("add", "mark_exact", "take", "checkpoint", "release", "reserve")}
+CONFLICTING = {
+    name: CALLS[name] for name in ("add", "record", "mark_exact", "take", "checkpoint", "release", "reserve")
+}
 
 
 @pytest.mark.parametrize("call", CONFLICTING.values(), ids=list(CONFLICTING))

@@ -9,6 +9,7 @@ import random
 from collections import Counter
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
@@ -17,6 +18,7 @@ from dueline.ingest import Received
 from dueline.job import State
 from dueline.memory import VirtualClock
 from dueline.message import Message
+from dueline.outcome import Outcome, note_outcome
 from dueline.ports import WRITE_ROWS
 from dueline.units import write_units
 from tests.builders import EMAILS, NOW, a_job, a_queue
@@ -138,6 +140,18 @@ def test_each_step_costs_the_same_with_none_and_with_1000_jobs_waiting_and_hande
         # dynalite counts nothing for an empty page, for which AWS has its minimum of one unit.
         "idle tick": {"requests": 2, "written": 1, "read": 0},
     }
+
+
+def test_a_look_up_of_a_queue_that_tracks_reads_one_row_more_and_an_outcome_is_one_write(engine):
+    clock = VirtualClock(NOW)
+    core = Core(
+        Stores([a_queue(track=True)], table=engine.table(), clock=clock), clock=clock, wire=Wire(), periods=PERIODS
+    )
+    job, outcome = a_job(), Outcome(state=State.RUNNING, attempts=1, started=NOW)
+    note = partial(note_outcome, job.id, outcome, expires=job.expires, table=core.table)
+    assert cost(engine, note, True) == {"requests": 1, "written": 1}
+    assert cost(engine, note, True) == {"requests": 1, "written": 1}
+    assert cost(engine, lambda: core.look_up(job.id), State.RUNNING) == {"requests": 1, "read": 6}
 
 
 def costs(engine, core):

@@ -1,7 +1,7 @@
 """A direct client, which asks SQS and DynamoDB themselves, as moto answers for them."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 
 import boto3
@@ -34,6 +34,7 @@ from dueline.config import registry
 from dueline.config.names import Names
 from dueline.config.settings import ApiSettings
 from dueline.job import JobId
+from dueline.outcome import Outcome, note_outcome
 from tests.builders import a_queue
 from tests.opentelemetry import TRACER, parent_of
 
@@ -41,7 +42,7 @@ NAMES = Names("direct")
 REGION = "eu-west-1"
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
-QUEUES = [a_queue(partitions=3), a_queue(name="invoices", retention=timedelta(days=3), precise=True)]
+QUEUES = [a_queue(partitions=3, track=True), a_queue(name="invoices", retention=timedelta(days=3), precise=True)]
 
 
 @pytest.fixture
@@ -162,6 +163,19 @@ def test_a_job_is_looked_up_and_taken_back(client):
     assert client.get(job.id).state is State.CANCELLED
     direct = client.schedule("emails", 1)
     assert client.cancel_many([direct.id, job.id, "no id"])[:2] == [State.CANCEL_REQUESTED, State.CANCELLED]
+
+
+def test_a_job_is_looked_up_with_its_attempts_where_its_queue_tracks(client, session):
+    table, began = DynamoTable(session.client("dynamodb"), NAMES.table), datetime(2026, 11, 21, 7, 5, tzinfo=UTC)
+    outcome = Outcome(state=State.FAILED, attempts=2, started=began, ended=began + HOUR, error="TimeoutError")
+    for queue, state in (("emails", State.FAILED), ("invoices", State.DISPATCHED)):
+        id = JobId.parse(client.schedule(queue, 1).id)
+        assert note_outcome(id, outcome, expires=id.due + DAY, table=table)
+        assert client.get(str(id)).state is state
+    job = client.schedule("emails", 1, key="order 5")
+    note_outcome(JobId.parse(job.id), outcome, expires=job.due + DAY, table=table)
+    told = client.schedule("emails", 1, key="order 5")
+    assert told == replace(job, state=State.FAILED, attempts=2, started=began, ended=began + HOUR, error="TimeoutError")
 
 
 def test_a_large_payload_is_kept_in_s3_and_the_message_points_to_it(client, sqs, session):

@@ -8,7 +8,8 @@ import pytest
 from dueline import instant, rows
 from dueline.control_rows import slots_key
 from dueline.errors import DuelineError
-from dueline.job import Partition
+from dueline.job import Partition, State
+from dueline.outcome import OF_WORKERS, Outcome, outcome_row
 from dueline.rows import PartitionState
 from tests.builders import EMAILS, NOW, a_job, an_id
 from tests.contract.engines import TABLES, TABLES_UNDER_THREADS, TABLES_WITH_TRANSACTIONS
@@ -285,6 +286,88 @@ def test_a_key_that_is_another_jobs_by_now_is_not_noted_as_done(table):
     table.claim(second, now=NOW)
     table.mark_done(rows.key(first), id=first["id"])
     assert table.read([rows.key(second)]).rows[rows.key(second)] == second
+
+
+# record
+
+
+def an_outcome(attempts, state, *, started=0, uid="a"):
+    """Return the row of an outcome whose attempt began so many seconds after NOW and lasted one."""
+    began = NOW + timedelta(seconds=started)
+    ended = None if state is State.RUNNING else began + timedelta(seconds=1)
+    outcome = Outcome(state=state, attempts=attempts, started=began, ended=ended)
+    return outcome_row(an_id(due=NOW, uid=uid), outcome, expires=NOW + timedelta(days=7))
+
+
+def noted(table, row):
+    return table.read([rows.key(row)]).rows.get(rows.key(row))
+
+
+OUTCOMES = pytest.mark.parametrize("state", OF_WORKERS)
+
+
+@OUTCOMES
+def test_an_outcome_is_put_where_there_is_none_and_read_as_it_was_put(table, state):
+    row, other = an_outcome(3, state), an_outcome(9, State.SUCCEEDED, uid="b")
+    assert table.record(other)
+    assert table.record(row)
+    assert (noted(table, row), noted(table, other)) == (row, other)
+
+
+@OUTCOMES
+@pytest.mark.parametrize("there", OF_WORKERS)
+def test_the_outcome_of_a_later_attempt_takes_the_place_of_an_earlier_ones_whole(table, there, state):
+    # 10 is more than 9, though it sorts before it as text.
+    earlier, later = an_outcome(9, there, started=5), an_outcome(10, state)
+    table.record({**earlier, "error": "TimeoutError"})
+    assert table.record(later)
+    assert noted(table, later) == later
+
+
+@OUTCOMES
+@pytest.mark.parametrize("there", OF_WORKERS)
+def test_the_outcome_of_a_later_attempt_stays(table, there, state):
+    later, earlier = an_outcome(10, there), an_outcome(9, state)
+    table.record(later)
+    assert not table.record(earlier)
+    assert noted(table, later) == later
+
+
+@OUTCOMES
+@pytest.mark.parametrize("there", OF_WORKERS)
+def test_an_outcome_of_the_same_attempt_gives_way_unless_it_is_final(table, there, state):
+    first, second = an_outcome(2, there), an_outcome(2, state)
+    table.record(first)
+    is_put = there not in (State.SUCCEEDED, State.FAILED)
+    assert table.record(second) is is_put
+    assert noted(table, first) == (second if is_put else first)
+
+
+@OUTCOMES
+@pytest.mark.parametrize("there", OF_WORKERS)
+@pytest.mark.parametrize("attempts", [1, 10])
+def test_what_a_dead_letter_becomes_once_it_is_put_back_is_put_though_its_attempts_are_counted_anew(
+    table, attempts, there, state
+):
+    first, again = an_outcome(10, there), an_outcome(attempts, state, started=60)
+    table.record(first)
+    is_put = there is not State.SUCCEEDED
+    assert table.record(again) is is_put
+    assert noted(table, first) == (again if is_put else first)
+
+
+def test_an_outcome_that_is_put_twice_without_an_answer_is_the_same_outcome(table):
+    row = an_outcome(1, State.FAILED)
+    assert [table.record(row), table.record(row)] == [True, False]
+    assert noted(table, row) == row
+
+
+def test_of_outcomes_at_once_the_last_attempts_stays(under_threads):
+    outcomes = [an_outcome(attempts, State.FAILED) for attempts in range(1, 17)]
+    with ThreadPoolExecutor(8) as pool:
+        told = list(pool.map(under_threads.record, outcomes))
+    assert told[-1]
+    assert noted(under_threads, outcomes[-1]) == outcomes[-1]
 
 
 # move

@@ -188,13 +188,13 @@ def test_a_bad_list_of_ids_is_told_what_is_wrong(http: httpx.Client, body: Any, 
 
 
 def test_the_queues_are_told_with_their_settings(http: httpx.Client) -> None:
-    same = {"retention": 7 * DAY, "precise": False}
+    same = {"retention": 7 * DAY, "precise": False, "track": False}
     assert http.get("/queues").json() == {
         "queues": [
             {"queue": "emails", "partitions": 1, **same, "priorities": 1},
             {"queue": "invoices", "partitions": 2, **same, "priorities": 1},
             {"queue": "doomed", "partitions": 1, **same, "priorities": 1},
-            {"queue": "ranked", "partitions": 1, **same, "priorities": 2},
+            {"queue": "ranked", "partitions": 1, **same, "priorities": 2, "track": True},
             {"queue": "archive", "partitions": 1, **same, "priorities": 1},
         ]
     }

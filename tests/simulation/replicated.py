@@ -6,7 +6,19 @@ from typing import Any
 from dueline.memory import MemoryTable
 
 READS = ("read", "page")
-WRITES = ("write", "add", "move", "claim", "mark_done", "mark_exact", "take", "checkpoint", "reserve", "collect")
+WRITES = (
+    "write",
+    "add",
+    "record",
+    "move",
+    "claim",
+    "mark_done",
+    "mark_exact",
+    "take",
+    "checkpoint",
+    "reserve",
+    "collect",
+)
 
 
 class ReplicatedTable:

@@ -13,6 +13,9 @@ AHEAD = {
     "retention_days": 3,
     "precise": True,
     "priorities": 5,
+    "longest_run": 900,
+    "track": True,
+    "retry": {"backoff": "exponential", "attempts": 7, "delay": 5, "max_delay": 600},
 }
 
 

@@ -15,7 +15,7 @@ KEYS = "dynamodb:LeadingKeys"
 @pytest.fixture(scope="module")
 def neighbours(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
     """Queues of which one's name begins with another's."""
-    queues = {"emails": {"priorities": 2}, "emails-vip": {"priorities": 2}}
+    queues = {"emails": {"priorities": 2, "track": True}, "emails-vip": {"priorities": 2}}
     return synthesize({"queues": queues}, tmp_path_factory.mktemp("neighbours"))
 
 
@@ -40,7 +40,10 @@ def operator(neighbours: Assembly) -> list[dict[str, Any]]:
 
 
 @READS
-@pytest.mark.parametrize("keys", [["emails#0"], ["emails#0", "emails#17"], ["emails#keys3"], ["emails#control"]])
+@pytest.mark.parametrize(
+    "keys",
+    [["emails#0"], ["emails#0", "emails#17"], ["emails#keys3"], ["emails#control"], ["emails#0", "emails#outcome#0"]],
+)
 def test_a_consumer_may_read_its_queues_rows(consumer: list[dict[str, Any]], action: str, keys: list[str]) -> None:
     assert allows(consumer, action, TABLE, {KEYS: keys})
 
@@ -68,6 +71,36 @@ def test_a_consumer_may_do_nothing_else_with_the_table(
     consumer: list[dict[str, Any]], action: str, keys: list[str]
 ) -> None:
     assert not allows(consumer, action, TABLE, {KEYS: keys})
+
+
+@pytest.mark.parametrize("partition", [0, 17])
+def test_a_consumer_of_a_queue_that_tracks_may_note_outcomes(consumer: list[dict[str, Any]], partition: int) -> None:
+    assert allows(consumer, "dynamodb:PutItem", TABLE, {KEYS: [f"emails#outcome#{partition}"]})
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("emails#17", "emails#keys3", "emails#control", "emails#outcome", "emails#outcomes#0"),
+        *("emails-vip#outcome#0", "invoices#outcome#0", "x#emails#outcome#0", "Emails#outcome#0"),
+    ],
+)
+def test_a_consumer_may_write_no_other_row(consumer: list[dict[str, Any]], key: str) -> None:
+    assert not allows(consumer, "dynamodb:PutItem", TABLE, {KEYS: [key]})
+    assert not allows(consumer, "dynamodb:PutItem", TABLE, {KEYS: ["emails#outcome#0", key]})
+
+
+@pytest.mark.parametrize(
+    "action", ["dynamodb:UpdateItem", "dynamodb:DeleteItem", "dynamodb:BatchWriteItem", "dynamodb:Query"]
+)
+def test_a_consumer_may_do_nothing_to_outcomes_but_put_them(consumer: list[dict[str, Any]], action: str) -> None:
+    assert not allows(consumer, action, TABLE, {KEYS: ["emails#outcome#0"]})
+
+
+def test_a_consumer_of_a_queue_that_does_not_track_may_write_nothing(neighbours: Assembly) -> None:
+    consumer = policy(neighbours.queues["emails-vip"], "dueline_emails-vip_consumer")
+    assert allows(consumer, "dynamodb:GetItem", TABLE, {KEYS: ["emails-vip#0"]})
+    assert not allows(consumer, "dynamodb:PutItem", TABLE, {KEYS: ["emails-vip#outcome#0"]})
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from dueline.config.names import Names
-from dueline.config.registry import settings_of
+from dueline.config.work import published
 from dueline.queue import QueueSettings
+from dueline.work.settings import WorkSettings
 from tests.template.synthesis import Assembly, Template
 
 FOURTEEN_DAYS = 14 * 86_400
@@ -26,7 +27,7 @@ def test_every_queue_has_a_dead_letter_queue_that_keeps_messages_for_14_days(six
         own = _queue(template, f"dueline_{name}")
         target = own["RedrivePolicy"]["deadLetterTargetArn"]
         assert template.spelled(target) == f"sqs:dueline_{name}_dlq"
-        assert own["RedrivePolicy"]["maxReceiveCount"] == 5
+        assert own["RedrivePolicy"]["maxReceiveCount"] == 15
         assert _queue(template, f"dueline_{name}_dlq")["MessageRetentionPeriod"] == FOURTEEN_DAYS
 
 
@@ -44,6 +45,14 @@ def test_a_queue_is_as_queues_yaml_says(one_more: Assembly) -> None:
         "retention": 3 * 86_400,
         "precise": True,
         "priorities": 5,
+        "track": True,
+        "work": {
+            "dead_letters": "sqs:dueline_ahead_dlq",
+            "visibility_timeout": 120,
+            "longest_run": 900,
+            "max_receives": 10,
+            "retry": {"backoff": "exponential", "attempts": 7, "delay": 5, "max_delay": 600},
+        },
     }
 
 
@@ -67,9 +76,13 @@ def test_ticks_begin_when_every_level_is_there(one_more: Assembly) -> None:
 
 def test_the_longest_parameter_fits_into_a_standard_one_of_ssm() -> None:
     names, region = Names("d" * 15), "ap-southeast-99"
-    urls = [f"https://sqs.{region}.amazonaws.com/123456789012/{names.queue('q' * 60, n)}" for n in range(1, 6)]
-    settings = QueueSettings(name="q" * 60, partitions=400, retention=timedelta(days=30), priorities=5)
-    assert len(json.dumps({"url": urls[0], "urls": urls, **settings_of(settings)})) < STANDARD_PARAMETER_BYTES
+    sqs = f"https://sqs.{region}.amazonaws.com/123456789012/"
+    settings = WorkSettings(
+        queue=QueueSettings(name="q" * 60, partitions=400, retention=timedelta(days=30), priorities=5),
+        urls=tuple(sqs + names.queue("q" * 60, n) for n in range(1, 6)),
+        dead_letters=sqs + names.queue_dlq("q" * 60),
+    )
+    assert len(json.dumps(published(settings))) < STANDARD_PARAMETER_BYTES
 
 
 def test_the_core_queues_keep_messages_for_14_days(sixty: Assembly) -> None:
@@ -135,4 +148,12 @@ def test_clients_read_a_queues_url_and_settings(sixty: Assembly) -> None:
             "retention": 7 * 86_400,
             "precise": False,
             "priorities": 1,
+            "track": False,
+            "work": {
+                "dead_letters": f"sqs:dueline_{name}_dlq",
+                "visibility_timeout": 30,
+                "longest_run": 3600,
+                "max_receives": 15,
+                "retry": {"backoff": "linear-exponential", "attempts": 10, "delay": 30, "max_delay": 3600},
+            },
         }

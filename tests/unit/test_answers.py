@@ -5,13 +5,15 @@ import json
 import pytest
 
 from dueline.control import Control
+from dueline.job import State
 from dueline.listing import Listed, read_place
+from dueline.outcome import Outcome
 from dueline.overview import Overview
 from dueline.ports import Depth
 from dueline.rate import Rate
 from functions import answers
 from functions.control_answers import of_control
-from tests.builders import a_job, a_queue
+from tests.builders import NOW, a_job, a_queue, an_id
 
 PLACE = "2026-12-01T00:00:00.000Z#00000000-0000-4000-8000-000000000000#job"
 
@@ -43,6 +45,32 @@ def test_a_payload_that_is_no_json_is_told_as_text(text):
     job = page_of(text)
     assert job["payload_text"] == text
     assert "payload" not in job
+
+
+@pytest.mark.parametrize(
+    ("outcome", "told"),
+    [
+        (None, {}),
+        (
+            {"state": State.RUNNING, "attempts": 1, "started": NOW},
+            {"attempts": 1, "started": "2026-11-21T07:05:00.000Z"},
+        ),
+        (
+            {"state": State.FAILED, "attempts": 10, "started": NOW, "ended": NOW, "error": "TimeoutError"},
+            {
+                "attempts": 10,
+                "started": "2026-11-21T07:05:00.000Z",
+                "ended": "2026-11-21T07:05:00.000Z",
+                "error": "TimeoutError",
+            },
+        ),
+    ],
+)
+def test_of_a_jobs_attempts_what_is_known_is_told_and_nothing_else(outcome, told):
+    id, noted = an_id(), Outcome(**outcome) if outcome else None
+    job = answers.of_job(id, State.FAILED, outcome=noted)
+    assert job == {**answers.of_job(id, State.FAILED), **told}
+    assert set(job) - set(told) == {"id", "queue", "due", "route", "state"}
 
 
 def overview_of(*levels, **more):

@@ -216,6 +216,37 @@ def test_a_job_is_looked_up_and_cancelled_in_the_queue_that_its_id_names(client,
     assert [(asked.method, asked.path) for asked in gate.asked] == [("GET", path), ("DELETE", path)]
 
 
+ATTEMPTS = {"attempts": 2, "started": "2026-11-21T07:05:00.000Z"}
+ENDED = {**ATTEMPTS, "ended": "2026-11-21T07:05:01.500Z", "error": "TimeoutError"}
+
+
+def test_a_job_is_looked_up_with_its_attempts_where_its_queue_tracks(client, gate):
+    id = an_id()
+    gate.script = [told(a_job_told(id, "failed") | ENDED), told(a_job_told(id, "running") | ATTEMPTS)]
+    failed, running = client.get(str(id)), client.get(str(id))
+    assert (failed.state, failed.attempts, failed.started, failed.error) == (State.FAILED, 2, NOW, "TimeoutError")
+    assert failed.ended == NOW + timedelta(seconds=1.5)
+    assert running == dataclasses.replace(failed, state=State.RUNNING, ended=None, error=None)
+
+
+def test_among_many_a_repeat_that_failed_is_a_job_and_no_error(client, gate):
+    gate.script = [told({"jobs": [a_job_told(an_id(), "failed") | ENDED, a_job_told(an_id(), "accepted")]})]
+    results = client.schedule_many("emails", [NewJob(payload=1, key="a"), NewJob(payload=2)])
+    assert [(job.state, job.error, job.attempts) for job in results] == [
+        (State.FAILED, "TimeoutError", 2),
+        (State.ACCEPTED, None, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"attempts": "2"}, {"attempts": True}, {"started": "then"}, {"ended": 5}, {"error": {}}]
+)
+def test_attempts_that_cannot_be_read_are_no_answer(gate, clock, wrong):
+    gate.script = [told(a_job_told(id := an_id(), "failed") | ENDED | wrong)]
+    with pytest.raises(Unavailable, match="the answer tells of no job"):
+        a_client(gate, clock, attempts=1).get(str(id))
+
+
 def test_a_cancel_that_is_no_promise_is_told_as_such(client, gate):
     gate.script = [told(a_job_told(id := an_id(), "cancel_requested"), 202)]
     assert client.cancel(str(id)) is State.CANCEL_REQUESTED
@@ -407,6 +438,13 @@ DOING = {
 
 
 RATE = "/queues/emails/rate"
+
+
+@pytest.mark.parametrize(("settings", "track"), [({}, False), ({"track": False}, False), ({"track": True}, True)])
+def test_whether_a_queue_tracks_is_told_and_an_older_api_says_nothing_of_it(client, gate, settings, track):
+    gate.script = [told({"queues": [{"queue": "emails", **SETTINGS, **settings}]})]
+    (queue,) = client.queues()
+    assert queue.track is track
 
 
 def test_queues_are_told_with_their_settings(client, gate):

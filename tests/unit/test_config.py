@@ -8,12 +8,16 @@ import jsonschema
 import pytest
 import yaml
 
-from dueline.config import registry
+from dueline.config import registry, work
 from dueline.config.deployment import ConfigurationError, Deployment, load
 from dueline.config.names import Names
 from dueline.config.schema import DOCS, documents
 from dueline.config.settings import ApiSettings, IngestSettings, TickSettings
+from dueline.errors import QueueNotFound
 from dueline.job import MAX_PRIORITY, Partition
+from dueline.work.backoff import Backoff, RetryPolicy
+from dueline.work.settings import WorkSettings
+from tests.builders import a_queue
 
 ROOT = Path(__file__).parents[2]
 LONGEST = "q" * 60
@@ -89,6 +93,23 @@ def test_the_repos_own_queues_yaml_loads() -> None:
         ("queues: {emails: {precise: 'yes'}}", ["queues.emails.precise is 'yes'", "valid boolean"]),
         ("queues: {emails: {priorities: 0}}", ["queues.emails.priorities is 0", "greater than or equal to 1"]),
         ("queues: {emails: {priorities: 6}}", ["queues.emails.priorities is 6", "less than or equal to 5"]),
+        ("queues: {emails: {max_receives: 1001}}", ["queues.emails.max_receives is 1001", "equal to 1000"]),
+        ("queues: {emails: {track: 1}}", ["queues.emails.track is 1", "valid boolean"]),
+        ("queues: {emails: {longest_run: 0}}", ["queues.emails.longest_run is 0", "greater than or equal to 1"]),
+        ("queues: {emails: {longest_run: 43201}}", ["queues.emails.longest_run is 43201", "equal to 43200"]),
+        ("queues: {emails: {retry: 5}}", ["queues.emails.retry is 5", "must be settings", "there are backoff,"]),
+        ("queues: {emails: {retry: {colour: 1}}}", ["queues.emails.retry.colour is 1", "there are backoff, attempts,"]),
+        ("queues: {retry: {colour: 1}}", ["queues.retry.colour is 1", "there are partitions,"]),
+        (
+            "queues: {emails: {retry: {backoff: never}}}",
+            ["queues.emails.retry.backoff is 'never'", "'linear-exponential', 'constant', 'linear' or 'exponential'"],
+        ),
+        ("queues: {emails: {retry: {attempts: 0}}}", ["queues.emails.retry.attempts is 0", "equal to 1"]),
+        ("queues: {emails: {retry: {attempts: 1001}}}", ["queues.emails.retry.attempts is 1001", "equal to 1000"]),
+        ("queues: {emails: {retry: {delay: 0}}}", ["queues.emails.retry.delay is 0", "equal to 1"]),
+        ("queues: {emails: {retry: {delay: 43201}}}", ["queues.emails.retry.delay is 43201", "equal to 43200"]),
+        ("queues: {emails: {retry: {delay: 1.5}}}", ["queues.emails.retry.delay is 1.5", "valid integer"]),
+        ("queues: {emails: {retry: {max_delay: 43201}}}", ["queues.emails.retry.max_delay is 43201", "to 43200"]),
         ("- emails", ["it holds ['emails'], not settings"]),
     ],
 )
@@ -125,6 +146,60 @@ def test_periods_that_just_fit_are_taken(queues_yaml: Path, text: str) -> None:
     load(queues_yaml)
 
 
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ("retry: {delay: 3601}", "retry.max_delay is 3600: it must be at least delay, which is 3601"),
+        ("retry: {max_delay: 29}", "retry.max_delay is 29: it must be at least delay, which is 30"),
+        (
+            "max_receives: 9, retry: {attempts: 10}",
+            "max_receives is 9: it must be at least retry.attempts, which is 10",
+        ),
+        (
+            "longest_run: 39601",
+            "longest_run is 39601: it must be at most 43200 less retry.max_delay, which is 39600",
+        ),
+        (
+            "longest_run: 2, retry: {max_delay: 43199}",
+            "longest_run is 2: it must be at most 43200 less retry.max_delay, which is 1",
+        ),
+    ],
+)
+def test_settings_of_a_queue_that_do_not_fit_are_told_together(queues_yaml: Path, settings: str, told: str) -> None:
+    assert f"queues.emails.{told}" in _refused(queues_yaml, f"queues: {{emails: {{{settings}}}}}")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "retry: {delay: 3600}",
+        "max_receives: 10, retry: {attempts: 10}",
+        "max_receives: 9",
+        "longest_run: 39600",
+        "longest_run: 1, retry: {max_delay: 43199}",
+    ],
+)
+def test_settings_of_a_queue_that_just_fit_are_taken(queues_yaml: Path, settings: str) -> None:
+    queues_yaml.write_text(f"queues: {{emails: {{{settings}}}}}")
+    load(queues_yaml)
+
+
+@pytest.mark.parametrize(
+    ("settings", "receives"),
+    [
+        ({}, 15),
+        ({"retry": {"attempts": 3}}, 8),
+        ({"retry": {"attempts": 996}}, 1000),
+        ({"max_receives": 4}, 4),
+        ({"max_receives": 3, "retry": {"attempts": 3}}, 3),
+    ],
+)
+def test_sqs_gives_a_message_up_after_its_workers_would_unless_it_is_told_when(
+    settings: dict[str, Any], receives: int
+) -> None:
+    assert Deployment.model_validate({"queues": {"emails": settings}}).queues["emails"].receives == receives
+
+
 def test_all_that_is_wrong_is_told_at_once(queues_yaml: Path) -> None:
     message = _refused(queues_yaml, "lease: 5\nqueues:\n  Emails:\n  invoices:\n    partitions: 0\n")
     assert "settings that are wrong: 3" in message
@@ -158,6 +233,9 @@ def test_the_documents_say_what_the_code_takes(name: str) -> None:
         ((ROOT / "queues.yaml").read_text(), True),
         ("queues:\n  emails:\n", True),
         ("queues:\n  emails: {partitions: 0}\n", False),
+        ("queues:\n  emails: {track: true, retry: {backoff: constant, attempts: 3}}\n", True),
+        ("queues:\n  emails: {retry: {backoff: never}}\n", False),
+        ("queues:\n  emails: {retry: {colour: red}}\n", False),
         ("queues:\n  Emails:\n", False),
         ("colour: red", False),
     ],
@@ -194,10 +272,54 @@ def test_the_registry_knows_which_partitions_are_in_queues_yaml(tmp_path: Path) 
 
 
 def test_the_registry_reads_what_it_wrote(tmp_path: Path) -> None:
-    queues = {"emails": {"partitions": 3, "precise": True, "priorities": 2}, "invoices": {}}
+    queues = {"emails": {"partitions": 3, "precise": True, "priorities": 2, "track": True}, "invoices": {}}
     settings = Deployment.model_validate({"queues": queues}).queue_settings()
     (tmp_path / "registry.json").write_text(registry.to_json(settings))
     assert list(registry.load(tmp_path / "registry.json").queues.values()) == settings
+
+
+def test_a_queue_that_an_older_stack_published_is_not_tracked() -> None:
+    told = {name: value for name, value in registry.settings_of(a_queue()).items() if name != "track"}
+    assert registry.settings_from(told, name="emails") == a_queue(track=False)
+
+
+def _published_work(queue: dict[str, Any]) -> tuple[WorkSettings, dict[str, Any]]:
+    """Return a queue's settings for its workers, and how they are published."""
+    deployment = Deployment.model_validate({"queues": {"emails": queue}})
+    (settings,) = deployment.queue_settings()
+    asked = deployment.work_settings(settings, urls=["https://1", "https://2"], dead_letters="https://dlq")
+    told: dict[str, Any] = json.loads(json.dumps(work.published(asked)))
+    return asked, told
+
+
+def test_workers_read_what_is_published_of_a_queue() -> None:
+    retry = {"backoff": "constant", "attempts": 3, "delay": 7, "max_delay": 8}
+    queue = {"visibility_timeout": 60, "longest_run": 90, "track": True, "priorities": 2, "retry": retry}
+    asked, told = _published_work(queue)
+    assert asked == WorkSettings(
+        queue=a_queue(track=True, priorities=2),
+        urls=("https://1", "https://2"),
+        dead_letters="https://dlq",
+        visibility_timeout=60,
+        longest_run=90,
+        max_receives=8,
+        retry=RetryPolicy(backoff=Backoff.CONSTANT, attempts=3, delay=7, max_delay=8),
+    )
+    read = work.work_settings_from({**told, "of a later version": 1}, name="emails")
+    assert (read, type(read.retry.backoff)) == (asked, Backoff)
+    assert told["url"] == "https://1"
+
+
+def test_what_queues_yaml_leaves_out_is_what_workers_have_by_default() -> None:
+    asked, _ = _published_work({})
+    assert asked == WorkSettings(queue=asked.queue, urls=asked.urls, dead_letters=asked.dead_letters)
+
+
+def test_a_queue_that_was_published_before_there_were_workers_is_to_be_deployed_again() -> None:
+    _, told = _published_work({})
+    del told["work"]
+    with pytest.raises(QueueNotFound, match="queue 'emails' publishes no settings for workers: deploy it"):
+        work.work_settings_from(told, name="emails")
 
 
 @pytest.mark.parametrize(

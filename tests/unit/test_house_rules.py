@@ -25,6 +25,7 @@ MAY_IMPORT = {
     "dueline.config.names": CORE,
     "dueline.config.registry": CORE,
     "dueline.config.settings": CORE,
+    "dueline.config.work": CORE,
     # typing_extensions: of what pydantic and Powertools are made themselves.
     "functions": CORE | {"functions", "aws_lambda_powertools", "pydantic", "pydantic_core", "typing_extensions"},
     "infra": STDLIB
@@ -37,9 +38,9 @@ CONSTRUCTOR_LINES = 40  # of a stack or a construct, which lists what it is made
 MAY_NOT_IMPORT = {
     "dueline": {"dueline.aws", "dueline.config"},
     "dueline.client": {"dueline.config"},
-    "dueline.aws": {"dueline.config.deployment"},
+    "dueline.aws": {"dueline.config.deployment", "dueline.config.queue"},
     "dueline.config": {"dueline.aws"},
-    "functions": {"dueline.config.deployment"},
+    "functions": {"dueline.config.deployment", "dueline.config.queue"},
     "local": {"functions", "infra"},
 }
 

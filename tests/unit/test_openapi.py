@@ -167,6 +167,7 @@ def test_what_may_be_posted_is_a_job_or_many_and_nothing_more(body, is_one):
     ("form", "told"),
     [
         (answers.JobAnswer, answers.of_job(an_id(), State.CANCELLED, moved_to=an_id())),
+        (answers.JobAnswer, examples.failed()),
         (answers.Page, examples.page()),
         (answers.OverviewAnswer, examples.overview()),
         (answers.QueueAnswer, answers.of_queue(a_queue())),

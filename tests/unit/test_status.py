@@ -2,9 +2,12 @@ from datetime import timedelta
 
 import pytest
 
+from dueline import rows
 from dueline.errors import JobNotFound, Unavailable
 from dueline.job import Route, State
-from tests.builders import NOW, RETENTION, a_job, an_id
+from dueline.outcome import OF_WORKERS, Outcome, note_outcome, outcome_row
+from dueline.status import Status
+from tests.builders import NOW, RETENTION, a_job, a_queue, an_id
 from tests.system import System
 from tests.wire import done_in_part, failing, on
 
@@ -104,3 +107,101 @@ def test_a_look_up_asks_once():
     system.wire.around = lambda call: (calls.append(call.name), call.do(*call.args))[1]
     system.look_up(an_id())
     assert calls == ["table.read"]
+
+
+# Of queues that track
+
+
+def tracking(**settings):
+    return System(a_queue(track=True, **settings))
+
+
+def an_outcome(state=State.RUNNING, **overrides):
+    ended = None if state is State.RUNNING else NOW + timedelta(seconds=2)
+    return Outcome(**({"state": state, "attempts": 3, "started": NOW, "ended": ended, "error": "no"} | overrides))
+
+
+def note(system, job, outcome, *, expires=None):
+    return note_outcome(job.id, outcome, expires=expires or job.expires, table=system.table)
+
+
+@pytest.mark.parametrize("route", Route)
+@pytest.mark.parametrize("state", OF_WORKERS)
+def test_what_workers_noted_of_a_job_is_told(route, state):
+    system, job = tracking(), due_in(60, route=route)
+    assert note(system, job, an_outcome(state))
+    assert system.status_of(job.id) == Status(state=state, outcome=an_outcome(state))
+
+
+def test_before_its_first_attempt_a_job_is_told_as_of_any_queue():
+    system = tracking()
+    job = system.schedule(AN_HOUR)
+    assert system.status_of(job.id) == Status(state=State.ACCEPTED)
+    system.ingest()
+    assert system.status_of(job.id) == Status(state=State.SCHEDULED)
+    system.clock.sleep(AN_HOUR)
+    system.tick()
+    assert system.status_of(job.id) == Status(state=State.DISPATCHED)
+
+
+def test_what_workers_noted_is_told_whatever_else_is_known():
+    system, job = tracking(), due_in(60)
+    system.put(job)
+    system.tick()
+    system.table.write([rows.handled_row(job, dispatched=True), rows.parked_row(job.id, reason="no", at=NOW)])
+    assert system.look_up(job.id) is State.DISPATCHED
+    note(system, job, an_outcome(State.SUCCEEDED))
+    assert system.look_up(job.id) is State.SUCCEEDED
+
+
+def test_a_cancel_that_came_too_late_hides_nothing_of_what_happened():
+    system, job = tracking(), due_in(60)
+    system.put(job)
+    system.tick()
+    note(system, job, an_outcome())
+    assert system.cancel(job.id) is State.CANCEL_REQUESTED
+    assert system.status_of(job.id) == Status(state=State.RUNNING, outcome=an_outcome())
+
+
+def test_a_promised_cancel_is_told_whatever_is_noted():
+    system, job = tracking(), due_in(AN_HOUR)
+    note(system, job, an_outcome())
+    assert system.cancel(job.id) is State.CANCELLED
+    assert system.status_of(job.id) == Status(state=State.CANCELLED)
+
+
+def test_of_a_job_that_was_rescheduled_nothing_but_its_successor_is_told():
+    system = tracking()
+    job = system.schedule(AN_HOUR)
+    system.ingest()
+    moved = system.reschedule(job.id, delay=2 * AN_HOUR)
+    note(system, job, an_outcome())
+    assert system.status_of(job.id) == Status(state=State.CANCELLED, moved_to=moved)
+
+
+@pytest.mark.parametrize(("seconds", "is_told"), [(-1, True), (0, False), (1, False)])
+def test_an_outcome_is_told_up_to_its_ttl_though_it_is_not_collected(seconds, is_told):
+    system, job = tracking(), due_in(60)
+    note(system, job, an_outcome(State.FAILED), expires=NOW + timedelta(seconds=100))
+    system.clock.sleep(100 + seconds)
+    assert system.look_up(job.id) is (State.FAILED if is_told else State.ACCEPTED)
+
+
+@pytest.mark.parametrize("broken", [{"state": "asleep"}, {"attempts": "x"}, {"ttl": "never"}, {"started": None}])
+def test_a_note_that_cannot_be_read_is_as_none(broken):
+    system, job = tracking(), due_in(60)
+    system.table.write([{**outcome_row(job.id, an_outcome(), expires=job.expires), **broken}])
+    assert system.status_of(job.id) == Status(state=State.ACCEPTED)
+
+
+def test_of_a_queue_that_does_not_track_no_note_is_told_nor_read():
+    system, job = System(), due_in(60)
+    note(system, job, an_outcome())
+    assert system.status_of(job.id) == Status(state=State.ACCEPTED)
+
+
+def test_a_look_up_of_a_queue_that_tracks_asks_once():
+    system, asked = tracking(), []
+    system.wire.around = lambda call: (asked.append((call.name, len(call.args[0]))), call.do(*call.args))[1]
+    system.look_up(an_id())
+    assert asked == [("table.read", 6)]

@@ -1,0 +1,132 @@
+"""One queue of queues.yaml, validated. Times are in seconds."""
+
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from dueline.job import MAX_PRIORITY, MAX_RETENTION
+from dueline.work.backoff import MAX_HIDDEN_SECONDS, Backoff, RetryPolicy
+
+# Each is a schedule in the queue's stack, and CloudFormation takes 500 resources a stack.
+MOST_PARTITIONS = 400
+# SQS's own, of a queue's maxReceiveCount.
+MOST_RECEIVES = 1000
+# Crashes and stops of workers are receives too: SQS, which tells no reason, is to come after the workers.
+RECEIVES_TO_SPARE = 5
+STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)
+_POLICY = RetryPolicy()
+
+
+class Retry(BaseModel):
+    """When the workers of a queue try a job again that failed."""
+
+    model_config = STRICT
+
+    backoff: Annotated[Backoff, Field(strict=False)] = Field(
+        default=_POLICY.backoff,
+        description="How the delays between attempts grow; `linear-exponential` is linear for five, then doubles.",
+    )
+    attempts: int = Field(
+        default=_POLICY.attempts,
+        ge=1,
+        le=MOST_RECEIVES,
+        description="How often a job is tried before workers put it into the dead-letter queue, with the reason.",
+    )
+    delay: int = Field(
+        default=_POLICY.delay, ge=1, le=MAX_HIDDEN_SECONDS, description="Seconds before the second attempt."
+    )
+    max_delay: int = Field(
+        default=_POLICY.max_delay,
+        ge=1,
+        le=MAX_HIDDEN_SECONDS,
+        description="Most seconds between two attempts. At least delay.",
+    )
+
+    @model_validator(mode="after")
+    def _delays_fit(self) -> Self:
+        if self.max_delay < self.delay:
+            raise ValueError(f"max_delay is {self.max_delay}: it must be at least delay, which is {self.delay}")
+        return self
+
+    @property
+    def policy(self) -> RetryPolicy:
+        return RetryPolicy(**self.model_dump())
+
+
+class Queue(BaseModel):
+    """One queue. Every setting has a default, so a queue is one line: its name and a colon."""
+
+    model_config = STRICT
+
+    partitions: int = Field(
+        default=1,
+        ge=1,
+        le=MOST_PARTITIONS,
+        description="Slices of the queue, each with its own tick. Raise it at will; a lower count keeps the old ticks.",
+    )
+    visibility_timeout: int = Field(
+        default=30, ge=0, le=43_200, description="Seconds that a received message stays hidden from other workers."
+    )
+    max_receives: int | None = Field(
+        default=None,
+        ge=1,
+        le=MOST_RECEIVES,
+        description="Receives of a message before SQS moves it to the dead-letter queue. At least retry.attempts."
+        f" Default: retry.attempts + {RECEIVES_TO_SPARE}, at most {MOST_RECEIVES:,}.",
+    )
+    message_retention_days: int = Field(
+        default=4, ge=1, le=14, description="Days that SQS keeps a message that no worker deletes."
+    )
+    retention_days: int | None = Field(
+        default=None,
+        ge=1,
+        le=MAX_RETENTION.days,
+        description="Days after its due time that a job is kept and may still be sent. Default: the deployment's.",
+    )
+    precise: bool = Field(
+        default=False,
+        description="Delays round down: only for workers of Dueline's library, which wait out the fraction.",
+    )
+    priorities: int = Field(
+        default=1,
+        ge=1,
+        le=MAX_PRIORITY,
+        description="Levels of urgency, 1 the most urgent, each an SQS queue. A lower count keeps the old SQS queues.",
+    )
+    longest_run: int = Field(
+        default=3600,
+        ge=1,
+        le=MAX_HIDDEN_SECONDS,
+        description="Seconds that a worker may keep a job by hiding its message again and again."
+        f" With retry.max_delay at most {MAX_HIDDEN_SECONDS:,}.",
+    )
+    track: bool = Field(
+        default=False,
+        description="Workers of Dueline's library note what becomes of jobs, for look-ups: two writes an attempt.",
+    )
+    retry: Retry = Field(default=Retry(), description="When workers of Dueline's library try a job again that failed.")
+
+    @model_validator(mode="after")
+    def _receives_fit(self) -> Self:
+        # Left out, `attempts` is what `max_receives` allows.
+        if "attempts" in self.retry.model_fields_set and self.receives < self.retry.attempts:
+            raise ValueError(
+                f"max_receives is {self.receives}: it must be at least retry.attempts, which is {self.retry.attempts}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _a_run_and_a_delay_fit(self) -> Self:
+        # Counted from its receipt, SQS hides a message no longer.
+        most = MAX_HIDDEN_SECONDS - self.retry.max_delay
+        if self.longest_run > most:
+            raise ValueError(
+                f"longest_run is {self.longest_run}: it must be at most {MAX_HIDDEN_SECONDS} less retry.max_delay,"
+                f" which is {most}"
+            )
+        return self
+
+    @property
+    def receives(self) -> int:
+        """After how many receives SQS moves a message to the dead-letter queue."""
+        return self.max_receives or min(MOST_RECEIVES, self.retry.attempts + RECEIVES_TO_SPARE)

@@ -1,0 +1,37 @@
+"""What a queue's stack publishes of it, to clients and to workers, as JSON in an SSM parameter."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from dueline.config.registry import settings_from, settings_of
+from dueline.errors import QueueNotFound
+from dueline.work.backoff import Backoff, RetryPolicy
+from dueline.work.settings import WorkSettings
+
+_PLAIN = ("dead_letters", "visibility_timeout", "longest_run", "max_receives")
+
+
+def published(settings: WorkSettings) -> dict[str, Any]:
+    """Return what is published of a queue. Clients read all but `work`; times are in seconds."""
+    retry = asdict(settings.retry) | {"backoff": settings.retry.backoff.value}
+    work = {name: getattr(settings, name) for name in _PLAIN} | {"retry": retry}
+    urls = list(settings.urls)
+    return {"url": urls[0], "urls": urls, **settings_of(settings.queue), "work": work}
+
+
+def work_settings_from(told: Mapping[str, Any], *, name: str) -> WorkSettings:
+    """Return the settings that `published` wrote, whatever stands beside them.
+
+    Raises QueueNotFound when it was written before there were any for workers.
+    """
+    if "work" not in told:
+        raise QueueNotFound(f"queue {name!r} publishes no settings for workers: deploy it with this version of Dueline")
+    work = told["work"]
+    retry = {field: work["retry"][field] for field in ("attempts", "delay", "max_delay")}
+    return WorkSettings(
+        queue=settings_from(told, name=name),
+        urls=tuple(told["urls"]),
+        retry=RetryPolicy(backoff=Backoff(work["retry"]["backoff"]), **retry),
+        **{field: work[field] for field in _PLAIN},
+    )

@@ -1,0 +1,126 @@
+"""What workers note of a job, as a value and as a row."""
+
+from datetime import timedelta
+
+import pytest
+
+from dueline import rows
+from dueline.errors import InvalidJob, Unavailable
+from dueline.job import JobId, Partition, Route, State
+from dueline.outcome import FINAL, OF_WORKERS, Outcome, note_outcome, outcome_row, read_outcome
+from tests.builders import NOW, a_job, an_id
+from tests.system import System
+from tests.wire import losing_the_answer, on
+
+
+def an_outcome(state=State.FAILED, **overrides):
+    ended = None if state is State.RUNNING else NOW + timedelta(seconds=2)
+    return Outcome(**({"state": state, "attempts": 3, "started": NOW, "ended": ended} | overrides))
+
+
+@pytest.mark.parametrize("state", OF_WORKERS)
+@pytest.mark.parametrize("error", [None, "", "TimeoutError"])
+def test_an_outcome_is_read_as_it_was_written(state, error):
+    outcome, job = an_outcome(state, error=error), a_job()
+    row = outcome_row(job.id, outcome, expires=job.expires)
+    assert read_outcome(row) == outcome
+    assert row["ttl"] == rows.job_row(job)["ttl"]
+    assert ("ended" in row, "error" in row) == (state is not State.RUNNING, error is not None)
+
+
+def test_an_outcome_has_a_partition_key_of_its_queues_outcomes_and_a_sort_key_in_due_order():
+    id = JobId.parse("emails.7.d.1795244700123.00000000-0000-4000-8000-000000000001")
+    key = ("emails#outcome#7", "2026-11-21T07:05:00.123Z#00000000-0000-4000-8000-000000000001")
+    assert rows.outcome_key(id) == key
+    assert rows.key(outcome_row(id, an_outcome(), expires=NOW)) == key
+
+
+@pytest.mark.parametrize("route", Route)
+def test_no_two_jobs_share_an_outcome_and_none_has_the_partition_key_of_another_row(route):
+    ids = [an_id(route=route, partition=Partition(queue=queue, number=n)) for queue in ("a", "a-b") for n in (0, 1)]
+    assert len({rows.outcome_key(id) for id in ids}) == len(ids)
+    others = {key(id)[0] for id in ids for key in (rows.job_key, rows.cancellation_key)}
+    others |= {rows.idempotency_key(id.queue, f"k{n}")[0] for id in ids for n in range(200)}
+    assert not others & {rows.outcome_key(id)[0] for id in ids}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        *(
+            ({"state": state}, f"an outcome is {state}: it must be one of")
+            for state in State
+            if state not in OF_WORKERS
+        ),
+        ({"attempts": 0}, "attempts is 0: it must be 1 or more"),
+        ({"ended": None}, "ended is None of an outcome that is failed"),
+        ({"state": State.RUNNING, "ended": NOW}, "of an outcome that is running"),
+        ({"started": NOW.replace(tzinfo=None)}, "each must have a zone"),
+        ({"ended": NOW.replace(tzinfo=None)}, "each must have a zone"),
+    ],
+)
+def test_what_is_no_outcome_is_refused_and_told_why(wrong, told):
+    with pytest.raises(InvalidJob, match=told):
+        an_outcome(**wrong)
+
+
+def test_all_but_what_runs_and_what_is_tried_again_is_final():
+    assert set(OF_WORKERS) - set(FINAL) == {State.RUNNING, State.DISPATCHED}
+
+
+@pytest.mark.parametrize(
+    ("error", "kept"),
+    [
+        ("x" * 200, "x" * 200),
+        ("x" * 201, "x" * 200),
+        ("no\nline\x7f\0", "no\\nline\\x7f\\x00"),
+        ("ü€😀", "\\xfc\\u20ac\\U0001f600"),
+        ("\ud800", "\\ud800"),
+        ("ü" * 200, "\\xfc" * 50),
+        ('it\'s "so"\\', 'it\'s "so"\\'),
+    ],
+)
+def test_of_an_error_200_printable_characters_of_ascii_are_kept(error, kept):
+    outcome = an_outcome(error=error)
+    assert outcome.error == kept
+    assert an_outcome(error=outcome.error) == outcome
+    assert read_outcome(outcome_row(an_id(), outcome, expires=NOW)) == outcome
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"state": "scheduled"},
+        {"state": "asleep"},
+        {"state": 5},
+        {"attempts": 0},
+        {"attempts": "many"},
+        {"attempts": []},
+        {"started": "now"},
+        {"started": "2026-11-21T07:05:00"},
+        {"started": "0001-01-01T00:00:00+23:59"},
+        {"ended": None},
+        {"ttl": "soon"},
+    ],
+)
+def test_a_row_that_cannot_be_read_says_why(broken):
+    row = outcome_row(an_id(), an_outcome(), expires=NOW)
+    with pytest.raises(InvalidJob, match=r"row \('emails#outcome#0', .* cannot be read"):
+        read_outcome({**row, **broken})
+
+
+@pytest.mark.parametrize("name", ["state", "attempts", "started", "ended", "ttl"])
+def test_a_row_that_lacks_something_cannot_be_read(name):
+    row = {key: value for key, value in outcome_row(an_id(), an_outcome(), expires=NOW).items() if key != name}
+    with pytest.raises(InvalidJob, match="cannot be read"):
+        read_outcome(row)
+
+
+def test_a_note_that_is_repeated_after_a_lost_answer_stands_once():
+    system, job = System(), a_job()
+    system.wire.around = on("table.record", losing_the_answer, times=1)
+    with pytest.raises(Unavailable):
+        note_outcome(job.id, an_outcome(), expires=job.expires, table=system.table)
+    assert note_outcome(job.id, an_outcome(), expires=job.expires, table=system.table) is False
+    key = rows.outcome_key(job.id)
+    assert read_outcome(system.table.read([key]).rows[key]) == an_outcome()
