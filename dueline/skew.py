@@ -3,6 +3,9 @@
 import math
 from dataclasses import dataclass
 
+# Below that, the time that a request takes is more than what another one tells.
+WELL_KNOWN_SECONDS = 0.02
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Skew:
@@ -28,3 +31,18 @@ class Skew:
         -5.2
         """
         return self.low if math.isfinite(self.low) else 0.0
+
+    def next_look(self, now: float) -> float | None:
+        """Return when, by the local clock, to ask the other for its time next; None if it is known well enough.
+
+        That is when the other's second changes if the truth is in the middle of what is known, so each look halves it.
+
+        >>> Skew(low=-0.5, high=0.25).next_look(100.0)
+        100.125
+        """
+        if not math.isfinite(self.low):
+            return now
+        if self.high - self.low <= WELL_KNOWN_SECONDS:
+            return None
+        middle = (self.low + self.high) / 2
+        return math.ceil(now + middle) - middle

@@ -3,12 +3,18 @@
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
 from dueline.clock import SystemClock
+from dueline.errors import DuelineError
 from dueline.skew import Skew
+
+# Each halves what is unknown, until that is as long as a request takes.
+_LOOKS = 12
+_REST_SECONDS = 30.0
 
 
 class ServiceClock(SystemClock):
@@ -25,6 +31,25 @@ class ServiceClock(SystemClock):
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(self._wall() + self._skew.correction, UTC)
+
+    def keep_exact(self, ask: Callable[[], object]) -> None:
+        """Ask AWS for the time again and again until it is known to a few milliseconds, in a thread without end.
+
+        `ask` makes a small request by a client that is listened to. Where answers come by chance alone, and tell whole
+        seconds, it takes hundreds of them to know as much.
+        """
+        threading.Thread(target=self._keep_exact, args=(ask,), name="clock", daemon=True).start()
+
+    def _keep_exact(self, ask: Callable[[], object]) -> None:
+        while True:
+            for _ in range(_LOOKS):
+                look = self._skew.next_look(self._wall())
+                if look is None:
+                    break
+                self.sleep(max(0.0, look - self._wall()))
+                with suppress(DuelineError):
+                    ask()
+            self.sleep(_REST_SECONDS)
 
     def listen_to(self, client: Any) -> None:
         """Learn from each answer that a boto3 client gets."""

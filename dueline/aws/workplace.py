@@ -16,6 +16,7 @@ from dueline.aws.queue import SqsQueue
 from dueline.aws.service_clock import ServiceClock
 from dueline.aws.table import DynamoTable
 from dueline.config.names import Names
+from dueline.control_rows import paused_key
 from dueline.work.place import Place
 
 if TYPE_CHECKING:
@@ -36,16 +37,21 @@ class Workplace:
         self._names = Names(name)
         self._session = session or boto3.Session()
         self.clock = ServiceClock()
+        self._is_exact = False
 
     def place(self, queue: str) -> Place:
         """Return a queue to work at. Raises QueueNotFound, DeploymentNotFound, Forbidden or Unavailable."""
         with of_callers(f"finding queue {queue} of deployment {self._names.deployment}"):
             settings = self._published.work(queue)
+        table = DynamoTable(self._dynamodb, self._names.table)
+        if settings.queue.precise and not self._is_exact:
+            self._is_exact = True
+            self.clock.keep_exact(lambda: table.read([paused_key(queue)], consistent=False))
         return Place(
             settings=settings,
             levels=tuple(SqsInbox(self._sqs, url, patient=self._patient_sqs) for url in settings.urls),
             dead_letters=SqsQueue(self._sqs, settings.dead_letters),
-            table=DynamoTable(self._dynamodb, self._names.table),
+            table=table,
             read_payload=S3Payloads(lambda: self._s3, "").read,
             once=DynamoOnce(self._dynamodb, self._names.once, queue=queue),
             clock=self.clock,

@@ -14,14 +14,15 @@ import httpx
 import pytest
 
 from local.door import door
-from local.emulator import CREDENTIALS, REGION, Emulator
+from local.emulator import ACCOUNT, CREDENTIALS, REGION, Emulator
 from local.endpoints import Endpoints
 from local.signed import Signed
 from tests.e2e.inbox import wait_until
+from tests.e2e.working import working
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 OPERATIONS = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
-CLIENT, PLAIN, IN_LAMBDA = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+CLIENT, WORKER, IN_LAMBDA, PLAIN = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 (SIGNED,) = re.findall(r"(    curl --aws-sigv4 .*?)\n\n", README, re.DOTALL)
 (FIRST,) = re.findall(r"    make up\n(    API=.*?)\n\n", README, re.DOTALL)
 (PUT_BACK,) = re.findall(r"```python\n(.*?)```", OPERATIONS, re.DOTALL)
@@ -103,19 +104,50 @@ def test_the_plain_consumer_receives_a_job(job: dict[str, Any]) -> None:
     assert sent.value.args == ({"to": "ann"},)
 
 
-def test_the_lambda_consumer_reads_a_job() -> None:
-    received = []
+@pytest.mark.usefixtures("credentials")
+def test_the_worker_works_a_job_off(http: httpx.Client, capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(WORKER.splitlines()) < 10
+    *shown, run = WORKER.replace("Worker()", 'Worker("e2e")').replace('"emails"', '"doomed"').splitlines()
+    assert run.startswith("worker.run()")
+    names: dict[str, Any] = {}
+    exec("\n".join(shown), names)
+    id = http.post("/queues/doomed/jobs", json={"payload": {"to": "ann"}}).json()["id"]
+    with working(names["worker"]):
+        told = []
+        assert wait_until(lambda: bool(told.append(capsys.readouterr().out) or id in "".join(told)), seconds=20)
+    assert f"{id} {{'to': 'ann'}} 1\n" in "".join(told)
 
-    def send(payload: Any, *, id: str) -> None:
-        received.append((payload, id))
 
-    code: dict[str, Any] = {"send": send}
-    exec(IN_LAMBDA, code)
-    attributes = {"dueline-id": {"stringValue": "an id"}}
-    good = {"messageId": "1", "body": '{"to":"ann"}', "messageAttributes": attributes}
-    answer = code["handler"]({"Records": [good, {"messageId": "2", "body": "{"}]}, None)
-    assert answer == {"batchItemFailures": [{"itemIdentifier": "2"}]}
-    assert received == [({"to": "ann"}, "an id")]
+@pytest.mark.usefixtures("credentials")
+def test_the_lambda_consumer_works_a_job_off(
+    job: dict[str, Any], emulator: Emulator, endpoints: Endpoints, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names: dict[str, Any] = {}
+    exec(IN_LAMBDA, names)
+    arn = f"arn:aws:sqs:{REGION}:{ACCOUNT}:{endpoints.queues['invoices'].rpartition('/')[2]}"
+    records = [record_of(job, arn), {**record_of(job, arn), "messageId": "2", "body": "{"}]
+    assert names["handler"]({"Records": records}, None) == {"batchItemFailures": []}
+    assert f"{job['id']} {{'to': 'ann'}} 1\n" in capsys.readouterr().out
+    letters = emulator.client("sqs").receive_message(
+        QueueUrl=endpoints.dead_letter_queues["invoices"], MessageAttributeNames=["All"]
+    )
+    (letter,) = letters["Messages"]
+    assert letter["MessageAttributes"]["dueline-reason"]["StringValue"] == "its payload is no JSON"
+
+
+def record_of(job: dict[str, Any], arn: str) -> dict[str, Any]:
+    """Return a job as Lambda hands it to a function."""
+    told = {"dueline-id": job["id"], "dueline-due": job["due"], "dueline-expires": "2030-01-01T00:00:00.000Z"}
+    return {
+        "messageId": "1",
+        "receiptHandle": "1",
+        "body": '{"to":"ann"}',
+        "attributes": {"ApproximateReceiveCount": "1", "SentTimestamp": "1795255290123"},
+        "messageAttributes": {name: {"dataType": "String", "stringValue": value} for name, value in told.items()},
+        "eventSource": "aws:sqs",
+        "eventSourceARN": arn,
+        "awsRegion": REGION,
+    }
 
 
 @pytest.mark.usefixtures("credentials")

@@ -2,12 +2,14 @@
 
 import time
 from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 
 import boto3
 import pytest
 from botocore.config import Config
 
 from dueline.aws.service_clock import ServiceClock
+from dueline.errors import Unavailable
 from tests.gate import DROPPED, open_gate, told
 
 
@@ -41,3 +43,37 @@ def test_before_any_answer_and_after_one_that_was_lost_the_local_time_counts(sqs
         sqs.list_queues()
     assert gate.asked
     assert timedelta(seconds=499) < clock.now() - datetime.now(UTC) <= timedelta(seconds=500)
+
+
+class Virtual(ServiceClock):
+    """A clock whose time passes in `sleep` alone; `looked` counts its looks at AWS, whose time is `ahead`."""
+
+    def __init__(self, *, ahead):
+        self.local, self.ahead, self.looked = 1_000_000.3, ahead, 0
+        super().__init__(lambda: self.local)
+
+    def sleep(self, seconds):
+        self.local += seconds
+        if self.local > 1_000_100:
+            raise StopIteration
+
+    def look(self):
+        self.looked += 1
+        if self.looked == 3:
+            raise Unavailable("down")
+        self._note_sent()
+        self.local += 0.002
+        date = format_datetime(datetime.fromtimestamp(int(self.local + self.ahead), UTC), usegmt=True)
+        self._note_received({"headers": {"date": date}})
+
+
+@pytest.mark.parametrize("ahead", [-3600.0, -0.4, 0.0, 2.75])
+def test_an_exact_clock_looks_until_it_knows_the_time_and_then_seldom_and_faults_do_not_end_it(ahead):
+    clock = Virtual(ahead=ahead)
+    begun = clock.local
+    with pytest.raises(StopIteration):
+        clock._keep_exact(clock.look)
+    behind = clock.local + ahead - clock.now().timestamp()
+    assert 0 <= behind < 0.03
+    assert clock.looked <= 10
+    assert clock.local - begun > 60

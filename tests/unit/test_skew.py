@@ -48,3 +48,17 @@ def test_a_clock_that_was_set_is_learned_anew(before, change, exchanges):
 
 def test_while_nothing_is_known_the_local_time_counts():
     assert Skew().correction == 0
+
+
+@given(skew=SKEWS, begun=st.floats(0, 1e6), there=st.floats(0.0001, 0.004), back=st.floats(0.0001, 0.004))
+def test_ten_looks_at_the_right_moments_tell_the_time_to_a_few_milliseconds(skew, begun, there, back):
+    known, now = Skew(), begun
+    for _ in range(10):
+        look = known.next_look(now)
+        if look is None:
+            break
+        assert now - 1e-6 <= look <= now + 1 + 1e-6
+        known = learned(known=known, skew=skew, exchanges=[(look, there, back)])
+        now = look + there + back
+    assert known.next_look(now) is None
+    assert -1e-6 <= skew - known.correction <= 0.03

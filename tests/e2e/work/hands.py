@@ -1,6 +1,7 @@
 """The worker of the story: `dueline worker tests.e2e.work.hands:worker`."""
 
 import asyncio
+import time
 
 from dueline import ReceivedJob, Worker
 from tests.e2e.work import book, fates
@@ -25,7 +26,7 @@ async def hooks(job: ReceivedJob) -> None:
 
 @worker.job("exact", concurrency=64)
 def exact(job: ReceivedJob) -> None:
-    book.write("exact", job.id, late=job.lateness)
+    book.write("exact", job.id, late=time.time() - job.due.timestamp())
 
 
 @worker.job("limited")

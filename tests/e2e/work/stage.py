@@ -1,11 +1,9 @@
 """A deployment of its own, a Lambda consumer on one of its queues, and processes of workers."""
 
-import io
 import os
 import signal
 import subprocess
 import sys
-import zipfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -15,11 +13,12 @@ from dueline import Client
 from dueline.config.deployment import load
 from local.deploy import deploy
 from local.door import door
-from local.emulator import ACCOUNT, CREDENTIALS, REGION, Emulator
+from local.emulator import CREDENTIALS, REGION, Emulator
 from local.endpoints import Endpoints, find
 from local.running import TICK_SECONDS
 from local.template import ROOT, configure, synthesize
 from local.ticks import fired_every
+from tests.e2e.functions import deploy_consumer
 from tests.e2e.work import book
 
 HERE = Path(__file__).parent
@@ -78,7 +77,14 @@ def staged(folder: Path) -> Iterator[Stage]:
         deploy(emulator, assembly)
         endpoints = find(emulator, deployment)
         endpoints = replace(endpoints, api=stack.enter_context(door(endpoints.api)))
-        _deploy_consumer(emulator, endpoints, folder / "book")
+        deploy_consumer(
+            emulator,
+            endpoints.queues["audit"],
+            name="shift-auditor",
+            code=HERE / "consumer.py",
+            beside=(HERE / "book.py", HERE / "fates.py"),
+            environment={book.PLACE: str(folder / "book")},
+        )
         stack.enter_context(fired_every(TICK_SECONDS, emulator, deployment.names.schedule_group))
         client = Client.connect("shift", url=endpoints.api)
         stage = Stage(emulator=emulator, endpoints=endpoints, client=client, book=folder / "book")
@@ -90,32 +96,3 @@ def _end(stage: Stage) -> None:
     for worker in stage.workers:
         worker.kill()
         worker.wait()
-
-
-def _deploy_consumer(emulator: Emulator, endpoints: Endpoints, path: Path) -> None:
-    """Deploy the Lambda consumer, with the library beside it, as a team would."""
-    functions = emulator.client("lambda")
-    functions.create_function(
-        FunctionName="shift-auditor",
-        Runtime="python3.13",
-        Handler="consumer.handler",
-        Role=f"arn:aws:iam::{ACCOUNT}:role/auditor",
-        Code={"ZipFile": _packed()},
-        Timeout=20,
-        Environment={"Variables": {book.PLACE: str(path), "POWERTOOLS_SERVICE_NAME": "auditor"}},
-    )
-    functions.create_event_source_mapping(
-        FunctionName="shift-auditor",
-        EventSourceArn=f"arn:aws:sqs:{REGION}:{ACCOUNT}:{endpoints.queues['audit'].rpartition('/')[2]}",
-        FunctionResponseTypes=["ReportBatchItemFailures"],
-    )
-
-
-def _packed() -> bytes:
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        for source in (ROOT / "dueline").rglob("*.py"):
-            archive.write(source, source.relative_to(ROOT))
-        for name in ("book.py", "fates.py", "consumer.py"):
-            archive.write(HERE / name, name)
-    return packed.getvalue()

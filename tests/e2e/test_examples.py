@@ -1,0 +1,147 @@
+"""The examples run as they stand, against the deployed template, with no more rights than their policies give."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from dueline import Client, State
+from dueline.config.names import Names
+from local.emulator import ACCOUNT, CREDENTIALS, REGION, Emulator
+from local.endpoints import Endpoints
+from local.template import ROOT
+from tests.e2e.emulated_iam import as_the_emulator_takes_it
+from tests.e2e.functions import deploy_consumer
+from tests.e2e.inbox import wait_until
+from tests.e2e.working import working
+
+NAMES = Names("e2e")
+Become = Callable[..., None]
+
+
+@pytest.fixture
+def become(monkeypatch: pytest.MonkeyPatch, emulator: Emulator, endpoints: Endpoints) -> Become:
+    """Let this process have the rights of managed policies, and no others."""
+    iam = emulator.client("iam")
+
+    def become(user: str, *policies: str) -> None:
+        iam.create_user(UserName=user)
+        for name in policies:
+            document = json.dumps(as_the_emulator_takes_it(_document(iam, name)))
+            iam.put_user_policy(UserName=user, PolicyName=name, PolicyDocument=document)
+        key = iam.create_access_key(UserName=user)["AccessKey"]
+        monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # it would keep the credentials of earlier tests
+        monkeypatch.setenv("AWS_ENDPOINT_URL", emulator.endpoint)
+        monkeypatch.setenv("AWS_CA_BUNDLE", str(emulator.authority))
+        monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", key["AccessKeyId"])
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", key["SecretAccessKey"])
+
+    return become
+
+
+@pytest.fixture
+def client(monkeypatch: pytest.MonkeyPatch, emulator: Emulator, endpoints: Endpoints) -> Client:
+    """A client with an administrator's credentials."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", emulator.endpoint)
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(emulator.authority))
+    return Client.connect("e2e", session=boto3.Session(region_name=REGION, **CREDENTIALS))
+
+
+def _document(iam: Any, name: str) -> dict[str, Any]:
+    arn = f"arn:aws:iam::{ACCOUNT}:policy/{name}"
+    version = iam.get_policy(PolicyArn=arn)["Policy"]["DefaultVersionId"]
+    document: Any = iam.get_policy_version(PolicyArn=arn, VersionId=version)["PolicyVersion"]["Document"]
+    return json.loads(document) if isinstance(document, str) else dict(document)
+
+
+def example(name: str, **changes: str) -> dict[str, Any]:
+    """Run an example up to its `__main__`, in the deployment of the tests, with some words changed."""
+    code = (ROOT / "examples" / f"{name}.py").read_text()
+    for word, other in changes.items():
+        code = code.replace(word, other)
+    names: dict[str, Any] = {"__name__": name}
+    exec(code.replace(".connect()", '.connect("e2e")').replace("Worker()", 'Worker("e2e")'), names)
+    return names
+
+
+def test_a_reminder_is_sent_once_unless_the_cart_is_bought_before(become: Become, client: Client) -> None:
+    become("shop", NAMES.producer_policy("reminders"), NAMES.consumer_policy("reminders"))
+    names, sent = example("reminders", emails="reminders", hours="seconds"), list[str]()
+    names["send"] = lambda *, to, text: sent.append(text)
+    left, bought = names["cart_left"]("left", "ann@example.com"), names["cart_left"]("bought", "bob@example.com")
+    assert names["cart_left"]("left", "ann@example.com") == left
+    names["cart_bought"](bought)
+    with working(names["worker"]):
+        assert wait_until(lambda: bool(sent), seconds=20)
+        assert wait_until(lambda: client.get(left).state is State.SUCCEEDED, seconds=10)
+    assert sent == ["Your cart left is still there."]
+    assert client.get(left).attempts == 1
+
+
+class Receiver(BaseHTTPRequestHandler):
+    """Answers a webhook: busy at first, gone for ever, or well."""
+
+    got: list[tuple[str, Any]] = []
+
+    def do_POST(self) -> None:
+        event = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        self.got.append((self.path, event))
+        is_first = self.got.count((self.path, event)) == 1
+        self.send_response(503 if self.path == "/busy" and is_first else 410 if self.path == "/gone" else 204)
+        self.send_header("retry-after", "1")
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Log nothing."""
+
+
+@contextmanager
+def receiving() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_a_webhook_is_delivered_again_when_its_receiver_asks_for_it_and_given_up_when_it_is_gone(
+    become: Become, client: Client, emulator: Emulator, endpoints: Endpoints
+) -> None:
+    become("hooks", NAMES.consumer_policy("webhooks"))
+    names = example("webhooks")
+    with receiving() as url, working(names["worker"]):
+        for path in ("/well", "/busy", "/gone"):
+            client.schedule("webhooks", {"url": url + path, "event": {"path": path}})
+        paths = ["/busy", "/busy", "/gone", "/well"]
+        assert wait_until(lambda: sorted(path for path, _ in Receiver.got) == paths, seconds=20), Receiver.got
+        assert wait_until(lambda: client.queue("webhooks").dead == 1, seconds=10)
+    (letter,) = _letters(emulator, endpoints, "webhooks")
+    assert letter["dueline-reason"] == "the receiver answered 410"
+
+
+def test_a_lambda_function_charges_what_can_be_charged(
+    client: Client, emulator: Emulator, endpoints: Endpoints
+) -> None:
+    deploy_consumer(emulator, endpoints.queues["billing"], name="e2e-billing", code=Path("examples/lambda_consumer.py"))
+    good = client.schedule("billing", {"customer": "ann", "cents": 500})
+    client.schedule("billing", {"customer": "bob", "cents": 0})
+    assert wait_until(lambda: client.get(good.id).state is State.SUCCEEDED, seconds=30)
+    assert wait_until(lambda: client.queue("billing").dead == 1, seconds=20)
+    (letter,) = _letters(emulator, endpoints, "billing")
+    assert (letter["dueline-error"], letter["dueline-attempts"]) == ("Discard", "1")
+    assert letter["dueline-reason"] == "cents is 0: it must be 1 or more"
+
+
+def _letters(emulator: Emulator, endpoints: Endpoints, queue: str) -> list[dict[str, str]]:
+    answer = emulator.client("sqs").receive_message(
+        QueueUrl=endpoints.dead_letter_queues[queue], MaxNumberOfMessages=10, MessageAttributeNames=["All"]
+    )
+    attributes = [message["MessageAttributes"] for message in answer.get("Messages", [])]
+    return [{name: value["StringValue"] for name, value in told.items()} for told in attributes]

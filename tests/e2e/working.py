@@ -1,0 +1,31 @@
+"""A worker in this process."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from dueline import Worker
+
+_STOP_SECONDS = 20
+
+
+@contextmanager
+def working(worker: Worker) -> Iterator[None]:
+    """Let a worker run in a thread while the context lasts; what it raises is raised here."""
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            worker.run()
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        worker.stop()
+        thread.join(_STOP_SECONDS)
+    assert not thread.is_alive()
+    assert not raised, raised
