@@ -18,6 +18,10 @@ class Arns:
         return self._stack.format_arn(service="dynamodb", resource="table", resource_name=self._names.table)
 
     @property
+    def once(self) -> str:
+        return self._stack.format_arn(service="dynamodb", resource="table", resource_name=self._names.once)
+
+    @property
     def teams_queues(self) -> str:
         """All teams' queues at once: one pattern, however many there are."""
         return self.queue(f"{self._names.queue_prefix}*")

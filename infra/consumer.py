@@ -15,18 +15,28 @@ from infra.payloads import of_queue
 from infra.rows import allow_on_rows
 
 _RECEIVE = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes")
+_READ = ("dynamodb:BatchGetItem", "dynamodb:GetItem")
+# What Powertools' Idempotency asks of its table.
+_NOTE = ("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem")
 
 
 class ConsumerPolicy(Construct):
     """A managed policy that allows to find one queue, to work off its messages and to ask which were cancelled.
 
-    And to read what their pointers point to, to ask whether the queue is paused, to take slots of its rate, and to note
-    what became of its jobs if it tracks them: those rows have partition keys of their own, because whoever may write a
-    row of one may write all.
+    And to read what their pointers point to, to ask whether the queue is paused, to take slots of its rate, to note
+    what became of its jobs if it tracks them and which had their effect, and to put those that failed into the queue's
+    dead-letter queue. What may be written has partition keys of its own: whoever may write a row of one may write all.
     """
 
     def __init__(
-        self, scope: Construct, id: str, *, names: Names, queue: QueueSettings, levels: Sequence[IQueue]
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        names: Names,
+        queue: QueueSettings,
+        levels: Sequence[IQueue],
+        dead_letters: IQueue,
     ) -> None:
         super().__init__(scope, id)
         arns = Arns(self, names=names)
@@ -38,15 +48,21 @@ class ConsumerPolicy(Construct):
             description=f"Find queue {queue.name}, work off its messages, and ask which of its jobs were cancelled.",
             statements=[
                 allow(*_RECEIVE, on=[level.queue_arn for level in levels]),
+                allow("sqs:SendMessage", on=[dead_letters.queue_arn]),
                 allow("ssm:GetParameter", on=[arns.parameter(names.queue_parameter(queue.name))]),
-                allow_on_rows("dynamodb:BatchGetItem", "dynamodb:GetItem", table=arns.table, keys=f"{queue.name}#*"),
-                allow_on_rows("dynamodb:UpdateItem", table=arns.table, keys=f"{queue.name}#rate"),
-                *([_outcomes_of(queue.name, table=arns.table)] if queue.track else []),
+                *_on_rows(queue, arns),
                 allow("s3:GetObject", on=[payloads]),
             ],
         )
         acknowledge_wildcard(policy, payloads, reason="The payloads of one queue's jobs, whose ids end their keys.")
 
 
-def _outcomes_of(queue: str, *, table: str) -> PolicyStatement:
-    return allow_on_rows("dynamodb:PutItem", table=table, keys=f"{queue}#outcome#*")
+def _on_rows(queue: QueueSettings, arns: Arns) -> list[PolicyStatement]:
+    statements = [
+        allow_on_rows(*_READ, table=arns.table, keys=f"{queue.name}#*"),
+        allow_on_rows("dynamodb:UpdateItem", table=arns.table, keys=f"{queue.name}#rate"),
+        allow_on_rows(*_NOTE, table=arns.once, keys=f"{queue.name}#*"),
+    ]
+    if queue.track:
+        statements.append(allow_on_rows("dynamodb:PutItem", table=arns.table, keys=f"{queue.name}#outcome#*"))
+    return statements

@@ -15,12 +15,12 @@ from infra.http_api import JobsApi
 from infra.ingest import Ingest
 from infra.payloads import PayloadsBucket
 from infra.scheduler import Scheduler
-from infra.table import JobsTable
+from infra.table import JobsTable, OnceTable
 from infra.tick import Tick
 
 
 class CoreStack(Stack):
-    """The table, the inbound queue, the bucket of large payloads, the functions, the API and what watches them."""
+    """The tables, the inbound queue, the bucket of large payloads, the functions, the API and what watches them."""
 
     def __init__(self, scope: Construct, id: str, *, deployment: Deployment) -> None:
         super().__init__(scope, id, description="Dueline: the table, the functions and the API that all queues share.")
@@ -43,6 +43,7 @@ class CoreStack(Stack):
             StringParameter(self, parameter, parameter_name=name, string_value=value)
         CfnOutput(self, "ApiUrl", value=api.http.api_endpoint)
         self._add_alarms(deployment, ingest, tick, api)
+        OnceTable(self, "Once", name=names.once).come_last()
         JobsTable(self, "Table", name=names.table).come_last()
 
     def _add_alarms(self, deployment: Deployment, ingest: Ingest, tick: Tick, api: JobsApi) -> None:

@@ -35,7 +35,7 @@ class QueueStack(Stack):
         schedules.node.add_dependency(*levels)
         self._parameter(deployment, queue, levels, dead_letters).node.add_dependency(schedules)
         ProducerPolicy(self, "Producer", names=names, queue=queue.name)
-        ConsumerPolicy(self, "Consumer", names=names, queue=queue, levels=levels)
+        ConsumerPolicy(self, "Consumer", names=names, queue=queue, levels=levels, dead_letters=dead_letters)
         OperatorPolicy(self, "Operator", names=names, queue=queue.name, levels=levels, dead_letters=dead_letters)
         self._add_alarms(deployment, dead_letters, queue)
 

@@ -17,6 +17,11 @@ class Names:
         return f"{self.deployment}-jobs"
 
     @property
+    def once(self) -> str:
+        """The table of which jobs had their effect."""
+        return f"{self.deployment}-once"
+
+    @property
     def inbound(self) -> str:
         return f"{self.deployment}-inbound"
 

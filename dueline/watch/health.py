@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
-from socketserver import ThreadingMixIn
+from socketserver import TCPServer, ThreadingMixIn
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
@@ -13,12 +13,20 @@ from prometheus_client import CollectorRegistry, make_wsgi_app
 
 # A turn takes a long poll at most; one that takes so long hangs.
 HEALTHY_SECONDS = 60.0
+_EVERYWHERE = ""
+_MOST_PORT = 65_535
 
 Ages = Callable[[], Mapping[str, float]]
 
 
 class _Server(ThreadingMixIn, WSGIServer):
     daemon_threads = True
+
+    def server_bind(self) -> None:
+        # HTTPServer's own asks DNS for the name of the machine, for which a container may wait long.
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = "worker", self.socket.getsockname()[1]
+        self.setup_environ()
 
 
 class _Silent(WSGIRequestHandler):
@@ -30,15 +38,26 @@ class _Silent(WSGIRequestHandler):
 def served(port: int, *, registry: CollectorRegistry, ages: Ages) -> Iterator[int]:
     """Answer `/health` and `/metrics` on a port while the context lasts; yield the port, a free one for 0.
 
-    `ages` returns, by queue, how many seconds ago its worker last asked for messages.
+    It listens on all of the machine's IPv4 addresses, as probes from outside a container want. `ages` returns, by
+    queue, how many seconds ago its worker last asked for messages. Raises ValueError or OSError, which name the port.
     """
-    server = make_server("", port, _app(make_wsgi_app(registry), ages), _Server, _Silent)
+    server = _listening(port, _app(make_wsgi_app(registry), ages))
     threading.Thread(target=server.serve_forever, name="health", daemon=True).start()
     try:
         yield server.server_port
     finally:
         server.shutdown()
         server.server_close()
+
+
+def _listening(port: int, app: Callable[..., Any]) -> WSGIServer:
+    if not 0 <= port <= _MOST_PORT:
+        raise ValueError(f"port is {port}: it must be from 0, which is any free one, to {_MOST_PORT}")
+    try:
+        return make_server(_EVERYWHERE, port, app, _Server, _Silent)
+    except OSError as fault:
+        told = f"port {port} is not to be had for health and metrics: {fault.strerror}"
+        raise OSError(fault.errno, told) from fault
 
 
 def _app(metrics: Callable[..., Any], ages: Ages) -> Callable[..., Iterable[bytes]]:
@@ -48,12 +67,15 @@ def _app(metrics: Callable[..., Any], ages: Ages) -> Callable[..., Iterable[byte
             return told
         if environ["PATH_INFO"] != "/health":
             return _json(start_response, HTTPStatus.NOT_FOUND, {"paths": ["/health", "/metrics"]})
-        known = ages()
-        hung = [queue for queue, age in known.items() if age > HEALTHY_SECONDS]
-        status = HTTPStatus.SERVICE_UNAVAILABLE if hung else HTTPStatus.OK
-        return _json(start_response, status, {"healthy": not hung, "seconds_since_asked": known})
+        return _json(start_response, *_health(ages()))
 
     return answer
+
+
+def _health(ages: Mapping[str, float]) -> tuple[HTTPStatus, dict[str, Any]]:
+    hung = [queue for queue, age in ages.items() if age > HEALTHY_SECONDS]
+    status = HTTPStatus.SERVICE_UNAVAILABLE if hung else HTTPStatus.OK
+    return status, {"healthy": not hung, "hung": hung, "seconds_since_asked": dict(ages)}
 
 
 def _json(start_response: Callable[..., Any], status: HTTPStatus, told: object) -> list[bytes]:

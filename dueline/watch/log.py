@@ -1,6 +1,6 @@
 """A worker's log, as JSON lines; never a payload."""
 
-from dataclasses import asdict
+from dataclasses import fields
 
 from aws_lambda_powertools import Logger
 
@@ -13,10 +13,16 @@ _LOUD = frozenset({Kind.RETRIED, Kind.FAILED, Kind.LOST, Kind.TROUBLE})
 
 def log(event: Event) -> None:
     """Log what happened: successes as INFO, what someone should look at as WARNING, steps as DEBUG."""
-    told = {name: value for name, value in asdict(event).items() if value not in ("", None)}
-    if event.kind in _LOUD:
-        logger.warning(told.pop("kind"), extra=told)
-    elif event.kind in _QUIET:
-        logger.debug(told.pop("kind"), extra=told)
+    told = {each.name: getattr(event, each.name) for each in fields(event)}
+    told = {name: value for name, value in told.items() if value != _UNTOLD[name]}
+    kind = told.pop("kind")
+    if kind in _LOUD:
+        logger.warning(kind, extra=told)
+    elif kind in _QUIET:
+        logger.debug(kind, extra=told)
     else:
-        logger.info(told.pop("kind"), extra=told)
+        logger.info(kind, extra=told)
+
+
+# What a field holds of which nothing is known.
+_UNTOLD = {each.name: each.default for each in fields(Event)}

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import CancelledError, Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -103,7 +104,7 @@ class Handling:
         if self._loop is None:
             asyncio.run(returned)
         else:
-            asyncio.run_coroutine_threadsafe(returned, self._loop).result()
+            _wait_for(asyncio.run_coroutine_threadsafe(returned, self._loop))
 
     def _note(self, taken: Taken, outcome: Outcome) -> None:
         """Note an outcome where a queue tracks: the job comes before the note on it."""
@@ -114,6 +115,14 @@ class Handling:
         except RETRYABLE as fault:
             told = f"its outcome was not noted: {fault}"
             self._report(Event(kind=Kind.TROUBLE, queue=taken.queue, job=taken.id, reason=told))
+
+
+def _wait_for(coroutine: "Future[Any]") -> None:
+    try:
+        coroutine.result()
+    except CancelledError:
+        # Not known to have had no effect, unlike one that raised: `once` tells these apart by Exception.
+        raise asyncio.CancelledError from None
 
 
 def _ended(verdict: Verdict) -> dict[str, Any]:

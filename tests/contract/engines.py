@@ -120,9 +120,9 @@ class DynamoDB:
     def table(self, *, page_rows: int | None = None) -> Table:
         return DynamoTable(self.dynamodb, self.new_table(), page_rows=page_rows)
 
-    def new_table(self) -> str:
-        """Create a table; return its name."""
-        keys = ("pk", "HASH"), ("sk", "RANGE")
+    def new_table(self, *keys: str) -> str:
+        """Create a table with a partition and maybe a sort key, by default those of jobs; return its name."""
+        keys = tuple(zip(keys or ("pk", "sk"), ("HASH", "RANGE"), strict=False))
         name = next(self.names)
         self.dynamodb.create_table(
             TableName=name,

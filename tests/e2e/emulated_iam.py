@@ -1,7 +1,7 @@
 """Grants that the emulator asks for and AWS does not.
 
-AWS authorizes SendMessageBatch by `sqs:SendMessage` (there is no action of that name); the emulator asks for
-`sqs:SendMessageBatch`. Each role gets it for exactly those resources for which it has `sqs:SendMessage`.
+AWS authorizes SendMessageBatch by `sqs:SendMessage`, and the other batches likewise (there are no actions of those
+names); the emulator asks for `sqs:SendMessageBatch`. It is granted for exactly those resources that the single one is.
 Nor does the emulator know that `ssm:GetParametersByPath` is of a path: it asks for it on all resources.
 Nor does it know `dynamodb:LeadingKeys`, and so refuses what is allowed on some rows: it is allowed on all of them, and
 tests/template sees to the condition.
@@ -13,6 +13,7 @@ from typing import Any
 from local.emulator import Emulator
 
 _POLICY = "what-the-emulator-asks-for"
+_BATCHED = ("sqs:SendMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility")
 _LEADING_KEYS = "dynamodb:LeadingKeys"
 
 
@@ -39,9 +40,10 @@ def as_the_emulator_takes_it(document: dict[str, Any]) -> dict[str, Any]:
 
 def _asked_for(statements: list[dict[str, Any]]) -> list[dict[str, Any]]:
     batches = [
-        {"Effect": "Allow", "Action": "sqs:SendMessageBatch", "Resource": statement["Resource"]}
+        {"Effect": "Allow", "Action": f"{action}Batch", "Resource": statement["Resource"]}
         for statement in statements
-        if "sqs:SendMessage" in _listed(statement["Action"])
+        for action in _BATCHED
+        if action in _listed(statement["Action"])
     ]
     on_rows = [
         {"Effect": "Allow", "Action": statement["Action"], "Resource": statement["Resource"]}

@@ -167,8 +167,33 @@ def test_a_consumer_may_do_nothing_else_with_payloads(consumer: list[dict[str, A
         assert not allows(consumer, action, resource)
 
 
-def test_a_consumer_may_send_nowhere(consumer: list[dict[str, Any]]) -> None:
-    for queue in ("dueline_emails", "dueline_emails_p2", "dueline_emails_dlq", "dueline-inbound"):
+ONCE = "dynamodb:table/dueline-once"
+NOTES = ("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem")
+
+
+@pytest.mark.parametrize("action", NOTES)
+def test_a_consumer_may_note_which_of_its_queues_jobs_had_their_effect(
+    consumer: list[dict[str, Any]], action: str
+) -> None:
+    assert allows(consumer, action, ONCE, {KEYS: ["emails#0f"]})
+    for keys in (["emails-vip#0f"], ["emails#0f", "emails-vip#0f"], ["emails"], ["Emails#0f"], []):
+        assert not allows(consumer, action, ONCE, {KEYS: keys})
+
+
+@pytest.mark.parametrize("action", ["Scan", "Query", "PartiQLSelect", "BatchGetItem", "BatchWriteItem", "DeleteTable"])
+@pytest.mark.parametrize("keys", [["emails#0f"], []])
+def test_a_consumer_may_do_nothing_else_with_the_notes(
+    consumer: list[dict[str, Any]], action: str, keys: list[str]
+) -> None:
+    assert not allows(consumer, f"dynamodb:{action}", ONCE, {KEYS: keys})
+
+
+def test_a_consumer_may_put_jobs_into_its_queues_dead_letter_queue_and_send_nowhere_else(
+    consumer: list[dict[str, Any]],
+) -> None:
+    assert allows(consumer, "sqs:SendMessage", "sqs:dueline_emails_dlq")
+    others = ("dueline_emails", "dueline_emails_p2", "dueline_emails-vip_dlq", "dueline_emails-vip", "dueline-inbound")
+    for queue in (*others, "dueline-dispatch-dlq"):
         assert not allows(consumer, "sqs:SendMessage", f"sqs:{queue}")
 
 

@@ -1,20 +1,28 @@
-"""The table is hard to lose and not left behind."""
+"""The tables are hard to lose and not left behind."""
 
 from typing import Any
 
 import pytest
 
-from tests.template.synthesis import Assembly
+from tests.template.synthesis import Assembly, Template
+
+BOTH = pytest.mark.parametrize("name", ["dueline-jobs", "dueline-once"])
 
 
-@pytest.fixture
-def table(sixty: Assembly) -> dict[str, Any]:
-    [table] = [one for one in sixty.core.resources.values() if one["Type"] == "AWS::DynamoDB::Table"]
-    return table
+def _table(template: Template, name: str) -> tuple[str, dict[str, Any]]:
+    """Return a table's logical id and its resource."""
+    tables = template.of_type("AWS::DynamoDB::Table")
+    [id] = [id for id, properties in tables.items() if properties["TableName"] == name]
+    return id, template.resources[id]
 
 
-def test_its_keys_are_a_partition_and_a_sort_key_both_strings(table: dict[str, Any]) -> None:
-    assert table["Properties"]["TableName"] == "dueline-jobs"
+def test_there_are_two_tables(sixty: Assembly) -> None:
+    tables = sixty.core.of_type("AWS::DynamoDB::Table").values()
+    assert sorted(each["TableName"] for each in tables) == ["dueline-jobs", "dueline-once"]
+
+
+def test_the_jobs_keys_are_a_partition_and_a_sort_key_both_strings(sixty: Assembly) -> None:
+    _, table = _table(sixty.core, "dueline-jobs")
     assert table["Properties"]["KeySchema"] == [
         {"AttributeName": "pk", "KeyType": "HASH"},
         {"AttributeName": "sk", "KeyType": "RANGE"},
@@ -22,18 +30,29 @@ def test_its_keys_are_a_partition_and_a_sort_key_both_strings(table: dict[str, A
     assert {key["AttributeType"] for key in table["Properties"]["AttributeDefinitions"]} == {"S"}
 
 
-def test_it_is_paid_on_demand_and_collects_its_own_garbage(table: dict[str, Any]) -> None:
+def test_the_notes_have_the_key_that_powertools_gives_them(sixty: Assembly) -> None:
+    _, table = _table(sixty.core, "dueline-once")
+    assert table["Properties"]["KeySchema"] == [{"AttributeName": "id", "KeyType": "HASH"}]
+    assert table["Properties"]["AttributeDefinitions"] == [{"AttributeName": "id", "AttributeType": "S"}]
+
+
+@pytest.mark.parametrize(("name", "ttl"), [("dueline-jobs", "ttl"), ("dueline-once", "expiration")])
+def test_they_are_paid_on_demand_and_collect_their_own_garbage(sixty: Assembly, name: str, ttl: str) -> None:
+    _, table = _table(sixty.core, name)
     assert table["Properties"]["BillingMode"] == "PAY_PER_REQUEST"
-    assert table["Properties"]["TimeToLiveSpecification"] == {"AttributeName": "ttl", "Enabled": True}
+    assert table["Properties"]["TimeToLiveSpecification"] == {"AttributeName": ttl, "Enabled": True}
 
 
-def test_it_is_protected_from_deletion_and_restored_to_any_second(table: dict[str, Any]) -> None:
+@BOTH
+def test_they_are_protected_from_deletion_and_restored_to_any_second(sixty: Assembly, name: str) -> None:
+    _, table = _table(sixty.core, name)
     assert table["Properties"]["DeletionProtectionEnabled"] is True
     assert table["Properties"]["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
     assert table["DeletionPolicy"] == "RetainExceptOnCreate"
     assert table["UpdateReplacePolicy"] == "Retain"
 
 
-def test_all_else_is_made_first_so_that_no_failed_first_deploy_leaves_it_behind(sixty: Assembly) -> None:
-    [id] = sixty.core.of_type("AWS::DynamoDB::Table")
-    assert sixty.core.depends_on(id) == set(sixty.core.resources) - {id}
+def test_all_else_is_made_first_so_that_no_failed_first_deploy_leaves_them_behind(sixty: Assembly) -> None:
+    (jobs, _), (once, _) = _table(sixty.core, "dueline-jobs"), _table(sixty.core, "dueline-once")
+    assert sixty.core.depends_on(jobs) == set(sixty.core.resources) - {jobs}
+    assert sixty.core.depends_on(once) == set(sixty.core.resources) - {jobs, once}

@@ -14,13 +14,18 @@ FILES = sorted(path for house in HOUSES for path in (ROOT / house).rglob("*.py")
 
 STDLIB = set(sys.stdlib_module_names)
 CORE = STDLIB | {"dueline"}
+AWS = CORE | {"boto3", "botocore", "mypy_boto3_dynamodb", "mypy_boto3_sqs", "mypy_boto3_ssm"}
 OUTER = ("functions", "infra", "local")
 # The longest prefix of a file's module name decides what it may import; a prefix allows all below it.
 MAY_IMPORT = {
     "dueline": CORE,
     "dueline.client": CORE | {"boto3"},  # the type of a session
     "dueline.otel": CORE | {"opentelemetry"},
-    "dueline.aws": CORE | {"boto3", "botocore", "mypy_boto3_dynamodb", "mypy_boto3_sqs", "mypy_boto3_ssm"},
+    "dueline.worker": CORE | {"boto3"},  # the type of a session
+    "dueline.watch": CORE | {"aws_lambda_powertools", "prometheus_client"},
+    "dueline.aws": AWS,
+    "dueline.aws.once": AWS | {"aws_lambda_powertools"},
+    "dueline.aws.consumer": AWS | {"aws_lambda_powertools"},
     "dueline.config": CORE | {"pydantic", "pydantic_core", "yaml"},
     "dueline.config.names": CORE,
     "dueline.config.registry": CORE,
@@ -36,8 +41,9 @@ BODY_LINES = 20
 CONSTRUCTOR_LINES = 40  # of a stack or a construct, which lists what it is made of
 # The core knows none of what is around it.
 MAY_NOT_IMPORT = {
-    "dueline": {"dueline.aws", "dueline.config"},
-    "dueline.client": {"dueline.config"},
+    "dueline": {"dueline.aws", "dueline.config", "dueline.watch"},
+    "dueline.client": {"dueline.config", "dueline.watch"},
+    "dueline.worker": {"dueline.config"},
     "dueline.aws": {"dueline.config.deployment", "dueline.config.queue"},
     "dueline.config": {"dueline.aws"},
     "functions": {"dueline.config.deployment", "dueline.config.queue"},
@@ -81,17 +87,30 @@ def imported_under(node):
     return [imported for imported in ast.walk(node) if isinstance(imported, ast.Import | ast.ImportFrom)]
 
 
-def test_the_client_reaches_the_adapters_in_its_connect_function_alone_and_boto3_for_its_types():
-    tree = ast.parse((ROOT / "dueline" / "client.py").read_text())
+CONNECTS = {
+    "client": ["from dueline.aws import direct_api, gateway"],
+    "worker": [
+        "from dueline.aws.workplace import Workplace",
+        "from dueline.watch.health import served",
+        "from dueline.watch.log import log",
+        "from dueline.watch.metrics import Metrics",
+    ],
+}
+OUTSIDE = re.compile(r"\b(boto3|dueline\.aws|dueline\.watch|from dueline import .*\b(aws|watch)|import_module)\b")
+
+
+@pytest.mark.parametrize("name", CONNECTS)
+def test_the_client_and_the_worker_reach_the_adapters_in_one_connect_function_and_boto3_for_its_types(name):
+    tree = ast.parse((ROOT / "dueline" / f"{name}.py").read_text())
     nodes = list(ast.walk(tree))
     connects = [node for node in nodes if isinstance(node, ast.FunctionDef) and node.name == "connect"]
     for_types = [node for node in nodes if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
     (of_connect,) = [imported_under(node) for node in connects]
     (of_types,) = [imported_under(node) for node in for_types]
     elsewhere = [node for node in imported_under(tree) if node not in of_connect + of_types]
-    assert [ast.unparse(node) for node in of_connect] == ["from dueline.aws import direct_api, gateway"]
+    assert [ast.unparse(node) for node in of_connect] == CONNECTS[name]
     assert [ast.unparse(node) for node in of_types] == ["import boto3"]
-    assert not [node for node in elsewhere if re.search(r"\b(boto3|dueline\.aws|import_module)\b", ast.unparse(node))]
+    assert not [node for node in elsewhere if OUTSIDE.search(ast.unparse(node))]
 
 
 @pytest.mark.parametrize("path", FILES, ids=module_of)

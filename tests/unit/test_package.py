@@ -43,6 +43,9 @@ PUBLIC = {
     "lambda_handler",
 }
 
+# `key_prefix`, by which the rights on the notes go, came with 3.5.
+WORKER = ["aws-lambda-powertools>=3.5", "prometheus-client>=0.20"]
+
 
 def run(code):
     return subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
@@ -83,6 +86,13 @@ def test_opentelemetry_is_an_extra():
     assert PROJECT["project"]["optional-dependencies"]["otel"] == ["opentelemetry-api>=1.20"]
 
 
+@pytest.mark.parametrize("module", ["dueline.aws.gateway", "dueline.aws.direct_api", "dueline.skip"])
+def test_a_client_does_without_what_the_extra_of_workers_brings(module):
+    code = f"import sys, dueline, {module}; from dueline import Client"
+    brought = "{'aws_lambda_powertools', 'prometheus_client'} & set(sys.modules)"
+    assert run(f"{code}; print({brought})") == "set()\n"
+
+
 def test_an_editor_sees_the_types_of_what_is_public():
     """The lazy names are declared for type checkers, who would otherwise take any name for an object."""
     code = (
@@ -102,6 +112,10 @@ def test_an_editor_sees_the_types_of_what_is_public():
 
 def test_boto3_is_all_that_installing_it_brings():
     assert [each.split(">")[0] for each in PROJECT["project"]["dependencies"]] == ["boto3"]
+
+
+def test_workers_are_an_extra_with_powertools_and_prometheus():
+    assert PROJECT["project"]["optional-dependencies"]["worker"] == WORKER
 
 
 def test_the_wheel_has_the_package_alone_and_says_that_it_is_typed():

@@ -2,11 +2,11 @@ import asyncio
 import contextlib
 
 import pytest
-from dueline.outcome import read_outcome
 
 from dueline import rows
 from dueline.errors import Unavailable
 from dueline.job import State
+from dueline.outcome import read_outcome
 from dueline.work.crew import event_loop
 from dueline.work.event import Kind
 from dueline.work.handling import Handler, Handling
@@ -130,6 +130,15 @@ def test_once_a_job_whose_attempt_ended_without_a_word_is_not_run_again_and_ends
     assert desk.run(a_taken(job, receives=2)).error == "Interrupted"
     assert desk.run(a_taken(job, receives=3)).error == "Interrupted"
     assert isinstance(desk.run(a_taken(job, receives=3)), Dead)
+
+
+def test_once_a_coroutine_that_was_cancelled_may_have_had_its_effect():
+    async def cancelled(job):
+        raise asyncio.CancelledError
+
+    with event_loop() as loop:
+        desk, taken = Desk(cancelled, once=True, loop=loop), a_taken()
+        assert [desk.run(taken).error, desk.run(taken).error] == ["CancelledError", "Interrupted"]
 
 
 def test_a_queue_that_tracks_notes_what_became_of_its_jobs():

@@ -1,0 +1,288 @@
+"""That a job has its effect once at most, whatever ends an attempt."""
+
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from threading import Barrier
+
+import pytest
+from aws_lambda_powertools.utilities.idempotency.exceptions import (
+    IdempotencyAlreadyInProgressError,
+    IdempotencyInconsistentStateError,
+    IdempotencyPersistenceLayerError,
+)
+from aws_lambda_powertools.utilities.idempotency.persistence import base
+from botocore.awsrequest import AWSResponse
+from botocore.exceptions import EndpointConnectionError, ReadTimeoutError
+
+from dueline.aws.once import REMEMBERED, DynamoOnce
+from dueline.errors import Throttled, Unavailable
+from dueline.work.verdict import Discard, Interrupted, Retry
+from tests.contract.answers import answering, error
+from tests.contract.engines import TABLES_ON_AWS
+
+ON_ALL = pytest.mark.parametrize("engine", TABLES_ON_AWS, indirect=True)
+# moto looks at a condition and writes in two steps.
+UNDER_THREADS = pytest.mark.parametrize("engine", ["dynalite", "ministack"], indirect=True)
+KEYS, THREADS = 100, 8
+NO_ANSWER = [ReadTimeoutError(endpoint_url="https://aws"), EndpointConnectionError(endpoint_url="https://aws")]
+# Powertools raises and heeds these itself.
+POWERTOOLS_OWN = [
+    IdempotencyAlreadyInProgressError("of an effect within"),
+    IdempotencyInconsistentStateError("of an effect within"),
+    IdempotencyPersistenceLayerError("of an effect within"),
+]
+
+
+class Effects(Counter):
+    """Counts the effects that were had, by key."""
+
+    def of(self, key, *, then=None):
+        """Return an effect, after which an error is raised."""
+
+        def effect():
+            self[key] += 1
+            if then is not None:
+                raise then
+
+        return effect
+
+
+@pytest.fixture
+def effects():
+    return Effects()
+
+
+@pytest.fixture
+def table(engine):
+    return engine.new_table("id")
+
+
+@pytest.fixture
+def once(engine, table):
+    return DynamoOnce(engine.dynamodb, table, queue="emails")
+
+
+def notes(engine, table):
+    return engine.dynamodb.scan(TableName=table)["Items"]
+
+
+@contextmanager
+def failing(engine, operation, fault):
+    """Let AWS answer requests of one kind with an error's code, or not at all, and do nothing."""
+
+    def before_call(params, **_):
+        if isinstance(fault, Exception):
+            raise fault
+        return AWSResponse(params["url"], 400, {}, None), {"Error": {"Code": fault, "Message": "because"}}
+
+    with _hooked(engine.dynamodb.meta.events, f"before-call.dynamodb.{operation}", before_call):
+        yield
+
+
+@contextmanager
+def losing_answers(engine, operation):
+    """Let AWS do what is asked for, and its answers be lost."""
+
+    def before_parse(**_):
+        raise ReadTimeoutError(endpoint_url="https://aws")
+
+    with _hooked(engine.dynamodb.meta.events, f"before-parse.dynamodb.{operation}", before_parse):
+        yield
+
+
+@contextmanager
+def _hooked(events, name, handler):
+    events.register_first(name, handler)
+    try:
+        yield
+    finally:
+        events.unregister(name, handler)
+
+
+@ON_ALL
+def test_a_job_that_had_its_effect_does_not_have_it_again(once, effects):
+    for _ in range(3):
+        once("id", effects.of("id"))
+    assert effects == {"id": 1}
+
+
+@ON_ALL
+def test_another_process_knows_of_it(engine, table, once, effects):
+    once("id", effects.of("id"))
+    DynamoOnce(engine.dynamodb, table, queue="emails")("id", effects.of("id"))
+    assert effects == {"id": 1}
+
+
+@ON_ALL
+def test_what_people_let_run_again_has_its_effect_again_and_so_has_another_queues_job(engine, table, once, effects):
+    other = DynamoOnce(engine.dynamodb, table, queue="emails-vip")
+    for run, key in ((once, "id"), (once, "id/1"), (other, "id")):
+        run(key, effects.of((run, key)))
+    assert set(effects.values()) == {1}
+    assert len(effects) == 3
+
+
+@ON_ALL
+@pytest.mark.parametrize("raised", [ValueError("no"), Retry(5), Discard("no"), Interrupted("no"), *POWERTOOLS_OWN])
+def test_an_effect_that_raises_goes_through_as_it_is_and_may_be_had_again(once, effects, raised):
+    for _ in range(2):
+        with pytest.raises(type(raised)) as caught:
+            once("id", effects.of("id", then=raised))
+        assert caught.value is raised
+        assert raised.__cause__ is raised.__context__ is None
+    once("id", effects.of("id"))
+    once("id", effects.of("id"))
+    assert effects == {"id": 3}
+
+
+@ON_ALL
+@pytest.mark.parametrize("death", [SystemExit(), KeyboardInterrupt()], ids=["exit", "interrupt"])
+def test_a_job_whose_attempt_ended_without_a_word_is_never_run_again(engine, table, once, effects, death):
+    with pytest.raises(type(death)):
+        once("id", effects.of("id", then=death))
+    for _ in range(3):
+        with pytest.raises(Interrupted, match="not known to have ended"):
+            DynamoOnce(engine.dynamodb, table, queue="emails")("id", effects.of("id"))
+    once("id/1", effects.of("id/1"))
+    assert effects == {"id": 1, "id/1": 1}
+
+
+@ON_ALL
+def test_a_note_begins_with_its_queue_and_is_kept_for_45_days(engine, table, once, effects):
+    before = time.time()
+    once("done", effects.of("done"))
+    with pytest.raises(SystemExit):
+        once("cut off", effects.of("cut off", then=SystemExit()))
+    kept = notes(engine, table)
+    assert {each["status"]["S"] for each in kept} == {"COMPLETED", "INPROGRESS"}
+    for each in kept:
+        assert each["id"]["S"].startswith("emails#")
+        # A SHA-256 in hex: two jobs of one hash would be one.
+        assert len(each["id"]["S"].removeprefix("emails#")) == 64
+        assert int(before) <= int(each["expiration"]["N"]) - REMEMBERED.total_seconds() <= time.time()
+        in_millis = int(each["in_progress_expiration"]["N"])
+        assert int(before) <= in_millis / 1000 - REMEMBERED.total_seconds() <= time.time()
+
+
+@UNDER_THREADS
+def test_of_two_at_once_one_has_the_effect_and_the_other_none(engine, table, effects):
+    barrier = Barrier(2)
+    both = [DynamoOnce(engine.dynamodb, table, queue="emails") for _ in range(2)]
+
+    def attempt(once):
+        interrupted = 0
+        for key in range(KEYS):
+            barrier.wait()
+            try:
+                once(str(key), effects.of(key))
+            except Interrupted:
+                interrupted += 1
+        return interrupted
+
+    with ThreadPoolExecutor(2) as pool:
+        interrupted = sum(pool.map(attempt, both))
+    assert effects == dict.fromkeys(range(KEYS), 1)
+    assert interrupted <= KEYS
+
+
+@UNDER_THREADS
+def test_threads_that_come_first_at_once_agree_on_the_key(engine, table, effects, monkeypatch):
+    # Powertools configures itself at the first call, and takes its time here.
+    monkeypatch.setattr(base, "PowertoolsFunctions", lambda: time.sleep(0.2))
+    once, barrier = DynamoOnce(engine.dynamodb, table, queue="emails"), Barrier(THREADS)
+
+    def attempt(_):
+        barrier.wait()
+        with suppress(Interrupted):
+            once("id", effects.of("id"))
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(attempt, range(THREADS)))
+    assert effects == {"id": 1}
+
+
+# What AWS answers when it fails
+
+
+@pytest.mark.parametrize("code", ["ProvisionedThroughputExceededException", "ThrottlingException"])
+def test_no_effect_is_had_while_the_table_throttles(effects, code):
+    once = DynamoOnce(answering("dynamodb", error(code)), "once", queue="emails")
+    with pytest.raises(Throttled, match=f"noting whether job id had its effect: {code}: because"):
+        once("id", effects.of("id"))
+    assert not effects
+
+
+@pytest.mark.parametrize("code", ["AccessDeniedException", "ResourceNotFoundException", "InternalServerError"])
+def test_no_effect_is_had_while_the_table_refuses_and_the_message_says_why(effects, code):
+    once = DynamoOnce(answering("dynamodb", error(code)), "once", queue="emails")
+    with pytest.raises(Unavailable, match=f"noting whether job id had its effect: {code}: because"):
+        once("id", effects.of("id"))
+    assert not effects
+
+
+@pytest.mark.parametrize("fault", NO_ANSWER, ids=lambda fault: type(fault).__name__)
+def test_no_effect_is_had_while_the_table_does_not_answer(effects, fault):
+    with pytest.raises(Unavailable, match="https://aws"):
+        DynamoOnce(answering("dynamodb", fault), "once", queue="emails")("id", effects.of("id"))
+    assert not effects
+
+
+def test_a_note_that_cannot_be_read_keeps_the_effect_back(effects):
+    broken = {"Item": {"id": {"S": "emails#0"}}}
+    refused = {"__type": "com.amazonaws.aws#ConditionalCheckFailedException", "message": "no", **broken}
+    with pytest.raises(Unavailable, match="job id"):
+        DynamoOnce(answering("dynamodb", (400, refused)), "once", queue="emails")("id", effects.of("id"))
+    assert not effects
+
+
+FAULTS = [
+    ("ProvisionedThroughputExceededException", Throttled),
+    ("AccessDeniedException", Unavailable),
+    (ReadTimeoutError(endpoint_url="https://aws"), Unavailable),
+]
+
+
+@ON_ALL
+@pytest.mark.parametrize(("fault", "expected"), FAULTS, ids=["throttled", "denied", "unanswered"])
+def test_an_effect_that_could_not_be_noted_as_had_is_told_and_never_had_again(once, engine, effects, fault, expected):
+    with failing(engine, "UpdateItem", fault), pytest.raises(expected, match="job id"):
+        once("id", effects.of("id"))
+    for _ in range(2):
+        with pytest.raises(Interrupted):
+            once("id", effects.of("id"))
+    assert effects == {"id": 1}
+
+
+@ON_ALL
+def test_a_first_note_whose_answer_was_lost_looks_like_an_attempt_that_ended_without_a_word(once, engine, effects):
+    with losing_answers(engine, "PutItem"), pytest.raises(Unavailable):
+        once("id", effects.of("id"))
+    with pytest.raises(Interrupted):
+        once("id", effects.of("id"))
+    assert not effects
+
+
+@ON_ALL
+def test_an_effect_whose_last_note_lost_its_answer_is_known_to_have_been_had(once, engine, effects):
+    with losing_answers(engine, "UpdateItem"), pytest.raises(Unavailable):
+        once("id", effects.of("id"))
+    once("id", effects.of("id"))
+    assert effects == {"id": 1}
+
+
+@ON_ALL
+def test_an_effect_that_raised_and_could_not_be_noted_so_tells_both_and_is_not_had_again(once, engine, effects):
+    denied = "raised ValueError: no such address: AccessDeniedException: because"
+    with failing(engine, "DeleteItem", "AccessDeniedException"), pytest.raises(Unavailable, match=denied):
+        once("id", effects.of("id", then=ValueError("no such address")))
+    with pytest.raises(Interrupted):
+        once("id", effects.of("id"))
+    assert effects == {"id": 1}
+
+
+@ON_ALL
+def test_a_job_that_is_discarded_is_discarded_though_that_could_not_be_noted(once, engine, effects):
+    with failing(engine, "DeleteItem", "AccessDeniedException"), pytest.raises(Discard, match="bounced"):
+        once("id", effects.of("id", then=Discard("bounced")))
