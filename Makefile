@@ -63,6 +63,7 @@ $(READY): requirements.txt
 	@rm -rf $(VENV)
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --requirement requirements.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@$(BIN)/python -m compileall -q -j 0 $(VENV)/lib >/dev/null
 	@touch $@
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dueline.answers import Job, PayloadPlace, ScheduledJob
     from dueline.async_client import AsyncClient
-    from dueline.aws.consumer import lambda_handler
     from dueline.client import Client
+    from dueline.consumer import lambda_handler
     from dueline.control import Control
     from dueline.errors import (
         AlreadyFinished,
@@ -82,7 +82,7 @@ _ELSEWHERE = {
     "ScheduledJob": "dueline.answers",
     "State": "dueline.job",
     "Worker": "dueline.worker",
-    "lambda_handler": "dueline.aws.consumer",
+    "lambda_handler": "dueline.consumer",
 }
 
 if not TYPE_CHECKING:

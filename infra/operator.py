@@ -11,7 +11,7 @@ from dueline.config.names import Names
 from infra.arns import Arns
 from infra.function import allow
 
-_LOOK = ("sqs:GetQueueAttributes", "sqs:ReceiveMessage", "sqs:DeleteMessage")
+_LOOK = ("sqs:GetQueueAttributes", "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility")
 _CONTROL = (("POST", "/pause"), ("POST", "/resume"), ("PUT", "/rate"), ("GET", ""))
 _REDRIVE = ("sqs:StartMessageMoveTask", "sqs:ListMessageMoveTasks", "sqs:CancelMessageMoveTask")
 

@@ -1,6 +1,7 @@
-"""Run Dueline on this machine: `python -m local run`, `up` and `down`."""
+"""Run Dueline on this machine: `python -m local run`, `up`, `env` and `down`."""
 
 import os
+import shlex
 import signal
 import sys
 import time
@@ -95,6 +96,17 @@ def down() -> None:
     console.print("down")
 
 
+@app.command()
+def env() -> None:
+    """Print what makes a shell speak to what is up: eval "$(python -m local env)"."""
+    try:
+        endpoints = Endpoints.read(ENDPOINTS)
+    except FileNotFoundError:
+        _fail("it is not up: `make up` starts it")
+    for name, value in endpoints.to_env().items():
+        print(f"export {name}={shlex.quote(value)}")
+
+
 @contextmanager
 def _told_plainly() -> Iterator[None]:
     """Turn what a user can mend into a message, and Ctrl-C, SIGTERM and a closed terminal into an orderly end."""
@@ -143,7 +155,10 @@ def _tell(line: str) -> None:
 
 
 def _where(endpoints: Endpoints) -> str:
-    return f"up: {endpoints.api}\nits docs: {endpoints.docs}\nall endpoints: {ENDPOINTS}\nCtrl-C or `make down` ends it"
+    return (
+        f"up: {endpoints.api}\nits docs: {endpoints.docs}\nall endpoints: {ENDPOINTS}\n"
+        'for `dueline` and boto3: eval "$(.venv/bin/python -m local env)"\nCtrl-C or `make down` ends it'
+    )
 
 
 def _same_port() -> int:

@@ -3,18 +3,20 @@
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Self
 
 from dueline.config.deployment import Deployment
-from local.emulator import REGION, Emulator
+from local.emulator import CREDENTIALS, REGION, Emulator
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Endpoints:
-    """The URLs and names of a local deployment. `aws` is the endpoint of every AWS service in it.
+    """The URLs and names of a local deployment, `name` its own. `aws` is the endpoint of every AWS service in it.
 
     `docs` is a page about the API, where it has a door that shows one.
     """
 
+    name: str
     api: str
     aws: str
     region: str
@@ -31,6 +33,21 @@ class Endpoints:
         draft.write_text(json.dumps(asdict(self), indent=2) + "\n")
         draft.replace(path)
 
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Return what was written. Raises FileNotFoundError when nothing is up."""
+        return cls(**json.loads(path.read_text()))
+
+    def to_env(self) -> dict[str, str]:
+        """Return the environment in which the command line, the client and boto3 speak to this deployment."""
+        return {
+            "DUELINE_URL": self.api,
+            "DUELINE_NAME": self.name,
+            "AWS_ENDPOINT_URL": self.aws,
+            "AWS_DEFAULT_REGION": self.region,
+            **{name.upper(): value for name, value in CREDENTIALS.items()},
+        }
+
 
 def find(emulator: Emulator, deployment: Deployment) -> Endpoints:
     """Return the endpoints of a deployment that runs in the emulator."""
@@ -40,6 +57,7 @@ def find(emulator: Emulator, deployment: Deployment) -> Endpoints:
     dead_letters |= {queue: names.queue_dlq(queue) for queue in deployment.queues}
     api_id = emulator.client("ssm").get_parameter(Name=names.api_id_parameter)["Parameter"]["Value"]
     return Endpoints(
+        name=deployment.name,
         # The emulator's own host name for an API does not resolve everywhere; its path does.
         api=f"{emulator.endpoint}/_aws/execute-api/{api_id}/$default",
         aws=emulator.endpoint,

@@ -19,6 +19,11 @@ _CONNECT_SECONDS = 0.5
 _BACKOFF_SECONDS = 1.0
 
 
+def session(*, profile: str | None, region: str | None) -> "Session":
+    """Return a session of a profile and in a region, by default those that boto3 finds."""
+    return boto3.Session(profile_name=profile, region_name=region)
+
+
 def dynamodb(session: "Session | None" = None, *, longest: timedelta) -> "DynamoDBClient":
     """Return a DynamoDB client, one request of which ends within `longest`, its retry included."""
     return (session or boto3).client("dynamodb", config=_config(longest))

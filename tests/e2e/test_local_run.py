@@ -1,7 +1,10 @@
 """The local run, as a newcomer starts it."""
 
 import json
+import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
+from local.template import ROOT
 from tests.e2e.inbox import wait_until
 from tests.e2e.newcomer import local
 
@@ -37,11 +41,13 @@ def test_it_shows_its_docs_and_its_state_survives_a_restart_and_ingest_goes_on(t
     with up(tmp_path) as endpoints:
         assert endpoints["docs"] == f"{endpoints['api']}/docs"
         assert "SwaggerUIBundle" in httpx.get(endpoints["docs"]).text
+        assert _speaks_to_it(tmp_path)
         before = _scheduled(endpoints)
     with up(tmp_path) as endpoints:
         assert _state(endpoints, before) == "scheduled"
         _scheduled(endpoints)
     assert not _left_running(tmp_path)
+    assert local("env", tmp_path).communicate()[0] == "it is not up: `make up` starts it\n"
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGHUP])
@@ -61,6 +67,16 @@ def test_the_demonstration_delivers_what_it_should(tmp_path: Path) -> None:
     assert demonstration.returncode == 0, told
     assert "scheduled 7  delivered 5  cancelled 2  lost 0  early 0  delivered after a cancel 0" in told
     assert "refused with 400" in told
+
+
+def _speaks_to_it(home: Path) -> bool:
+    """Type what `up` says about the command line, over HTTP and straight on SQS, which a redrive needs."""
+    typed = f'eval "$({sys.executable} -m local env)"; {sys.executable} -m dueline'
+    script = f"{typed} schedule emails 1 --delay 1h && {typed} redrive emails --json"
+    env = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    env |= {"DUELINE_HOME": str(home)}
+    told = subprocess.run(["/bin/sh", "-ec", script], cwd=ROOT, env=env, capture_output=True, text=True, timeout=60)
+    return told.returncode == 0 and '"found": 0' in told.stdout
 
 
 def _scheduled(endpoints: dict[str, Any]) -> str:

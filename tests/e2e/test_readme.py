@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import subprocess
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +15,13 @@ import pytest
 from local.door import door
 from local.emulator import ACCOUNT, CREDENTIALS, REGION, Emulator
 from local.endpoints import Endpoints
-from local.signed import Signed
 from tests.e2e.inbox import wait_until
 from tests.e2e.working import working
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
-OPERATIONS = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
 CLIENT, WORKER, IN_LAMBDA, PLAIN = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 (SIGNED,) = re.findall(r"(    curl --aws-sigv4 .*?)\n\n", README, re.DOTALL)
 (FIRST,) = re.findall(r"    make up\n(    API=.*?)\n\n", README, re.DOTALL)
-(PUT_BACK,) = re.findall(r"```python\n(.*?)```", OPERATIONS, re.DOTALL)
 
 
 needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not on the PATH")
@@ -148,24 +144,6 @@ def record_of(job: dict[str, Any], arn: str) -> dict[str, Any]:
         "eventSourceARN": arn,
         "awsRegion": REGION,
     }
-
-
-@pytest.mark.usefixtures("credentials")
-def test_parked_jobs_are_put_back(job: dict[str, Any], emulator: Emulator, endpoints: Endpoints) -> None:
-    sqs = emulator.client("sqs")
-    far = datetime.now(UTC) + timedelta(hours=1)
-    queue, partition, _, _, uid = job["id"].split(".")
-    id = f"{queue}.{partition}.t.{int(far.timestamp() * 1000)}.{uid}"
-    told = {"dueline-id": id, "dueline-expires": (far + timedelta(days=1)).isoformat(), "dueline-reason": "gone"}
-    attributes = {name: {"DataType": "String", "StringValue": value} for name, value in told.items()}
-    parked = endpoints.dead_letter_queues["dispatch"]
-    sqs.purge_queue(QueueUrl=parked)
-    sqs.send_message(QueueUrl=parked, MessageBody='{"to":"ann"}', MessageAttributes=attributes)
-    exec(PUT_BACK.replace('"dueline"', '"e2e"'), {})
-    assert "Messages" not in sqs.receive_message(QueueUrl=parked)
-    path = f"/queues/invoices/jobs/{id}"
-    with httpx.Client(base_url=endpoints.api, auth=Signed(), verify=emulator.trust()) as client:
-        assert wait_until(lambda: client.get(path).json()["state"] == "scheduled", seconds=10)
 
 
 def test_a_local_run_needs_no_signature(endpoints: Endpoints, emulator: Emulator) -> None:

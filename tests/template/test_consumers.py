@@ -198,7 +198,8 @@ def test_a_consumer_may_put_jobs_into_its_queues_dead_letter_queue_and_send_nowh
 
 
 def test_an_operator_may_redrive_its_queues_dead_letters(operator: list[dict[str, Any]]) -> None:
-    for action in ("StartMessageMoveTask", "ReceiveMessage", "DeleteMessage", "GetQueueAttributes"):
+    received = ("ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility", "GetQueueAttributes")
+    for action in ("StartMessageMoveTask", *received):
         assert allows(operator, f"sqs:{action}", "sqs:dueline_emails_dlq")
         assert not allows(operator, f"sqs:{action}", "sqs:dueline_emails-vip_dlq")
     for level in ("dueline_emails", "dueline_emails_p2"):

@@ -22,10 +22,11 @@ MAY_IMPORT = {
     "dueline.client": CORE | {"boto3"},  # the type of a session
     "dueline.otel": CORE | {"opentelemetry"},
     "dueline.worker": CORE | {"boto3"},  # the type of a session
+    "dueline.consumer": CORE | {"aws_lambda_powertools"},
     "dueline.watch": CORE | {"aws_lambda_powertools", "prometheus_client"},
+    "dueline.cli": CORE | {"typer", "rich"},
     "dueline.aws": AWS,
     "dueline.aws.once": AWS | {"aws_lambda_powertools"},
-    "dueline.aws.consumer": AWS | {"aws_lambda_powertools"},
     "dueline.config": CORE | {"pydantic", "pydantic_core", "yaml"},
     "dueline.config.names": CORE,
     "dueline.config.registry": CORE,
@@ -44,6 +45,9 @@ MAY_NOT_IMPORT = {
     "dueline": {"dueline.aws", "dueline.config", "dueline.watch"},
     "dueline.client": {"dueline.config", "dueline.watch"},
     "dueline.worker": {"dueline.config"},
+    "dueline.consumer": {"dueline.config"},
+    "dueline.cli": {"dueline.aws", "dueline.config", "dueline.watch"},
+    "dueline.cli.connect": {"dueline.config", "dueline.watch"},
     "dueline.aws": {"dueline.config.deployment", "dueline.config.queue"},
     "dueline.config": {"dueline.aws"},
     "functions": {"dueline.config.deployment", "dueline.config.queue"},
@@ -111,6 +115,20 @@ def test_the_client_and_the_worker_reach_the_adapters_in_one_connect_function_an
     assert [ast.unparse(node) for node in of_connect] == CONNECTS[name]
     assert [ast.unparse(node) for node in of_types] == ["import boto3"]
     assert not [node for node in elsewhere if OUTSIDE.search(ast.unparse(node))]
+
+
+def test_the_command_line_reaches_the_adapters_in_two_functions_of_one_module():
+    tree = ast.parse((ROOT / "dueline" / "cli" / "connect.py").read_text())
+    reached = {
+        node.name: [ast.unparse(each) for each in imported_under(node)]
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef)
+    }
+    assert reached == {
+        "client": ["from dueline.aws import clients, faults"],
+        "dead_letters": ["from dueline.aws import clients, dead_letters, faults"],
+    }
+    assert not [each for each in tree.body if "dueline.aws" in ast.unparse(each) and hasattr(each, "module")]
 
 
 @pytest.mark.parametrize("path", FILES, ids=module_of)

@@ -118,6 +118,11 @@ def test_workers_are_an_extra_with_powertools_and_prometheus():
     assert PROJECT["project"]["optional-dependencies"]["worker"] == WORKER
 
 
+def test_the_command_line_is_an_extra_with_one_command():
+    assert [each.split(">")[0] for each in PROJECT["project"]["optional-dependencies"]["cli"]] == ["typer", "rich"]
+    assert PROJECT["project"]["scripts"] == {"dueline": "dueline.cli:main"}
+
+
 def test_the_wheel_has_the_package_alone_and_says_that_it_is_typed():
     setuptools = PROJECT["tool"]["setuptools"]
     assert setuptools["packages"]["find"] == {"include": ["dueline*"]}

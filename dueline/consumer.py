@@ -12,13 +12,11 @@ from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, pro
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from dueline import otel
-from dueline.aws.workplace import Workplace
 from dueline.message import Message
 from dueline.ports import Arrival
-from dueline.watch.log import log
 from dueline.work.bury import bury
 from dueline.work.claim import Claim
-from dueline.work.event import Event, Kind
+from dueline.work.event import Event, Kind, Report
 from dueline.work.handling import Handler, Handling
 from dueline.work.place import Place
 from dueline.work.prepare import Prepared, prepare, seconds_until_due
@@ -44,21 +42,30 @@ class Consumer:
     def __init__(self, call: Function, *, once: bool) -> None:
         self._call = call
         self._once = once
-        self._place = cache(_place)
+        self._connect = cache(connect)
 
     def __call__(self, event: dict[str, Any], context: Any) -> Any:
         """Answer SQS: which records are to come again. Raises what AWS's failures raise: then all come again."""
         records = [SQSRecord(record) for record in event["Records"]]
-        arn = records[0].event_source_arn
-        deployment, queue, level = address_of(arn)
-        place = self._place(deployment, queue)
+        deployment, queue, level = address_of(records[0].event_source_arn)
+        place, report = self._connect(deployment, queue)
         handler = Handler(queue=queue, call=self._call, once=self._once)
-        handling = Handling(handler, place, report=log, trace=otel.handling, jitter=random.random)
+        handling = Handling(handler, place, report=report, trace=otel.handling, jitter=random.random)
         now = place.clock.monotonic()
         prepared = prepare([_claim(record, level, now) for record in records], place)
-        batch = _Batch(prepared, place, handling)
+        for each in prepared.cancelled:
+            report(Event(kind=Kind.SKIPPED, queue=queue, job=each.id, attempt=each.attempt))
         processor = BatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False)
+        batch = _Batch(prepared, place, handling)
         return process_partial_response(event, batch.work, processor, context)
+
+
+def connect(deployment: str, queue: str) -> tuple[Place, Report]:
+    """Return a queue to work at, and what hears of its jobs."""
+    from dueline.aws.workplace import Workplace
+    from dueline.watch.log import log
+
+    return Workplace(deployment).place(queue), log
 
 
 class _Batch:
@@ -67,8 +74,6 @@ class _Batch:
         self._handling = handling
         self._ready = {each.claim.arrival.message_id: each for each in prepared.ready}
         self._dead = {each.claim.arrival.message_id: (each, dead) for each, dead in prepared.dead}
-        for each in prepared.cancelled:
-            log(Event(kind=Kind.SKIPPED, queue=place.queue, job=each.id, attempt=each.attempt))
 
     def work(self, record: SQSRecord) -> None:
         """Work one job off. Raises NotDone when it is to come again."""
@@ -116,10 +121,6 @@ def address_of(arn: str) -> tuple[str, str, int]:
     if match is None:
         raise ValueError(f"the event is of {arn!r}: it must be of a queue of Dueline, named {{deployment}}_{{queue}}")
     return match["deployment"], match["queue"], int(match["priority"] or 1) - 1
-
-
-def _place(deployment: str, queue: str) -> Place:
-    return Workplace(deployment).place(queue)
 
 
 def _claim(record: SQSRecord, level: int, now: float) -> Claim:

@@ -1,0 +1,17 @@
+"""The command line: `dueline`."""
+
+import sys
+
+_NEEDED = {"typer", "rich"}
+
+
+def main() -> int:
+    """Run the command that was typed; return its exit code. Without typer and rich, tell what to install."""
+    try:
+        from dueline.cli.app import run
+    except ModuleNotFoundError as missing:
+        if missing.name not in _NEEDED:
+            raise
+        sys.stderr.write("the command line needs typer and rich: pip install 'dueline[cli]'\n")
+        return 1
+    return run()

@@ -1,0 +1,41 @@
+"""Where the command line meets AWS."""
+
+from dataclasses import dataclass
+
+from dueline.client import Client
+from dueline.redrive import Ends
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Target:
+    """Which deployment is meant, and with whose credentials. `url` is that of a local run."""
+
+    name: str = "dueline"
+    url: str | None = None
+    profile: str | None = None
+    region: str | None = None
+
+
+def client(target: Target) -> Client:
+    """Return a client of a deployment. Raises DeploymentNotFound, Forbidden or Unavailable."""
+    from dueline.aws import clients, faults
+
+    session = None
+    if target.profile or target.region:
+        with faults.of_callers("finding AWS credentials"):
+            session = clients.session(profile=target.profile, region=target.region)
+    return Client.connect(target.name, url=target.url, session=session)
+
+
+def dead_letters(target: Target, queue: str | None) -> Ends:
+    """Return the dead letters of a queue, or of none, those that the deployment parked.
+
+    Raises QueueNotFound, DeploymentNotFound, Forbidden or Unavailable.
+    """
+    from dueline.aws import clients, dead_letters, faults
+
+    with faults.of_callers("finding AWS credentials"):
+        session = clients.session(profile=target.profile, region=target.region)
+    if queue is None:
+        return dead_letters.of_parked(target.name, session=session)
+    return dead_letters.of_queue(target.name, queue, session=session)

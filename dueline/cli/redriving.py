@@ -1,0 +1,126 @@
+"""Carry a redrive out: ask before, show how far it is, and what became of it."""
+
+import random
+import signal
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from types import FrameType
+from typing import Any, NoReturn
+
+import typer
+
+from dueline.calls import Calls, in_lanes
+from dueline.cli import connect
+from dueline.cli.faults import AGAIN, DONE
+from dueline.cli.run import Run
+from dueline.cli.screen import Bar, end_with
+from dueline.cli.told import json_of
+from dueline.clock import SystemClock
+from dueline.dead_letter import Rule, Wanted, to_inbound, to_its_queue
+from dueline.redrive import HIDDEN_SECONDS, Ends, Redrive, Redriven
+from dueline.retry import Patience
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """What is to be put back: of a queue, or without one what the deployment parked."""
+
+    queue: str | None
+    wanted: Wanted
+    limit: int | None
+    past_retention: bool = False
+
+    @property
+    def what(self) -> str:
+        return f"queue {self.queue}" if self.queue else "parked jobs"
+
+    def rule(self, run: Run, ends: Ends) -> Rule:
+        if self.queue:
+            return partial(to_its_queue, levels=len(ends.queues))
+        return partial(to_inbound, now=run.screen.now, past_retention=self.past_retention)
+
+
+def carry_out(run: Run, plan: Plan, *, apply: bool, yes: bool) -> None:
+    """Look, or put back what is wanted after asking, unless `yes` says that nobody is to be asked."""
+    asks = apply and not yes
+    if asks and (run.screen.as_json or not can_ask()):
+        raise typer.BadParameter("--apply asks first, and there is nobody to ask: add --yes")
+    ends = connect.dead_letters(run.target, plan.queue)
+    with _sigterm_as_ctrl_c():
+        if not apply or asks:
+            looked = _redriven(run, plan, ends, apply=False)
+            _show(run, plan, looked, applied=False)
+            if not (asks and looked.wanted and typer.confirm("Put them back?", err=True)):
+                return
+        done = _redriven(run, plan, ends, apply=True)
+    _show(run, plan, done, applied=True)
+    end_with([AGAIN if done.failed else DONE])
+
+
+def can_ask() -> bool:
+    """Tell whether someone is there to be asked."""
+    return sys.stdin.isatty()
+
+
+def _redriven(run: Run, plan: Plan, ends: Ends, *, apply: bool) -> Redriven:
+    calls = Calls(patience=Patience(), clock=SystemClock(), jitter=random.random)
+    with Bar(f"redriving {plan.what}", shown=not run.screen.as_json) as bar:
+        redrive = Redrive(
+            ends,
+            rule=plan.rule(run, ends),
+            calls=calls,
+            wanted=plan.wanted,
+            limit=plan.limit,
+            spread=in_lanes,
+            on_progress=bar,
+        )
+        return redrive.apply() if apply else redrive.look()
+
+
+@contextmanager
+def _sigterm_as_ctrl_c() -> Iterator[None]:
+    """Let SIGTERM end a run in order, as Ctrl-C does."""
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _show(run: Run, plan: Plan, done: Redriven, *, applied: bool) -> None:
+    if run.screen.as_json:
+        return run.screen.json(_told(plan, done, applied=applied))
+    if done.kinds:
+        rows = ((kind.error, kind.count, kind.oldest, kind.newest) for kind in done.kinds)
+        run.screen.table(["error" if plan.queue else "reason", "jobs", "oldest", "newest"], rows)
+    wanted = f"{done.wanted} of {done.found} dead letters of {plan.what}"
+    run.screen.line(f"{wanted}: {done.moved} put back" if applied else f"{wanted}: --apply puts them back")
+    for reason, count in (*done.stay.items(), *done.failed.items()):
+        run.screen.line(f"{count} stay: {reason}")
+    if done.hidden:
+        run.screen.line(f"{done.hidden} more are with someone else, or come back within {HIDDEN_SECONDS // 60} minutes")
+    return None
+
+
+def _told(plan: Plan, done: Redriven, *, applied: bool) -> dict[str, Any]:
+    counts = {name: getattr(done, name) for name in ("found", "wanted", "moved", "hidden")}
+    kinds = json_of(done.kinds)
+    return {
+        "queue": plan.queue,
+        "applied": applied,
+        **counts,
+        "by_error": kinds,
+        "stay": _reasons(done.stay),
+        "failed": _reasons(done.failed),
+    }
+
+
+def _reasons(counted: Mapping[str, int]) -> list[dict[str, Any]]:
+    return [{"reason": reason, "count": count} for reason, count in counted.items()]

@@ -1,0 +1,98 @@
+"""What a command shows: tables for people, JSON for machines, never both."""
+
+import json
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Self
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from dueline.cli.faults import DONE, Fault, printable
+from dueline.cli.times import local
+
+# Where nobody looks, nothing is wrapped.
+_WIDE = 1000
+_PROGRESS_AFTER_SECONDS = 2.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Screen:
+    """Shows things on stdout, as JSON or as text, and faults on stderr."""
+
+    as_json: bool
+    now: datetime
+
+    def json(self, told: object) -> None:
+        """Write one line of JSON."""
+        typer.echo(json.dumps(told))
+
+    def line(self, text: str) -> None:
+        """Write one line for people."""
+        typer.echo(printable(text))
+
+    def record(self, named: Mapping[str, object]) -> None:
+        """Show one thing, a field a line; what is None is left out."""
+        told = {name: self._text(value) for name, value in named.items() if value is not None}
+        width = max(map(len, told))
+        for name, text in told.items():
+            self.line(f"{name:{width}}  {text}")
+
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+        """Show a table."""
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+        for column in columns:
+            table.add_column(column, overflow="fold")
+        for row in rows:
+            table.add_row(*map(self._text, row))
+        width = None if sys.stdout.isatty() else _WIDE
+        Console(width=width, markup=False, emoji=False, highlight=False).print(table)
+
+    def fault(self, error: BaseException, **about: Any) -> int:
+        """Tell what went wrong; return its exit code."""
+        fault = Fault.of(error, **about)
+        fault.tell(as_json=self.as_json)
+        return fault.exit_code
+
+    def _text(self, value: object) -> str:
+        if isinstance(value, datetime):
+            return local(value, now=self.now)
+        return "" if value is None else printable(str(value))
+
+
+class Bar:
+    """A progress bar on stderr, shown to people only, and once something takes longer than two seconds."""
+
+    def __init__(self, what: str, *, shown: bool) -> None:
+        self._what = what
+        self._shown = shown and sys.stderr.isatty()
+        self._begun = time.monotonic()
+        self._progress: Progress | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _type: type[BaseException] | None, _e: BaseException | None, _t: TracebackType | None) -> None:
+        if self._progress:
+            self._progress.stop()
+
+    def __call__(self, done: int, of: int) -> None:
+        """Show that so many are done."""
+        if self._progress is None and self._shown and time.monotonic() - self._begun > _PROGRESS_AFTER_SECONDS:
+            self._progress = Progress(console=Console(stderr=True), transient=True)
+            self._progress.add_task(self._what, total=of)
+            self._progress.start()
+        if self._progress:
+            self._progress.update(self._progress.task_ids[0], completed=done, total=max(done, of))
+
+
+def end_with(codes: Iterable[int]) -> None:
+    """End a command with the highest of these exit codes."""
+    if code := max(codes, default=DONE):
+        raise typer.Exit(code)

@@ -1,0 +1,106 @@
+"""What docs/cli.md types works, and a redrive over a real queue."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from dueline.config.names import Names
+from local.emulator import CREDENTIALS, REGION, Emulator
+from local.endpoints import Endpoints
+from tests.e2e.inbox import Inbox, wait_until
+
+ROOT = Path(__file__).parents[2]
+(TOUR,) = re.findall(r"```bash\n(.*?)```", (ROOT / "docs" / "cli.md").read_text(), re.DOTALL)
+OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
+(PUT_BACK,) = re.findall(r"^    (dueline redrive --parked .*--apply)$", OPERATIONS, re.MULTILINE)
+
+Shell = Callable[..., str]
+
+
+@pytest.fixture
+def shell(emulator: Emulator, endpoints: Endpoints, tmp_path: Path) -> Shell:
+    """Runs what is typed, with `dueline` on the PATH and the deployment in the environment; returns its stdout."""
+    command = tmp_path / "dueline"
+    command.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m dueline "$@"\n')
+    command.chmod(0o755)
+    surroundings = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "DUELINE_"))}
+    env = surroundings | {name.upper(): value for name, value in CREDENTIALS.items()}
+    env |= {"AWS_ENDPOINT_URL": emulator.endpoint, "AWS_CA_BUNDLE": str(emulator.authority)}
+    env |= {"AWS_DEFAULT_REGION": REGION, "DUELINE_NAME": "e2e", "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+
+    def typed(script: str, *, code: int = 0) -> str:
+        told = subprocess.run(
+            ["/bin/bash", "-euc", script], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120
+        )
+        assert told.returncode == code, told.stdout + told.stderr
+        assert "Traceback" not in told.stderr
+        return told.stdout
+
+    return typed
+
+
+@pytest.fixture
+def dead(emulator: Emulator, endpoints: Endpoints) -> Iterator[Callable[[str, dict[str, str]], None]]:
+    """Puts a message into the dead-letter queue of archive, which is emptied before and after."""
+    sqs, url = emulator.client("sqs"), endpoints.dead_letter_queues["archive"]
+    sqs.purge_queue(QueueUrl=url)
+
+    def put(body: str, told: dict[str, str]) -> None:
+        attributes = {name: {"DataType": "String", "StringValue": value} for name, value in told.items()}
+        sqs.send_message(QueueUrl=url, MessageBody=body, MessageAttributes=attributes)
+
+    yield put
+    sqs.purge_queue(QueueUrl=url)
+
+
+def test_the_tour_goes_through(shell: Shell) -> None:
+    assert shell(TOUR)
+
+
+def test_dead_letters_are_told_and_put_back_into_their_queue(
+    shell: Shell, dead: Callable[..., None], inbox: Callable[[str], Inbox], http: httpx.Client
+) -> None:
+    id = http.post("/queues/archive/jobs", json={"payload": 1, "delay": 3600}).json()["id"]
+    told = {"dueline-id": id, "dueline-due": "2026-11-21T07:05:00.000Z", "dueline-error": "KeyError"}
+    told |= {"dueline-reason": "no key", "dueline-attempts": "3"}
+    for number in range(25):
+        dead(str(number), told)
+    dead("100", {**told, "dueline-error": "TypeError"})
+    looked = json.loads(shell("dueline redrive archive --json"))
+    assert {each["error"]: each["count"] for each in looked["by_error"]} == {"KeyError": 25, "TypeError": 1}
+    arrived = inbox("archive")
+    moved = json.loads(shell("dueline redrive archive --error KeyError --apply --yes --json"))
+    assert (moved["moved"], moved["failed"]) == (25, [])
+    assert wait_until(lambda: len(arrived.of(id)) == 25, seconds=20)
+    assert json.loads(shell("dueline redrive archive --json"))["found"] == 1
+
+
+def test_parked_jobs_are_put_back(shell: Shell, emulator: Emulator, endpoints: Endpoints, http: httpx.Client) -> None:
+    sqs, far = emulator.client("sqs"), datetime.now(UTC) + timedelta(hours=1)
+    queue, partition, _, _, uid = http.post("/queues/invoices/jobs", json={"payload": 1}).json()["id"].split(".")
+    id = f"{queue}.{partition}.t.{int(far.timestamp() * 1000)}.{uid}"
+    told = {"dueline-id": id, "dueline-expires": (far + timedelta(days=1)).isoformat(), "dueline-reason": "gone"}
+    attributes: dict[str, Any] = {n: {"DataType": "String", "StringValue": value} for n, value in told.items()}
+    parked = endpoints.dead_letter_queues["dispatch"]
+    assert parked.endswith(Names("e2e").dispatch_dlq)
+    sqs.purge_queue(QueueUrl=parked)
+    sqs.send_message(QueueUrl=parked, MessageBody='{"to":"ann"}', MessageAttributes=attributes)
+    assert "1 put back" in shell(f"{PUT_BACK} --yes")
+    assert "Messages" not in sqs.receive_message(QueueUrl=parked)
+    assert wait_until(lambda: http.get(f"/queues/invoices/jobs/{id}").json()["state"] == "scheduled", seconds=10)
+
+
+def test_what_is_not_there_exits_3(shell: Shell) -> None:
+    shell("dueline redrive nothing", code=3)
+    shell("dueline queues nothing", code=3)
+    shell("dueline --name nowhere queues", code=3)
+    shell("dueline --name nowhere redrive --parked", code=3)
