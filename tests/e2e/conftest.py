@@ -22,8 +22,8 @@ from tests.e2e.early import Job, schedule_early
 from tests.e2e.emulated_iam import grant_what_the_emulator_asks_for
 from tests.e2e.inbox import Inbox, Receive, wait_until
 
-# schemathesis reads it, in a process of its own.
-collect_ignore = ["fuzz/hooks.py"]
+# schemathesis and Lambda read them, in processes of their own.
+collect_ignore = ["fuzz/hooks.py", "work/consumer.py"]
 QUEUES = Path(__file__).parent / "queues.yaml"
 LATEST_SECONDS = 60
 
