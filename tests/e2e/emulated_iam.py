@@ -10,7 +10,7 @@ tests/template sees to the condition.
 import json
 from typing import Any
 
-from local.emulator import Emulator
+from local.emulator import ACCOUNT, Emulator
 
 _POLICY = "what-the-emulator-asks-for"
 _BATCHED = ("sqs:SendMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility")
@@ -36,6 +36,14 @@ def as_the_emulator_takes_it(document: dict[str, Any]) -> dict[str, Any]:
     statements = document["Statement"]
     is_granted = any(by_path["Action"] in _listed(statement["Action"]) for statement in statements)
     return {**document, "Statement": [*statements, *_asked_for(statements), *([by_path] if is_granted else [])]}
+
+
+def document_of(iam: Any, policy: str) -> dict[str, Any]:
+    """Return what a managed policy allows."""
+    arn = f"arn:aws:iam::{ACCOUNT}:policy/{policy}"
+    version = iam.get_policy(PolicyArn=arn)["Policy"]["DefaultVersionId"]
+    document: Any = iam.get_policy_version(PolicyArn=arn, VersionId=version)["PolicyVersion"]["Document"]
+    return json.loads(document) if isinstance(document, str) else dict(document)
 
 
 def _asked_for(statements: list[dict[str, Any]]) -> list[dict[str, Any]]:

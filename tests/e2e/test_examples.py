@@ -13,10 +13,10 @@ import pytest
 
 from dueline import Client, State
 from dueline.config.names import Names
-from local.emulator import ACCOUNT, CREDENTIALS, REGION, Emulator
+from local.emulator import CREDENTIALS, REGION, Emulator
 from local.endpoints import Endpoints
 from local.template import ROOT
-from tests.e2e.emulated_iam import as_the_emulator_takes_it
+from tests.e2e.emulated_iam import as_the_emulator_takes_it, document_of
 from tests.e2e.functions import deploy_consumer
 from tests.e2e.inbox import wait_until
 from tests.e2e.working import working
@@ -33,7 +33,7 @@ def become(monkeypatch: pytest.MonkeyPatch, emulator: Emulator, endpoints: Endpo
     def become(user: str, *policies: str) -> None:
         iam.create_user(UserName=user)
         for name in policies:
-            document = json.dumps(as_the_emulator_takes_it(_document(iam, name)))
+            document = json.dumps(as_the_emulator_takes_it(document_of(iam, name)))
             iam.put_user_policy(UserName=user, PolicyName=name, PolicyDocument=document)
         key = iam.create_access_key(UserName=user)["AccessKey"]
         monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # it would keep the credentials of earlier tests
@@ -52,13 +52,6 @@ def client(monkeypatch: pytest.MonkeyPatch, emulator: Emulator, endpoints: Endpo
     monkeypatch.setenv("AWS_ENDPOINT_URL", emulator.endpoint)
     monkeypatch.setenv("AWS_CA_BUNDLE", str(emulator.authority))
     return Client.connect("e2e", session=boto3.Session(region_name=REGION, **CREDENTIALS))
-
-
-def _document(iam: Any, name: str) -> dict[str, Any]:
-    arn = f"arn:aws:iam::{ACCOUNT}:policy/{name}"
-    version = iam.get_policy(PolicyArn=arn)["Policy"]["DefaultVersionId"]
-    document: Any = iam.get_policy_version(PolicyArn=arn, VersionId=version)["PolicyVersion"]["Document"]
-    return json.loads(document) if isinstance(document, str) else dict(document)
 
 
 def example(name: str, **changes: str) -> dict[str, Any]:

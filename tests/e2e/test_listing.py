@@ -196,6 +196,9 @@ def test_the_queues_are_told_with_their_settings(http: httpx.Client) -> None:
             {"queue": "doomed", "partitions": 1, **same, "priorities": 1},
             {"queue": "ranked", "partitions": 1, **same, "priorities": 2, "track": True},
             {"queue": "archive", "partitions": 1, **same, "priorities": 1},
+            {"queue": "reminders", "partitions": 1, **same, "priorities": 1, "track": True},
+            {"queue": "webhooks", "partitions": 1, **same, "priorities": 1},
+            {"queue": "billing", "partitions": 1, **same, "priorities": 1, "track": True},
         ]
     }
 

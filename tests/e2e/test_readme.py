@@ -102,7 +102,7 @@ def test_the_plain_consumer_receives_a_job(job: dict[str, Any]) -> None:
 
 @pytest.mark.usefixtures("credentials")
 def test_the_worker_works_a_job_off(http: httpx.Client, capsys: pytest.CaptureFixture[str]) -> None:
-    assert len(WORKER.splitlines()) < 10
+    assert len([line for line in WORKER.splitlines() if line]) < 10
     *shown, run = WORKER.replace("Worker()", 'Worker("e2e")').replace('"emails"', '"doomed"').splitlines()
     assert run.startswith("worker.run()")
     names: dict[str, Any] = {}
