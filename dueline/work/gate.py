@@ -54,6 +54,10 @@ class Gate:
     def is_open(self) -> bool:
         return not self._control.is_stopped
 
+    @property
+    def is_limited(self) -> bool:
+        return self._control.rate is not None
+
     def most(self) -> int:
         """Return how many jobs to ask for now: 0 while none may begin soon. Raises Throttled or Unavailable."""
         if not self.is_open:

@@ -1,5 +1,6 @@
 """Work one queue off: receive, prepare, run, acknowledge."""
 
+import queue
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -51,15 +52,19 @@ class Line:
         self._gate = Gate(place, wall=wall, report=report)
         self._receiver = Receiver(place)
         self._pool: Pool[Taken] = Pool(concurrency, self._work, name=place.queue, now=place.clock.monotonic)
+        # One batch ahead of what is prepared, and no more: what cannot be prepared is not received either.
+        self._received: queue.Queue[list[Claim]] = queue.Queue(maxsize=1)
+        self._faults = 0
         self.turned = place.clock.monotonic()
         watch = partial(self._gate.watch, self._stopped, on_change=self._heed)
         self._receiving = threading.Thread(target=self._receive, name=f"receive {place.queue}", daemon=True)
+        self._preparing = threading.Thread(target=self._prepare, name=f"prepare {place.queue}", daemon=True)
         self._watching = threading.Thread(target=watch, name=f"watch {place.queue}", daemon=True)
 
     def start(self) -> None:
         """Begin. Raises Throttled or Unavailable when the queue's pause and rate cannot be read."""
         self._gate.read()
-        for part in (self._pool, self._claims, self._acks, self._receiving, self._watching):
+        for part in (self._pool, self._claims, self._acks, self._receiving, self._preparing, self._watching):
             part.start()
 
     def stop(self) -> None:
@@ -83,35 +88,54 @@ class Line:
         return is_done
 
     def _receive(self) -> None:
-        faults = 0
         while not self._stopped.is_set():
             try:
-                self._turn()
-                faults = 0
+                claims = self._turn()
             except (QueueNotFound, *FAULTS) as fault:
-                self._trouble(str(fault))
-                faults += 1
-                self._stopped.wait(min(_LONGEST_BACKOFF_SECONDS, 2.0**faults) * (1 + self._jitter()) / 2)
+                self._back_off(fault)
+                continue
+            self._claims.add(claims)
+            self._pool.take(len(claims))
+            if self._gate.is_limited:
+                # What is received next depends on the slots that these take.
+                self._begin_or_put_back(claims)
+            elif claims:
+                self._received.put(claims)
 
-    def _turn(self) -> None:
+    def _turn(self) -> list[Claim]:
+        """Receive what there is room for, unless the gate is shut."""
         self.turned = self._place.clock.monotonic()
         room = self._pool.wait_for_room(wanted=self._wanted, patience=_PATIENCE_SECONDS, within=_TURN_SECONDS)
         most = min(room, self._gate.most()) if room else 0
-        if not most:
-            self._stopped.wait(_GATE_SECONDS if room else 0)
-            return
-        claims = self._receiver.receive(most=most)
-        self._claims.add(claims)
+        if most:
+            return self._receiver.receive(most=most)
+        self._stopped.wait(_GATE_SECONDS if room else 0)
+        return []
+
+    def _back_off(self, fault: Exception) -> None:
+        self._trouble(str(fault))
+        self._faults += 1
+        self._stopped.wait(min(_LONGEST_BACKOFF_SECONDS, 2.0**self._faults) * (1 + self._jitter()) / 2)
+
+    def _prepare(self) -> None:
+        while True:
+            self._begin_or_put_back(self._received.get())
+
+    def _begin_or_put_back(self, claims: Sequence[Claim]) -> None:
         try:
             self._begin(claims)
-        except FAULTS:
+            self._faults = 0
+        except FAULTS as fault:
             for claim in claims:
                 self._acks.put(Ack(claim=claim, hidden=_AGAIN_SECONDS))
-            raise
+            self._back_off(fault)
+            # Not before: what there is no room for is not received meanwhile.
+            self._pool.give_back(len(claims))
 
     def _begin(self, claims: Sequence[Claim]) -> None:
         prepared = prepare(claims, self._place)
         slots = self._gate.slots(len(prepared.ready))
+        self._pool.give_back(len(claims) - len(prepared.ready))
         for taken in prepared.cancelled:
             self._tell(Kind.SKIPPED, taken)
             self._acks.put(Ack(claim=taken.claim))
@@ -172,6 +196,7 @@ class Line:
 
     def _put_back(self, taken: Taken) -> None:
         self._tell(Kind.RETURNED, taken)
+        self._pool.give_back(1)
         self._acks.put(Ack(claim=taken.claim, hidden=0))
 
     def _tell(self, kind: Kind, taken: Taken, *, error: str = "", reason: str = "") -> None:

@@ -13,8 +13,8 @@ T = TypeVar("T")
 class Pool(Generic[T]):
     """Runs `run` for items in `size` threads, each item when its time has come.
 
-    An item takes a place from `put` until it has run, whether it waits or runs. The threads are daemons: a handler that
-    hangs must not keep the process from ending.
+    A place is taken before there is an item for it, and given back when that has run. The threads are daemons: a
+    handler that hangs must not keep the process from ending.
     """
 
     def __init__(self, size: int, run: Callable[[T], None], *, name: str, now: Callable[[], float]) -> None:
@@ -44,10 +44,19 @@ class Pool(Generic[T]):
                 self._changed.wait_for(lambda: self._free >= wanted, timeout=patience)
             return self._free
 
-    def put(self, item: T, *, at: float) -> None:
-        """Run an item when the monotonic clock is at `at`."""
+    def take(self, places: int) -> None:
+        """Take places that are free."""
         with self._changed:
-            self._free -= 1
+            self._free -= places
+
+    def give_back(self, places: int) -> None:
+        """Give places back for which there is no item after all."""
+        with self._changed:
+            self._give_back(places)
+
+    def put(self, item: T, *, at: float) -> None:
+        """Run an item, for which a place was taken, when the monotonic clock is at `at`."""
+        with self._changed:
             if at <= self._now():
                 self._ready.put(item)
                 return
@@ -55,7 +64,7 @@ class Pool(Generic[T]):
             self._changed.notify_all()
 
     def take_back(self) -> list[T]:
-        """Return the items that have not begun, which then never do."""
+        """Return the items that have not begun, which then never do. Their places stay taken."""
         with self._changed:
             items = [item for _, _, item in self._later]
             self._later.clear()
@@ -64,7 +73,6 @@ class Pool(Generic[T]):
                     items.append(self._ready.get_nowait())
                 except queue.Empty:
                     break
-            self._give_back(len(items))
         return items
 
     @property

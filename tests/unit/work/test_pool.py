@@ -18,10 +18,15 @@ def a_pool(run, *, size=2):
     return pool
 
 
+def put(pool, item, *, at=0.0):
+    pool.take(1)
+    pool.put(item, at=at)
+
+
 def test_what_is_put_runs_and_gives_its_place_back(ran):
     pool = a_pool(ran.append)
     for number in range(2):
-        pool.put(number, at=0.0)
+        put(pool, number)
     assert wait_until(lambda: pool.is_idle)
     assert sorted(ran) == [0, 1]
     assert pool.wait_for_room(wanted=2, patience=0, within=0) == 2
@@ -30,9 +35,9 @@ def test_what_is_put_runs_and_gives_its_place_back(ran):
 def test_there_is_no_room_while_all_places_are_taken():
     held = threading.Event()
     pool = a_pool(lambda _: held.wait())
-    pool.put(0, at=0.0)
+    put(pool, 0)
     assert pool.wait_for_room(wanted=2, patience=0.01, within=0.01) == 1
-    pool.put(1, at=0.0)
+    put(pool, 1)
     assert pool.wait_for_room(wanted=1, patience=0, within=0.05) == 0
     held.set()
     assert pool.wait_for_room(wanted=2, patience=5, within=5) == 2
@@ -40,10 +45,10 @@ def test_there_is_no_room_while_all_places_are_taken():
 
 def test_what_waits_for_its_time_takes_a_place_and_runs_then_in_order(ran):
     pool, begun = a_pool(lambda item: ran.append((item, time.monotonic())), size=3), time.monotonic()
-    pool.put("second", at=begun + 0.2)
-    pool.put("first", at=begun + 0.1)
+    put(pool, "second", at=begun + 0.2)
+    put(pool, "first", at=begun + 0.1)
     assert pool.wait_for_room(wanted=3, patience=0, within=0) == 1
-    pool.put("now", at=begun)
+    put(pool, "now", at=begun)
     assert wait_until(lambda: len(ran) == 3)
     assert [item for item, _ in ran] == ["now", "first", "second"]
     assert all(at >= begun + late for (_, at), late in zip(ran, (0, 0.1, 0.2), strict=True))
@@ -53,12 +58,14 @@ def test_what_has_not_begun_is_taken_back_and_never_runs(ran):
     held = threading.Event()
     pool = a_pool(lambda item: (ran.append(item), held.wait()), size=3)
     for number in range(3):
-        pool.put(number, at=0.0)
+        put(pool, number)
     assert wait_until(lambda: len(ran) == 3)
     held.set()
     assert wait_until(lambda: pool.is_idle)
-    pool.put("late", at=time.monotonic() + 0.05)
+    put(pool, "late", at=time.monotonic() + 0.05)
     assert pool.take_back() == ["late"]
+    assert not pool.is_idle
+    pool.give_back(1)
     assert pool.is_idle
     time.sleep(0.1)
     assert "late" not in ran
@@ -71,5 +78,5 @@ def test_a_place_is_given_back_though_the_item_failed(monkeypatch):
         raise RuntimeError
 
     pool = a_pool(fail)
-    pool.put(0, at=0.0)
+    put(pool, 0)
     assert wait_until(lambda: pool.is_idle)
