@@ -8,25 +8,23 @@ from aws_lambda_powertools import Logger
 from dueline.work.event import Event, Kind
 
 logger = Logger(service="worker")
-_LEVELS = {
-    Kind.RECEIVED: logging.DEBUG,
-    Kind.STARTED: logging.DEBUG,
-    Kind.RETURNED: logging.DEBUG,
-    Kind.RETRIED: logging.WARNING,
-    Kind.FAILED: logging.WARNING,
-    Kind.LOST: logging.WARNING,
-    Kind.TROUBLE: logging.WARNING,
-}
+_QUIET = frozenset({Kind.RECEIVED, Kind.STARTED, Kind.RETURNED})
+_LOUD = frozenset({Kind.RETRIED, Kind.FAILED, Kind.LOST, Kind.TROUBLE})
 
 
 def log(event: Event) -> None:
     """Log what happened: successes as INFO, what someone should look at as WARNING, steps as DEBUG."""
-    level = _LEVELS.get(event.kind, logging.INFO)
-    if not logger.isEnabledFor(level):
+    if event.kind in _QUIET and logger.log_level > logging.DEBUG:
         return
     told = {each.name: getattr(event, each.name) for each in fields(event)}
     told = {name: value for name, value in told.items() if value != _UNTOLD[name]}
-    logger.log(level, told.pop("kind"), extra=told)
+    kind = told.pop("kind")
+    if kind in _LOUD:
+        logger.warning(kind, extra=told)
+    elif kind in _QUIET:
+        logger.debug(kind, extra=told)
+    else:
+        logger.info(kind, extra=told)
 
 
 # What a field holds of which nothing is known.
