@@ -7,6 +7,7 @@ https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/
 import logging
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
 from typing import TYPE_CHECKING
 
 from dueline import __version__
@@ -14,7 +15,7 @@ from dueline.trace import TraceContext
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
-    from opentelemetry.trace import Link, Span
+    from opentelemetry.trace import Link, Span, Tracer
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +71,7 @@ def _processing(
     from opentelemetry import trace
 
     context, links = (None, []) if job_trace is None else _place_of(job_trace, is_first=is_first)
-    with trace.get_tracer("dueline", __version__).start_as_current_span(
+    with _tracer().start_as_current_span(
         f"process {queue}",
         context=context,
         kind=trace.SpanKind.CONSUMER,
@@ -86,6 +87,13 @@ def _processing(
         except Exception as error:
             _tell_of(error, span)
             raise
+
+
+@cache
+def _tracer() -> "Tracer":
+    from opentelemetry import trace
+
+    return trace.get_tracer("dueline", __version__)
 
 
 def _place_of(job_trace: TraceContext, *, is_first: bool) -> "tuple[Context, list[Link]]":

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 import boto3
 from botocore.config import Config
 
+from dueline import __version__
+
 if TYPE_CHECKING:
     from boto3 import Session
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -56,4 +58,8 @@ def _config(longest: timedelta) -> Config:
         read_timeout=attempt - _CONNECT_SECONDS,
         retries={"total_max_attempts": ATTEMPTS, "mode": "standard"},
         max_pool_connections=LANES,
+        # Without one of its own, botocore writes the user agent anew, out of a dozen parts, for each request.
+        user_agent=f"dueline/{__version__}",
+        # Requests are made by this library alone, and AWS checks them all the same.
+        parameter_validation=False,
     )

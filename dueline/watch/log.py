@@ -8,12 +8,13 @@ from aws_lambda_powertools import Logger
 from dueline.work.event import Event, Kind
 
 logger = Logger(service="worker")
-_QUIET = frozenset({Kind.RECEIVED, Kind.STARTED, Kind.RETURNED})
+# A line a success would cost more than all else that Dueline does for a job, where logs are paid for by their size.
+_QUIET = frozenset({Kind.RECEIVED, Kind.STARTED, Kind.SUCCEEDED, Kind.SKIPPED, Kind.RETURNED})
 _LOUD = frozenset({Kind.RETRIED, Kind.FAILED, Kind.LOST, Kind.TROUBLE})
 
 
 def log(event: Event) -> None:
-    """Log what happened: successes as INFO, what someone should look at as WARNING, steps as DEBUG."""
+    """Log what happened: what someone should look at as WARNING, what goes well as DEBUG."""
     if event.kind in _QUIET and logger.log_level > logging.DEBUG:
         return
     told = {each.name: getattr(event, each.name) for each in fields(event)}

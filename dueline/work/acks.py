@@ -79,9 +79,11 @@ class Acks:
     def tell(self, batch: Sequence[Ack]) -> list[Ack]:
         """Tell SQS of up to 10 messages; return those of which it is to be told again."""
         now = self._place.clock.monotonic()
-        live = [ack for ack in batch if ack.claim.is_live(now)]
+        live = []
         for ack in batch:
-            if ack not in live:
+            if ack.claim.is_live(now):
+                live.append(ack)
+            else:
                 self._end(ack.claim, lost=True)
         again: list[Ack] = []
         for _, alike in groupby(sorted(live, key=lambda ack: ack.request), key=lambda ack: ack.request):

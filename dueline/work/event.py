@@ -8,11 +8,14 @@ from enum import StrEnum
 class Kind(StrEnum):
     """What happened.
 
-    RECEIVED: its message was received. STARTED: its handler begins. SUCCEEDED, RETRIED: it goes back into its queue.
-    FAILED: it goes into the dead-letter queue. SKIPPED: it was cancelled. RETURNED: it was put back before its handler
-    ran. LOST: the claim was lost, so its message was not acknowledged. TROUBLE: AWS failed; it will be tried again.
+    OPENED, CLOSED: this process begins to work at the queue, and has ended. RECEIVED: a message was received. STARTED:
+    its handler begins. SUCCEEDED, RETRIED: it goes back into its queue. FAILED: it goes into the dead-letter queue.
+    SKIPPED: it was cancelled. RETURNED: it was put back before its handler ran. LOST: the claim was lost, so its
+    message was not acknowledged. TROUBLE: AWS failed; it will be tried again.
     """
 
+    OPENED = "opened"
+    CLOSED = "closed"
     RECEIVED = "received"
     STARTED = "started"
     SUCCEEDED = "succeeded"

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from dueline.errors import RETRYABLE
@@ -66,16 +66,16 @@ class Handling:
 
     def run(self, taken: Taken) -> Verdict:
         """Run the handler, note the outcome of a queue that tracks, and return what is to become of the job."""
-        started = self._place.clock.now()
+        clock = self._place.clock
+        started, since = clock.now(), clock.monotonic()
+        begun: dict[str, Any] = {"queue": taken.queue, "job": taken.id, "attempt": taken.attempt}
         lateness = (started - taken.due).total_seconds()
-        begun = Event(kind=Kind.STARTED, queue=taken.queue, job=taken.id, attempt=taken.attempt, lateness=lateness)
-        self._report(begun)
-        since = self._place.clock.monotonic()
-        outcome = Outcome(state=State.RUNNING, attempts=taken.attempt, started=started)
-        self._note(taken, outcome)
+        self._report(Event(kind=Kind.STARTED, lateness=lateness, **begun))
+        self._note(taken, State.RUNNING, started=started)
         verdict = self._verdict(taken)
-        self._note(taken, replace(outcome, ended=self._place.clock.now(), **_ended(verdict)))
-        self._report(_told(verdict, replace(begun, duration=self._place.clock.monotonic() - since)))
+        self._note(taken, _state(verdict), started=started, ended=clock.now(), error=getattr(verdict, "error", None))
+        told = {**begun, "lateness": lateness, "duration": clock.monotonic() - since}
+        self._report(Event(**told, **_told(verdict)))
         return verdict
 
     def _verdict(self, taken: Taken) -> Verdict:
@@ -106,15 +106,16 @@ class Handling:
         else:
             _wait_for(asyncio.run_coroutine_threadsafe(returned, self._loop))
 
-    def _note(self, taken: Taken, outcome: Outcome) -> None:
+    def _note(self, taken: Taken, state: State, **told: Any) -> None:
         """Note an outcome where a queue tracks: the job comes before the note on it."""
         if not self._place.settings.queue.track or taken.job is None:
             return
+        outcome = Outcome(state=state, attempts=taken.attempt, **told)
         try:
             note_outcome(taken.job.id, outcome, expires=taken.job.expires, table=self._place.table)
         except RETRYABLE as fault:
-            told = f"its outcome was not noted: {fault}"
-            self._report(Event(kind=Kind.TROUBLE, queue=taken.queue, job=taken.id, reason=told))
+            reason = f"its outcome was not noted: {fault}"
+            self._report(Event(kind=Kind.TROUBLE, queue=taken.queue, job=taken.id, reason=reason))
 
 
 def _wait_for(coroutine: "Future[Any]") -> None:
@@ -125,21 +126,21 @@ def _wait_for(coroutine: "Future[Any]") -> None:
         raise asyncio.CancelledError from None
 
 
-def _ended(verdict: Verdict) -> dict[str, Any]:
+def _state(verdict: Verdict) -> State:
     match verdict:
         case Done():
-            return {"state": State.SUCCEEDED}
-        case Again(error=error):
-            return {"state": State.DISPATCHED, "error": error}
-        case Dead(error=error):
-            return {"state": State.FAILED, "error": error}
+            return State.SUCCEEDED
+        case Again():
+            return State.DISPATCHED
+        case Dead():
+            return State.FAILED
 
 
-def _told(verdict: Verdict, begun: Event) -> Event:
+def _told(verdict: Verdict) -> dict[str, Any]:
     match verdict:
         case Done():
-            return replace(begun, kind=Kind.SUCCEEDED)
+            return {"kind": Kind.SUCCEEDED}
         case Again(seconds=seconds, error=error, reason=reason):
-            return replace(begun, kind=Kind.RETRIED, delay=seconds, error=error, reason=reason)
+            return {"kind": Kind.RETRIED, "delay": seconds, "error": error, "reason": reason}
         case Dead(error=error, reason=reason):
-            return replace(begun, kind=Kind.FAILED, error=error, reason=reason)
+            return {"kind": Kind.FAILED, "error": error, "reason": reason}

@@ -19,11 +19,13 @@ from dueline.work.place import Place
 from dueline.work.pool import Pool
 from dueline.work.prepare import prepare, seconds_until_due
 from dueline.work.received import Taken
-from dueline.work.receiver import Receiver
+from dueline.work.receiver import LONG_POLL_SECONDS, Receiver
 from dueline.work.verdict import Again, Dead, Verdict
 
 # A full batch is worth waiting for so long.
 _PATIENCE_SECONDS = 0.02
+# What waits to be prepared, together and in few requests; what cannot be prepared is not received either.
+_AHEAD_BATCHES = 3
 _GATE_SECONDS = 0.1
 _TURN_SECONDS = 1.0
 _LONGEST_BACKOFF_SECONDS = 20.0
@@ -52,8 +54,7 @@ class Line:
         self._gate = Gate(place, wall=wall, report=report)
         self._receiver = Receiver(place)
         self._pool: Pool[Taken] = Pool(concurrency, self._work, name=place.queue, now=place.clock.monotonic)
-        # One batch ahead of what is prepared, and no more: what cannot be prepared is not received either.
-        self._received: queue.Queue[list[Claim]] = queue.Queue(maxsize=1)
+        self._received: queue.Queue[list[Claim]] = queue.Queue(maxsize=_AHEAD_BATCHES)
         self._faults = 0
         self.turned = place.clock.monotonic()
         watch = partial(self._gate.watch, self._stopped, on_change=self._heed)
@@ -64,6 +65,7 @@ class Line:
     def start(self) -> None:
         """Begin. Raises Throttled or Unavailable when the queue's pause and rate cannot be read."""
         self._gate.read()
+        self._report(Event(kind=Kind.OPENED, queue=self._place.queue))
         for part in (self._pool, self._claims, self._acks, self._receiving, self._preparing, self._watching):
             part.start()
 
@@ -80,11 +82,14 @@ class Line:
 
     def finish(self) -> bool:
         """Put back what still runs, and tell SQS what it is to know; tell whether nothing was left running."""
+        # A poll that is still open would receive what is put back.
+        self._receiving.join(LONG_POLL_SECONDS + 1)
         self._claims.stop()
         is_done = self._pool.is_idle
         for claim in [] if is_done else self._claims.held:
             self._acks.put(Ack(claim=claim, hidden=0))
         self._acks.stop(within=_LAST_ACKS_SECONDS)
+        self._report(Event(kind=Kind.CLOSED, queue=self._place.queue))
         return is_done
 
     def _receive(self) -> None:
@@ -119,7 +124,10 @@ class Line:
 
     def _prepare(self) -> None:
         while True:
-            self._begin_or_put_back(self._received.get())
+            claims = self._received.get()
+            while not self._received.empty():
+                claims = [*claims, *self._received.get()]
+            self._begin_or_put_back(claims)
 
     def _begin_or_put_back(self, claims: Sequence[Claim]) -> None:
         try:

@@ -30,7 +30,7 @@ def prepare(claims: Sequence[Claim], place: Place) -> Prepared:
         try:
             taken.append(Taken.of(claim, queue=place.queue))
         except InvalidJob as error:
-            no_job = Taken(claim=claim, queue=place.queue, job=None)
+            no_job = Taken.of_others(claim, queue=place.queue)
             dead.append((no_job, Dead(error=type(error).__name__, reason=str(error))))
     ids = {each.job_id for each in taken if each.job_id}
     cancelled = cancelled_among(ids, table=place.table) if ids else set()

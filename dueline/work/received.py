@@ -41,26 +41,32 @@ class ReceivedJob:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Taken:
-    """A message that was received, and the job that it carries, if it was sent by Dueline."""
+    """A message that was received, and the job that it carries, if it was sent by Dueline.
+
+    `id` is the job's; of a message that others sent, SQS's own.
+    """
 
     claim: Claim
     queue: str
     job: core.Job | None
+    id: str
 
     @classmethod
     def of(cls, claim: Claim, *, queue: str) -> "Taken":
         """Return what a message carries. Raises InvalidJob when it is of Dueline's form and cannot be read."""
         message = claim.arrival.message
-        return cls(claim=claim, queue=queue, job=message.job() if ID in message.attributes else None)
+        if ID not in message.attributes:
+            return cls.of_others(claim, queue=queue)
+        return cls(claim=claim, queue=queue, job=message.job(), id=message.attributes[ID])
+
+    @classmethod
+    def of_others(cls, claim: Claim, *, queue: str) -> "Taken":
+        """Return a message that carries no job of Dueline's."""
+        return cls(claim=claim, queue=queue, job=None, id=claim.arrival.message_id)
 
     @property
     def job_id(self) -> JobId | None:
         return self.job.id if self.job else None
-
-    @property
-    def id(self) -> str:
-        """The job's id; of a message that others sent, SQS's own."""
-        return str(self.job.id) if self.job else self.claim.arrival.message_id
 
     @property
     def due(self) -> datetime:
