@@ -37,10 +37,11 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-soak: $(READY) ## Look for a broken promise: MINUTES=10 of simulated runs, then every mutation, then 200 kills
+soak: $(READY) ## Look for a broken promise: MINUTES=10 of simulated runs, every mutation, 200 kills, 10,000 jobs of workers
 	$(BIN)/python -m tests.simulation runs --minutes $(MINUTES) --first $(FIRST)
 	$(BIN)/python -m tests.simulation mutations
 	$(BIN)/python -m tests.e2e.kills
+	$(BIN)/python -m tests.e2e.work story
 
 fuzz: $(READY) ## Ask the API for whatever docs/openapi.json allows and forbids, EXAMPLES=200 times an operation
 	FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -q tests/e2e/test_openapi.py
