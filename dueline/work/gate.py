@@ -41,14 +41,20 @@ class Gate:
         return before != self._control
 
     def watch(self, stopped: threading.Event, *, on_change: Callable[[], None]) -> None:
-        """Read them every two seconds until `stopped`."""
+        """Read them every two seconds until `stopped`; tell of a change, and once more a look later.
+
+        Then those, too, have heard of it that took slots while it was told.
+        """
+        changed = False
         while not stopped.wait(WATCH_SECONDS):
+            before = changed
             try:
-                if self.read():
-                    on_change()
+                changed = self.read()
             except FAULTS as fault:
                 told = f"pause and rate could not be read: {fault}"
                 self._report(Event(kind=Kind.TROUBLE, queue=self._place.queue, reason=told))
+            if before or changed:
+                on_change()
 
     @property
     def is_open(self) -> bool:

@@ -106,6 +106,8 @@ class Line:
                 self._begin_or_put_back(claims)
             elif claims:
                 self._received.put(claims)
+            else:
+                self._faults = 0
 
     def _turn(self) -> list[Claim]:
         """Receive what there is room for, unless the gate is shut."""

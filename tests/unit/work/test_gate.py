@@ -138,3 +138,21 @@ def test_a_fault_of_aws_is_told_and_what_was_known_holds(place, wall, monkeypatc
     assert {event.kind for event in events} == {Kind.TROUBLE}
     assert not gate.is_open
     assert not changed
+
+
+def test_a_change_is_told_and_once_more_a_look_later_and_then_no_more(place, wall, monkeypatch):
+    monkeypatch.setattr("dueline.work.gate.WATCH_SECONDS", 0.01)
+    gate, told, looks, stopped = a_gate(place, wall), [], [], threading.Event()
+    read = gate.read
+
+    def look():
+        looks.append(1)
+        if len(looks) == 3:
+            control.pause("emails", table=place.table, now=NOW)
+        if len(looks) == 7:
+            stopped.set()
+        return read()
+
+    monkeypatch.setattr(gate, "read", look)
+    gate.watch(stopped, on_change=lambda: told.append(len(looks)))
+    assert told == [3, 4]
