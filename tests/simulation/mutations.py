@@ -119,8 +119,8 @@ IN_LEASE = [
         name="the fence may fall",
         breaks=[LOST, EXACT],
         edits=[
-            Edit(file="memory.py", old="if state.fence <= fence and (state.owner", new="if (state.owner"),
-            Edit(file="memory.py", old="state.cursor <= cursor and state.fence <= fence", new="state.cursor <= cursor"),
+            Edit(file="memory/table.py", old="if state.fence <= fence and (state.owner", new="if (state.owner"),
+            Edit(file="memory/table.py", old="state.cursor <= cursor and state.fence <= fence", new="state.cursor <= cursor"),
         ],
     ),
     mutation(
@@ -314,7 +314,7 @@ IN_CANCEL = [
     ),
     mutation(
         "a repeated cancel writes over the first",
-        "memory.py",
+        "memory/table.py",
         "        if sk not in self._rows[pk]:\n            self._put(row)\n",
         "        self._put(row)\n",
         EXACT,
@@ -337,7 +337,7 @@ IN_CANCEL = [
 IN_KEYS = [
     mutation(
         "a key is claimed without a condition",
-        "memory.py",
+        "memory/table.py",
         "if not rows.is_live(self._rows[pk].get(sk), now=now):",
         "if row:",
         ONCE,
@@ -345,8 +345,8 @@ IN_KEYS = [
     mutation(
         "a repeat submits an id of its own",
         "keys.py",
-        "form(id=first,",
-        "form(id=job.id,",
+        "        id=first, payload=job.payload,",
+        "        id=job.id, payload=job.payload,",
         ONCE,
     ),
     mutation(
@@ -358,7 +358,7 @@ IN_KEYS = [
     ),
     mutation(
         "a key is noted as done whosesoever it is by now",
-        "memory.py",
+        "memory/table.py",
         'self._rows[pk].get(sk, {}).get("id") == id',
         "sk in self._rows[pk]",
         LOST,
@@ -392,7 +392,7 @@ IN_MOVE = [
     ),
     mutation(
         "a job is moved whatever the fence",
-        "memory.py",
+        "memory/table.py",
         "takes_effect = fence < fence_below and sk not in self._rows[pk]",
         "takes_effect = sk not in self._rows[pk]",
         BOTH,
@@ -400,7 +400,7 @@ IN_MOVE = [
     ),
     mutation(
         "a job due at the fence is moved",
-        "memory.py",
+        "memory/table.py",
         "takes_effect = fence < fence_below and",
         "takes_effect = fence <= fence_below and",
         BOTH,
@@ -408,7 +408,7 @@ IN_MOVE = [
     ),
     mutation(
         "a move writes over a cancellation",
-        "memory.py",
+        "memory/table.py",
         "takes_effect = fence < fence_below and sk not in self._rows[pk]",
         "takes_effect = fence < fence_below",
         BOTH,
