@@ -120,7 +120,11 @@ IN_LEASE = [
         breaks=[LOST, EXACT],
         edits=[
             Edit(file="memory/table.py", old="if state.fence <= fence and (state.owner", new="if (state.owner"),
-            Edit(file="memory/table.py", old="state.cursor <= cursor and state.fence <= fence", new="state.cursor <= cursor"),
+            Edit(
+                file="memory/table.py",
+                old="state.cursor <= cursor and state.fence <= fence",
+                new="state.cursor <= cursor",
+            ),
         ],
     ),
     mutation(

@@ -55,6 +55,13 @@ def test_each_level_is_told_of_its_own_and_each_message_of_its_own_fate(desk, cl
     assert len(desk.levels[0].receive(most=10, wait=0)) == 1
 
 
+def test_of_one_level_what_is_kept_is_not_deleted_with_the_rest(desk):
+    kept, *gone = desk.claims[:10]
+    assert desk.acks.tell([*(Ack(claim=claim) for claim in gone), Ack(claim=kept, hidden=0)]) == []
+    assert [message.body for message in desk.levels[0].messages] == [kept.arrival.message.body]
+    assert desk.levels[0].queue.depth().waiting == 1
+
+
 def test_a_worker_that_lost_its_claim_does_not_acknowledge_anothers(desk, clock):
     """It stood still beyond its claim: another has the message by now."""
     claim = desk.claims[0]

@@ -186,6 +186,30 @@ def test_a_lost_claim_is_told_to_the_handler_and_what_it_lost_is_not_acknowledge
     assert sum(count for what, count in working.queue.asked if what == "delete") == 1
 
 
+def test_who_lost_the_claim_does_not_bury_anothers_job():
+    def call(job):
+        if job.attempt == 1:
+            wait_until(lambda: job.is_claim_lost, seconds=8)
+            raise Discard("too late to say so")
+
+    place = a_place(SharedQueue(visibility_timeout=2), visibility_timeout=2, longest_run=2)
+    sent(place, due_now())
+    with Working(place, call) as working:
+        assert wait_until(working.is_empty, seconds=15)
+    assert working.letters.messages == []
+
+
+def test_what_does_not_run_takes_no_place():
+    place, cancelled = a_place(), [due_now() for _ in range(10)]
+    place.table.write([rows.cancellation_row(job.id, at=NOW) for job in cancelled])
+    sent(place, *cancelled)
+    with Working(place, concurrency=3) as working:
+        assert wait_until(working.is_empty)
+        sent(place, *(due_now(number) for number in range(5)))
+        assert wait_until(working.is_empty)
+    assert sorted(working.numbers) == [0, 1, 2, 3, 4]
+
+
 def test_a_job_that_cannot_be_buried_stays_and_is_tried_again():
     place = a_place()
     letters = place.dead_letters.queue
