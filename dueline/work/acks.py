@@ -6,12 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from dueline.errors import RETRYABLE as FAULTS
-from dueline.errors import QueueNotFound
 from dueline.message import BATCH_MESSAGES
 from dueline.ports import Refusal
 from dueline.work.claim import Claim
-from dueline.work.event import Event, Kind, Report
+from dueline.work.event import Report, trouble
 from dueline.work.place import Place
 
 _LINGER_SECONDS = 0.02
@@ -95,8 +93,8 @@ class Acks:
     def _tell_alike(self, acks: list[Ack]) -> list[Ack]:
         try:
             refusals = {refusal.index: refusal for refusal in self._ask(acks)}
-        except (QueueNotFound, *FAULTS) as fault:
-            self._report(Event(kind=Kind.TROUBLE, queue=self._place.queue, reason=str(fault)))
+        except Exception as fault:
+            self._report(trouble(fault, queue=self._place.queue))
             return acks
         for index, ack in enumerate(acks):
             if index not in refusals or refusals[index].final:

@@ -4,11 +4,9 @@ import threading
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from dueline.errors import RETRYABLE as FAULTS
-from dueline.errors import QueueNotFound
 from dueline.message import BATCH_MESSAGES, batches
 from dueline.work.claim import Claim
-from dueline.work.event import Event, Kind, Report
+from dueline.work.event import Report, trouble
 from dueline.work.place import Place
 
 # A claim is renewed at half of its time, and looked at this many times in it.
@@ -79,8 +77,8 @@ class Claims:
         receipts = [claim.arrival.receipt for claim in claims]
         try:
             refusals = self._place.levels[claims[0].level].hide(receipts, seconds)
-        except (QueueNotFound, *FAULTS) as fault:
-            self._report(Event(kind=Kind.TROUBLE, queue=self._place.queue, reason=f"a claim was not renewed: {fault}"))
+        except Exception as fault:
+            self._report(trouble(fault, queue=self._place.queue, what="a claim was not renewed"))
             return
         refused = {refusal.index for refusal in refusals}
         for refusal in refusals:

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from dueline.errors import DuelineError
+
 
 class Kind(StrEnum):
     """What happened.
@@ -43,3 +45,9 @@ class Event:
 
 
 Report = Callable[[Event], None]
+
+
+def trouble(fault: Exception, *, queue: str, job: str = "", what: str = "") -> Event:
+    """Return the event that tells of what went wrong: of Dueline's own errors what they say, of others what they are."""
+    told = str(fault) if isinstance(fault, DuelineError) else f"{type(fault).__name__}: {fault}"
+    return Event(kind=Kind.TROUBLE, queue=queue, job=job, reason=f"{what}: {told}" if what else told)

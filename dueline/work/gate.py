@@ -6,10 +6,9 @@ from math import ceil
 
 from dueline.control import Control, read_control
 from dueline.control_rows import slots_key
-from dueline.errors import RETRYABLE as FAULTS
 from dueline.message import BATCH_MESSAGES
 from dueline.rate import Rate
-from dueline.work.event import Event, Kind, Report
+from dueline.work.event import Report, trouble
 from dueline.work.place import Place
 
 # What is changed is heeded within 5 s: a read, and what it takes to act on it, stay well below.
@@ -50,9 +49,8 @@ class Gate:
             before = changed
             try:
                 changed = self.read()
-            except FAULTS as fault:
-                told = f"pause and rate could not be read: {fault}"
-                self._report(Event(kind=Kind.TROUBLE, queue=self._place.queue, reason=told))
+            except Exception as fault:
+                self._report(trouble(fault, queue=self._place.queue, what="pause and rate could not be read"))
             if before or changed:
                 on_change()
 

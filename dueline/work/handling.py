@@ -11,7 +11,7 @@ from dueline.errors import RETRYABLE
 from dueline.job import State
 from dueline.outcome import Outcome, note_outcome
 from dueline.trace import TraceContext
-from dueline.work.event import Event, Kind, Report
+from dueline.work.event import Event, Kind, Report, trouble
 from dueline.work.place import Place
 from dueline.work.received import ReceivedJob, Taken
 from dueline.work.verdict import Again, Dead, Discard, Done, Interrupted, Retry, Verdict, verdict_on
@@ -114,8 +114,7 @@ class Handling:
         try:
             note_outcome(taken.job.id, outcome, expires=taken.job.expires, table=self._place.table)
         except RETRYABLE as fault:
-            reason = f"its outcome was not noted: {fault}"
-            self._report(Event(kind=Kind.TROUBLE, queue=taken.queue, job=taken.id, reason=reason))
+            self._report(trouble(fault, queue=taken.queue, job=taken.id, what="its outcome was not noted"))
 
 
 def _wait_for(coroutine: "Future[Any]") -> None:

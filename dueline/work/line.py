@@ -5,14 +5,13 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from dueline.errors import RETRYABLE as FAULTS
-from dueline.errors import QueueNotFound
+from dueline.errors import DuelineError
 from dueline.message import BATCH_MESSAGES
 from dueline.work.acks import Ack, Acks
 from dueline.work.bury import bury
 from dueline.work.claim import Claim
 from dueline.work.claims import Claims
-from dueline.work.event import Event, Kind, Report
+from dueline.work.event import Event, Kind, Report, trouble
 from dueline.work.gate import Gate
 from dueline.work.handling import Handling
 from dueline.work.place import Place
@@ -96,7 +95,8 @@ class Line:
         while not self._stopped.is_set():
             try:
                 claims = self._turn()
-            except (QueueNotFound, *FAULTS) as fault:
+            except Exception as fault:
+                # Whatever it is: a thread that ends would leave a process that does nothing and says nothing.
                 self._back_off(fault)
                 continue
             self._claims.add(claims)
@@ -120,7 +120,7 @@ class Line:
         return []
 
     def _back_off(self, fault: Exception) -> None:
-        self._trouble(str(fault))
+        self._trouble(fault)
         self._faults += 1
         self._stopped.wait(min(_LONGEST_BACKOFF_SECONDS, 2.0**self._faults) * (1 + self._jitter()) / 2)
 
@@ -135,7 +135,7 @@ class Line:
         try:
             self._begin(claims)
             self._faults = 0
-        except FAULTS as fault:
+        except Exception as fault:
             for claim in claims:
                 self._acks.put(Ack(claim=claim, hidden=_AGAIN_SECONDS))
             self._back_off(fault)
@@ -169,8 +169,8 @@ class Line:
         waiting = self._pool.take_back()
         try:
             slots = self._gate.slots(len(waiting)) if self._gate.is_open else [0.0] * len(waiting)
-        except FAULTS as fault:
-            self._trouble(str(fault))
+        except DuelineError as fault:
+            self._trouble(fault)
             for taken in waiting:
                 self._put_back(taken)
             return
@@ -182,7 +182,11 @@ class Line:
             taken.claim.lose(queue=taken.queue, report=self._report)
             self._claims.end(taken.claim)
             return
-        self._settle(taken, self._handling.run(taken))
+        try:
+            self._settle(taken, self._handling.run(taken))
+        except Exception as fault:
+            self._trouble(fault)
+            self._acks.put(Ack(claim=taken.claim, hidden=_AGAIN_SECONDS))
 
     def _settle(self, taken: Taken, verdict: Verdict) -> None:
         """Tell SQS what is to become of a message; bury it before it is deleted."""
@@ -199,8 +203,8 @@ class Line:
             return False
         try:
             bury(taken, dead, dead_letters=self._place.dead_letters)
-        except (QueueNotFound, *FAULTS) as fault:
-            self._trouble(str(fault))
+        except DuelineError as fault:
+            self._trouble(fault)
             return False
         return True
 
@@ -214,5 +218,5 @@ class Line:
             Event(kind=kind, queue=taken.queue, job=taken.id, attempt=taken.attempt, error=error, reason=reason)
         )
 
-    def _trouble(self, reason: str) -> None:
-        self._report(Event(kind=Kind.TROUBLE, queue=self._place.queue, reason=reason))
+    def _trouble(self, fault: Exception) -> None:
+        self._report(trouble(fault, queue=self._place.queue))

@@ -243,6 +243,47 @@ def test_what_was_received_goes_back_when_its_cancellations_cannot_be_read(monke
     assert [job.attempt for job, _ in working.begun] == [2]
 
 
+def test_whatever_goes_wrong_where_it_receives_or_prepares_it_is_told_and_goes_on(monkeypatch):
+    place, faults = a_place(), {"receive": 1, "prepare": 1}
+    receive, read = place.levels[0].receive, place.table.read
+
+    def fail_first(what, call):
+        def failing(*args, **given):
+            is_asked = what == "receive" or (args[0] and args[0][0][1].endswith("#cancelled"))
+            if is_asked and faults[what]:
+                faults[what] -= 1
+                raise RuntimeError(f"a defect where it {what}s")
+            return call(*args, **given)
+
+        return failing
+
+    place.levels[0].receive = fail_first("receive", receive)
+    monkeypatch.setattr(place.table, "read", fail_first("prepare", read))
+    sent(place, due_now(1))
+    with Working(place) as working:
+        assert wait_until(working.is_empty, seconds=15)
+    assert working.numbers == [1]
+    told = [event.reason for event in working.events.of(Kind.TROUBLE)]
+    assert told == ["RuntimeError: a defect where it receives", "RuntimeError: a defect where it prepares"]
+
+
+def test_whatever_goes_wrong_around_a_handler_its_job_comes_again(monkeypatch):
+    place, faults = a_place(queue=a_queue(track=True)), [1]
+    record = place.table.record
+
+    def fail_first(row):
+        if faults:
+            faults.pop()
+            raise RuntimeError("a defect")
+        return record(row)
+
+    monkeypatch.setattr(place.table, "record", fail_first)
+    sent(place, due_now(1))
+    with Working(place, concurrency=1) as working:
+        assert wait_until(working.is_empty, seconds=15)
+    assert [job.attempt for job, _ in working.begun] == [2]
+
+
 def test_pause_and_resume_take_hold_within_5_s():
     place = a_place()
     with Working(place) as working:
