@@ -48,6 +48,6 @@ Report = Callable[[Event], None]
 
 
 def trouble(fault: Exception, *, queue: str, job: str = "", what: str = "") -> Event:
-    """Return the event that tells of what went wrong: of Dueline's own errors what they say, of others what they are."""
+    """Return the event that tells of a fault: of Dueline's own errors what they say, of others also what they are."""
     told = str(fault) if isinstance(fault, DuelineError) else f"{type(fault).__name__}: {fault}"
     return Event(kind=Kind.TROUBLE, queue=queue, job=job, reason=f"{what}: {told}" if what else told)
