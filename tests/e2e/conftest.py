@@ -57,8 +57,6 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Future[Played]"]
 def deployed(
     request: pytest.FixtureRequest, emulator: Emulator, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Deployed]:
-    if any("e2e/work/" in item.nodeid for item in request.session.items):
-        request.getfixturevalue("work")  # It takes its time: the other tests need not wait for it.
     folder = tmp_path_factory.mktemp("assembly")
     configured = configure(QUEUES, out=folder)
     deployment = load(configured)
@@ -68,7 +66,10 @@ def deployed(
         endpoints = find(emulator, deployment)
         publish(emulator, deployment, endpoints)
         with httpx.Client(base_url=endpoints.api, auth=Signed(), timeout=30, verify=emulator.trust()) as http:
-            yield Deployed(endpoints=endpoints, http=http, early=schedule_early(http, verify=emulator.trust()))
+            early = schedule_early(http, verify=emulator.trust())
+            if any("e2e/work/" in item.nodeid for item in request.session.items):
+                request.getfixturevalue("work")  # It takes its time: the other tests need not wait for it.
+            yield Deployed(endpoints=endpoints, http=http, early=early)
     assert not faults
 
 

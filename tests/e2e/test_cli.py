@@ -50,8 +50,8 @@ def shell(emulator: Emulator, endpoints: Endpoints, tmp_path: Path) -> Shell:
 
 @pytest.fixture
 def dead(emulator: Emulator, endpoints: Endpoints) -> Iterator[Callable[[str, dict[str, str]], None]]:
-    """Puts a message into the dead-letter queue of archive, which is emptied before and after."""
-    sqs, url = emulator.client("sqs"), endpoints.dead_letter_queues["archive"]
+    """Puts a message into the dead-letter queue of reminders, which is emptied before and after."""
+    sqs, url = emulator.client("sqs"), endpoints.dead_letter_queues["reminders"]
     sqs.purge_queue(QueueUrl=url)
 
     def put(body: str, told: dict[str, str]) -> None:
@@ -69,19 +69,19 @@ def test_the_tour_goes_through(shell: Shell) -> None:
 def test_dead_letters_are_told_and_put_back_into_their_queue(
     shell: Shell, dead: Callable[..., None], inbox: Callable[[str], Inbox], http: httpx.Client
 ) -> None:
-    id = http.post("/queues/archive/jobs", json={"payload": 1, "delay": 3600}).json()["id"]
+    id = http.post("/queues/reminders/jobs", json={"payload": 1, "delay": 3600}).json()["id"]
     told = {"dueline-id": id, "dueline-due": "2026-11-21T07:05:00.000Z", "dueline-error": "KeyError"}
     told |= {"dueline-reason": "no key", "dueline-attempts": "3"}
     for number in range(25):
         dead(str(number), told)
     dead("100", {**told, "dueline-error": "TypeError"})
-    looked = json.loads(shell("dueline redrive archive --json"))
+    looked = json.loads(shell("dueline redrive reminders --json"))
     assert {each["error"]: each["count"] for each in looked["by_error"]} == {"KeyError": 25, "TypeError": 1}
-    arrived = inbox("archive")
-    moved = json.loads(shell("dueline redrive archive --error KeyError --apply --yes --json"))
+    arrived = inbox("reminders")
+    moved = json.loads(shell("dueline redrive reminders --error KeyError --apply --yes --json"))
     assert (moved["moved"], moved["failed"]) == (25, [])
     assert wait_until(lambda: len(arrived.of(id)) == 25, seconds=20)
-    assert json.loads(shell("dueline redrive archive --json"))["found"] == 1
+    assert json.loads(shell("dueline redrive reminders --json"))["found"] == 1
 
 
 def test_parked_jobs_are_put_back(shell: Shell, emulator: Emulator, endpoints: Endpoints, http: httpx.Client) -> None:
