@@ -1,7 +1,6 @@
 """The synthesized template, deployed into the emulator with IAM enforced; nothing is mocked."""
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,6 @@ from local.ticks import fired_every
 from tests.e2e.early import Job, schedule_early
 from tests.e2e.emulated_iam import grant_what_the_emulator_asks_for
 from tests.e2e.inbox import Inbox, Receive, wait_until
-from tests.e2e.work.play import Played, play
 
 # schemathesis and Lambda read them, in processes of their own.
 collect_ignore = ["fuzz/hooks.py", "work/consumer.py"]
@@ -47,16 +45,7 @@ class Deployed:
 
 
 @pytest.fixture(scope="session")
-def work(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Future[Played]"]:
-    """The story of the workers, in a thread of its own."""
-    with ThreadPoolExecutor(1) as pool:
-        yield pool.submit(play, tmp_path_factory.mktemp("work"))
-
-
-@pytest.fixture(scope="session")
-def deployed(
-    request: pytest.FixtureRequest, emulator: Emulator, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Deployed]:
+def deployed(emulator: Emulator, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
     folder = tmp_path_factory.mktemp("assembly")
     configured = configure(QUEUES, out=folder)
     deployment = load(configured)
@@ -66,10 +55,7 @@ def deployed(
         endpoints = find(emulator, deployment)
         publish(emulator, deployment, endpoints)
         with httpx.Client(base_url=endpoints.api, auth=Signed(), timeout=30, verify=emulator.trust()) as http:
-            early = schedule_early(http, verify=emulator.trust())
-            if any("e2e/work/" in item.nodeid for item in request.session.items):
-                request.getfixturevalue("work")  # It takes its time: the other tests need not wait for it.
-            yield Deployed(endpoints=endpoints, http=http, early=early)
+            yield Deployed(endpoints=endpoints, http=http, early=schedule_early(http, verify=emulator.trust()))
     assert not faults
 
 

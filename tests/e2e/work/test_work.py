@@ -1,19 +1,17 @@
 """What workers promise, with two processes and a Lambda consumer. In full: `python -m tests.e2e.work --help`."""
 
-from concurrent.futures import Future
-
 import pytest
 
 from tests.e2e.work import fates
 from tests.e2e.work.measures import lateness_told
-from tests.e2e.work.play import JOBS, PRECISE_SECONDS, RATE, RATED_SECONDS, Played
+from tests.e2e.work.play import JOBS, PRECISE_SECONDS, RATE, RATED_SECONDS, Played, play
 
 HEEDED_SECONDS = 5
 
 
 @pytest.fixture(scope="module")
-def played(work: "Future[Played]") -> Played:
-    return work.result()
+def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
+    return play(tmp_path_factory.mktemp("work"))
 
 
 def test_every_job_ends_in_success_in_the_dead_letter_queue_or_cancelled_whatever_ends_its_worker(
