@@ -41,7 +41,7 @@ soak: $(READY) ## Look for a broken promise: MINUTES=10 of simulated runs, every
 	$(BIN)/python -m tests.simulation runs --minutes $(MINUTES) --first $(FIRST)
 	$(BIN)/python -m tests.simulation mutations
 	$(BIN)/python -m tests.e2e.kills
-	$(BIN)/python -m tests.e2e.work story
+	$(BIN)/python -m tests.e2e.workers story
 
 fuzz: $(READY) ## Ask the API for whatever docs/openapi.json allows and forbids, EXAMPLES=200 times an operation
 	FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -q tests/e2e/test_openapi.py

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from dueline.queue import QueueSettings
     from dueline.rate import Rate
     from dueline.retry import Patience
-    from dueline.work.received import ReceivedJob
-    from dueline.work.verdict import Discard, Retry
     from dueline.worker import Worker
+    from dueline.working.received import ReceivedJob
+    from dueline.working.verdict import Discard, Retry
 
 __version__ = "0.1.0"
 __all__ = [
@@ -68,7 +68,7 @@ _ELSEWHERE = {
     "AsyncClient": "dueline.async_client",
     "Client": "dueline.client",
     "Control": "dueline.control",
-    "Discard": "dueline.work.verdict",
+    "Discard": "dueline.working.verdict",
     "Job": "dueline.answers",
     "NewJob": "dueline.new_job",
     "Overview": "dueline.overview",
@@ -76,8 +76,8 @@ _ELSEWHERE = {
     "PayloadPlace": "dueline.answers",
     "QueueSettings": "dueline.queue",
     "Rate": "dueline.rate",
-    "ReceivedJob": "dueline.work.received",
-    "Retry": "dueline.work.verdict",
+    "ReceivedJob": "dueline.working.received",
+    "Retry": "dueline.working.verdict",
     "Route": "dueline.job",
     "ScheduledJob": "dueline.answers",
     "State": "dueline.job",

@@ -14,14 +14,14 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from dueline import otel
 from dueline.message import Message
 from dueline.ports import Arrival
-from dueline.work.bury import bury
-from dueline.work.claim import Claim
-from dueline.work.event import Event, Kind, Report
-from dueline.work.handling import Handler, Handling
-from dueline.work.place import Place
-from dueline.work.prepare import Prepared, prepare, seconds_until_due
-from dueline.work.received import ReceivedJob, Taken
-from dueline.work.verdict import Again, Dead
+from dueline.working.bury import bury
+from dueline.working.claim import Claim
+from dueline.working.event import Event, Kind, Report
+from dueline.working.handling import Handler, Handling
+from dueline.working.place import Place
+from dueline.working.prepare import Prepared, prepare, seconds_until_due
+from dueline.working.received import ReceivedJob, Taken
+from dueline.working.verdict import Again, Dead
 
 _ARN = re.compile(r"arn:[^:]+:sqs:[^:]+:\d+:(?P<deployment>[^_:]+)_(?P<queue>[^_:]+?)(_p(?P<priority>\d))?")
 _FOR_EVER = float("inf")

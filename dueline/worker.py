@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from dueline import otel
 from dueline.job import queue_name
 from dueline.ports import Clock
-from dueline.work.crew import Crew, Ending, event_loop
-from dueline.work.event import Event, Report
-from dueline.work.handling import Handler, Handling
-from dueline.work.line import Line
-from dueline.work.place import Place
-from dueline.work.received import ReceivedJob
+from dueline.working.crew import Crew, Ending, event_loop
+from dueline.working.event import Event, Report
+from dueline.working.handling import Handler, Handling
+from dueline.working.line import Line
+from dueline.working.place import Place
+from dueline.working.received import ReceivedJob
 
 if TYPE_CHECKING:
     import boto3

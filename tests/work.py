@@ -11,13 +11,13 @@ from dueline.job import Job, Route
 from dueline.memory import MemoryPayloads, MemoryQueue, MemoryTable
 from dueline.message import Message
 from dueline.ports import Arrival, Clock, Refusal
-from dueline.work.backoff import Backoff, RetryPolicy
-from dueline.work.claim import Claim
-from dueline.work.event import Event, Kind
-from dueline.work.place import Place
-from dueline.work.received import Taken
-from dueline.work.settings import WorkSettings
-from dueline.work.verdict import Interrupted
+from dueline.working.backoff import Backoff, RetryPolicy
+from dueline.working.claim import Claim
+from dueline.working.event import Event, Kind
+from dueline.working.place import Place
+from dueline.working.received import Taken
+from dueline.working.settings import WorkSettings
+from dueline.working.verdict import Interrupted
 from tests.builders import EMAILS, NOW, a_job, a_queue, an_id
 
 AT_ONCE = RetryPolicy(backoff=Backoff.CONSTANT, attempts=3, delay=1, max_delay=1)

@@ -18,7 +18,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from dueline.aws.faults import translated
 from dueline.errors import Unavailable
-from dueline.work.verdict import Discard, Interrupted
+from dueline.working.verdict import Discard, Interrupted
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -14,7 +14,7 @@ from dueline.errors import QueueNotFound
 from dueline.job import queue_name
 from dueline.ports import Clock
 from dueline.queue import QueueSettings
-from dueline.work.settings import WorkSettings
+from dueline.working.settings import WorkSettings
 
 if TYPE_CHECKING:
     from mypy_boto3_ssm import SSMClient

@@ -17,7 +17,7 @@ from dueline.aws.service_clock import ServiceClock
 from dueline.aws.table import DynamoTable
 from dueline.config.names import Names
 from dueline.control_rows import paused_key
-from dueline.work.place import Place
+from dueline.working.place import Place
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

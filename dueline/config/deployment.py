@@ -13,7 +13,7 @@ from dueline.config.names import Names
 from dueline.config.queue import STRICT, Queue, Retry
 from dueline.job import MAX_RETENTION, QUEUE_NAME
 from dueline.queue import QueueSettings
-from dueline.work.settings import WorkSettings
+from dueline.working.settings import WorkSettings
 
 QueueName = Annotated[str, Field(pattern=f"^{QUEUE_NAME}$")]
 _MINUTE = 60

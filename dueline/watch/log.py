@@ -5,7 +5,7 @@ from dataclasses import fields
 
 from aws_lambda_powertools import Logger
 
-from dueline.work.event import Event, Kind
+from dueline.working.event import Event, Kind
 
 logger = Logger(service="worker")
 # A line a success would cost more than all else that Dueline does for a job, where logs are paid for by their size.

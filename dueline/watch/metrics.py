@@ -2,7 +2,7 @@
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from dueline.work.event import Event, Kind
+from dueline.working.event import Event, Kind
 
 _COUNTED = {
     Kind.RECEIVED: "Jobs that were received.",

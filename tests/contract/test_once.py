@@ -18,7 +18,7 @@ from botocore.exceptions import EndpointConnectionError, ReadTimeoutError
 
 from dueline.aws.once import REMEMBERED, DynamoOnce
 from dueline.errors import Throttled, Unavailable
-from dueline.work.verdict import Discard, Interrupted, Retry
+from dueline.working.verdict import Discard, Interrupted, Retry
 from tests.contract.answers import answering, error
 from tests.contract.engines import TABLES_ON_AWS
 

@@ -11,7 +11,7 @@ from dueline.config.names import Names
 from dueline.config.work import published
 from dueline.errors import QueueNotFound
 from dueline.memory import VirtualClock
-from dueline.work.settings import WorkSettings
+from dueline.working.settings import WorkSettings
 from tests.builders import NOW, a_queue
 
 NAMES = Names("direct")

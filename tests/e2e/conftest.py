@@ -23,7 +23,7 @@ from tests.e2e.emulated_iam import grant_what_the_emulator_asks_for
 from tests.e2e.inbox import Inbox, Receive, wait_until
 
 # schemathesis and Lambda read them, in processes of their own.
-collect_ignore = ["fuzz/hooks.py", "work/consumer.py"]
+collect_ignore = ["fuzz/hooks.py", "workers/consumer.py"]
 QUEUES = Path(__file__).parent / "queues.yaml"
 LATEST_SECONDS = 60
 

@@ -7,7 +7,7 @@ import pytest
 
 from dueline.aws.once import DynamoOnce
 from dueline.config.names import Names
-from dueline.work.verdict import Interrupted
+from dueline.working.verdict import Interrupted
 from local.emulator import Emulator
 
 

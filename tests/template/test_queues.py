@@ -9,7 +9,7 @@ import pytest
 from dueline.config.names import Names
 from dueline.config.work import published
 from dueline.queue import QueueSettings
-from dueline.work.settings import WorkSettings
+from dueline.working.settings import WorkSettings
 from tests.template.synthesis import Assembly, Template
 
 FOURTEEN_DAYS = 14 * 86_400

@@ -15,8 +15,8 @@ from dueline.config.schema import DOCS, documents
 from dueline.config.settings import ApiSettings, IngestSettings, TickSettings
 from dueline.errors import QueueNotFound
 from dueline.job import MAX_PRIORITY, Partition
-from dueline.work.backoff import Backoff, RetryPolicy
-from dueline.work.settings import WorkSettings
+from dueline.working.backoff import Backoff, RetryPolicy
+from dueline.working.settings import WorkSettings
 from tests.builders import a_queue
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ from dueline import consumer, rows
 from dueline.consumer import address_of
 from dueline.errors import Throttled
 from dueline.message import Message
-from dueline.work.event import Kind
+from dueline.working.event import Kind
 from tests.builders import NOW, a_job, a_message
 from tests.work import Events, SharedQueue, a_place
 

@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from dueline.watch.health import HEALTHY_SECONDS, served
 from dueline.watch.log import log, logger
 from dueline.watch.metrics import Metrics
-from dueline.work.event import Event, Kind
+from dueline.working.event import Event, Kind
 
 LEVELS = {
     Kind.OPENED: "INFO",

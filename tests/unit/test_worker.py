@@ -19,7 +19,7 @@ from tests.work import Events, SharedQueue, a_place, due_now, wait_until
 
 @pytest.fixture
 def place(monkeypatch):
-    monkeypatch.setattr("dueline.work.receiver.LONG_POLL_SECONDS", 1)
+    monkeypatch.setattr("dueline.working.receiver.LONG_POLL_SECONDS", 1)
     return a_place(SharedQueue())
 
 

@@ -1,0 +1,36 @@
+"""The claim on a received message: nobody else has it before it is visible again."""
+
+from dataclasses import dataclass
+
+from dueline.message import ID
+from dueline.ports import Arrival
+from dueline.working.event import Event, Kind, Report
+
+# Between the look at the clock and the moment at which SQS acts.
+_MARGIN_SECONDS = 0.2
+
+
+@dataclass(kw_only=True, slots=True, eq=False)
+class Claim:
+    """A message that this process received, from the level of its queue that `level` counts from 0.
+
+    `received` and `visible` are on the monotonic clock, and counted from before the request: the message is visible
+    again at `visible` at the earliest. A claim that is `lost` is never acknowledged: the message may be another's.
+    """
+
+    arrival: Arrival
+    level: int
+    received: float
+    visible: float
+    lost: bool = False
+
+    def is_live(self, now: float) -> bool:
+        """Tell whether the message is still this process's."""
+        return not self.lost and now < self.visible - _MARGIN_SECONDS
+
+    def lose(self, *, queue: str, report: Report) -> None:
+        """Note that the message may be another's by now, and tell of it once."""
+        if not self.lost:
+            self.lost = True
+            job = self.arrival.message.attributes.get(ID, self.arrival.message_id)
+            report(Event(kind=Kind.LOST, queue=queue, job=job, attempt=self.arrival.receives))

@@ -1,0 +1,51 @@
+"""Look at a received batch before any handler runs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dueline.errors import InvalidJob
+from dueline.skip import cancelled_among
+from dueline.working.claim import Claim
+from dueline.working.place import Place
+from dueline.working.received import Taken
+from dueline.working.verdict import Dead
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prepared:
+    """A batch, sorted: what is to run, what was cancelled, and what can never run."""
+
+    ready: list[Taken]
+    cancelled: list[Taken]
+    dead: list[tuple[Taken, Dead]]
+
+
+def prepare(claims: Sequence[Claim], place: Place) -> Prepared:
+    """Sort a received batch; which of its jobs were cancelled is asked in one request.
+
+    Raises Throttled or Unavailable: then nothing is known of any, and they are to be received again.
+    """
+    taken, dead = [], []
+    for claim in claims:
+        try:
+            taken.append(Taken.of(claim, queue=place.queue))
+        except InvalidJob as error:
+            no_job = Taken.of_others(claim, queue=place.queue)
+            dead.append((no_job, Dead(error=type(error).__name__, reason=str(error))))
+    ids = {each.job_id for each in taken if each.job_id}
+    cancelled = cancelled_among(ids, table=place.table) if ids else set()
+    return Prepared(
+        ready=[each for each in taken if each.job_id not in cancelled],
+        cancelled=[each for each in taken if each.job_id in cancelled],
+        dead=dead,
+    )
+
+
+def seconds_until_due(taken: Taken, place: Place) -> float:
+    """Return how long a job is to be held back: 0 unless its queue rounds delays down.
+
+    SQS itself holds back those of the other queues.
+    """
+    if not place.settings.queue.precise:
+        return 0.0
+    return max(0.0, (taken.due - place.clock.now()).total_seconds())

@@ -1,0 +1,111 @@
+"""A job as its handler gets it."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from dueline import job as core
+from dueline.errors import InvalidJob
+from dueline.job import JobId
+from dueline.message import AGAIN, ID
+from dueline.pointer import Pointer
+from dueline.working.claim import Claim
+from dueline.working.verdict import Discard
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class ReceivedJob:
+    """A job whose handler runs.
+
+    `payload` is what was scheduled; `attempt` is 1 the first time, and counts every receive; `lateness` is how many
+    seconds after it was due its handler began.
+    """
+
+    id: str
+    queue: str
+    payload: Any = field(repr=False)
+    due: datetime
+    attempt: int
+    lateness: float
+    tenant: str | None = None
+    priority: int = 1
+    claim: Claim = field(repr=False)
+
+    @property
+    def is_claim_lost(self) -> bool:
+        """Whether the message may be another worker's by now: what has no effect yet should have none any more."""
+        return self.claim.lost
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Taken:
+    """A message that was received, and the job that it carries, if it was sent by Dueline.
+
+    `id` is the job's; of a message that others sent, SQS's own.
+    """
+
+    claim: Claim
+    queue: str
+    job: core.Job | None
+    id: str
+
+    @classmethod
+    def of(cls, claim: Claim, *, queue: str) -> "Taken":
+        """Return what a message carries. Raises InvalidJob when it is of Dueline's form and cannot be read."""
+        message = claim.arrival.message
+        if ID not in message.attributes:
+            return cls.of_others(claim, queue=queue)
+        return cls(claim=claim, queue=queue, job=message.job(), id=message.attributes[ID])
+
+    @classmethod
+    def of_others(cls, claim: Claim, *, queue: str) -> "Taken":
+        """Return a message that carries no job of Dueline's."""
+        return cls(claim=claim, queue=queue, job=None, id=claim.arrival.message_id)
+
+    @property
+    def job_id(self) -> JobId | None:
+        return self.job.id if self.job else None
+
+    @property
+    def due(self) -> datetime:
+        return self.job.id.due if self.job else self.claim.arrival.sent
+
+    @property
+    def attempt(self) -> int:
+        return self.claim.arrival.receives
+
+    @property
+    def once_key(self) -> str:
+        """What its effect is noted under: its id, and how often people let it run again nevertheless."""
+        again = self.claim.arrival.message.attributes.get(AGAIN, "")
+        return f"{self.id}/{again}" if again else self.id
+
+    def received(self, *, now: datetime, read: Callable[[Pointer], str]) -> ReceivedJob:
+        """Return the job for its handler; `read` fetches a payload that is kept elsewhere.
+
+        Raises Discard when the payload is no JSON, and what `read` raises.
+        """
+        return ReceivedJob(
+            id=self.id,
+            queue=self.queue,
+            payload=self._payload(read),
+            due=self.due,
+            attempt=self.attempt,
+            lateness=(now - self.due).total_seconds(),
+            tenant=self.job.tenant if self.job else None,
+            priority=self.job.priority if self.job else self.claim.level + 1,
+            claim=self.claim,
+        )
+
+    def _payload(self, read: Callable[[Pointer], str]) -> Any:
+        text = self.claim.arrival.message.body
+        try:
+            if self.job and self.job.offloaded_bytes is not None:
+                text = read(Pointer.parse(text))
+            return json.loads(text)
+        except (ValueError, RecursionError) as error:
+            if isinstance(error, InvalidJob):
+                raise
+            raise Discard("its payload is no JSON") from None

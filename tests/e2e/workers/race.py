@@ -1,0 +1,57 @@
+"""Work messages of one queue off, and tell in how many seconds: `python -m tests.e2e.workers.race way url jobs`."""
+
+import sys
+import threading
+import time
+from typing import Any
+
+import boto3
+
+from dueline import ReceivedJob, Worker
+
+_BATCH = 10
+_GONE = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
+
+
+def bare(url: str, jobs: int) -> float:
+    """Receive and delete in batches, one request after the other."""
+    sqs, done, begun = boto3.client("sqs"), 0, time.monotonic()
+    while done < jobs:
+        asked: dict[str, Any] = {"QueueUrl": url, "MaxNumberOfMessages": _BATCH, "MessageAttributeNames": ["All"]}
+        messages = sqs.receive_message(WaitTimeSeconds=5, **asked).get("Messages", [])
+        entries: Any = [{"Id": str(n), "ReceiptHandle": each["ReceiptHandle"]} for n, each in enumerate(messages)]
+        if entries:
+            sqs.delete_message_batch(QueueUrl=url, Entries=entries)
+        done += len(entries)
+    return time.monotonic() - begun
+
+
+def worker(url: str, jobs: int) -> float:
+    """Let a worker with an empty handler do it, until SQS says that nothing is left."""
+    hands, times = Worker("shift"), list[float]()
+
+    @hands.job("race")
+    def nothing(job: ReceivedJob) -> None:
+        times.append(time.monotonic())
+
+    def end() -> None:
+        while len(times) < jobs or _is_left(url):
+            time.sleep(0.02)
+        times.append(time.monotonic())
+        hands.stop()
+
+    threading.Thread(target=end, daemon=True).start()
+    hands.run()
+    return times[-1] - times[0]
+
+
+def _is_left(url: str) -> bool:
+    told = boto3.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=list(_GONE))["Attributes"]
+    return any(told[each] != "0" for each in _GONE)
+
+
+WAYS = {"bare": bare, "worker": worker}
+
+if __name__ == "__main__":
+    way, queue_url, number = sys.argv[1:]
+    sys.stderr.write(f"{WAYS[way](queue_url, int(number))}\n")

@@ -1,0 +1,66 @@
+import pytest
+
+from dueline.errors import Unavailable
+from dueline.message import BATCH_BYTES, Message
+from dueline.ports import Refusal
+from dueline.working.bury import bury, failed
+from dueline.working.verdict import Dead
+from tests.builders import a_job, a_message
+from tests.work import SharedQueue, a_taken
+
+DEAD = Dead(error="TypeError", reason="attempt 3 of 3 failed: no")
+TOLD = {"dueline-error": "TypeError", "dueline-attempts": "3", "dueline-reason": "attempt 3 of 3 failed: no"}
+
+
+def test_a_dead_job_keeps_its_payload_and_attributes_and_tells_its_failure():
+    job, letters = a_job(tenant="acme"), SharedQueue()
+    bury(a_taken(job, receives=3), DEAD, dead_letters=letters)
+    sent = Message.of(job)
+    assert letters.messages == [Message(body=sent.body, attributes={**sent.attributes, **TOLD})]
+    assert letters.messages[0].job() == job
+
+
+def test_a_second_failure_takes_the_place_of_the_first():
+    again = failed(failed(a_message(), DEAD, attempt=3), Dead(error="Discard", reason="gone"), attempt=1)
+    assert again.attributes == {
+        "colour": "green",
+        "dueline-error": "Discard",
+        "dueline-attempts": "1",
+        "dueline-reason": "gone",
+    }
+
+
+def test_ten_attributes_are_the_most_and_a_failure_comes_first():
+    many = a_message(attributes={f"a{number}": "1" for number in range(10)})
+    assert set(failed(many, DEAD, attempt=3).attributes) == {*(f"a{number}" for number in range(7)), *TOLD}
+
+
+def test_a_trace_makes_room_before_what_a_job_needs():
+    trace = {"tracestate": "a=1", "traceparent": f"00-{'1' * 32}-{'2' * 16}-01"}
+    job = a_job(payload="p", tenant="acme", priority=2, offloaded_bytes=9)
+    sent = Message(body="p", attributes={**trace, **Message.of(job).attributes, "dueline-again": "1"})
+    kept = failed(sent, DEAD, attempt=3).attributes
+    assert len(kept) == 10
+    assert set(sent.attributes) - set(kept) == set(trace)
+
+
+def test_a_failure_is_told_as_far_as_there_is_room():
+    full = Message(body="x" * BATCH_BYTES)
+    assert failed(full, DEAD, attempt=3) == full
+    nearly = Message(body="x" * (BATCH_BYTES - 60))
+    assert set(failed(nearly, DEAD, attempt=3).attributes) == {"dueline-error", "dueline-attempts"}
+
+
+def test_an_attribute_without_a_text_is_left_out_and_a_reason_is_never_empty():
+    told = failed(a_message(attributes={"bytes": ""}), Dead(error="Discard", reason=""), attempt=1).attributes
+    assert "bytes" not in told
+    assert told["dueline-reason"] == "none was given"
+
+
+def test_what_sqs_does_not_take_is_to_be_tried_again():
+    class Refusing:
+        def send(self, messages):
+            return [Refusal(index=0, reason="ServiceUnavailable", final=False)]
+
+    with pytest.raises(Unavailable, match="ServiceUnavailable"):
+        bury(a_taken(), DEAD, dead_letters=Refusing())

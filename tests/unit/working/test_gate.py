@@ -1,0 +1,158 @@
+import threading
+from collections import Counter
+
+import pytest
+
+from dueline import control
+from dueline.errors import Throttled
+from dueline.memory import MemoryTable
+from dueline.rate import Rate
+from dueline.working.event import Kind
+from dueline.working.gate import Gate
+from tests.builders import NOW
+from tests.work import Events, a_place
+
+
+class Wall:
+    """The time that all workers of a test share."""
+
+    def __init__(self):
+        self.seconds = 1_000_000.0
+
+    def __call__(self):
+        return self.seconds
+
+
+@pytest.fixture
+def wall():
+    return Wall()
+
+
+@pytest.fixture
+def place():
+    return a_place()
+
+
+def a_gate(place, wall):
+    gate = Gate(place, wall=wall, report=Events())
+    gate.read()
+    return gate
+
+
+def set_rate(place, text):
+    control.set_rate("emails", text and Rate.parse(text), table=place.table, now=NOW)
+
+
+def test_a_queue_of_which_nothing_was_said_is_open_and_has_no_limit(place, wall):
+    gate = a_gate(place, wall)
+    assert (gate.is_open, gate.most(), gate.slots(3)) == (True, 10, [0.0, 0.0, 0.0])
+
+
+def test_a_paused_queue_asks_for_nothing_until_it_is_resumed(place, wall):
+    control.pause("emails", table=place.table, now=NOW)
+    gate = a_gate(place, wall)
+    assert (gate.is_open, gate.most()) == (False, 0)
+    control.resume("emails", table=place.table, now=NOW)
+    assert gate.read()
+    assert (gate.is_open, gate.most()) == (True, 10)
+    assert not gate.read()
+
+
+def test_a_rate_of_0_stops(place, wall):
+    set_rate(place, "0/s")
+    assert a_gate(place, wall).most() == 0
+
+
+def test_slots_follow_one_another_as_the_rate_says(place, wall):
+    set_rate(place, "50/s")
+    gate = a_gate(place, wall)
+    assert gate.slots(3) == pytest.approx([0.0, 0.02, 0.04])
+    assert gate.slots(2) == pytest.approx([0.06, 0.08])
+    wall.seconds += 0.1
+    assert gate.slots(1) == pytest.approx([0.0])
+
+
+def test_a_slot_that_nobody_took_in_time_is_over(place, wall):
+    set_rate(place, "1/s")
+    gate = a_gate(place, wall)
+    wall.seconds += 100
+    assert gate.slots(3) == pytest.approx([0, 1, 2])
+
+
+def test_two_workers_never_have_the_same_slot_and_together_keep_the_rate(place, wall):
+    set_rate(place, "50/s")
+    gates = [a_gate(place, wall), a_gate(place, wall)]
+    begun = []
+    for turn in range(1000):
+        gate = gates[turn % 2]
+        if most := gate.most():
+            begun += [wall.seconds + slot for slot in gate.slots(most)]
+        wall.seconds += 0.02
+    assert len(set(begun)) == len(begun)
+    whole = Counter(int(at - begun[0]) // 10 for at in begun)
+    assert whole[0] == 500
+
+
+def test_only_jobs_that_were_got_are_charged(place, wall):
+    set_rate(place, "10/s")
+    gate = a_gate(place, wall)
+    for _ in range(100):
+        assert gate.most() > 0
+    assert gate.slots(0) == []
+    assert gate.slots(1) == [0.0]
+
+
+def test_little_is_asked_for_at_a_low_rate_and_nothing_while_the_next_slot_is_far(place, wall):
+    set_rate(place, "6/m")
+    gate = a_gate(place, wall)
+    assert gate.most() == 1
+    gate.slots(1)
+    assert gate.most() == 0
+    wall.seconds += 9.6
+    assert gate.most() == 1
+
+
+def test_another_rate_begins_anew(place, wall):
+    set_rate(place, "1/h")
+    gate = a_gate(place, wall)
+    gate.slots(1)
+    control.set_rate("emails", Rate.parse("50/s"), table=place.table, now=NOW.replace(year=2027))
+    assert gate.read()
+    assert gate.slots(1) == [0.0]
+
+
+def test_a_fault_of_aws_is_told_and_what_was_known_holds(place, wall, monkeypatch):
+    monkeypatch.setattr("dueline.working.gate.WATCH_SECONDS", 0.01)
+    events, changed, stopped = Events(), [], threading.Event()
+    gate = Gate(place, wall=wall, report=events)
+    control.pause("emails", table=place.table, now=NOW)
+    gate.read()
+
+    def fail(self, keys, *, consistent=True):
+        if len(events) == 2:
+            stopped.set()
+        raise Throttled("slow down")
+
+    monkeypatch.setattr(MemoryTable, "read", fail)
+    gate.watch(stopped, on_change=lambda: changed.append(1))
+    assert {event.kind for event in events} == {Kind.TROUBLE}
+    assert not gate.is_open
+    assert not changed
+
+
+def test_a_change_is_told_and_once_more_a_look_later_and_then_no_more(place, wall, monkeypatch):
+    monkeypatch.setattr("dueline.working.gate.WATCH_SECONDS", 0.01)
+    gate, told, looks, stopped = a_gate(place, wall), [], [], threading.Event()
+    read = gate.read
+
+    def look():
+        looks.append(1)
+        if len(looks) == 3:
+            control.pause("emails", table=place.table, now=NOW)
+        if len(looks) == 7:
+            stopped.set()
+        return read()
+
+    monkeypatch.setattr(gate, "read", look)
+    gate.watch(stopped, on_change=lambda: told.append(len(looks)))
+    assert told == [3, 4]

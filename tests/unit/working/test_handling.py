@@ -1,0 +1,205 @@
+import asyncio
+import contextlib
+
+import pytest
+
+from dueline import rows
+from dueline.errors import Unavailable
+from dueline.job import State
+from dueline.outcome import read_outcome
+from dueline.working.crew import event_loop
+from dueline.working.event import Kind
+from dueline.working.handling import Handler, Handling
+from dueline.working.verdict import Again, Dead, Discard, Done, Retry
+from tests.builders import a_job, a_message, a_queue
+from tests.work import Events, a_place, a_taken
+
+
+def no_trace(job_trace, **_):
+    return contextlib.nullcontext()
+
+
+class Desk:
+    """A handler's place of work, its events and verdicts."""
+
+    def __init__(self, call, *, once=False, loop=None, trace=no_trace, **settings):
+        self.place = a_place(**settings)
+        self.events = Events()
+        handler = Handler(queue="emails", call=call, once=once)
+        of = {"report": self.events, "trace": trace, "jitter": lambda: 1.0, "loop": loop}
+        self.run = Handling(handler, self.place, **of).run
+
+    def kinds(self):
+        return [event.kind for event in self.events]
+
+    def outcome(self, job):
+        key = rows.outcome_key(job.id)
+        return read_outcome(self.place.table.read([key]).rows[key])
+
+
+def failing(error):
+    def call(job):
+        raise error
+
+    return call
+
+
+def test_a_handler_that_returns_is_done():
+    got = []
+    desk = Desk(got.append)
+    assert desk.run(a_taken(a_job(payload='{"to":"ada"}'))) == Done()
+    assert [job.payload for job in got] == [{"to": "ada"}]
+    assert desk.kinds() == [Kind.STARTED, Kind.SUCCEEDED]
+    assert desk.events[1].duration >= 0
+
+
+def test_what_a_handler_raises_decides():
+    assert Desk(failing(TypeError("no"))).run(a_taken()) == Again(seconds=1, error="TypeError", reason="no")
+    assert Desk(failing(Retry(90))).run(a_taken()).seconds == 90
+    assert Desk(failing(Discard("why"))).run(a_taken()) == Dead(error="Discard", reason="why")
+    assert isinstance(Desk(failing(TypeError())).run(a_taken(receives=3)), Dead)
+
+
+def test_a_handler_that_would_end_the_process_has_failed():
+    desk = Desk(failing(SystemExit(1)))
+    assert isinstance(desk.run(a_taken()), Again)
+    assert desk.kinds() == [Kind.STARTED, Kind.RETRIED]
+
+
+def test_a_payload_that_is_no_json_is_dead_and_no_handler_runs():
+    desk = Desk(failing(AssertionError))
+    assert isinstance(desk.run(a_taken(message=a_message(body="no JSON"))), Dead)
+
+
+def test_a_coroutine_runs_in_the_loop_while_its_thread_waits():
+    loops = []
+
+    async def call(job):
+        loops.append(asyncio.get_running_loop())
+        await asyncio.sleep(0)
+
+    with event_loop() as loop:
+        assert Desk(call, loop=loop).run(a_taken()) == Done()
+    assert loops == [loop]
+
+
+def test_a_coroutine_that_raises_or_is_cancelled_has_failed():
+    async def fail(job):
+        raise Discard("why")
+
+    async def cancelled(job):
+        raise asyncio.CancelledError
+
+    with event_loop() as loop:
+        assert Desk(fail, loop=loop).run(a_taken()) == Dead(error="Discard", reason="why")
+        assert Desk(cancelled, loop=loop).run(a_taken()).error == "CancelledError"
+
+
+def test_a_coroutine_runs_without_a_loop_of_the_workers_too():
+    async def call(job):
+        await asyncio.sleep(0)
+
+    assert Desk(call).run(a_taken()) == Done()
+
+
+def test_once_a_job_that_comes_again_has_no_second_effect():
+    had = []
+    desk, taken = Desk(had.append, once=True), a_taken()
+    assert [desk.run(taken), desk.run(taken)] == [Done(), Done()]
+    assert len(had) == 1
+
+
+def test_once_a_job_that_failed_may_have_its_effect():
+    errors, had = [TypeError()], []
+
+    def call(job):
+        if errors:
+            raise errors.pop()
+        had.append(job)
+
+    desk, taken = Desk(call, once=True), a_taken()
+    assert isinstance(desk.run(taken), Again)
+    assert desk.run(taken) == Done()
+    assert len(had) == 1
+
+
+def test_once_a_job_whose_attempt_ended_without_a_word_is_not_run_again_and_ends_dead():
+    desk = Desk(failing(AssertionError), once=True)
+    job = a_job()
+    desk.place.once.done[str(job.id)] = False
+    assert desk.run(a_taken(job, receives=2)).error == "Interrupted"
+    assert desk.run(a_taken(job, receives=3)).error == "Interrupted"
+    assert isinstance(desk.run(a_taken(job, receives=3)), Dead)
+
+
+def test_once_a_coroutine_that_was_cancelled_may_have_had_its_effect():
+    async def cancelled(job):
+        raise asyncio.CancelledError
+
+    with event_loop() as loop:
+        desk, taken = Desk(cancelled, once=True, loop=loop), a_taken()
+        assert [desk.run(taken).error, desk.run(taken).error] == ["CancelledError", "Interrupted"]
+
+
+def test_a_queue_that_tracks_notes_what_became_of_its_jobs():
+    seen, job = [], a_job()
+    desk = Desk(lambda _: seen.append(desk.outcome(job)), queue=a_queue(track=True))
+    desk.run(a_taken(job))
+    assert [outcome.state for outcome in seen] == [State.RUNNING]
+    done = desk.outcome(job)
+    assert (done.state, done.attempts, done.error) == (State.SUCCEEDED, 1, None)
+    assert done.started <= done.ended
+
+
+def test_a_failure_is_noted_with_its_error():
+    job, desk = a_job(), Desk(failing(TypeError("secret")), queue=a_queue(track=True))
+    desk.run(a_taken(job))
+    assert (desk.outcome(job).state, desk.outcome(job).error) == (State.DISPATCHED, "TypeError")
+    desk.run(a_taken(job, receives=3))
+    assert (desk.outcome(job).state, desk.outcome(job).attempts) == (State.FAILED, 3)
+
+
+def test_a_queue_that_does_not_track_writes_nothing():
+    job, desk = a_job(), Desk(lambda _: None)
+    desk.run(a_taken(job))
+    assert desk.place.table.read([rows.outcome_key(job.id)]).rows == {}
+
+
+def test_a_job_is_done_though_its_outcome_could_not_be_noted(monkeypatch):
+    desk = Desk(lambda _: None, queue=a_queue(track=True))
+
+    def fail(row):
+        raise Unavailable("down")
+
+    monkeypatch.setattr(desk.place.table, "record", fail)
+    assert desk.run(a_taken()) == Done()
+    assert Kind.TROUBLE in desk.kinds()
+
+
+def test_the_handler_runs_in_its_jobs_trace():
+    spans = []
+
+    @contextlib.contextmanager
+    def trace(job_trace, **told):
+        spans.append((job_trace, told))
+        yield
+        spans.append("ended")
+
+    taken = a_taken(receives=2)
+    Desk(lambda _: spans.append("ran"), trace=trace).run(taken)
+    (job_trace, told), *rest = spans
+    assert job_trace is None
+    assert (told["queue"], told["job_id"], told["attempt"]) == ("emails", taken.id, 2)
+    assert rest == ["ran", "ended"]
+
+
+@pytest.mark.parametrize("error", [Retry(1), Discard("x")])
+def test_what_a_handler_asks_for_is_no_error_of_the_trace(error):
+    expected = []
+
+    def trace(job_trace, **told):
+        expected.extend(told["expected"])
+        return contextlib.nullcontext()
+
+    Desk(failing(error), trace=trace).run(a_taken())
+    assert isinstance(error, tuple(expected))

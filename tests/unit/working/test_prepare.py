@@ -1,0 +1,61 @@
+from datetime import timedelta
+
+import pytest
+
+from dueline import rows
+from dueline.errors import Throttled
+from dueline.memory import VirtualClock
+from dueline.working.prepare import prepare, seconds_until_due
+from tests.builders import NOW, a_job, a_message, a_queue
+from tests.work import a_claim, a_place, a_taken
+
+
+def test_a_batch_is_sorted_by_what_can_be_done_with_it():
+    place = a_place()
+    ready, cancelled = a_job(), a_job()
+    place.table.write([rows.cancellation_row(cancelled.id, at=NOW)])
+    foreign, broken = a_message(), a_message(attributes={"dueline-id": "nonsense"})
+    claims = [a_claim(ready), a_claim(cancelled), a_claim(message=foreign), a_claim(message=broken)]
+    prepared = prepare(claims, place)
+    assert [each.claim for each in prepared.ready] == [claims[0], claims[2]]
+    assert [each.claim for each in prepared.cancelled] == [claims[1]]
+    ((taken, dead),) = prepared.dead
+    assert (taken.claim, dead.error) == (claims[3], "InvalidJob")
+
+
+def test_the_cancellations_of_a_batch_are_read_in_one_request(monkeypatch):
+    place, asked = a_place(), []
+    read = place.table.read
+    monkeypatch.setattr(place.table, "read", lambda keys: asked.append(len(keys)) or read(keys))
+    prepare([a_claim(a_job()) for _ in range(10)], place)
+    assert asked == [10]
+
+
+def test_a_batch_of_others_messages_asks_for_nothing(monkeypatch):
+    place = a_place()
+    monkeypatch.setattr(place.table, "read", None)
+    assert len(prepare([a_claim(message=a_message())], place).ready) == 1
+
+
+def test_a_message_that_came_twice_at_once_is_asked_for_once():
+    job = a_job()
+    assert len(prepare([a_claim(job), a_claim(job)], a_place()).ready) == 2
+
+
+def test_if_the_cancellations_cannot_be_read_nothing_is_known_of_the_batch(monkeypatch):
+    place = a_place()
+
+    def fail(keys):
+        raise Throttled("slow down")
+
+    monkeypatch.setattr(place.table, "read", fail)
+    with pytest.raises(Throttled):
+        prepare([a_claim(a_job())], place)
+
+
+@pytest.mark.parametrize(("later", "seconds"), [(0.25, 0.25), (0.0, 0.0), (-3.0, 0.0)])
+def test_a_precise_queue_waits_out_the_last_fraction_and_no_other_does(later, seconds):
+    clock = VirtualClock(NOW)
+    job = a_job(due=NOW + timedelta(seconds=later))
+    assert seconds_until_due(a_taken(job), a_place(clock=clock, queue=a_queue(precise=True))) == seconds
+    assert seconds_until_due(a_taken(job), a_place(clock=clock)) == 0.0
