@@ -67,7 +67,7 @@ class Stage:
 
 
 @contextmanager
-def staged(folder: Path, *, ticking: bool = True) -> Iterator[Stage]:
+def staged(folder: Path) -> Iterator[Stage]:
     """Deploy and tick while the context lasts."""
     with ExitStack() as stack:
         configured = configure(QUEUES, out=folder)
@@ -85,8 +85,7 @@ def staged(folder: Path, *, ticking: bool = True) -> Iterator[Stage]:
             beside=(HERE / "book.py", HERE / "fates.py"),
             environment={book.PLACE: str(folder / "book")},
         )
-        if ticking:
-            stack.enter_context(fired_every(TICK_SECONDS, emulator, deployment.names.schedule_group))
+        stack.enter_context(fired_every(TICK_SECONDS, emulator, deployment.names.schedule_group))
         client = Client.connect("shift", url=endpoints.api)
         stage = Stage(emulator=emulator, endpoints=endpoints, client=client, book=folder / "book")
         stack.callback(_end, stage)
