@@ -74,7 +74,7 @@ def _too_many_rows(asked: dict[str, Any]) -> Problem:
 
 def _too_large_a_row(asked: dict[str, Any]) -> Problem:
     (requests,) = asked["RequestItems"].values()
-    return _too_large(request["PutRequest"]["Item"] for request in requests)
+    return _too_large(request["PutRequest"]["Item"] for request in requests if "PutRequest" in request)
 
 
 def _too_large_an_action(asked: dict[str, Any]) -> Problem:

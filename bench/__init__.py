@@ -1,0 +1,1 @@
+"""Figures that anyone can repeat: `python -m bench --help`."""

@@ -1,0 +1,80 @@
+"""Dynein's protocol, over the ports in memory and on DynamoDB's: Dueline is measured against it, so it must work."""
+
+from datetime import timedelta
+
+import pytest
+
+from bench.dynein import ACQUIRED, SCHEDULED, Dynein, job_row
+from bench.dynein_table import DynamoClaims
+from dueline import rows
+from dueline.aws.table import DynamoTable
+from dueline.memory import MemoryQueue, VirtualClock
+from dueline.ports import Page
+from tests.builders import EMAILS, NOW, a_job
+
+JOBS = 60
+
+
+pytestmark = pytest.mark.parametrize("engine", ["moto", "dynalite"], indirect=True)
+
+
+@pytest.fixture(params=[False, True], ids=["as coded", "batched"])
+def dynein(engine, request):
+    name, clock = engine.new_table(), VirtualClock(NOW)
+    inbound = MemoryQueue(name="inbound", clock=clock)
+    return Dynein(
+        table=DynamoTable(engine.dynamodb, name),
+        claims=DynamoClaims(engine.dynamodb, name),
+        inbound=inbound,
+        inbox=inbound,
+        queue=MemoryQueue(name="emails", clock=clock),
+        clock=clock,
+        batched=request.param,
+    )
+
+
+def jobs_of(count):
+    return [a_job(due=NOW + timedelta(seconds=number)) for number in range(count)]
+
+
+def delivered(dynein):
+    return [delivery.message.job().id for delivery in dynein.queue.deliveries]
+
+
+def all_rows(dynein):
+    return dynein.table.page(EMAILS, after=rows.FIRST, until="~").rows
+
+
+def test_every_job_is_sent_once_when_it_is_due_and_leaves_no_row(dynein):
+    jobs = jobs_of(JOBS)
+    dynein.submit(jobs)
+    while dynein.ingest():
+        pass
+    assert dynein.inbound.depth().waiting + dynein.inbound.depth().in_flight == 0
+    assert len(all_rows(dynein)) == JOBS
+    dynein.clock.sleep(29)
+    assert dynein.poll(EMAILS) == (30, False)
+    assert delivered(dynein) == [job.id for job in jobs[:30]]
+    dynein.clock.sleep(60)
+    assert dynein.poll(EMAILS) == (30, False)
+    assert sorted(map(str, delivered(dynein))) == sorted(str(job.id) for job in jobs)
+    assert not all_rows(dynein)
+
+
+def test_a_job_that_another_worker_acquired_is_not_sent(dynein):
+    ours, theirs = jobs_of(2)
+    dynein.store([job_row(ours), job_row(theirs)])
+    dynein.clock.sleep(5)
+    seen = dynein.table.page(EMAILS, after=rows.FIRST, until="~")
+    assert dynein.claims.change_status(rows.job_key(theirs.id), old=SCHEDULED, new=ACQUIRED)
+    dynein.table.page = lambda *args, **kwargs: Page(rows=seen.rows, more=False)
+    assert dynein.poll(EMAILS) == (1, False)
+    assert delivered(dynein) == [ours.id]
+    assert not dynein.claims.change_status(rows.job_key(theirs.id), old=SCHEDULED, new=ACQUIRED)
+
+
+def test_a_page_that_is_full_is_followed_by_another_at_once(dynein):
+    dynein.store([job_row(job) for job in jobs_of(120)])
+    dynein.clock.sleep(200)
+    assert dynein.poll(EMAILS) == (100, True)
+    assert dynein.poll(EMAILS) == (20, False)
