@@ -3,6 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 ENGINES := tests/contract/node_modules/ready
+MEASURES := $(VENV)/measures
 TICK ?= fast
 MINUTES ?= 10
 EXAMPLES ?= 200
@@ -10,10 +11,10 @@ EXAMPLES ?= 200
 FIRST ?= $(shell date +%s)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run up down check test lint soak fuzz format schema clean
+.PHONY: help setup run up down check test lint soak fuzz bench bench-quick format schema clean
 
 help: ## Show what there is to make
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
 
 setup: $(READY) ## Make the virtual environment and install what is pinned in requirements.txt
 
@@ -30,7 +31,8 @@ check: lint $(ENGINES) ## The fast checks: lint, types, unit and contract tests
 	$(BIN)/pytest -q tests/unit tests/contract dueline local
 
 test: lint $(ENGINES) ## Everything: lint, types, and all tests, those against the deployed template included
-	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder
+	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder -m "not alone"
+	$(BIN)/pytest -q -m alone tests/e2e/workers
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -45,6 +47,12 @@ soak: $(READY) ## Look for a broken promise: MINUTES=10 of simulated runs, every
 
 fuzz: $(READY) ## Ask the API for whatever docs/openapi.json allows and forbids, EXAMPLES=200 times an operation
 	FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -q tests/e2e/test_openapi.py
+
+bench: $(MEASURES) $(ENGINES) ## Measure cost, lateness, CPU, growth, scale and cold starts (under 15 minutes), and tell it in docs/benchmarks.md
+	@$(BIN)/python -m bench run
+
+bench-quick: $(MEASURES) $(ENGINES) ## The same in 2 minutes, roughly, into .local/bench
+	@$(BIN)/python -m bench run --quick
 
 format: $(READY) ## Format the code and mend what the linter can
 	$(BIN)/ruff check --fix .
@@ -66,6 +74,10 @@ $(READY): requirements.txt
 	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --requirement requirements.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@$(BIN)/python -m compileall -q -j 0 $(VENV)/lib >/dev/null
+	@touch $@
+
+$(MEASURES): $(READY) bench/requirements.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement bench/requirements.txt
 	@touch $@
 
 # The tests' DynamoDB on Node, dynalite; marked like the above.

@@ -1,4 +1,4 @@
-"""Work messages of one queue off, and tell in how many seconds: `python -m tests.e2e.workers.race way url jobs`."""
+"""Fill a queue and work it off, and tell the seconds of the work: `python -m tests.e2e.workers.race way url jobs`."""
 
 import sys
 import threading
@@ -7,10 +7,14 @@ from typing import Any
 
 import boto3
 
-from dueline import ReceivedJob, Worker
+from dueline import Client, NewJob, ReceivedJob, Worker
 
 _BATCH = 10
 _GONE = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
+
+
+def fill(jobs: int) -> None:
+    Client.connect("shift", direct=True).schedule_many("race", [NewJob(payload={"number": n}) for n in range(jobs)])
 
 
 def bare(url: str, jobs: int) -> float:
@@ -54,4 +58,5 @@ WAYS = {"bare": bare, "worker": worker}
 
 if __name__ == "__main__":
     way, queue_url, number = sys.argv[1:]
+    fill(int(number))
     sys.stderr.write(f"{WAYS[way](queue_url, int(number))}\n")
