@@ -1,0 +1,62 @@
+"""Put what was measured into docs/benchmarks.md and README.md, between marks: `<!-- cost -->` and `<!-- /cost -->`."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench.headline import headline
+from bench.part import Part, Target
+from bench.results import Result, load
+from bench.tables import table
+from local.template import ROOT
+
+DOCS = ROOT / "docs" / "benchmarks.md"
+README = ROOT / "README.md"
+
+
+def reported(parts: Sequence[Part], *, folder: Path) -> dict[Path, str]:
+    """Return the files as they are to be, with what is stored in a folder."""
+    results = {part.name: load(part.name, folder=folder) for part in parts}
+    sections = {part.name: part.tell(results[part.name].figures) for part in parts}
+    docs = {**sections, "targets": targets(parts, results), "machine": machines(results)}
+    return {DOCS: marked(DOCS.read_text(), docs), README: marked(README.read_text(), {"figures": headline(results)})}
+
+
+def marked(text: str, sections: dict[str, str]) -> str:
+    """Return a text whose marked sections are these. Raises KeyError for a mark that is missing.
+
+    >>> print(marked("<!-- a -->old<!-- /a -->", {"a": "new"}))
+    <!-- a -->
+    new
+    <!-- /a -->
+    """
+    for name, section in sections.items():
+        between = re.compile(rf"<!-- {name} -->.*?<!-- /{name} -->", re.DOTALL)
+        if not between.search(text):
+            raise KeyError(f"there is no <!-- {name} --> with its <!-- /{name} -->")
+        before, after = between.split(text, maxsplit=1)
+        text = f"{before}<!-- {name} -->\n{section}\n<!-- /{name} -->{after}"
+    return text
+
+
+def targets(parts: Sequence[Part], results: dict[str, Result]) -> str:
+    """Return a table of all targets: what was to be reached, what was, and why not."""
+    told = [(part, target) for part in parts for target in results[part.name].measured.targets]
+    rows = [(target.what, _bound(target), f"{target.got:.4g}{target.unit}", _verdict(target)) for _, target in told]
+    return table(("target", "bound", "measured", "reached"), rows)
+
+
+def _bound(target: Target) -> str:
+    return f"{'≤' if target.at_most else '≥'} {target.bound:g}{target.unit}"
+
+
+def _verdict(target: Target) -> str:
+    return "yes" if target.is_met else f"**no**: {target.why}"
+
+
+def machines(results: dict[str, Result]) -> str:
+    """Return on what, when and how long the parts were measured."""
+    one = next(iter(results.values()))
+    seconds = sum(result.seconds for result in results.values())
+    told = [*one.on.items(), ("the whole run", f"{seconds / 60:.1f} minutes")]
+    return table(("on", "what"), told)

@@ -1,0 +1,44 @@
+"""What is kept of a run: a JSON file a part, which says on what and when it was measured, and pictures beside it."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.part import Figures, Measured, Part, Target
+
+STORED = Path(__file__).parent / "results"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Result:
+    """A part as it was measured. `on` tells the machine and the versions."""
+
+    part: str
+    quick: bool
+    on: dict[str, str]
+    seconds: float
+    measured: Measured
+
+    @property
+    def figures(self) -> Figures:
+        return self.measured.figures
+
+
+def save(result: Result, part: Part, *, folder: Path) -> None:
+    """Write a result as JSON, and its pictures; what stood there of this part is gone."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for stale in folder.glob(f"{part.name}-*.svg"):
+        stale.unlink()
+    text = json.dumps(asdict(result), indent=1, ensure_ascii=False) + "\n"
+    (folder / f"{part.name}.json").write_text(text)
+    for name, picture in part.draw(json.loads(text)["measured"]["figures"]).items():
+        (folder / f"{part.name}-{name}.svg").write_text(picture)
+
+
+def load(name: str, *, folder: Path = STORED) -> Result:
+    """Return the stored result of a part. Raises FileNotFoundError where there is none."""
+    told: dict[str, Any] = json.loads((folder / f"{name}.json").read_text())
+    measured = told["measured"]
+    targets = tuple(Target(**target) for target in measured["targets"])
+    return Result(**{**told, "measured": Measured(**{**measured, "targets": targets})})
