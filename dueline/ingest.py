@@ -61,7 +61,8 @@ class Ingested:
 class Ingest:
     """Ingests batches of inbound messages.
 
-    `rejects` is the inbound queue's dead-letter queue; `is_declared` tells whether a partition is meant to have ticks.
+    `rejects` returns the inbound queue's dead-letter queue, which few batches need; `is_declared` tells whether a
+    partition is meant to have ticks.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class Ingest:
         *,
         table: Table,
         dispatcher: Callable[[str], Dispatcher],
-        rejects: Queue,
+        rejects: Callable[[], Queue],
         is_declared: Callable[[Partition], bool],
         clock: Clock,
         spread: Spread = map,
@@ -115,7 +116,7 @@ class Ingest:
         if self._clock.monotonic() >= until:
             return []
         try:
-            refusals = self._rejects.send([each.received.message.with_reason(each.reason) for each in some])
+            refusals = self._rejects().send([each.received.message.with_reason(each.reason) for each in some])
         except (QueueNotFound, *RETRYABLE) as fault:
             done.faults.add(str(fault))
             return []

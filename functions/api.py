@@ -34,6 +34,7 @@ LONGEST_REQUEST = timedelta(seconds=5)
 RESOURCES = Resources(
     SETTINGS.deployment, queue_urls=SETTINGS.queue_urls, bucket=SETTINGS.payloads, longest=LONGEST_REQUEST
 )
+RESOURCES.make_clients()
 
 logger = Logger()
 app = APIGatewayHttpResolver()

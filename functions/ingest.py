@@ -3,15 +3,14 @@
 import os
 import time
 from collections import Counter
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
 from aws_lambda_powertools import Logger
-from aws_lambda_powertools.utilities.data_classes import SQSEvent
-from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from dueline.aws.resources import Resources
+from dueline.aws.deployed import Deployed
 from dueline.config import metrics
 from dueline.config.settings import IngestSettings
 from dueline.dispatch import Dispatcher
@@ -26,22 +25,22 @@ SETTINGS = IngestSettings.from_env(os.environ)
 LONGEST_REQUEST = timedelta(seconds=4)
 # A send, the parking of what it refused (two requests), and the note of what was handled.
 AFTER_THE_LAST_SEND = 4 * LONGEST_REQUEST
-RESOURCES = Resources(SETTINGS.deployment, queue_urls=SETTINGS.queue_urls, longest=LONGEST_REQUEST)
+DEPLOYED = Deployed(SETTINGS.deployment, queue_urls=SETTINGS.queue_urls, longest=LONGEST_REQUEST)
 
 logger = Logger()
 
 
 def _dispatcher(queue: str) -> Dispatcher:
-    return RESOURCES.dispatcher(queue, precise=REGISTRY.is_precise(queue))
+    return DEPLOYED.dispatcher(queue, precise=REGISTRY.is_precise(queue))
 
 
 INGEST = Ingest(
-    table=RESOURCES.table,
+    table=DEPLOYED.table,
     dispatcher=_dispatcher,
-    rejects=RESOURCES.rejects,
+    rejects=DEPLOYED.rejects,
     is_declared=REGISTRY.has,
-    clock=RESOURCES.clock,
-    spread=RESOURCES.spread,
+    clock=DEPLOYED.clock,
+    spread=DEPLOYED.spread,
 )
 
 
@@ -49,17 +48,17 @@ INGEST = Ingest(
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, list[dict[str, str]]]:
     """Ingest a batch of the inbound queue; answer with the messages that SQS must bring again."""
     until = time.monotonic() + context.get_remaining_time_in_millis() / 1000 - AFTER_THE_LAST_SEND.total_seconds()
-    done = INGEST.run([_received(record) for record in SQSEvent(event).records], until=until)
+    done = INGEST.run([_received(record) for record in event["Records"]], until=until)
     _tell(done)
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in sorted(done.failed)]}
 
 
-def _received(record: SQSRecord) -> Received:
+def _received(record: Mapping[str, Any]) -> Received:
     # An attribute of bytes has no string: no reason to fail the whole batch.
-    attributes = {name: each.get("stringValue") or "" for name, each in record.message_attributes.items()}
-    message = Message(body=record.body, attributes=attributes)
-    receives = int(record.attributes.approximate_receive_count)
-    return Received(message_id=record.message_id, message=message, receives=receives)
+    attributes = {name: each.get("stringValue") or "" for name, each in record["messageAttributes"].items()}
+    message = Message(body=record["body"], attributes=attributes)
+    receives = int(record["attributes"]["ApproximateReceiveCount"])
+    return Received(message_id=record["messageId"], message=message, receives=receives)
 
 
 def _tell(done: Ingested) -> None:

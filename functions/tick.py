@@ -9,7 +9,7 @@ from typing import Any
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from dueline.aws.resources import Resources
+from dueline.aws.deployed import Deployed
 from dueline.config import metrics
 from dueline.config.settings import TickSettings, longest_send
 from dueline.job import Partition
@@ -27,7 +27,8 @@ PERIODS = Periods(
 )
 # A send, the parking of what it refused (two requests), and the release of the lease.
 AFTER_THE_LAST_SEND = 4 * PERIODS.longest_send
-RESOURCES = Resources(SETTINGS.deployment, queue_urls=SETTINGS.queue_urls, longest=PERIODS.longest_send)
+DEPLOYED = Deployed(SETTINGS.deployment, queue_urls=SETTINGS.queue_urls, longest=PERIODS.longest_send)
+DEPLOYED.make_clients()
 
 logger = Logger()
 
@@ -44,9 +45,9 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
 
 
 def _tick(partition: Partition, *, until: float) -> Tick:
-    clock, table = RESOURCES.clock, RESOURCES.table
+    clock, table = DEPLOYED.clock, DEPLOYED.table
     lease = Lease(partition, table=table, clock=clock, periods=PERIODS, owner=str(uuid.uuid4()), until=until)
-    dispatcher = RESOURCES.dispatcher(partition.queue, precise=REGISTRY.is_precise(partition.queue))
+    dispatcher = DEPLOYED.dispatcher(partition.queue, precise=REGISTRY.is_precise(partition.queue))
     return Tick(partition, lease=lease, table=table, dispatcher=dispatcher, clock=clock)
 
 
@@ -69,5 +70,5 @@ def _lateness(partition: Partition, done: Ticked) -> float | None:
 
     The number of samples is held against the number of partitions in queues.yaml.
     """
-    lateness = done.lateness(RESOURCES.clock.now())
+    lateness = done.lateness(DEPLOYED.clock.now())
     return lateness if lateness or REGISTRY.has(partition) else None

@@ -105,7 +105,7 @@ class Core:
         return Ingest(
             table=self.table,
             dispatcher=self.dispatcher,
-            rejects=rejects,
+            rejects=lambda: rejects,
             is_declared=self.is_declared,
             clock=self.clock,
             spread=self.spread,

@@ -1,26 +1,16 @@
-"""A deployment's table, queues and payloads on AWS, found by their names."""
+"""What callers may ask of a deployment on AWS: of the HTTP API, and of direct clients."""
 
-import random
 import uuid
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
-from functools import cache, cached_property, partial
-from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 from dueline.aws import clients
+from dueline.aws.deployed import Deployed
 from dueline.aws.payloads import S3Payloads
-from dueline.aws.queue import SqsQueue
-from dueline.aws.service_clock import ServiceClock
-from dueline.aws.table import DynamoTable
 from dueline.cancel import CancelMany
-from dueline.clock import SystemClock
-from dueline.config.names import Names
-from dueline.dispatch import Dispatcher
 from dueline.listing import Listed, Span, list_jobs
 from dueline.overview import Overview, overview
-from dueline.park import Parking
-from dueline.ports import Clock
 from dueline.queue import QueueSettings
 from dueline.reschedule import Reschedule
 from dueline.submit import Submit
@@ -28,17 +18,12 @@ from dueline.uploads import Begun, begin
 
 if TYPE_CHECKING:
     from boto3 import Session
-    from mypy_boto3_sqs import SQSClient
 
-C = TypeVar("C")
+    from dueline.aws.service_clock import ServiceClock
 
 
-class Resources:
-    """What one process uses of a deployment. No request takes longer than `longest`, its retry included.
-
-    `queue_urls` is what the URLs of its queues begin with; `bucket` keeps its large payloads. Finding is free: a client
-    is made at its first use, with those credentials. A `service_clock` learns the time from AWS's answers.
-    """
+class Resources(Deployed):
+    """What one process uses of a deployment on behalf of callers. `bucket` keeps its large payloads."""
 
     def __init__(
         self,
@@ -48,40 +33,16 @@ class Resources:
         longest: timedelta,
         bucket: str = "",
         session: "Session | None" = None,
-        service_clock: ServiceClock | None = None,
+        service_clock: "ServiceClock | None" = None,
     ) -> None:
-        self.names = Names(deployment)
-        self.queue_urls = queue_urls
-        self.clock: Clock = service_clock or SystemClock()
-        self.longest = longest
+        super().__init__(
+            deployment, queue_urls=queue_urls, longest=longest, session=session, service_clock=service_clock
+        )
         self._bucket = bucket
-        self._session = session
-        self._service_clock = service_clock
-        self.spread = ThreadPoolExecutor(clients.LANES).map
-        self.queue = cache(self._queue)
-        self._making_s3 = Lock()
-
-    @cached_property
-    def table(self) -> DynamoTable:
-        return DynamoTable(self._timed(clients.dynamodb(self._session, longest=self.longest)), self.names.table)
 
     @cached_property
     def payloads(self) -> S3Payloads:
         return S3Payloads(self._s3_client, self._bucket)
-
-    @property
-    def inbound(self) -> SqsQueue:
-        return self.queue(self.names.inbound)
-
-    @property
-    def rejects(self) -> SqsQueue:
-        return self.queue(self.names.inbound_dlq)
-
-    def team_queue(self, queue: str, priority: int = 1) -> SqsQueue:
-        return self.queue(self.names.queue(queue, priority))
-
-    def dead_letter_queue(self, queue: str) -> SqsQueue:
-        return self.queue(self.names.queue_dlq(queue))
 
     def submit(self, queue: QueueSettings, *, direct_horizon: timedelta) -> Submit:
         return Submit(
@@ -126,38 +87,13 @@ class Resources:
             spread=self.spread,
         )
 
-    def dispatcher(self, queue: str, *, precise: bool) -> Dispatcher:
-        """Return what hands jobs to a team's queue, ten batches at once."""
-        parking = Parking(table=self.table, dead_letters=self.queue(self.names.dispatch_dlq), clock=self.clock)
-        return Dispatcher(
-            level=partial(self.team_queue, queue),
-            parking=parking,
-            clock=self.clock,
-            jitter=random.random,
-            spread=self.spread,
-            precise=precise,
-        )
-
-    def _queue(self, name: str) -> SqsQueue:
-        return SqsQueue(self._sqs, self.queue_urls + name)
-
     def _s3_client(self) -> Any:
-        # Ten lanes that find none would make ten, and each wait for all of them.
-        with self._making_s3:
+        with self._making:
             return self._s3
 
     @cached_property
     def _s3(self) -> Any:
         return clients.s3(self._session, longest=self.longest)
-
-    @cached_property
-    def _sqs(self) -> "SQSClient":
-        return self._timed(clients.sqs(self._session, longest=self.longest))
-
-    def _timed(self, client: C) -> C:
-        if self._service_clock:
-            self._service_clock.listen_to(client)
-        return client
 
 
 def new_uid() -> str:

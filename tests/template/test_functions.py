@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from bench.cold import staged
 from dueline.config import registry
 from dueline.config.deployment import Deployment
 from dueline.config.settings import ApiSettings, IngestSettings, TickSettings
@@ -23,6 +24,10 @@ def _function(assembly: Assembly, name: str) -> dict[str, Any]:
 def _asset(assembly: Assembly) -> Path:
     [key] = {_function(assembly, name)["Code"]["S3Key"] for name in NAMES}
     return assembly.directory / f"asset.{key.removesuffix('.zip')}"
+
+
+def _held(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -99,12 +104,20 @@ def test_functions_are_traced_only_when_queues_yaml_says_so(sixty: Assembly, tra
 
 
 def test_the_asset_holds_sources_as_on_disk_and_the_registry(sixty: Assembly) -> None:
-    asset = _asset(sixty)
-    held = {str(path.relative_to(asset)) for path in asset.rglob("*") if path.is_file()}
     on_disk = {
         str(path.relative_to(ROOT)) for package in ("dueline", "functions") for path in (ROOT / package).rglob("*.py")
     }
-    assert held == on_disk | {"registry.json"}
+    assert _held(_asset(sixty)) == on_disk | {"registry.json"}
+
+
+def test_cold_starts_are_measured_with_what_is_deployed(sixty: Assembly, tmp_path: Path) -> None:
+    assert staged.FUNCTIONS == NAMES
+    assert _held(staged.stage(tmp_path)) == _held(_asset(sixty))
+    for name in NAMES:
+        deployed, measured = _function(sixty, name)["Environment"]["Variables"], staged.environment(name)
+        plain = {key: value for key, value in deployed.items() if key.startswith("POWERTOOLS_")}
+        assert deployed.keys() <= measured.keys()
+        assert plain.items() <= measured.items()
 
 
 def test_functions_know_every_queue(sixty: Assembly) -> None:

@@ -12,7 +12,7 @@ from dueline.config.settings import ApiSettings
 from dueline.control import Control, read_control
 from dueline.memory import MemoryTable
 from dueline.rate import Rate
-from tests.builders import a_queue
+from tests.builders import NOBODY, a_queue
 
 CALLER = "arn:aws:iam::123456789012:user/ann"
 
@@ -23,7 +23,7 @@ def api(monkeypatch):
     settings = ApiSettings(
         deployment="d", queue_urls="http://localhost/", payloads="p", direct_horizon=890, lookahead=240
     )
-    for name, value in {**settings.to_env(), "AWS_DEFAULT_REGION": "us-east-1"}.items():
+    for name, value in {**settings.to_env(), **NOBODY}.items():
         monkeypatch.setenv(name, value)
     registry = SimpleNamespace(REGISTRY=Registry({"emails": a_queue()}))
     monkeypatch.setitem(sys.modules, "functions.registry", registry)

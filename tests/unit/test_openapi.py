@@ -16,7 +16,7 @@ from functions import answers, control_answers, problems
 from functions.openapi import examples
 from functions.openapi.document import PATH, document, text
 from functions.openapi.operation import Told
-from tests.builders import a_queue, an_id
+from tests.builders import NOBODY, a_queue, an_id
 
 DOCUMENT = document()
 FORMS = {
@@ -55,7 +55,7 @@ def api(monkeypatch):
     settings = ApiSettings(
         deployment="d", queue_urls="http://localhost/", payloads="p", direct_horizon=890, lookahead=240
     )
-    for name, value in {**settings.to_env(), "AWS_DEFAULT_REGION": "us-east-1"}.items():
+    for name, value in {**settings.to_env(), **NOBODY}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setitem(sys.modules, "functions.registry", SimpleNamespace(REGISTRY=Registry({})))
     monkeypatch.delitem(sys.modules, "functions.api", raising=False)

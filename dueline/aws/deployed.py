@@ -1,0 +1,99 @@
+"""A deployment's table and queues on AWS, found by their names: what every function uses."""
+
+import random
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from functools import cache, cached_property, partial
+from threading import Lock
+from typing import TYPE_CHECKING, TypeVar
+
+from dueline.aws import clients
+from dueline.aws.queue import SqsQueue
+from dueline.aws.table import DynamoTable
+from dueline.clock import SystemClock
+from dueline.config.names import Names
+from dueline.dispatch import Dispatcher
+from dueline.park import Parking
+from dueline.ports import Clock
+
+if TYPE_CHECKING:
+    from boto3 import Session
+    from mypy_boto3_sqs import SQSClient
+
+    from dueline.aws.service_clock import ServiceClock
+
+C = TypeVar("C")
+
+
+class Deployed:
+    """A deployment's table and queues. No request takes longer than `longest`, its retry included.
+
+    `queue_urls` is what the URLs of its queues begin with. Finding is free: a client is made at its first use, with
+    the session's credentials. A `service_clock` learns the time from AWS's answers.
+    """
+
+    def __init__(
+        self,
+        deployment: str,
+        *,
+        queue_urls: str,
+        longest: timedelta,
+        session: "Session | None" = None,
+        service_clock: "ServiceClock | None" = None,
+    ) -> None:
+        self.names = Names(deployment)
+        self.queue_urls = queue_urls
+        self.clock: Clock = service_clock or SystemClock()
+        self.longest = longest
+        self._session = session
+        self._service_clock = service_clock
+        self.spread = ThreadPoolExecutor(clients.LANES).map
+        self.queue = cache(self._queue)
+        # Ten lanes that find no client would make ten, and each wait for all of them.
+        self._making = Lock()
+
+    def make_clients(self) -> None:
+        """Make the clients of the table and the queues now, and not in the first request that needs them."""
+        _ = self.table, self.inbound
+
+    @cached_property
+    def table(self) -> DynamoTable:
+        return DynamoTable(self._timed(clients.dynamodb(self._session, longest=self.longest)), self.names.table)
+
+    @property
+    def inbound(self) -> SqsQueue:
+        return self.queue(self.names.inbound)
+
+    def rejects(self) -> SqsQueue:
+        return self.queue(self.names.inbound_dlq)
+
+    def team_queue(self, queue: str, priority: int = 1) -> SqsQueue:
+        return self.queue(self.names.queue(queue, priority))
+
+    def dead_letter_queue(self, queue: str) -> SqsQueue:
+        return self.queue(self.names.queue_dlq(queue))
+
+    def dispatcher(self, queue: str, *, precise: bool) -> Dispatcher:
+        """Return what hands jobs to a team's queue, ten batches at once."""
+        parking = Parking(table=self.table, dead_letters=self.queue(self.names.dispatch_dlq), clock=self.clock)
+        return Dispatcher(
+            level=partial(self.team_queue, queue),
+            parking=parking,
+            clock=self.clock,
+            jitter=random.random,
+            spread=self.spread,
+            precise=precise,
+        )
+
+    def _queue(self, name: str) -> SqsQueue:
+        with self._making:
+            return SqsQueue(self._sqs, self.queue_urls + name)
+
+    @cached_property
+    def _sqs(self) -> "SQSClient":
+        return self._timed(clients.sqs(self._session, longest=self.longest))
+
+    def _timed(self, client: C) -> C:
+        if self._service_clock:
+            self._service_clock.listen_to(client)
+        return client

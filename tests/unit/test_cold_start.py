@@ -1,0 +1,98 @@
+"""What the functions import as they start: nothing that they do not use. `make bench` tells how long it takes."""
+
+import sys
+
+import pytest
+
+from bench.cold.staged import FUNCTIONS, environment, stage
+from bench.cold.start import start
+
+
+def under(package, names):
+    return {f"{package}.{name}" for name in names.split()}
+
+
+BOTO3 = {"boto3", "botocore", "certifi", "dateutil", "jmespath", "s3transfer", "six", "urllib3"}
+# typing_extensions: Powertools wants it.
+LIBRARIES = BOTO3 | {"aws_lambda_powertools", "typing_extensions"}
+PYDANTIC = {"annotated_types", "pydantic", "pydantic_core", "typing_inspection"}
+OURS = {
+    "dueline",
+    *under("dueline", "aws clock config dispatch errors instant job message packing park pointer ports queue routing"),
+    *under("dueline", "rows trace units"),
+    *under("dueline.aws", "clients deployed faults queue table updates"),
+    *under("dueline.config", "metrics names registry settings"),
+    "functions",
+    *under("functions", "registry telemetry"),
+}
+OURS_OF = {
+    "ingest": {"dueline.astray", "dueline.ingest", "dueline.move", "functions.ingest"},
+    "tick": {"dueline.lease", "dueline.tick", "functions.tick"},
+    "api": {
+        *under("dueline", "answers cancel control control_rows keys listing move offload outcome overview rate"),
+        *under("dueline", "request reschedule states status submit uploads"),
+        *under("dueline.aws", "payloads resources"),
+        *under("functions", "answers api bodies control_answers forms outcome_answer problems queries tell"),
+    },
+}
+LIBRARIES_OF = {"ingest": LIBRARIES, "tick": LIBRARIES, "api": LIBRARIES | PYDANTIC}
+# Descriptions of services that boto3 reads to make a client: ingest seldom sends, and nobody needs S3 at once.
+MODELS_OF = {"ingest": ("dynamodb",), "tick": ("dynamodb", "sqs"), "api": ("dynamodb", "sqs")}
+# Powertools brings the classes of 40 kinds of events with the first of them.
+OF_HTTP = ("aws_lambda_powertools.event_handler", "aws_lambda_powertools.utilities.data_classes")
+
+
+@pytest.fixture(scope="module")
+def code(tmp_path_factory):
+    return stage(tmp_path_factory.mktemp("code"))
+
+
+@pytest.fixture(scope="module")
+def started(code):
+    return {name: start(f"functions.{name}:handler", code=code, environment=environment(name)) for name in FUNCTIONS}
+
+
+def packages(loaded):
+    return {name.partition(".")[0] for name in loaded}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_imports_those_of_our_modules_that_it_uses(started, name):
+    ours = {each for each in started[name].loaded if packages([each]) <= {"dueline", "functions"}}
+    assert ours == OURS | OURS_OF[name]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_imports_no_library_that_it_does_not_use(started, name):
+    libraries = packages(started[name].loaded) - sys.stdlib_module_names - {"dueline", "functions"}
+    # Python's own: how it was built, and what multiprocessing calls a script.
+    libraries = {each for each in libraries if not each.startswith("_")}
+    assert libraries <= LIBRARIES_OF[name]
+    assert {"boto3", "aws_lambda_powertools"} <= libraries
+
+
+@pytest.mark.parametrize("name", ["ingest", "tick"])
+def test_the_api_alone_imports_what_powertools_has_for_http(started, name):
+    def of_http(loaded):
+        return {each for each in loaded if each.startswith(OF_HTTP)}
+
+    assert not of_http(started[name].loaded)
+    assert of_http(started["api"].loaded)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_makes_those_clients_as_it_starts_that_it_will_need(started, name):
+    assert started[name].models == MODELS_OF[name]
+    assert tuple(started[name].clients) == MODELS_OF[name]
+
+
+@pytest.mark.parametrize("name", ["Client", "Worker"])
+def test_what_users_import_brings_the_standard_library_alone(code, name):
+    loaded = start(f"dueline:{name}", code=code).loaded
+    libraries = {each for each in packages(loaded) - sys.stdlib_module_names if not each.startswith("_")}
+    assert libraries == {"dueline"}
+
+
+def test_a_start_that_fails_says_why(code):
+    with pytest.raises(RuntimeError, match="DUELINE_DEPLOYMENT"):
+        start("functions.tick:handler", code=code)

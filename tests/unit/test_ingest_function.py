@@ -1,0 +1,71 @@
+"""The ingest function: what Lambda brings it, and what it answers."""
+
+import importlib
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from dueline.config.registry import Registry
+from dueline.config.settings import IngestSettings
+from dueline.ingest import Ingested, Received
+from dueline.message import Message
+from tests.builders import NOBODY
+
+CONTEXT = SimpleNamespace(
+    function_name="dueline-ingest",
+    memory_limit_in_mb=512,
+    invoked_function_arn="arn:aws:lambda:us-east-1:123456789012:function:dueline-ingest",
+    aws_request_id="r",
+    get_remaining_time_in_millis=lambda: 30_000,
+)
+
+
+@pytest.fixture
+def ingest(monkeypatch):
+    """The function, read as on Lambda, with no queue and no network."""
+    settings = IngestSettings(deployment="d", queue_urls="http://localhost/")
+    for name, value in {**settings.to_env(), **NOBODY}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setitem(sys.modules, "functions.registry", SimpleNamespace(REGISTRY=Registry({})))
+    monkeypatch.delitem(sys.modules, "functions.ingest", raising=False)
+    yield importlib.import_module("functions.ingest")
+    sys.modules.pop("functions.ingest", None)
+
+
+def a_record(id, *, receives="1", **attributes):
+    """Return a message as an event source mapping of SQS brings it.
+
+    https://docs.aws.amazon.com/lambda/latest/dg/with-sqs.html
+    """
+    return {
+        "messageId": id,
+        "receiptHandle": "h",
+        "body": '{"to":"ada"}',
+        "attributes": {"ApproximateReceiveCount": receives, "SentTimestamp": "1545082649183"},
+        "messageAttributes": attributes,
+        "eventSource": "aws:sqs",
+    }
+
+
+def test_messages_are_read_as_lambda_brings_them_and_those_that_failed_are_named(ingest, monkeypatch):
+    batches = []
+
+    def run(batch, *, until):
+        batches.append(batch)
+        return Ingested(failed={"m2", "m1"})
+
+    monkeypatch.setattr(ingest, "INGEST", SimpleNamespace(run=run))
+    text = {"stringValue": "x", "stringListValues": [], "binaryListValues": [], "dataType": "String"}
+    of_bytes = {"binaryValue": "eA==", "stringListValues": [], "binaryListValues": [], "dataType": "Binary"}
+    records = [a_record("m1"), a_record("m2", receives="7", **{"dueline-id": text, "theirs": of_bytes})]
+    answer = ingest.handler({"Records": records}, CONTEXT)
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "m1"}, {"itemIdentifier": "m2"}]}
+    bare = Message(body='{"to":"ada"}')
+    attributed = Message(body='{"to":"ada"}', attributes={"dueline-id": "x", "theirs": ""})
+    assert batches == [
+        [
+            Received(message_id="m1", message=bare, receives=1),
+            Received(message_id="m2", message=attributed, receives=7),
+        ]
+    ]
