@@ -20,6 +20,7 @@ class MemoryTable:
     def __init__(self, *, page_rows: int = 1000) -> None:
         self._page_rows = page_rows
         self._rows: dict[str, dict[str, Row]] = defaultdict(dict)
+        self._orders: dict[str, list[str]] = {}
         self._reserving = Lock()
 
     def write(self, written: Sequence[Row]) -> list[Row]:
@@ -37,11 +38,11 @@ class MemoryTable:
     def page(
         self, partition: Partition, *, after: str, until: str, consistent: bool = True, limit: int | None = None
     ) -> Page:
-        items = self._rows[str(partition)]
-        order = sorted(items)
-        keys = order[bisect_right(order, after) : bisect_right(order, until)]
-        chosen = keys[: self._page_rows if limit is None else min(self._page_rows, limit)]
-        return Page(rows=[items[key] for key in chosen], more=len(keys) > len(chosen))
+        items, order = self._rows[str(partition)], self._order_of(str(partition))
+        start, end = bisect_right(order, after), bisect_right(order, until)
+        most = self._page_rows if limit is None else min(self._page_rows, limit)
+        chosen = order[start : min(end, start + most)]
+        return Page(rows=[items[key] for key in chosen], more=end - start > most)
 
     def add(self, row: Row) -> Row:
         pk, sk = rows.key(row)
@@ -112,6 +113,7 @@ class MemoryTable:
         """Delete rows, as DynamoDB does in its own time with those past their TTL."""
         for pk, sk in keys:
             self._rows[pk].pop(sk, None)
+            self._orders.pop(pk, None)
 
     def _mark(self, key: Key, name: str) -> None:
         pk, sk = key
@@ -129,6 +131,13 @@ class MemoryTable:
     def _put(self, row: Row) -> None:
         pk, sk = rows.key(row)
         self._rows[pk][sk] = row
+
+    def _order_of(self, pk: str) -> list[str]:
+        """Return a partition's sort keys in order, sorted again when there are more of them: not for each page."""
+        order = self._orders.get(pk, [])
+        if len(order) != len(self._rows[pk]):
+            order = self._orders[pk] = sorted(self._rows[pk])
+        return order
 
 
 def _is_news(row: Row, there: Row | None) -> bool:

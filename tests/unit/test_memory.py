@@ -19,6 +19,22 @@ def test_ttl_collects_what_is_past_it_and_nothing_else():
     assert [row["sk"] for row in left] == [rows.STATE, rows.job_key(kept.id)[1]]
 
 
+def test_a_page_knows_what_was_written_and_collected_since_the_last_one():
+    table, (first, second, third) = MemoryTable(page_rows=2), (rows.job_row(a_job()) for _ in range(3))
+    table.write([first, third])
+    assert table.page(EMAILS, after=rows.FIRST, until="~").rows == [first, third]
+    table.write([second])
+    assert table.page(EMAILS, after=rows.FIRST, until="~").rows == [first, second]
+    table.collect([rows.key(first)])
+    assert table.page(EMAILS, after=rows.FIRST, until="~").rows == [second, third]
+    table.write([first])
+    table.collect([rows.key(second)])
+    assert table.page(EMAILS, after=rows.FIRST, until="~").rows == [first, third]
+    table.collect([rows.key(first)])
+    table.write([second])
+    assert table.page(EMAILS, after=rows.FIRST, until="~").rows == [second, third]
+
+
 def test_who_lost_the_claim_on_a_message_is_told_so_and_neither_hides_nor_deletes_it():
     """As SQS does; its emulators do it for whoever had the message once."""
     queue = MemoryQueue(name="emails", clock=VirtualClock(NOW))

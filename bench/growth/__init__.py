@@ -1,0 +1,7 @@
+"""Growth: what scheduling, cancelling, looking up and ticking cost by how many jobs wait, and how a herd drains."""
+
+from bench.growth.measure import measure
+from bench.growth.tell import draw, tell
+from bench.part import Part
+
+PART = Part(name="growth", title="Growth", measure=measure, tell=tell, draw=draw)
