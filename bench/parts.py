@@ -1,6 +1,6 @@
 """All parts, in the order in which they are measured."""
 
-from bench import cold, growth
+from bench import cold, cost, growth
 from bench.part import Part
 
-PARTS: tuple[Part, ...] = (growth.PART, cold.PART)
+PARTS: tuple[Part, ...] = (cost.PART, growth.PART, cold.PART)

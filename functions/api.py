@@ -5,7 +5,6 @@ from datetime import timedelta
 from http import HTTPStatus
 from typing import Any
 
-from aws_lambda_powertools import Logger
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -26,6 +25,7 @@ from dueline.trace import TraceContext
 from functions import answers, bodies, problems, queries, tell
 from functions.answers import JobAnswer, OverviewAnswer, Page, Queues, Refused, Results, UploadAnswer
 from functions.control_answers import ControlAnswer, of_control
+from functions.log import log
 from functions.registry import REGISTRY
 from functions.telemetry import report
 
@@ -36,7 +36,7 @@ RESOURCES = Resources(
 )
 RESOURCES.make_clients()
 
-logger = Logger()
+logger = log()
 app = APIGatewayHttpResolver()
 
 

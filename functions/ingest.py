@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from dueline.aws.deployed import Deployed
@@ -17,6 +16,7 @@ from dueline.dispatch import Dispatcher
 from dueline.ingest import Ingest, Ingested, Received
 from dueline.job import JobId
 from dueline.message import Message
+from functions.log import log
 from functions.registry import REGISTRY
 from functions.telemetry import report
 
@@ -27,7 +27,7 @@ LONGEST_REQUEST = timedelta(seconds=4)
 AFTER_THE_LAST_SEND = 4 * LONGEST_REQUEST
 DEPLOYED = Deployed(SETTINGS.deployment, queue_urls=SETTINGS.queue_urls, longest=LONGEST_REQUEST)
 
-logger = Logger()
+logger = log()
 
 
 def _dispatcher(queue: str) -> Dispatcher:

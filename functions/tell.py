@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-from aws_lambda_powertools import Logger
-
 from dueline.cancel import Cancelled
 from dueline.config import metrics
 from dueline.control import Control
@@ -11,9 +9,10 @@ from dueline.errors import RETRYABLE, DuelineError
 from dueline.job import Job, Route
 from dueline.keys import Repeat
 from functions.control_answers import told_of_control
+from functions.log import log
 from functions.telemetry import report
 
-logger = Logger()
+logger = log()
 
 
 def of_submitted(results: Sequence[Job | DuelineError], *, deployment: str, queue: str) -> None:

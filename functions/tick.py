@@ -6,7 +6,6 @@ import uuid
 from datetime import timedelta
 from typing import Any
 
-from aws_lambda_powertools import Logger
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from dueline.aws.deployed import Deployed
@@ -15,6 +14,7 @@ from dueline.config.settings import TickSettings, longest_send
 from dueline.job import Partition
 from dueline.lease import Lease, Periods
 from dueline.tick import Tick, Ticked
+from functions.log import log
 from functions.registry import REGISTRY
 from functions.telemetry import report
 
@@ -30,7 +30,7 @@ AFTER_THE_LAST_SEND = 4 * PERIODS.longest_send
 DEPLOYED = Deployed(SETTINGS.deployment, queue_urls=SETTINGS.queue_urls, longest=PERIODS.longest_send)
 DEPLOYED.make_clients()
 
-logger = Logger()
+logger = log()
 
 
 @logger.inject_lambda_context(clear_state=True)

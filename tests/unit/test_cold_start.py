@@ -23,7 +23,7 @@ OURS = {
     *under("dueline.aws", "clients deployed faults queue table updates"),
     *under("dueline.config", "metrics names registry settings"),
     "functions",
-    *under("functions", "registry telemetry"),
+    *under("functions", "log registry telemetry"),
 }
 OURS_OF = {
     "ingest": {"dueline.astray", "dueline.ingest", "dueline.move", "functions.ingest"},

@@ -1,8 +1,10 @@
 import json
+from types import SimpleNamespace
 
 import pytest
 
 from dueline.config import metrics
+from functions.log import log
 from functions.telemetry import report
 
 
@@ -31,3 +33,28 @@ def test_lateness_that_is_not_known_is_not_reported_and_none_is(capsys: pytest.C
     assert capsys.readouterr().out == ""
     report({metrics.LATENESS: 0.0}, deployment="d", queue="emails")
     assert json.loads(capsys.readouterr().out)["Lateness"] == [0.0]
+
+
+def test_a_line_says_what_happened_and_in_which_request_and_not_what_its_log_group_says(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    logger = log("a-test")
+    context = SimpleNamespace(
+        function_name="dueline-tick", memory_limit_in_mb=512, invoked_function_arn="arn:…", aws_request_id="8476a536"
+    )
+
+    @logger.inject_lambda_context
+    def handler(event: dict[str, str], context: object) -> None:
+        logger.info("ticked", extra={"queue": "emails"})
+
+    handler({}, context)
+    told = json.loads(capsys.readouterr().out)
+    assert told.pop("timestamp")
+    # Of the process: another test may have been first.
+    assert told.pop("cold_start") in (True, False)
+    assert told == {
+        "level": "INFO",
+        "message": "ticked",
+        "function_request_id": "8476a536",
+        "queue": "emails",
+    }

@@ -1,0 +1,14 @@
+"""Cost per million jobs: every request counted, and billed by a price list."""
+
+from bench.cost.tell import draw, tell
+from bench.part import Bench, Measured, Part
+
+
+def _measure(bench: Bench) -> Measured:
+    # What counts needs engines that tests alone have: whoever only reports has no need of them.
+    from bench.cost.measure import measure
+
+    return measure(bench)
+
+
+PART = Part(name="cost", title="Cost per million jobs", measure=_measure, tell=tell, draw=draw)

@@ -1,0 +1,115 @@
+"""What is deployed, and costs: read from the synthesized templates."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bench.cost.payloads import QUEUE
+from bench.cost.plan import Load
+from dueline.config import metrics
+from local.template import synthesize
+
+# As API Gateway would fill in the access log's format.
+_FILLED_IN = {
+    "$context.requestId": "JKJaXmPLvHcESHA=",
+    "$context.requestTimeEpoch": "1795255290",
+    "$context.identity.userArn": "arn:aws:sts::000000000000:assumed-role/service/i-0123456789abcdef0",
+    "$context.httpMethod": "POST",
+    "$context.path": f"/queues/{QUEUE}/jobs",
+    "$context.status": "201",
+    "$context.responseLatency": "31",
+    "$context.responseLength": "186",
+    "$context.error.message": "-",
+    "$context.integrationErrorMessage": "-",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Deployed:
+    """What the templates of a deployment with one queue say.
+
+    `queue_alarms` and `queue_metrics` come again with each queue, the others with the deployment.
+    """
+
+    memory_mb: int
+    batch_size: int
+    window_seconds: int
+    queue_alarms: int
+    core_alarms: int
+    queue_metrics: int
+    core_metrics: int
+    access_log_bytes: int
+    log_days: int
+    is_traced: bool
+    logs_its_platform: bool
+
+
+def hold(deployed: Deployed, load: Load) -> None:
+    """Raise RuntimeError where what is deployed is not what was counted and is billed."""
+    read = deployed.batch_size, deployed.window_seconds
+    if read != (load.batch_size, load.window):
+        raise RuntimeError(f"ingest reads {read} jobs and seconds, but {load.batch_size}, {load.window} were counted")
+    if deployed.is_traced:
+        raise RuntimeError("the functions are traced, but X-Ray is on no bill")
+
+
+def deployed(scratch: Path) -> Deployed:
+    """Synthesize a deployment with one queue, and return what it is made of."""
+    queues = scratch / "queues.yaml"
+    queues.write_text(yaml.safe_dump({"queues": {QUEUE: {}}}))
+    folder = synthesize(queues, out=scratch / "cdk")
+    core, queue = (_resources(folder, f"dueline-{name}") for name in ("core", f"queue-{QUEUE}"))
+    return read(core, queue)
+
+
+def read(core: Mapping[str, Any], queue: Mapping[str, Any]) -> Deployed:
+    """Return what the resources of the two stacks are, by their types."""
+    functions = [each for each in core["AWS::Lambda::Function"] if "FunctionName" in each]
+    (memory_mb,) = {each["MemorySize"] for each in functions}
+    (source,) = core["AWS::Lambda::EventSourceMapping"]
+    (stage,) = core["AWS::ApiGatewayV2::Stage"]
+    (log_days,) = {each["RetentionInDays"] for each in core["AWS::Logs::LogGroup"]}
+    return Deployed(
+        memory_mb=memory_mb,
+        batch_size=source["BatchSize"],
+        window_seconds=source["MaximumBatchingWindowInSeconds"],
+        queue_alarms=len(queue["AWS::CloudWatch::Alarm"]),
+        core_alarms=len(core["AWS::CloudWatch::Alarm"]),
+        queue_metrics=len(metrics.OF_A_QUEUE),
+        core_metrics=len(_of_the_deployment()),
+        access_log_bytes=len(filled_in(stage["AccessLogSettings"]["Format"])),
+        log_days=log_days,
+        is_traced=any(each.get("TracingConfig", {}).get("Mode") == "Active" for each in functions),
+        logs_its_platform=all(_logs_its_platform(each.get("LoggingConfig", {})) for each in functions),
+    )
+
+
+def filled_in(format: str) -> str:
+    """Return a line of the access log. Raises ValueError for a variable of which nothing is known."""
+    for variable, value in _FILLED_IN.items():
+        format = format.replace(f'"{variable}"', f'"{value}"')
+    if "$context" in format:
+        raise ValueError(f"the access log has a variable that is not filled in: {format}")
+    return format
+
+
+def _logs_its_platform(config: Mapping[str, Any]) -> bool:
+    """Tell whether Lambda writes lines of its own at each invocation, as it does unless it is told to write less."""
+    return str(config.get("SystemLogLevel", "INFO")) != "WARN"
+
+
+def _of_the_deployment() -> set[str]:
+    named = {value for name, value in vars(metrics).items() if name.isupper() and isinstance(value, str)}
+    return named - {metrics.NAMESPACE} - metrics.OF_A_QUEUE
+
+
+def _resources(folder: Path, stack: str) -> dict[str, list[dict[str, Any]]]:
+    template = json.loads((folder / f"{stack}.template.json").read_text())
+    by_type: dict[str, list[dict[str, Any]]] = {}
+    for resource in template["Resources"].values():
+        by_type.setdefault(resource["Type"], []).append(resource.get("Properties", {}))
+    return by_type
