@@ -156,8 +156,8 @@ class Ingest:
     def _write(self, jobs: set[Job], done: Ingested) -> tuple[set[Job], set[Job]]:
         """Write the rows of jobs that a tick is to find, or that were moved; return those written and those not."""
         now = self._clock.now()
-        to_write = [job for job in sorted(jobs, key=_order) if job.id.route is Route.TABLE and now < job.expires]
-        by_key = {rows.job_key(job.id): job for job in to_write}
+        of_table = {rows.job_key(job.id): job for job in jobs if job.id.route is Route.TABLE and now < job.expires}
+        by_key = dict(sorted(of_table.items(), key=lambda keyed: keyed[0][1]))
         pending = [rows.job_row(job) for job in by_key.values() if job not in done.moved]
         write = partial(self._write_some, done=done)
         unwritten = {rows.key(row) for row in chain.from_iterable(self._spread(write, _cut(pending, WRITE_ROWS)))}
@@ -173,14 +173,13 @@ class Ingest:
 
     def _not_left_to_a_tick(self, jobs: set[Job], written: set[Job], done: Ingested) -> tuple[set[Job], set[Job]]:
         """Return the jobs that no tick is sure to see, and those whose fence could not be read."""
-        fences = self._read({rows.state_key(job.id.partition) for job in written}, done)
-        unknown = {job for job in written if rows.state_key(job.id.partition) in fences.unread}
-        seen_later = {job for job in written - unknown if self._fence(fences, job) < instant.text(job.id.due)}
+        partitions = {job.id.partition for job in written}
+        fences = self._read(map(rows.state_key, partitions), done)
+        raised = {each: rows.read_state(fences.rows.get(rows.state_key(each))).fence for each in partitions}
+        unread = {each for each in partitions if rows.state_key(each) in fences.unread}
+        unknown = {job for job in written if job.id.partition in unread}
+        seen_later = {job for job in written - unknown if raised[job.id.partition] < instant.text(job.id.due)}
         return jobs - unknown - seen_later, unknown
-
-    @staticmethod
-    def _fence(fences: Reading, job: Job) -> str:
-        return rows.read_state(fences.rows.get(rows.state_key(job.id.partition))).fence
 
     def _late_path(self, late: set[Job], done: Ingested, until: float) -> set[Job]:
         """Send late jobs that are not cancelled, or park those past retention; return those left undone."""

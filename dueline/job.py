@@ -68,6 +68,10 @@ class JobId:
     due: datetime
     uid: str
 
+    def __hash__(self) -> int:
+        # It is random: no more is needed to tell jobs apart, and ingest looks into sets of them a dozen times a job.
+        return hash(self.uid)
+
     @property
     def queue(self) -> str:
         return self.partition.queue
@@ -106,6 +110,9 @@ class Job:
     priority: int = 1
     offloaded_bytes: int | None = None
     trace: TraceContext | None = None
+
+    def __hash__(self) -> int:
+        return hash(self.id.uid)
 
     def __post_init__(self) -> None:
         if self.size > MAX_PAYLOAD_BYTES:

@@ -133,11 +133,11 @@ class Message:
     def moves(self) -> JobId | None:
         """Return the job whose place this message's job is to take, if it is to take one's.
 
-        Raises InvalidJob, saying what is wrong, when it carries no job, or names none of which it could take the place.
+        Raises InvalidJob, saying what is wrong, when it names none of which it could take the place, or carries none.
         """
-        taker = self.job().id
         if MOVES not in self.attributes:
             return None
+        taker = self.job().id
         try:
             id = JobId.parse(self.attributes[MOVES])
         except JobNotFound as error:

@@ -42,7 +42,8 @@ class TraceContext:
 
         One that is no good counts as none, and so does a tracestate: no job is to fail for them.
         """
-        told = {name.lower(): value for name, value in headers.items()}
+        # Most jobs have none, and most of what stands beside it begins otherwise.
+        told = {name.lower(): value for name, value in headers.items() if name[:1] in "tT"}
         parent, state = told.get(TRACEPARENT), told.get(TRACESTATE)
         if not isinstance(parent, str) or not _PARENT.fullmatch(parent):
             return None

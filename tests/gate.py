@@ -1,11 +1,13 @@
 """An HTTP API on a socket of loopback, which answers as a test tells it to."""
 
 import json
+import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 from dueline import instant
@@ -63,9 +65,14 @@ class Gate:
 
 
 @contextmanager
-def open_gate() -> Iterator[Gate]:
+def open_gate(*, certificate: Path | None = None) -> Iterator[Gate]:
+    """Open a gate while the context lasts; with the file of a certificate and its key, one that speaks TLS."""
     gate = Gate()
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Passage", (_Passage,), {"gate": gate}))
+    if certificate is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     gate.url = f"http://127.0.0.1:{server.server_port}"

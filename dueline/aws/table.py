@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
 from botocore.exceptions import ClientError
 
 from dueline import rows
 from dueline.aws.faults import is_conflict, is_refused_condition, translated
+from dueline.aws.typed import typed, untyped
 from dueline.aws.updates import ADVANCE, BEGIN, MARK_DONE, MARK_EXACT, RELEASE, RENEW, TAKE, Update
 from dueline.errors import Throttled, Unavailable
 from dueline.job import Partition, State
@@ -24,8 +24,6 @@ Answer = TypeVar("Answer")
 CONFLICT_ATTEMPTS = 4
 # Another may begin between the first two: the third succeeds, unless TTL has collected the row meanwhile.
 RESERVE_ATTEMPTS = 4
-_SERIALIZER = TypeSerializer()
-_DESERIALIZER = TypeDeserializer()
 _FENCE_IS_BELOW = "attribute_not_exists(#fence) OR #fence < :fence"
 _IS_NEW = "attribute_not_exists(pk)"
 # An outcome over another, as Table.record has it.
@@ -208,7 +206,7 @@ def _limited(*limits: int | None) -> dict[str, Any]:
 
 
 def _item(row: Row) -> dict[str, Any]:
-    return {name: _SERIALIZER.serialize(value) for name, value in row.items()}
+    return {name: typed(value) for name, value in row.items()}
 
 
 def _key_item(key: Key) -> dict[str, Any]:
@@ -216,9 +214,4 @@ def _key_item(key: Key) -> dict[str, Any]:
 
 
 def _row(item: Mapping[str, Any]) -> Row:
-    return {name: _value(value) for name, value in item.items()}
-
-
-def _value(typed: Any) -> Any:
-    # boto3 would wrap bytes into a type of its own.
-    return typed["B"] if "B" in typed else _DESERIALIZER.deserialize(typed)
+    return {name: untyped(value) for name, value in item.items()}

@@ -141,7 +141,7 @@ IN_INGEST = [
     mutation(
         "no fence check after the write",
         "ingest.py",
-        "{job for job in written - unknown if self._fence(fences, job) < instant.text(job.id.due)}",
+        "{job for job in written - unknown if raised[job.id.partition] < instant.text(job.id.due)}",
         "written - unknown",
         LOST,
     ),
@@ -159,14 +159,14 @@ IN_INGEST = [
     mutation(
         "a row due at the fence is taken for a later one",
         "ingest.py",
-        "self._fence(fences, job) < instant.text(job.id.due)",
-        "self._fence(fences, job) <= instant.text(job.id.due)",
+        "raised[job.id.partition] < instant.text(job.id.due)",
+        "raised[job.id.partition] <= instant.text(job.id.due)",
         LOST,
     ),
     mutation(
         "UnprocessedKeys are taken for no fence",
         "ingest.py",
-        "unknown = {job for job in written if rows.state_key(job.id.partition) in fences.unread}",
+        "unknown = {job for job in written if job.id.partition in unread}",
         "unknown = set[Job]()",
         LOST,
     ),

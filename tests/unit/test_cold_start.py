@@ -20,7 +20,7 @@ OURS = {
     "dueline",
     *under("dueline", "aws clock config dispatch errors instant job message packing park pointer ports queue routing"),
     *under("dueline", "rows trace units"),
-    *under("dueline.aws", "clients deployed faults queue table updates"),
+    *under("dueline.aws", "clients connections deployed faults queue sending signature table typed updates"),
     *under("dueline.config", "metrics names registry settings"),
     "functions",
     *under("functions", "log registry telemetry"),

@@ -26,6 +26,7 @@ MAY_IMPORT = {
     "dueline.watch": CORE | {"aws_lambda_powertools", "prometheus_client"},
     "dueline.cli": CORE | {"typer", "rich"},
     "dueline.aws": AWS,
+    "dueline.aws.connections": AWS | {"urllib3"},  # what botocore itself sends by
     "dueline.aws.once": AWS | {"aws_lambda_powertools"},
     "dueline.config": CORE | {"pydantic", "pydantic_core", "yaml"},
     "dueline.config.names": CORE,

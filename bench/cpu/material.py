@@ -1,0 +1,141 @@
+"""Jobs whose rows have 1 KB, and what is made of them before anything is measured."""
+
+import json
+import random
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from bench.cpu.answers import Stock, Told
+from bench.dynein import SCHEDULED, cut
+from dueline import instant, rows
+from dueline.config.settings import ApiSettings, TickSettings
+from dueline.config.work import published
+from dueline.job import Job, JobId, Partition, Route
+from dueline.message import Message, type_of
+from dueline.queue import QueueSettings
+from dueline.rows import Row
+from dueline.working.settings import WorkSettings
+
+DEPLOYMENT = "dueline"
+QUEUE = QueueSettings(name="emails", partitions=1, retention=timedelta(days=7))
+PARTITION = Partition(queue=QUEUE.name, number=0)
+ROW_BYTES = 1024
+# A page of 1 MB holds so many of them.
+PAGE_ROWS = 1000
+# What Dynein asks of a page.
+DYNEIN_ROWS = 100
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_RECEIVED = 100
+
+
+def payload(random: random.Random, *, size: int = 880) -> dict[str, str]:
+    """Return a payload of about so many bytes as JSON, about as random as an e-mail's."""
+    return {"to": "ann@example.com", "text": "".join(random.choices(_LETTERS, k=size))}
+
+
+def jobs(count: int, *, due: datetime) -> list[Job]:
+    """Return jobs of the table, due one after the other within a minute from `due`; the same for each run."""
+    drawn = random.Random(1)
+    first = instant.epoch_ms(due)
+    return [_job(drawn, due=instant.from_epoch_ms(first + place * 60_000 // count)) for place in range(count)]
+
+
+def _job(drawn: random.Random, *, due: datetime) -> Job:
+    uid = "-".join(f"{drawn.getrandbits(4 * digits):0{digits}x}" for digits in (8, 4, 4, 4, 12))
+    id = JobId(partition=PARTITION, route=Route.TABLE, due=due, uid=uid)
+    text = json.dumps(payload(drawn), separators=(",", ":"))
+    return Job(id=id, payload=text, expires=due + QUEUE.retention)
+
+
+def stock(of_table: Sequence[Job], *, queue_urls: str) -> Stock:
+    """Return what AWS answers with: the jobs as rows and as messages, and the parameters of the deployment."""
+    written = [rows.job_row(job) for job in of_table]
+    return Stock(
+        pages=_pages(written),
+        limited_page=_page([{**row, "status": SCHEDULED} for row in written[:DYNEIN_ROWS]], more=False),
+        messages=[_message(job) for job in of_table[:_RECEIVED]],
+        parameters=_parameters(queue_urls),
+    )
+
+
+def records(of_table: Iterable[Job]) -> list[Told]:
+    """Return jobs as Lambda hands them to a function whose event source is the inbound queue."""
+    return [_record(number, Message.of(job)) for number, job in enumerate(of_table)]
+
+
+def _pages(written: Sequence[Row]) -> dict[str, Told]:
+    pages, low = {}, rows.FIRST
+    cuts = list(cut(written, PAGE_ROWS))
+    for number, some in enumerate(cuts, start=1):
+        pages[low] = _page(some, more=number < len(cuts))
+        low = str(some[-1]["sk"])
+    return pages
+
+
+def _page(some: Sequence[Row], *, more: bool) -> Told:
+    items = [item(row) for row in some]
+    last = {"LastEvaluatedKey": {name: items[-1][name] for name in ("pk", "sk")}} if more else {}
+    return {"Count": len(items), "Items": items, "ScannedCount": len(items), **last}
+
+
+def item(row: Row) -> Told:
+    """Return a row of texts and numbers as DynamoDB writes it."""
+    return {name: {"N": str(value)} if isinstance(value, int) else {"S": value} for name, value in row.items()}
+
+
+def _message(job: Job) -> Told:
+    message = Message.of(job)
+    attributes = {name: _typed(name, value) for name, value in message.attributes.items()}
+    told = {"ApproximateReceiveCount": "1", "SentTimestamp": str(instant.epoch_ms(job.id.due))}
+    return {"Body": message.body, "MessageAttributes": attributes, "Attributes": told}
+
+
+def _record(number: int, message: Message) -> Told:
+    attributes = {name: _in_lower_case(_typed(name, value)) for name, value in message.attributes.items()}
+    told = {"ApproximateReceiveCount": "1", "SentTimestamp": "1700000000000", "SenderId": "AIDAEXAMPLE"}
+    return {
+        "messageId": f"00000000-0000-4000-8000-{number:012d}",
+        "receiptHandle": f"{number:0400d}",
+        "body": message.body,
+        "attributes": told | {"ApproximateFirstReceiveTimestamp": "1700000000001"},
+        "messageAttributes": attributes,
+        "md5OfBody": "9a0364b9e99bb480dd25e1f0284c8555",
+        "eventSource": "aws:sqs",
+        "eventSourceARN": f"arn:aws:sqs:us-east-1:123456789012:{DEPLOYMENT}-inbound",
+        "awsRegion": "us-east-1",
+    }
+
+
+def _typed(name: str, value: str) -> dict[str, Any]:
+    return {"DataType": type_of(name, value), "StringValue": value}
+
+
+def _in_lower_case(typed: dict[str, Any]) -> dict[str, Any]:
+    lists: dict[str, Any] = {"stringListValues": [], "binaryListValues": []}
+    return {name[0].lower() + name[1:]: value for name, value in typed.items()} | lists
+
+
+def tick_settings(queue_urls: str) -> TickSettings:
+    """Return the settings that a deployment has by default."""
+    return TickSettings(deployment=DEPLOYMENT, queue_urls=queue_urls, tick_period=60, lookahead=240, lease=30)
+
+
+def _parameters(queue_urls: str) -> dict[str, str]:
+    settings = ApiSettings(
+        deployment=DEPLOYMENT, queue_urls=queue_urls, payloads="payloads", direct_horizon=890, lookahead=240
+    )
+    url = f"{queue_urls}{DEPLOYMENT}_{QUEUE.name}"
+    work = WorkSettings(queue=QUEUE, urls=(url,), dead_letters=f"{url}_dlq")
+    return {
+        f"/dueline/{DEPLOYMENT}/settings": json.dumps({name: getattr(settings, name) for name in _names(settings)}),
+        f"/dueline/{DEPLOYMENT}/queues/{QUEUE.name}": json.dumps(published(work)),
+    }
+
+
+def _names(settings: Any) -> list[str]:
+    return [name.removeprefix("DUELINE_").lower() for name in settings.to_env()]
+
+
+def now() -> datetime:
+    return datetime.now(UTC)

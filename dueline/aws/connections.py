@@ -1,0 +1,89 @@
+"""Connections that stay open, and time out as those of boto3's clients do."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from botocore import exceptions
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.httpsession import get_cert_path
+from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, Timeout
+from urllib3 import exceptions as urllib3_exceptions
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """Where requests to one URL go: `host` and `path` as a signature names them."""
+
+    host: str
+    path: str
+    pool: HTTPConnectionPool
+
+    def send(self, request: AWSPreparedRequest) -> AWSResponse:
+        """POST a request and read the answer. Raises what botocore raises where there is none."""
+        body: Any = request.body
+        with _told_as_botocore(request.url):
+            raw = self.pool.urlopen(
+                "POST",
+                self.path,
+                body=body,
+                headers=dict(request.headers),
+                retries=False,
+                redirect=False,
+                preload_content=False,
+                decode_content=False,
+            )
+            headers: Any = raw.headers
+            response = AWSResponse(request.url, raw.status, headers, raw)
+            # Read here: what breaks meanwhile is to be told like the rest.
+            _ = response.content
+        return response
+
+
+class Connections:
+    """Connections to hosts, as many to each as there are `lanes`. Threads share them.
+
+    `trusted` is a file of certificates, by default that of botocore.
+    """
+
+    def __init__(self, *, connect_seconds: float, read_seconds: float, lanes: int, trusted: str | None = None) -> None:
+        timeout = Timeout(connect=connect_seconds, read=read_seconds)
+        self._options: dict[str, Any] = {"maxsize": lanes, "timeout": timeout}
+        known: Any = trusted or True
+        self._trusted: dict[str, Any] = {"cert_reqs": "CERT_REQUIRED", "ca_certs": get_cert_path(known)}
+        self.to = lru_cache(self._place)
+
+    def _place(self, url: str) -> Place:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        named = host if parts.port in (None, 80, 443) else f"{host}:{parts.port}"
+        path = quote(parts.path or "/", safe="/~")
+        return Place(host=named, path=path, pool=self._pool(parts.scheme, host, parts.port))
+
+    def _pool(self, scheme: str, host: str, port: int | None) -> HTTPConnectionPool:
+        if scheme != "https":
+            return HTTPConnectionPool(host, port, **self._options)
+        return HTTPSConnectionPool(host, port, **self._trusted, **self._options)
+
+
+@contextmanager
+def _told_as_botocore(url: str) -> Iterator[None]:
+    """Raise what botocore raises for what urllib3 does, as its own session has it."""
+    try:
+        yield
+    except urllib3_exceptions.SSLError as error:
+        raise exceptions.SSLError(endpoint_url=url, error=error) from error
+    except (urllib3_exceptions.NewConnectionError, socket.gaierror) as error:
+        raise exceptions.EndpointConnectionError(endpoint_url=url, error=error) from error
+    except urllib3_exceptions.ConnectTimeoutError as error:
+        raise exceptions.ConnectTimeoutError(endpoint_url=url, error=error) from error
+    except urllib3_exceptions.ReadTimeoutError as error:
+        raise exceptions.ReadTimeoutError(endpoint_url=url, error=error) from error
+    except urllib3_exceptions.ProtocolError as error:
+        raise exceptions.ConnectionClosedError(endpoint_url=url, error=error) from error
+    except Exception as error:
+        raise exceptions.HTTPClientError(error=error) from error

@@ -1,0 +1,159 @@
+"""Sign, send and read the requests that concern every job, in place of botocore.
+
+On one of them botocore spends eight times the CPU that this takes. A handler of its event `before-call` may answer in
+its place, as its own Stubber does, and this is one. What is asked is still botocore's to write, and what goes wrong is
+its to judge: which error it is, and whether and when to try again.
+"""
+
+import json
+import time
+from base64 import b64decode
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+from zlib import crc32
+
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.endpoint import convert_to_response_dict
+from botocore.hooks import first_non_none_response
+from botocore.parsers import create_parser
+
+from dueline.aws.connections import Connections
+from dueline.aws.signature import Credentials, signed
+
+# Those of DynamoDB and SQS. The rest is asked once a tick, a cancel or a look-up.
+OPERATIONS = frozenset(
+    ("BatchGetItem", "BatchWriteItem", "DeleteMessageBatch", "Query", "ReceiveMessage", "SendMessageBatch")
+)
+Answer = tuple[AWSResponse, dict[str, Any]]
+
+
+def send_directly(client: Any, connections: Connections, *, operations: Container[str] = OPERATIONS) -> None:
+    """Let a boto3 client of DynamoDB or SQS carry out these operations over these connections."""
+    # Last: botocore's own handlers add headers, and whoever else may answer in its place, such as a Stubber, is asked.
+    client.meta.events.register_last("before-call", _Sender(client.meta.events, connections, operations))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Call:
+    """A call as botocore has written it; `name` is its service's and its operation's, as events have it."""
+
+    model: Any
+    params: dict[str, Any]
+    request_signer: Any
+    context: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        return f"{self.model.service_model.service_id.hyphenize()}.{self.model.name}"
+
+    @property
+    def scope(self) -> tuple[str, str]:
+        """The service and the region that are signed for."""
+        told = self.context.get("signing", {})
+        service = told.get("signing_name", self.model.service_model.signing_name)
+        return service, told.get("region", self.context["client_region"])
+
+    def credentials(self) -> Credentials | None:
+        """Return the credentials of this moment to sign with, nothing where another signature is asked for."""
+        signer = self.request_signer.get_auth_instance(*self.scope)
+        is_usual = type(signer) is SigV4Auth and self.context["auth_type"] in (None, "v4")
+        return signer.credentials if is_usual else None
+
+
+class _Sender:
+    """Answers the calls of a client."""
+
+    def __init__(self, events: Any, connections: Connections, operations: Container[str]) -> None:
+        self._events = events
+        self._connections = connections
+        self._operations = operations
+
+    def __call__(
+        self, *, model: Any, params: dict[str, Any], request_signer: Any, context: dict[str, Any], **_: Any
+    ) -> Answer | None:
+        """Return the answer to a call, or nothing: then botocore goes on."""
+        if model.name not in self._operations:
+            return None
+        call = _Call(model=model, params=params, request_signer=request_signer, context=context)
+        for attempt in count(1):
+            credentials = call.credentials()
+            if credentials is None:
+                return None
+            answer, fault = self._attempt(call, credentials)
+            pause = None if answer and _is_good(answer) else self._pause(call, attempt, answer, fault)
+            if pause is None and fault is not None:
+                raise fault
+            if pause is None:
+                return answer
+            time.sleep(pause)
+        return None
+
+    def _attempt(self, call: _Call, credentials: Credentials) -> tuple[Answer | None, Exception | None]:
+        answer: Answer | None = None
+        told, fault = None, None
+        try:
+            http = self._send(call, credentials)
+            told = convert_to_response_dict(http, call.model)
+            answer = http, _parsed(told, call.model)
+        except Exception as error:
+            fault = error
+        received = {"response_dict": told, "parsed_response": answer and answer[1]}
+        self._events.emit(f"response-received.{call.name}", context=call.context, exception=fault, **received)
+        return answer, fault
+
+    def _send(self, call: _Call, credentials: Credentials) -> AWSResponse:
+        url, body = call.params["url"], call.params["body"]
+        place, (service, region) = self._connections.to(url), call.scope
+        headers: Any = signed(
+            call.params["headers"],
+            body=body,
+            host=place.host,
+            path=place.path,
+            credentials=credentials,
+            region=region,
+            service=service,
+            at=time.time(),
+        )
+        request = AWSPreparedRequest("POST", url, headers, body, False)
+        answered = first_non_none_response(self._events.emit(f"before-send.{call.name}", request=request))
+        return place.send(request) if answered is None else answered
+
+    def _pause(self, call: _Call, attempt: int, answer: Answer | None, fault: Exception | None) -> float | None:
+        """Return how long to wait before another attempt, nothing if there is to be none, as botocore judges."""
+        asked = {"operation": call.model, "request_dict": call.params, "endpoint": None}
+        judged = self._events.emit(
+            f"needs-retry.{call.name}", response=answer, attempts=attempt, caught_exception=fault, **asked
+        )
+        pause = first_non_none_response(judged)
+        return None if pause is False else pause
+
+
+def _is_good(answer: Answer) -> bool:
+    """Tell whether botocore need not look at an answer. DynamoDB's have a checksum."""
+    http, _ = answer
+    checksum = http.headers.get("x-amz-crc32")
+    return http.status_code == 200 and (checksum is None or int(checksum) == crc32(http.content))
+
+
+def _parsed(told: Mapping[str, Any], model: Any) -> dict[str, Any]:
+    if told["status_code"] == 200:
+        body: bytes = told["body"]
+        try:
+            # A quotation mark within a text is escaped, so that this is a name, or an attribute that is called so.
+            parsed: dict[str, Any] = json.loads(body, object_hook=_with_bytes if b'"B"' in body else None)
+            return parsed
+        except ValueError:
+            pass
+    protocol = model.service_model.resolved_protocol
+    botocores: dict[str, Any] = create_parser(protocol).parse(told, model.output_shape)
+    return botocores
+
+
+def _with_bytes(told: dict[str, Any]) -> dict[str, Any]:
+    """Return an attribute of DynamoDB that has bytes with those, and everything else as it is."""
+    if len(told) == 1 and isinstance(text := told.get("B"), str):
+        return {"B": b64decode(text)}
+    return told
