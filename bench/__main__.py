@@ -18,7 +18,7 @@ from local.template import ROOT
 
 QUICK = ROOT / ".local" / "bench"
 NAMES = [part.name for part in PARTS]
-NEEDED = ("matplotlib", "celery", "redis", "simpy")
+NEEDED = ("matplotlib", "celery", "redis")
 
 console = Console()
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Measure Dueline, and tell what came out.")

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 
-from aws_cdk import Stack
+from aws_cdk import Annotations, Stack
 from aws_cdk.aws_sns import Topic
 from aws_cdk.aws_sqs import DeadLetterQueue, IQueue
 from aws_cdk.aws_ssm import StringParameter
 from constructs import Construct
 
 from dueline.config.deployment import Deployment
+from dueline.config.queue import JOBS_PER_PARTITION
 from dueline.config.work import published
 from dueline.queue import QueueSettings
 from infra.alarms import Alarms
@@ -38,6 +39,7 @@ class QueueStack(Stack):
         ConsumerPolicy(self, "Consumer", names=names, queue=queue, levels=levels, dead_letters=dead_letters)
         OperatorPolicy(self, "Operator", names=names, queue=queue.name, levels=levels, dead_letters=dead_letters)
         self._add_alarms(deployment, dead_letters, queue)
+        self._warn_of_too_few_partitions(deployment, queue.name)
 
     def _level(self, deployment: Deployment, queue: str, priority: int, dead_letters: IQueue) -> DurableQueue:
         """Add the SQS queue of one priority."""
@@ -70,3 +72,13 @@ class QueueStack(Stack):
         alarms.on_missing_ticks(
             "MissingTicks", deployment=deployment.name, queue=queue.name, partitions=queue.partitions
         )
+
+    def _warn_of_too_few_partitions(self, deployment: Deployment, queue: str) -> None:
+        settings = deployment.queues[queue]
+        if settings.partitions >= settings.partitions_needed:
+            return
+        text = (
+            f"queues.{queue}.partitions is {settings.partitions}: for an expected_rate of {settings.expected_rate:,}"
+            f" jobs a second it should be at least {settings.partitions_needed}, {JOBS_PER_PARTITION} for each"
+        )
+        Annotations.of(self).add_warning_v2("dueline:partitions", text)

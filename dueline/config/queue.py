@@ -9,6 +9,9 @@ from dueline.working.backoff import MAX_HIDDEN_SECONDS, Backoff, RetryPolicy
 
 # Each is a schedule in the queue's stack, and CloudFormation takes 500 resources a stack.
 MOST_PARTITIONS = 400
+# Jobs a second that one partition carries, with rows of up to 1 KB: half of what it sustains, so that an hour's backlog
+# is made up for within another. Source: docs/benchmarks.md, "Scale, by simulation".
+JOBS_PER_PARTITION = 500
 # SQS's own, of a queue's maxReceiveCount.
 MOST_RECEIVES = 1000
 # Crashes and stops of workers are receives too: SQS, which tells no reason, is to come after the workers.
@@ -63,6 +66,13 @@ class Queue(BaseModel):
         ge=1,
         le=MOST_PARTITIONS,
         description="Slices of the queue, each with its own tick. Raise it at will; a lower count keeps the old ticks.",
+    )
+    expected_rate: int | None = Field(
+        default=None,
+        ge=1,
+        le=MOST_PARTITIONS * JOBS_PER_PARTITION,
+        description="Jobs a second to expect at most. Changes nothing, but a deployment warns where there are too few"
+        f" partitions: each carries {JOBS_PER_PARTITION} with rows of up to 1 KB. Without it: no warning.",
     )
     visibility_timeout: int = Field(
         default=30, ge=0, le=43_200, description="Seconds that a received message stays hidden from other workers."
@@ -125,6 +135,15 @@ class Queue(BaseModel):
                 f" which is {most}"
             )
         return self
+
+    @property
+    def partitions_needed(self) -> int:
+        """How many partitions carry the rate that is expected.
+
+        >>> Queue(partitions=2, expected_rate=1001).partitions_needed
+        3
+        """
+        return -(-(self.expected_rate or 0) // JOBS_PER_PARTITION)
 
     @property
     def receives(self) -> int:

@@ -2,6 +2,7 @@
 
 import json
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from dueline.config.names import Names
 from dueline.config.work import published
 from dueline.queue import QueueSettings
 from dueline.working.settings import WorkSettings
-from tests.template.synthesis import Assembly, Template
+from tests.template.synthesis import Assembly, Template, synthesize
 
 FOURTEEN_DAYS = 14 * 86_400
 SIX_HOURS = 6 * 3_600
@@ -157,3 +158,31 @@ def test_clients_read_a_queues_url_and_settings(sixty: Assembly) -> None:
                 "retry": {"backoff": "linear-exponential", "attempts": 10, "delay": 30, "max_delay": 3600},
             },
         }
+
+
+def _warnings(tmp_path: Path, **settings: int) -> list[str]:
+    """Return what a synthesis warns of in the stack of the queue `emails`; cdk-nag looks at it, too."""
+    assembly = synthesize({"queues": {"emails": settings}}, tmp_path)
+    manifest = json.loads((assembly.directory / "manifest.json").read_text())["artifacts"]
+    stack = manifest["dueline-queue-emails"]
+    told = [*stack.get("metadata", {}).values()]
+    if "additionalMetadataFile" in stack:
+        told += json.loads((assembly.directory / stack["additionalMetadataFile"]).read_text()).values()
+    return [each["data"] for entries in told for each in entries if each["type"] == "aws:cdk:warning"]
+
+
+def test_a_queue_with_too_few_partitions_for_its_rate_is_warned_of(tmp_path: Path) -> None:
+    [warning] = _warnings(tmp_path, partitions=4, expected_rate=2001)
+    assert "queues.emails.partitions is 4: for an expected_rate of 2,001 jobs a second" in warning
+    assert "at least 5, 500 for each" in warning
+
+
+@pytest.mark.parametrize("settings", [{"partitions": 4, "expected_rate": 2000}, {"partitions": 1}])
+def test_a_queue_with_partitions_enough_or_no_rate_is_not_warned_of(tmp_path: Path, settings: dict[str, int]) -> None:
+    assert _warnings(tmp_path, **settings) == []
+
+
+def test_an_expected_rate_changes_nothing_that_is_deployed(tmp_path: Path) -> None:
+    told = synthesize({"queues": {"emails": {"expected_rate": 9000}}}, tmp_path / "told")
+    untold = synthesize({"queues": {"emails": {}}}, tmp_path / "untold")
+    assert told.templates == untold.templates

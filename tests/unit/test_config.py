@@ -77,6 +77,11 @@ def test_the_repos_own_queues_yaml_loads() -> None:
         ("queues: {emails: {partitions: 401}}", ["queues.emails.partitions is 401", "less than or equal to 400"]),
         ("queues: {emails: {partitions: '4'}}", ["queues.emails.partitions is '4'", "valid integer"]),
         ("queues: {emails: {partitions: true}}", ["queues.emails.partitions is True", "valid integer"]),
+        ("queues: {emails: {expected_rate: 0}}", ["queues.emails.expected_rate is 0", "greater than or equal to 1"]),
+        (
+            "queues: {emails: {expected_rate: 200001}}",
+            ["queues.emails.expected_rate is 200001", "less than or equal to 200000"],
+        ),
         ("queues: {emails: {max_receives: 0}}", ["queues.emails.max_receives is 0", "greater than or equal to 1"]),
         (
             "queues: {emails: {visibility_timeout: 43201}}",

@@ -1,0 +1,7 @@
+"""Scale, by simulation: the real core over models of AWS, at rates that no test account would pay for."""
+
+from bench.part import Part
+from bench.scale.measure import measure
+from bench.scale.tell import draw, tell
+
+PART = Part(name="scale", title="Scale, by simulation", measure=measure, tell=tell, draw=draw)
