@@ -133,7 +133,7 @@ class Functions:
         return Ingest(
             table=table,
             dispatcher=lambda _: dispatcher,
-            rejects=rejects,
+            rejects=lambda: rejects,
             is_declared=lambda _: True,
             clock=at,
             spread=at.spread,

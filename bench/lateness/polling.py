@@ -1,0 +1,52 @@
+"""Dynein's workers, a thread a partition: `python -m bench.lateness.polling TABLE LANE=URL...`."""
+
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+from bench.dynein import POLL, Dynein
+from bench.dynein_table import DynamoClaims
+from dueline.aws import clients
+from dueline.aws.inbox import SqsInbox
+from dueline.aws.queue import SqsQueue
+from dueline.aws.table import DynamoTable
+from dueline.clock import SystemClock
+from dueline.job import Partition
+
+_LONGEST = timedelta(seconds=10)
+
+
+def dynein_at(table: str, url: str, *, batched: bool = False) -> Dynein:
+    """Return Dynein's protocol over a table and a queue, as its code has it, or batched; nothing is submitted."""
+    dynamodb, sqs = clients.dynamodb(longest=_LONGEST), clients.sqs(longest=_LONGEST)
+    queue = SqsQueue(sqs, url)
+    return Dynein(
+        table=DynamoTable(dynamodb, table),
+        claims=DynamoClaims(dynamodb, table),
+        inbound=queue,
+        inbox=SqsInbox(sqs, url, patient=sqs),
+        queue=queue,
+        clock=SystemClock(),
+        spread=ThreadPoolExecutor(clients.LANES).map,
+        batched=batched,
+    )
+
+
+def poll(dynein: Dynein, lane: str) -> None:
+    """Poll a partition for ever: at once where there may be more, else a second later."""
+    while True:
+        _, more = dynein.poll(Partition(queue=lane, number=0))
+        if not more:
+            time.sleep(POLL.total_seconds())
+
+
+if __name__ == "__main__":
+    named = (told.partition("=") for told in sys.argv[2:])
+    threads = [threading.Thread(target=poll, args=(dynein_at(sys.argv[1], url), lane)) for lane, _, url in named]
+    for thread in threads:
+        thread.start()
+    # A pool takes no more once the main thread has ended.
+    for thread in threads:
+        thread.join()
