@@ -133,7 +133,8 @@ class Message:
     def moves(self) -> JobId | None:
         """Return the job whose place this message's job is to take, if it is to take one's.
 
-        Raises InvalidJob, saying what is wrong, when it names none of which it could take the place, or carries none.
+        Raises InvalidJob, saying what is wrong, when it is to take one's but carries no job, or names none of which it
+        could take the place.
         """
         if MOVES not in self.attributes:
             return None

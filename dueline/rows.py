@@ -197,8 +197,14 @@ def read_job(row: Row) -> Job:
 
 
 def read_state(row: Row | None) -> PartitionState:
-    known = {name: str(row[name]) for name in ("fence", "cursor", "owner", "lease") if name in row} if row else {}
-    return PartitionState(**known)
+    if row is None:
+        return PartitionState()
+    return PartitionState(
+        fence=str(row.get("fence", "")),
+        cursor=str(row.get("cursor", FIRST)),
+        owner=str(row.get("owner", "")),
+        lease=str(row.get("lease", "")),
+    )
 
 
 def is_live(row: Row | None, *, now: datetime) -> bool:

@@ -11,6 +11,8 @@ from botocore.exceptions import ClientError
 from local.emulator import ACCOUNT, REGION, Emulator
 
 _PLACEHOLDERS = {"${AWS::AccountId}": ACCOUNT, "${AWS::Region}": REGION, "${AWS::Partition}": "aws"}
+# A stack has a minute.
+_LOOK_SECONDS, _LOOKS = 0.1, 600
 _EPOCH_OF_ZIP = (1980, 1, 1, 0, 0, 0)
 
 
@@ -81,7 +83,7 @@ def _compact(template: str) -> str:
 def _apply(emulator: Emulator, name: str, template: str) -> None:
     cloudformation = emulator.client("cloudformation")
     asked = {"StackName": name, "TemplateBody": template, "Capabilities": ["CAPABILITY_NAMED_IAM"]}
-    waiting = {"StackName": name, "WaiterConfig": {"Delay": 1, "MaxAttempts": 60}}
+    waiting = {"StackName": name, "WaiterConfig": {"Delay": _LOOK_SECONDS, "MaxAttempts": _LOOKS}}
     try:
         if _exists(cloudformation, name):
             cloudformation.update_stack(**asked)

@@ -1,22 +1,21 @@
 """The way from the core to its ports: a test may stand on it, and fail, lose or hold up any call."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from dueline.errors import Unavailable
 from dueline.message import Message
 from dueline.ports import Reading, Refusal
 
 
-@dataclass(frozen=True, kw_only=True)
-class Call:
+class Call(NamedTuple):
     """A call of a port on its way, such as `table.write`; `do` carries out what it asks, or only a part of it."""
 
     name: str
     args: tuple[Any, ...]
     do: Callable[..., Any]
-    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    kwargs: Mapping[str, Any] = MappingProxyType({})
 
 
 NOT_NOW = "InternalError: try again"

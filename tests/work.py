@@ -20,11 +20,13 @@ from dueline.working.settings import WorkSettings
 from dueline.working.verdict import Interrupted
 from tests.builders import EMAILS, NOW, a_job, a_queue, an_id
 
+# As if a second came five times as soon: nobody waits for a poll to end.
+A_SECOND_OF_POLLS = 0.2
 AT_ONCE = RetryPolicy(backoff=Backoff.CONSTANT, attempts=3, delay=1, max_delay=1)
 
 
 class SharedQueue:
-    """A queue in memory that threads share; it answers a long poll as soon as there is something."""
+    """A queue in memory that threads share; it answers a long poll as soon as there is something, and sooner if not."""
 
     def __init__(self, *, visibility_timeout: int = 30, clock: Clock | None = None) -> None:
         self.queue = MemoryQueue(name="emails", clock=clock or SystemClock(), visibility_timeout=visibility_timeout)
@@ -36,7 +38,7 @@ class SharedQueue:
             return self.queue.send(messages)
 
     def receive(self, *, most: int, wait: int, hidden: int | None = None) -> list[Arrival]:
-        until = time.monotonic() + wait
+        until = time.monotonic() + wait * A_SECOND_OF_POLLS
         while True:
             with self._lock:
                 self.asked.append(("receive", most))

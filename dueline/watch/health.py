@@ -13,6 +13,8 @@ from prometheus_client import CollectorRegistry, make_wsgi_app
 
 # A turn takes a long poll at most; one that takes so long hangs.
 HEALTHY_SECONDS = 60.0
+# How soon it sees that the context has ended.
+_LOOK_SECONDS = 0.1
 _EVERYWHERE = ""
 _MOST_PORT = 65_535
 
@@ -42,7 +44,7 @@ def served(port: int, *, registry: CollectorRegistry, ages: Ages) -> Iterator[in
     queue, how many seconds ago its worker last asked for messages. Raises ValueError or OSError, which name the port.
     """
     server = _listening(port, _app(make_wsgi_app(registry), ages))
-    threading.Thread(target=server.serve_forever, name="health", daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(_LOOK_SECONDS,), name="health", daemon=True).start()
     try:
         yield server.server_port
     finally:

@@ -3,10 +3,13 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from unittest.mock import patch
 
 from dueline import Worker
 
 _STOP_SECONDS = 20
+# A worker that is told to stop ends its poll first.
+_POLL_SECONDS = 1
 
 
 @contextmanager
@@ -21,11 +24,12 @@ def working(worker: Worker) -> Iterator[None]:
             raised.append(error)
 
     thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        worker.stop()
-        thread.join(_STOP_SECONDS)
+    with patch("dueline.working.receiver.LONG_POLL_SECONDS", _POLL_SECONDS):
+        thread.start()
+        try:
+            yield
+        finally:
+            worker.stop()
+            thread.join(_STOP_SECONDS)
     assert not thread.is_alive()
     assert not raised, raised

@@ -1,6 +1,6 @@
 """How each kind of process goes about its work, and what an event changes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -48,23 +48,23 @@ def ingest(world: "World", me: "Running", act: acts.Ingest) -> str:
     mail, now = world.mail["inbound"], me.process.monotonic
     chosen = mail.receive(waiting=act.waiting, again=act.again, seconds=VISIBILITY_SECONDS)
     batch = {place: mail.message(place) for place in chosen}
-    _excuse_repeats(world, batch)
-    me.jobs = {message.job().id for message in batch.values()}
+    ids = {place: mail.job(place).id for place in chosen}
+    _excuse_repeats(world, ids.values())
+    me.jobs = set(ids.values())
     received = [Received(message_id=str(place), message=message) for place, message in batch.items()]
     done = me.core.an_ingest().run(received, until=now() + INGEST_SECONDS)
     for number, place in enumerate(batch):
         if str(place) not in done.failed:
-            world.record.acknowledged.setdefault(batch[place].job().id, now())
+            world.record.acknowledged.setdefault(ids[place], now())
             if number not in act.forgotten:
                 mail.delete(place)
     return f"ingested {len(batch) - len(done.failed)} of {len(batch)}"
 
 
-def _excuse_repeats(world: "World", batch: Mapping[int, Message]) -> None:
+def _excuse_repeats(world: "World", ids: Iterable[JobId]) -> None:
     """Note what SQS brings again though it was ingested, or while another ingest has it."""
     at_work = {id for other in world.running for id in other.jobs}
-    for message in batch.values():
-        id = message.job().id
+    for id in ids:
         if id in at_work or id in world.record.acknowledged:
             world.record.excused.add(id)
 
@@ -115,7 +115,7 @@ def work(world: "World", me: "Running", act: acts.Work) -> str:
     began = me.process.monotonic()
     mails = [world.mail[level.name] for level, _ in world.levels(act.queue)]
     batch = [(mail, place) for mail in mails for place in mail.receive(waiting=range(10), seconds=VISIBILITY_SECONDS)]
-    ids = [mail.message(place).job().id for mail, place in batch]
+    ids = [mail.job(place).id for mail, place in batch]
     skipped = me.core.cancelled_among(list(dict.fromkeys(ids)))
     for id in ids:
         if id not in skipped and world.record.asked_back.get(id, float("inf")) < began and not _is_over(world, id):

@@ -1,6 +1,6 @@
 """Decisions by number, each in a stream of its own, so that one that is taken back moves no other."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import TypeVar
 
@@ -20,7 +20,7 @@ class Choices:
         self.made: dict[tuple[str, int], int] = {}
 
     def stream(self, name: str) -> "Stream":
-        return Stream(name, None if self._seed is None else Random(f"{self._seed} {name}").random, self)
+        return Stream(name, None if self._seed is None else Random(f"{self._seed} {name}"), self)
 
     def decided(self, name: str, place: int) -> int:
         return self._decided.get((name, place), 0)
@@ -29,19 +29,19 @@ class Choices:
 class Stream:
     """The decisions of one process, or on one matter."""
 
-    def __init__(self, name: str, draw: Callable[[], float] | None, choices: Choices) -> None:
+    def __init__(self, name: str, random: Random | None, choices: Choices) -> None:
         self._name = name
-        self._draw = draw
+        self._random = random
         self._choices = choices
         self._place = 0
 
     def below(self, count: int) -> int:
         """Decide on a number from 0 to `count` - 1, each as likely."""
-        return min(self._decide(lambda drawn: int(drawn * count)), count - 1)
+        return min(self._decide(int(self._random.random() * count) if self._random else 0), count - 1)
 
     def once_in(self, times: int) -> bool:
         """Decide to do what is done once in so many times; 0 is never."""
-        return times > 0 and bool(self._decide(lambda drawn: int(drawn * times < 1)))
+        return times > 0 and bool(self._decide(int(self._random.random() * times < 1) if self._random else 0))
 
     def pick(self, options: Sequence[Option]) -> Option:
         return options[self.below(len(options))]
@@ -49,9 +49,9 @@ class Stream:
     def some(self, options: Sequence[Option], *, once_in: int = 2) -> list[Option]:
         return [option for option in options if self.once_in(once_in)]
 
-    def _decide(self, number: Callable[[float], int]) -> int:
+    def _decide(self, drawn: int) -> int:
         place, self._place = self._place, self._place + 1
-        decision = self._choices.decided(self._name, place) if self._draw is None else number(self._draw())
+        decision = drawn if self._random else self._choices.decided(self._name, place)
         if decision:
             self._choices.made[self._name, place] = decision
         return decision

@@ -4,7 +4,7 @@ import json
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from dueline.job import JobId
+from dueline.job import Job, JobId
 from dueline.memory import Delivery
 from dueline.message import REASON
 from dueline.move import Intent
@@ -27,12 +27,11 @@ def note(world: "World", me: "Running", queue: str, delivery: Delivery) -> None:
             parked = Parked(job=job, reason=delivery.message.attributes[REASON], at=me.process.now())
             world.record.parked.append(parked)
         case _:
-            world.record.sent.append(_sent(world, me, queue, delivery))
+            world.record.sent.append(_sent(world, me, queue, delivery, job))
             _excuse(world, me, job.id)
 
 
-def _sent(world: "World", me: "Running", name: str, delivery: Delivery) -> Sent:
-    job = delivery.message.job()
+def _sent(world: "World", me: "Running", name: str, delivery: Delivery, job: Job) -> Sent:
     queue, level = world.level_of(name)
     return Sent(
         id=job.id,

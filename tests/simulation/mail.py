@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from dueline.job import Job
 from dueline.memory import MemoryQueue
 from dueline.message import Message
 from dueline.ports import Clock
@@ -16,9 +17,16 @@ class Mail:
         self._clock = clock
         self._hidden: dict[int, float] = {}
         self._deleted: set[int] = set()
+        self._jobs: dict[int, Job] = {}
 
     def message(self, place: int) -> Message:
         return self._queue.deliveries[place].message
+
+    def job(self, place: int) -> Job:
+        """Return the job that a message carries, read once: messages do not change."""
+        if place not in self._jobs:
+            self._jobs[place] = self.message(place).job()
+        return self._jobs[place]
 
     def waiting(self) -> list[int]:
         """Return the messages that are visible now."""

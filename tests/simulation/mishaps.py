@@ -73,6 +73,8 @@ class Fate:
         return self._befallen(call, mishap)
 
     def _befallen(self, call: Call, mishap: Mishap | None) -> Any:
+        if mishap is None:
+            return straight(call)
         match mishap:
             case Fault.CRASH_BEFORE:
                 raise Crash

@@ -80,10 +80,10 @@ class Running:
     jobs: set[JobId] = field(default_factory=set)
     intended: set[JobId] = field(default_factory=set)
     renewed: float | None = None
+    partition: Partition | None = field(init=False)
 
-    @property
-    def partition(self) -> Partition | None:
-        return acts.PARTITIONS[self.act.partition] if isinstance(self.act, acts.Tick) else None
+    def __post_init__(self) -> None:
+        self.partition = acts.PARTITIONS[self.act.partition] if isinstance(self.act, acts.Tick) else None
 
 
 Befall = Callable[[Running, Call], Mishap | None]

@@ -269,7 +269,7 @@ def test_a_message_whose_deletion_was_refused_for_now_is_deleted_at_the_end():
 
     def refuse(call):
         (receipts,) = call.args
-        return done_in_part(replace(call, name="dead.send", args=(receipts,)))
+        return done_in_part(call._replace(name="dead.send", args=(receipts,)))
 
     place.wire.around = on("dead.delete", refuse, times=1)
     place.redrive().apply()

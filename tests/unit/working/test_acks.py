@@ -16,7 +16,8 @@ def clock():
 
 
 @pytest.fixture
-def desk(clock):
+def desk(clock, monkeypatch):
+    monkeypatch.setattr("dueline.working.acks._AGAIN_SECONDS", 0.1)
     return Desk(clock)
 
 
