@@ -27,6 +27,7 @@ from dueline.aws.signature import Credentials, signed
 OPERATIONS = frozenset(
     ("BatchGetItem", "BatchWriteItem", "DeleteMessageBatch", "Query", "ReceiveMessage", "SendMessageBatch")
 )
+_REQUEST_ID = "x-amzn-requestid"
 Answer = tuple[AWSResponse, dict[str, Any]]
 
 
@@ -82,27 +83,27 @@ class _Sender:
             credentials = call.credentials()
             if credentials is None:
                 return None
-            answer, fault = self._attempt(call, credentials)
-            pause = None if answer and _is_good(answer) else self._pause(call, attempt, answer, fault)
-            if pause is None and fault is not None:
-                raise fault
+            came = self._attempt(call, credentials)
+            pause = None if _is_good(came) else self._pause(call, attempt, came)
             if pause is None:
-                return answer
+                return _ended(came, retries=attempt - 1)
             time.sleep(pause)
         return None
 
-    def _attempt(self, call: _Call, credentials: Credentials) -> tuple[Answer | None, Exception | None]:
-        answer: Answer | None = None
-        told, fault = None, None
+    def _attempt(self, call: _Call, credentials: Credentials) -> Answer | Exception:
+        """Return what came of one attempt."""
+        told: dict[str, Any] | None = None
+        came: Answer | Exception
         try:
             http = self._send(call, credentials)
             told = convert_to_response_dict(http, call.model)
-            answer = http, _parsed(told, call.model)
+            came = http, _parsed(told, call.model)
         except Exception as error:
-            fault = error
+            came = error
+        answer, fault = _apart(came)
         received = {"response_dict": told, "parsed_response": answer and answer[1]}
         self._events.emit(f"response-received.{call.name}", context=call.context, exception=fault, **received)
-        return answer, fault
+        return came
 
     def _send(self, call: _Call, credentials: Credentials) -> AWSResponse:
         url, body = call.params["url"], call.params["body"]
@@ -121,8 +122,9 @@ class _Sender:
         answered = first_non_none_response(self._events.emit(f"before-send.{call.name}", request=request))
         return place.send(request) if answered is None else answered
 
-    def _pause(self, call: _Call, attempt: int, answer: Answer | None, fault: Exception | None) -> float | None:
+    def _pause(self, call: _Call, attempt: int, came: Answer | Exception) -> float | None:
         """Return how long to wait before another attempt, nothing if there is to be none, as botocore judges."""
+        answer, fault = _apart(came)
         asked = {"operation": call.model, "request_dict": call.params, "endpoint": None}
         judged = self._events.emit(
             f"needs-retry.{call.name}", response=answer, attempts=attempt, caught_exception=fault, **asked
@@ -131,11 +133,24 @@ class _Sender:
         return None if pause is False else pause
 
 
-def _is_good(answer: Answer) -> bool:
-    """Tell whether botocore need not look at an answer. DynamoDB's have a checksum."""
-    http, _ = answer
+def _apart(came: Answer | Exception) -> tuple[Answer | None, Exception | None]:
+    return (None, came) if isinstance(came, Exception) else (came, None)
+
+
+def _is_good(came: Answer | Exception) -> bool:
+    """Tell whether botocore need not look at what came. DynamoDB's answers have a checksum."""
+    if isinstance(came, Exception):
+        return False
+    http, _ = came
     checksum = http.headers.get("x-amz-crc32")
     return http.status_code == 200 and (checksum is None or int(checksum) == crc32(http.content))
+
+
+def _ended(came: Answer | Exception, *, retries: int) -> Answer:
+    if isinstance(came, Exception):
+        raise came
+    came[1]["ResponseMetadata"]["RetryAttempts"] = retries
+    return came
 
 
 def _parsed(told: Mapping[str, Any], model: Any) -> dict[str, Any]:
@@ -144,12 +159,18 @@ def _parsed(told: Mapping[str, Any], model: Any) -> dict[str, Any]:
         try:
             # A quotation mark within a text is escaped, so that this is a name, or an attribute that is called so.
             parsed: dict[str, Any] = json.loads(body, object_hook=_with_bytes if b'"B"' in body else None)
-            return parsed
+            return parsed | {"ResponseMetadata": _metadata(told)}
         except ValueError:
             pass
     protocol = model.service_model.resolved_protocol
     botocores: dict[str, Any] = create_parser(protocol).parse(told, model.output_shape)
     return botocores
+
+
+def _metadata(told: Mapping[str, Any]) -> dict[str, Any]:
+    headers = {name.lower(): value for name, value in told["headers"].items()}
+    named = {"RequestId": headers[_REQUEST_ID]} if _REQUEST_ID in headers else {}
+    return {**named, "HTTPStatusCode": told["status_code"], "HTTPHeaders": headers}
 
 
 def _with_bytes(told: dict[str, Any]) -> dict[str, Any]:
