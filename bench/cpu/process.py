@@ -38,7 +38,7 @@ def rounds(all: Mapping[str, Mapping[str, Step]], *, until: float, now: Callable
 def _profiles(all: Mapping[str, Mapping[str, Step]]) -> dict[str, dict[str, Any]]:
     """Return where the time of a tick and of an ingest goes, their requests one after the other, in one thread."""
     ingest, tick = steps.function("ingest"), steps.function("tick")
-    tick.RESOURCES.spread = ingest.RESOURCES.spread = ingest.INGEST._spread = map
+    tick.DEPLOYED.spread = ingest.DEPLOYED.spread = ingest.INGEST._spread = map
     LANES.close()
     return {name: {who: profile(all[name][who]) for who in (OURS, BOTO3)} for name in (TICK, INGEST)}
 
