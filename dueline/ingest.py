@@ -156,9 +156,10 @@ class Ingest:
     def _write(self, jobs: set[Job], done: Ingested) -> tuple[set[Job], set[Job]]:
         """Write the rows of jobs that a tick is to find, or that were moved; return those written and those not."""
         now = self._clock.now()
-        of_table = {rows.job_key(job.id): job for job in jobs if job.id.route is Route.TABLE and now < job.expires}
-        by_key = dict(sorted(of_table.items(), key=lambda keyed: keyed[0][1]))
-        pending = [rows.job_row(job) for job in by_key.values() if job not in done.moved]
+        of_table = [(rows.job_row(job), job) for job in jobs if job.id.route is Route.TABLE and now < job.expires]
+        of_table.sort(key=lambda pair: str(pair[0]["sk"]))
+        by_key = {rows.key(row): job for row, job in of_table}
+        pending = [row for row, job in of_table if job not in done.moved]
         write = partial(self._write_some, done=done)
         unwritten = {rows.key(row) for row in chain.from_iterable(self._spread(write, _cut(pending, WRITE_ROWS)))}
         left = {job for key, job in by_key.items() if key in unwritten}
@@ -173,12 +174,18 @@ class Ingest:
 
     def _not_left_to_a_tick(self, jobs: set[Job], written: set[Job], done: Ingested) -> tuple[set[Job], set[Job]]:
         """Return the jobs that no tick is sure to see, and those whose fence could not be read."""
-        partitions = {job.id.partition for job in written}
-        fences = self._read(map(rows.state_key, partitions), done)
-        raised = {each: rows.read_state(fences.rows.get(rows.state_key(each))).fence for each in partitions}
-        unread = {each for each in partitions if rows.state_key(each) in fences.unread}
-        unknown = {job for job in written if job.id.partition in unread}
-        seen_later = {job for job in written - unknown if raised[job.id.partition] < instant.text(job.id.due)}
+        by_partition = defaultdict[Partition, list[Job]](list)
+        for job in written:
+            by_partition[job.id.partition].append(job)
+        fences = self._read(map(rows.state_key, by_partition), done)
+        unknown, seen_later = set[Job](), set[Job]()
+        for partition, its in by_partition.items():
+            state = rows.state_key(partition)
+            fence = rows.read_state(fences.rows.get(state)).fence
+            if state in fences.unread:
+                unknown.update(its)
+            else:
+                seen_later.update(job for job in its if fence < instant.text(job.id.due))
         return jobs - unknown - seen_later, unknown
 
     def _late_path(self, late: set[Job], done: Ingested, until: float) -> set[Job]:

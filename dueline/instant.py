@@ -1,6 +1,7 @@
 """Instants: aware, in UTC, in whole milliseconds, and as text that sorts in the order of time."""
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -17,6 +18,8 @@ def round_up(at: datetime) -> datetime:
     return from_epoch_ms(-(-(_aware(at) - EPOCH) // _MILLISECOND))
 
 
+# When a job is due is written out several times while its batch is in hand.
+@lru_cache(maxsize=4096)
 def text(at: datetime) -> str:
     """Return `at` as ISO 8601 in UTC with milliseconds, which sorts as time does.
 

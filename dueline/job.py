@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import lru_cache
 
 from dueline import instant
 from dueline.errors import InvalidJob, JobNotFound, PayloadTooLarge, QueueNotFound
@@ -89,9 +90,9 @@ class JobId:
         match = _ID.fullmatch(text)
         if match is None:
             raise JobNotFound(f"no job has the id {text[:200]!r}: it is not of the form of an id")
-        due = instant.from_epoch_ms(int(match["due_ms"]))
-        partition = Partition(queue=match["queue"], number=int(match["partition"]))
-        return cls(partition=partition, route=Route(match["route"]), due=due, uid=match["uid"])
+        queue, number, route, due_ms, uid = match.groups()
+        due = instant.from_epoch_ms(int(due_ms))
+        return cls(partition=_partition(queue, number), route=Route(route), due=due, uid=uid)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -135,6 +136,12 @@ class Job:
     def size(self) -> int:
         """The payload's size in bytes, as SQS and DynamoDB count it."""
         return len(self.payload) if self.payload.isascii() else len(self.payload.encode())
+
+
+# Thousands of jobs are read of each of a few.
+@lru_cache(maxsize=1024)
+def _partition(queue: str, number: str) -> Partition:
+    return Partition(queue=queue, number=int(number))
 
 
 def queue_name(text: str) -> str:

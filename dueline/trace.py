@@ -42,8 +42,9 @@ class TraceContext:
 
         One that is no good counts as none, and so does a tracestate: no job is to fail for them.
         """
-        # Most jobs have none, and most of what stands beside it begins otherwise.
-        told = {name.lower(): value for name, value in headers.items() if name[:1] in "tT"}
+        if TRACEPARENT not in map(str.lower, headers):
+            return None
+        told = {name.lower(): value for name, value in headers.items()}
         parent, state = told.get(TRACEPARENT), told.get(TRACESTATE)
         if not isinstance(parent, str) or not _PARENT.fullmatch(parent):
             return None

@@ -4,7 +4,6 @@ Source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Capacit
 """
 
 from collections.abc import Mapping
-from itertools import chain
 
 UNIT_BYTES = 1024
 
@@ -15,12 +14,12 @@ def write_units(row: Mapping[str, str | int | bool | bytes]) -> int:
     >>> write_units({"pk": "x" * 1022}), write_units({"pk": "x" * 1023})
     (1, 2)
     """
-    return -(-sum(map(_bytes, chain(row, row.values()))) // UNIT_BYTES)
+    texts = "".join([*row, *(value for value in row.values() if isinstance(value, str))])
+    others = (value for value in row.values() if not isinstance(value, str))
+    return -(-(len(texts.encode()) + sum(map(_bytes, others))) // UNIT_BYTES)
 
 
-def _bytes(value: str | int | bool | bytes) -> int:
-    if isinstance(value, str):
-        return len(value) if value.isascii() else len(value.encode())
+def _bytes(value: int | bool | bytes) -> int:
     if isinstance(value, bool):
         return 1
     if isinstance(value, int):

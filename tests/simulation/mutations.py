@@ -141,8 +141,8 @@ IN_INGEST = [
     mutation(
         "no fence check after the write",
         "ingest.py",
-        "{job for job in written - unknown if raised[job.id.partition] < instant.text(job.id.due)}",
-        "written - unknown",
+        "seen_later.update(job for job in its if fence < instant.text(job.id.due))",
+        "seen_later.update(its)",
         LOST,
     ),
     mutation(
@@ -159,15 +159,15 @@ IN_INGEST = [
     mutation(
         "a row due at the fence is taken for a later one",
         "ingest.py",
-        "raised[job.id.partition] < instant.text(job.id.due)",
-        "raised[job.id.partition] <= instant.text(job.id.due)",
+        "job for job in its if fence < instant.text(job.id.due)",
+        "job for job in its if fence <= instant.text(job.id.due)",
         LOST,
     ),
     mutation(
         "UnprocessedKeys are taken for no fence",
         "ingest.py",
-        "unknown = {job for job in written if job.id.partition in unread}",
-        "unknown = set[Job]()",
+        "            if state in fences.unread:\n                unknown.update(its)\n            else:\n",
+        "            if True:\n",
         LOST,
     ),
     mutation(
