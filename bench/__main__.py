@@ -1,5 +1,6 @@
 """Measure Dueline: `python -m bench --help`."""
 
+import signal
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -37,6 +38,8 @@ def measure(
     """Measure, and write the raw results as JSON and the pictures as SVG; then the tables into the docs."""
     chosen, folder = _chosen(parts), out or (QUICK if quick else STORED)
     _check_what_is_installed()
+    # What is started meanwhile ends with this process, whatever ends it.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     run(chosen, quick=quick, folder=folder, console=console)
     if folder == STORED:
         report()

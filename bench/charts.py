@@ -35,7 +35,7 @@ def stacked(*, title: str, unit: str, values: Mapping[str, Mapping[str, float]])
             left = [start + width for start, width in zip(left, widths, strict=True)]
         axes.invert_yaxis()
         axes.set_xlabel(unit)
-        axes.legend(fontsize=8)
+        axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     return drawn.getvalue()
 
 
@@ -46,7 +46,7 @@ def lines(*, title: str, x: str, y: str, series: Series, log_x: bool = False, lo
             axes.plot(*zip(*points, strict=True), marker="o", markersize=3, label=name)
         _scale(axes, log_x=log_x, log_y=log_y)
         axes.set(xlabel=x, ylabel=y)
-        axes.legend(fontsize=8)
+        axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     return drawn.getvalue()
 
 
@@ -58,7 +58,7 @@ def histogram(*, title: str, x: str, series: Mapping[str, Sequence[float]], log_
             axes.hist(values, bins=_bins(series, log_x), weights=weights, histtype="step", linewidth=1.5, label=name)
         _scale(axes, log_x=log_x, log_y=False)
         axes.set(xlabel=x, ylabel="share of jobs")
-        axes.legend(fontsize=8)
+        axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     return drawn.getvalue()
 
 

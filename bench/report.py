@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.headline import headline
+from bench.headline import headline, on_time
 from bench.part import Part, Target
 from bench.results import Result, load
 from bench.tables import table
@@ -19,7 +19,8 @@ def reported(parts: Sequence[Part], *, folder: Path) -> dict[Path, str]:
     results = {part.name: load(part.name, folder=folder) for part in parts}
     sections = {part.name: part.tell(results[part.name].figures) for part in parts}
     docs = {**sections, "targets": targets(parts, results), "machine": machines(results)}
-    return {DOCS: marked(DOCS.read_text(), docs), README: marked(README.read_text(), {"figures": headline(results)})}
+    told = f"{headline(results)}\n\n{on_time(results['lateness'])}"
+    return {DOCS: marked(DOCS.read_text(), docs), README: marked(README.read_text(), {"figures": told})}
 
 
 def marked(text: str, sections: dict[str, str]) -> str:

@@ -15,8 +15,9 @@ from dueline.job import Route
 WAITS = (1, 30, 180)
 ONE, HTTP_ONE, HTTP_MANY = replace(TENS, jobs=1), Way(by="http", jobs=1), Way(by="http", jobs=HTTP_CALL_JOBS)
 KEYED_ONE, KEYED_MANY = replace(HTTP_ONE, by="keyed"), replace(HTTP_MANY, by="keyed")
+IN_TENS = "library, table, in tens"
 WAYS = {
-    "library, table, in tens": TENS,
+    IN_TENS: TENS,
     "library, table, one by one": ONE,
     "library, direct, in tens": replace(TENS, route=Route.DIRECT),
     "library, direct, one by one": replace(ONE, route=Route.DIRECT),
@@ -82,7 +83,10 @@ def targets(told: Mapping[str, Any]) -> tuple[Target, ...]:
     bill, share = told["bills"][OURS], ratios(told)
     why = _why(bill)
     return (
-        Target(what="cost of a million jobs, in tens, table route", got=total(bill), bound=1.00, unit=" $", why=why),
+        Target(
+            what="cost of a million jobs, 1 KB, in tens, by the table", got=total(bill), bound=1.00, unit=" $", why=why
+        ),
+        Target(what="the same of 200 B", got=told["by_way"][IN_TENS]["200 B"], bound=1.00, unit=" $", why=why),
         Target(what="cost, of Dynein as coded", got=share["of Dynein as coded"], bound=0.40, why=why),
         Target(what="cost, of Dynein batched", got=share["of Dynein batched"], bound=0.50, why=why),
         Target(

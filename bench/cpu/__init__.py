@@ -8,7 +8,7 @@ from bench.cpu.telling import draw, tell
 from bench.part import Bench, Measured, Part
 from local.template import ROOT
 
-_SECONDS, _QUICK_SECONDS = 115, 8
+_SECONDS, _QUICK_SECONDS = 115, 5
 
 
 def _measure(bench: Bench) -> Measured:

@@ -13,12 +13,16 @@ LEAST_JOBS, LEAST_SHARE = 10_000, 0.8
 def measured(told: Mapping[str, Any]) -> Measured:
     """Return the figures of what the process told."""
     taken = told["seconds_a_job"]
-    jobs = {step: {who: round(1 / median(seconds)) for who, seconds in each.items()} for step, each in taken.items()}
+    jobs, shared = _jobs_a_second(taken), _jobs_a_second(told["shared"])
     against = {step: {who: ratio(each[OURS], each[who]) for who in each if who != OURS} for step, each in taken.items()}
     number = len(taken[TICK][OURS])
-    figures = {"jobs_a_second": jobs, "against": against, "rounds": number, "apart": told["apart"]}
+    figures = {"jobs_a_second": jobs, "shared": shared, "against": against, "rounds": number, "apart": told["apart"]}
     figures["profiles"] = told["profiles"]
     return Measured(figures=figures, ratios=_repeated(against), targets=_targets(figures))
+
+
+def _jobs_a_second(taken: Mapping[str, Mapping[str, Sequence[float]]]) -> dict[str, dict[str, int]]:
+    return {step: {who: round(1 / median(seconds)) for who, seconds in each.items()} for step, each in taken.items()}
 
 
 def ratio(ours: Sequence[float], others: Sequence[float]) -> float:

@@ -1,9 +1,10 @@
 """The process that is measured: `python -m bench.cpu.process FOLDER SECONDS`. It tells its progress on stderr."""
 
 import json
+import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from bench.cpu.steps import Step
 FIGURES = "figures.json"
 _JOBS = 2000
 _LEAST_ROUNDS = 3
+# The share of the time for which lanes are measured over all processors as well.
+_SHARED = 0.1
 Rounds = dict[str, dict[str, list[float]]]
 
 
@@ -46,10 +49,23 @@ def _profiles(all: Mapping[str, Mapping[str, Step]]) -> dict[str, dict[str, Any]
 def _measure(loopback: Loopback, *, seconds: float) -> dict[str, Any]:
     steps.as_deployed(loopback)
     all = contenders(loopback, material.jobs(_JOBS, due=material.now()))
+    lanes = {name: {who: all[name][who] for who in (OURS, BOTO3)} for name in (TICK, INGEST)}
+    shared = rounds(lanes, until=time.monotonic() + seconds * _SHARED)
+    _keep_to(_one_of(os.sched_getaffinity(0)))
     answered, own = loopback.seconds(), time.process_time()
     taken = rounds(all, until=time.monotonic() + seconds)
     apart = {"server": loopback.seconds() - answered, "measured": time.process_time() - own}
-    return {"seconds_a_job": taken, "apart": apart, "profiles": _profiles(all)}
+    return {"seconds_a_job": taken, "shared": shared, "apart": apart, "profiles": _profiles(all)}
+
+
+def _keep_to(processors: Collection[int]) -> None:
+    """Have all threads of this process run on those processors."""
+    for thread in Path("/proc/self/task").iterdir():
+        os.sched_setaffinity(int(thread.name), processors)
+
+
+def _one_of(processors: Collection[int]) -> set[int]:
+    return {min(processors)}
 
 
 def _tell(what: str, done: int, of: int) -> None:

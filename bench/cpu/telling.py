@@ -23,6 +23,8 @@ def tell(figures: Figures) -> str:
             "Dueline's jobs a CPU second for each of theirs:",
             _against(figures),
             note,
+            "Jobs a CPU second where ten threads share all processors, and hand Python's lock to and fro:",
+            _shared(figures),
             "![CPU per job, by step](../bench/results/cpu-steps.svg)",
             "### Where the time goes",
             _groups(figures),
@@ -41,6 +43,13 @@ def _against(figures: Figures) -> str:
     against = figures["against"]
     others = _WHO[1:]
     return table(("step", *others), [(step, *(_ratio(against[step].get(who)) for who in others)) for step in _STEPS])
+
+
+def _shared(figures: Figures) -> str:
+    shared = figures["shared"]
+    return table(
+        ("step", OURS, BOTO3), [(step, *(_whole(each[who]) for who in (OURS, BOTO3))) for step, each in shared.items()]
+    )
 
 
 def _groups(figures: Figures) -> str:

@@ -134,7 +134,8 @@ def told(*, tick, boto3):
     share = {"groups": {SEND: 0.6, SERIALIZE: 0.4}, "top": [["send", 0.5]]}
     profiles = {name: {OURS: share, BOTO3: share} for name in (TICK, INGEST)}
     taken = dict.fromkeys((SUBMIT, INGEST_FEW, INGEST, TICK, WORKER), step)
-    return {"seconds_a_job": taken, "apart": {"server": 1.0, "measured": 2.0}, "profiles": profiles}
+    shared = {name: {OURS: [tick] * 3, BOTO3: [boto3] * 3} for name in (TICK, INGEST)}
+    return {"seconds_a_job": taken, "shared": shared, "apart": {"server": 1.0, "measured": 2.0}, "profiles": profiles}
 
 
 def test_ratios_are_those_of_the_rounds_and_not_of_the_medians():
