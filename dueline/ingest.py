@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
+from operator import attrgetter
 from typing import TypeVar
 
 from dueline import instant, rows
@@ -23,6 +24,7 @@ from dueline.ports import READ_KEYS, WRITE_ROWS, Clock, Queue, Reading, Spread, 
 from dueline.rows import Key, Row
 
 Item = TypeVar("Item")
+_ORDER = attrgetter("id.due", "id.uid")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -146,7 +148,7 @@ class Ingest:
     def _park(self, astray: Mapping[Job, str], done: Ingested, until: float) -> set[Job]:
         """Park jobs, each for its reason; return those that could not be parked."""
         again: set[Job] = set()
-        for job in sorted(astray, key=_order):
+        for job in sorted(astray, key=_ORDER):
             handed = self._dispatcher(job.id.queue).park([job], reason=astray[job], until=until)
             done.parked += handed.parked
             again |= set(handed.unfinished)
@@ -174,18 +176,15 @@ class Ingest:
 
     def _not_left_to_a_tick(self, jobs: set[Job], written: set[Job], done: Ingested) -> tuple[set[Job], set[Job]]:
         """Return the jobs that no tick is sure to see, and those whose fence could not be read."""
-        by_partition = defaultdict[Partition, list[Job]](list)
+        by_state = defaultdict[Key, list[Job]](list)
         for job in written:
-            by_partition[job.id.partition].append(job)
-        fences = self._read(map(rows.state_key, by_partition), done)
-        unknown, seen_later = set[Job](), set[Job]()
-        for partition, its in by_partition.items():
-            state = rows.state_key(partition)
-            fence = rows.read_state(fences.rows.get(state)).fence
-            if state in fences.unread:
-                unknown.update(its)
-            else:
-                seen_later.update(job for job in its if fence < instant.text(job.id.due))
+            by_state[rows.state_key(job.id.partition)].append(job)
+        fences = self._read(by_state, done)
+        unknown = set(chain.from_iterable(by_state[key] for key in fences.unread))
+        seen_later = set[Job]()
+        for key, its in by_state.items():
+            fence = rows.read_state(fences.rows.get(key)).fence
+            seen_later.update(job for job in its if fence < instant.text(job.id.due))
         return jobs - unknown - seen_later, unknown
 
     def _late_path(self, late: set[Job], done: Ingested, until: float) -> set[Job]:
@@ -193,7 +192,7 @@ class Ingest:
         cancellations = self._read({rows.cancellation_key(job.id) for job in late}, done)
         undone = {job for job in late if rows.cancellation_key(job.id) in cancellations.unread}
         by_queue: dict[str, list[Job]] = defaultdict(list)
-        for job in sorted(late - undone, key=_order):
+        for job in sorted(late - undone, key=_ORDER):
             if rows.cancellation_key(job.id) not in cancellations.rows:
                 by_queue[job.id.queue].append(job)
         for queue, jobs in by_queue.items():
@@ -243,10 +242,6 @@ def parse(batch: Iterable[Received]) -> tuple[dict[str, Job], list[Intent], list
         except InvalidJob as error:
             rejected.append(Rejected(received=received, reason=str(error)))
     return jobs, list(intents.values()), rejected
-
-
-def _order(job: Job) -> str:
-    return rows.job_key(job.id)[1]
 
 
 def _cut(items: Sequence[Item], size: int) -> Iterable[Sequence[Item]]:

@@ -11,18 +11,13 @@ _WHO = (OURS, BOTO3, HTTP, DYNEIN, BATCHED)
 
 def tell(figures: Figures) -> str:
     """Return the tables: jobs a CPU second, Dueline against each, and where the time goes."""
-    apart = figures["apart"]
-    note = (
-        f"Medians of {figures['rounds']} rounds. The server that answered, which is not counted, computed"
-        f" {apart['server']:.0f} s; what is measured, {apart['measured']:.0f} s."
-    )
     return "\n\n".join(
         [
             "Jobs a CPU second:",
             _speeds(figures),
             "Dueline's jobs a CPU second for each of theirs:",
             _against(figures),
-            note,
+            _note(figures),
             "Jobs a CPU second where ten threads share all processors, and hand Python's lock to and fro:",
             _shared(figures),
             "![CPU per job, by step](../bench/results/cpu-steps.svg)",
@@ -31,6 +26,14 @@ def tell(figures: Figures) -> str:
             "![CPU per job, by what it is spent on](../bench/results/cpu-profile.svg)",
             *(_top(figures, step) for step in (TICK, INGEST)),
         ]
+    )
+
+
+def _note(figures: Figures) -> str:
+    apart = figures["apart"]
+    return (
+        f"Medians of {figures['rounds']} rounds. The server that answered, which is not counted, computed"
+        f" {apart['server']:.0f} s; what is measured, {apart['measured']:.0f} s."
     )
 
 

@@ -166,8 +166,8 @@ IN_INGEST = [
     mutation(
         "UnprocessedKeys are taken for no fence",
         "ingest.py",
-        "            if state in fences.unread:\n                unknown.update(its)\n            else:\n",
-        "            if True:\n",
+        "unknown = set(chain.from_iterable(by_state[key] for key in fences.unread))",
+        "unknown = set[Job]()",
         LOST,
     ),
     mutation(
