@@ -7,14 +7,14 @@ from typing import Any
 
 Series = Mapping[str, Sequence[tuple[float, float]]]
 
-_SIZE_INCHES = (8, 3.8)
+_WIDTH_INCHES, _HEIGHT_INCHES, _BAR_INCHES = 8.0, 3.8, 0.3
 _STYLE = {"svg.hashsalt": "dueline", "svg.fonttype": "none", "font.size": 10, "axes.grid": True, "grid.alpha": 0.3}
 _BIN_COUNT = 60
 
 
 def bars(*, title: str, unit: str, values: Mapping[str, float], bound: float | None = None) -> str:
     """Draw a bar a name, and a line at the bound where there is one."""
-    with _drawing(title) as (axes, drawn):
+    with _drawing(title, height=max(_HEIGHT_INCHES, _BAR_INCHES * len(values))) as (axes, drawn):
         drawn_bars = axes.barh(list(values), list(values.values()), color="tab:blue")
         axes.bar_label(drawn_bars, fmt="%.3g", padding=3)
         axes.invert_yaxis()
@@ -79,7 +79,7 @@ def _scale(axes: Any, *, log_x: bool, log_y: bool) -> None:
 
 
 @contextmanager
-def _drawing(title: str) -> Iterator[tuple[Any, StringIO]]:
+def _drawing(title: str, *, height: float = _HEIGHT_INCHES) -> Iterator[tuple[Any, StringIO]]:
     """Yield the axes to draw on, and what holds the picture once the context is left."""
     import matplotlib
 
@@ -88,7 +88,7 @@ def _drawing(title: str) -> Iterator[tuple[Any, StringIO]]:
 
     drawn = StringIO()
     with matplotlib.rc_context(_STYLE):
-        figure, axes = pyplot.subplots(figsize=_SIZE_INCHES, layout="constrained")
+        figure, axes = pyplot.subplots(figsize=(_WIDTH_INCHES, height), layout="constrained")
         yield axes, drawn
         axes.set_title(title, loc="left", fontsize=11)
         figure.savefig(drawn, format="svg", metadata={"Date": None})

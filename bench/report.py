@@ -12,6 +12,7 @@ from local.template import ROOT
 
 DOCS = ROOT / "docs" / "benchmarks.md"
 README = ROOT / "README.md"
+_WHOLE_FROM, _PERCENT_FROM = 1000, 10
 
 
 def reported(parts: Sequence[Part], *, folder: Path) -> dict[Path, str]:
@@ -43,12 +44,18 @@ def marked(text: str, sections: dict[str, str]) -> str:
 def targets(parts: Sequence[Part], results: dict[str, Result]) -> str:
     """Return a table of all targets: what was to be reached, what was, and why not."""
     told = [(part, target) for part in parts for target in results[part.name].measured.targets]
-    rows = [(target.what, _bound(target), f"{target.got:.4g}{target.unit}", _verdict(target)) for _, target in told]
+    rows = [
+        (target.what, _bound(target), f"{_number(target.got)}{target.unit}", _verdict(target)) for _, target in told
+    ]
     return table(("target", "bound", "measured", "reached"), rows)
 
 
 def _bound(target: Target) -> str:
-    return f"{'≤' if target.at_most else '≥'} {target.bound:g}{target.unit}"
+    return f"{'≤' if target.at_most else '≥'} {_number(target.bound)}{target.unit}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= _WHOLE_FROM else f"{value:.5g}" if value > _PERCENT_FROM else f"{value:.3g}"
 
 
 def _verdict(target: Target) -> str:

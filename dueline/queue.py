@@ -11,7 +11,7 @@ class QueueSettings:
     """A queue's settings, as far as the protocol needs them.
 
     `retention` is how long after its due time a job may still be sent. The workers of a `precise` queue
-    hold a message for the last fraction of a second, so its delays round down. Its jobs have priorities from 1, the
+    hold a message until it is due, so its delays round down. Its jobs have priorities from 1, the
     most urgent, to `priorities`, and each of these levels is an SQS queue of its own. If it is to `track` its jobs,
     their workers note what became of them, and look-ups tell it.
     """

@@ -150,7 +150,7 @@ class QueueAnswer(TypedDict):
         ),
     ]
     precise: Annotated[
-        bool, Field(description="Delays round down: its workers wait out the fraction.", examples=[False])
+        bool, Field(description="Jobs come up to 1.25 s early: its workers wait that out.", examples=[False])
     ]
     priorities: Annotated[
         int, Field(ge=1, le=MAX_PRIORITY, description="Its levels, each an SQS queue of its own.", examples=[1])

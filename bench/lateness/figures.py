@@ -93,11 +93,8 @@ def _alone(contenders: Mapping[str, Any], kind: str, name: str) -> str:
 
 
 def _why_of_the_flow(contenders: Mapping[str, Any]) -> str:
-    """MiniStack 1.5 looks each 0.1 s whether there is something for a request that waits (its `services/sqs.py`)."""
-    late = (
-        "a message may become visible just before it is due, and the emulator then takes 0.1 s or more to hand it out"
-    )
-    return f"{late}{_alone(contenders, FLOW, 'p99')}"
+    """MiniStack 1.5 looks each 0.1 s whether there is something for a request that waits: its `services/sqs.py`."""
+    return f"the emulator takes its time to hand a message out{_alone(contenders, FLOW, 'p99')}"
 
 
 def _in_worker(told: Mapping[str, Any], kind: str, why: str) -> Target:
@@ -107,4 +104,4 @@ def _in_worker(told: Mapping[str, Any], kind: str, why: str) -> Target:
 
 def _why_in_worker(told: Mapping[str, Any]) -> str:
     a_second = round(told["landed"] / told["max"])
-    return f"one process begins about {a_second} of {told['landed']} jobs of one millisecond a second; the rest waits"
+    return f"of {told['landed']} jobs due in one millisecond, one process begins about {a_second:,} a second"

@@ -95,7 +95,7 @@ class Queue(BaseModel):
     )
     precise: bool = Field(
         default=False,
-        description="Delays round down: only for workers of Dueline's library, which wait out the fraction.",
+        description="Jobs come up to 1.25 s early: only for workers of Dueline's library, which wait that out.",
     )
     priorities: int = Field(
         default=1,

@@ -184,8 +184,8 @@ def test_what_is_left_is_measured_when_a_batch_is_sent():
 
 def test_a_precise_queues_delay_rounds_down():
     system = System(a_queue(precise=True))
-    system.submit(at(NOW + timedelta(seconds=30.9)), after(30.9))
-    assert delays(system.queues["emails"]) == [30, 30]
+    system.submit(at(NOW + timedelta(seconds=30.9)), after(30.9), after(30.1), after(0.1))
+    assert delays(system.queues["emails"]) == [30, 30, 29, 0]
 
 
 def test_jobs_spread_over_the_partitions_of_their_queue():
