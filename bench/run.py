@@ -19,10 +19,10 @@ _COLUMNS = (TextColumn("[bold]{task.fields[part]}[/]"), BarColumn(), TextColumn(
 
 def run(parts: Sequence[Part], *, quick: bool, folder: Path, console: Console) -> list[Result]:
     """Measure each part and save it; show its tables as soon as it is done."""
-    results = []
+    results, on = [], machine.told()
     for number, part in enumerate(parts, start=1):
         console.rule(f"{number}/{len(parts)} {part.title}", align="left")
-        result = _measure(part, quick=quick, console=console)
+        result = _measure(part, quick=quick, on=on, console=console)
         save(result, part, folder=folder)
         console.print(Markdown(part.tell(result.figures)))
         console.print(f"[dim]{part.name}: {result.seconds:.0f} s[/]")
@@ -30,8 +30,8 @@ def run(parts: Sequence[Part], *, quick: bool, folder: Path, console: Console) -
     return results
 
 
-def _measure(part: Part, *, quick: bool, console: Console) -> Result:
-    begun, on = time.monotonic(), machine.told()
+def _measure(part: Part, *, quick: bool, on: dict[str, str], console: Console) -> Result:
+    begun = time.monotonic()
     with tempfile.TemporaryDirectory() as scratch, _shown(part, console) as progress:
         bench = Bench(quick=quick, scratch=Path(scratch), progress=progress)
         measured: Measured = part.measure(bench)

@@ -11,6 +11,7 @@ from pathlib import Path
 from bench.lateness.processes import running, wait_until
 from local.emulator import free_port
 
+_UPDATE = ("apt-get", "update")
 _INSTALL = ("apt-get", "install", "-y", "--no-install-recommends", "redis-server")
 
 
@@ -29,7 +30,8 @@ def redis_server(folder: Path) -> Iterator[str]:
 def found() -> str:
     """Return where redis-server is; install it where it is missing and this is root. Raises RuntimeError."""
     if shutil.which("redis-server") is None and os.geteuid() == 0 and shutil.which(_INSTALL[0]):
-        subprocess.run(_INSTALL, check=False, capture_output=True)
+        for command in (_UPDATE, _INSTALL):
+            subprocess.run(command, check=False, capture_output=True)
     program = shutil.which("redis-server")
     if program is None:
         raise RuntimeError(f"redis-server is not on the PATH: install it with `{' '.join(_INSTALL)}`")
