@@ -90,7 +90,7 @@ IN_TICK = [
         "if False:",
         TWICE,
     ),
-    mutation("DelaySeconds is rounded down", "routing.py", "else math.ceil(delay))", "else math.floor(delay))", EARLY),
+    mutation("DelaySeconds is rounded down", "routing.py", "else math.ceil(delay)\n", "else math.floor(delay)\n", EARLY),
     mutation(
         "a job past its retention is sent by a tick",
         "dispatch.py",
