@@ -90,7 +90,9 @@ IN_TICK = [
         "if False:",
         TWICE,
     ),
-    mutation("DelaySeconds is rounded down", "routing.py", "else math.ceil(delay)\n", "else math.floor(delay)\n", EARLY),
+    mutation(
+        "DelaySeconds is rounded down", "routing.py", "else math.ceil(delay)\n", "else math.floor(delay)\n", EARLY
+    ),
     mutation(
         "a job past its retention is sent by a tick",
         "dispatch.py",
