@@ -1,4 +1,4 @@
-"""All contenders, one after the other; in a quick run Celery, which shares nothing with the others, beside them."""
+"""All contenders, one after the other; in a quick run, whose loads are small, beside one another."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -45,7 +45,7 @@ def measure(bench: Bench) -> Measured:
     loads = QUICK if bench.quick else FULL
     bench.progress("synthesize and deploy", 0, 1)
     with staged(bench.scratch) as stage:
-        came = _run(_contenders(stage, loads, bench), beside=(CELERY,) if bench.quick else ())
+        came = _run(_contenders(stage, loads, bench), beside=(CELERY, DYNEIN) if bench.quick else ())
     own = came.pop(OURS)
     figures = figures_of(own, came, loads.ticks)
     return Measured(figures=figures, ratios=ratios(figures), targets=targets(figures))
