@@ -1,8 +1,8 @@
 """Sign, send and read the requests that concern every job, in place of botocore.
 
-On one of them botocore spends eight times the CPU that this takes. A handler of its event `before-call` may answer in
-its place, as its own Stubber does, and this is one. What is asked is still botocore's to write, and what goes wrong is
-its to judge: which error it is, and whether and when to try again.
+They take most of what a tick computes, and less of it here: docs/benchmarks.md has the figures. A handler of botocore's
+event `before-call` may answer in its place, as its own Stubber does, and this is one. What is asked is still botocore's
+to write, and what goes wrong is its to judge: which error it is, and whether and when to try again.
 """
 
 import json
