@@ -13,6 +13,8 @@ def write_units(row: Mapping[str, str | int | bool | bytes]) -> int:
 
     >>> write_units({"pk": "x" * 1022}), write_units({"pk": "x" * 1023})
     (1, 2)
+    >>> write_units({"pk": "é" * 511}), write_units({"pk": "é" * 512})
+    (1, 2)
     """
     texts = "".join([*row, *(value for value in row.values() if isinstance(value, str))])
     others = (value for value in row.values() if not isinstance(value, str))
