@@ -8,11 +8,14 @@ MEASURES := $(VENV)/measures
 TICK ?= fast
 MINUTES ?= 10
 EXAMPLES ?= 200
+KILLS ?=
+STORM ?=
+STORY ?=
 # Other seeds each time; `runs` tells which.
 FIRST ?= $(shell date +%s)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run up down check test lint soak fuzz bench bench-quick format schema clean
+.PHONY: help setup run up down check test test-busy lint soak soak-short fuzz bench bench-quick format schema clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
@@ -31,27 +34,40 @@ down: $(READY) ## End what `make up` started
 check: lint $(ENGINES) ## The fast checks: lint, types, unit and contract tests
 	$(BIN)/pytest -q tests/unit tests/contract dueline local
 
-test: $(READY) ## Everything: lint, types, and all tests, those against the deployed template included
-	@$(MAKE) --no-print-directory --jobs=2 lint $(ENGINES) $(COMPILED)
-	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder -m "not alone"
-	$(BIN)/pytest -q -m alone tests/e2e/workers
+test: $(READY) ## Everything: lint, types, and all tests, those against the deployed template included; PARTS="unit e2e" for some
+	@$(MAKE) --no-print-directory --jobs=2 $(ENGINES) $(COMPILED)
+	@$(BIN)/python -m tests $(PARTS)
+
+test-busy: $(READY) ## The same beside two busy loops: on a machine that has other things to do
+	@$(MAKE) --no-print-directory --jobs=2 $(ENGINES) $(COMPILED)
+	@$(BIN)/python -m tests --busy 2 $(PARTS)
 
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-soak: $(READY) ## Look for a broken promise: MINUTES=10 of simulated runs, every mutation, 200 kills, 10,000 jobs of workers
+soak: $(READY) $(ENGINES) ## Look for a broken promise: MINUTES=10 of simulated runs, all mutations and models, and every story in full
 	$(BIN)/python -m tests.simulation runs --minutes $(MINUTES) --first $(FIRST)
 	$(BIN)/python -m tests.simulation mutations
-	$(BIN)/python -m tests.e2e.kills
-	$(BIN)/python -m tests.e2e.workers story
+	$(BIN)/python -m tests.simulation calls
+	$(BIN)/python -m tests.simulation.model
+	ENGINES=all $(BIN)/pytest -q tests/contract
+	$(BIN)/python -m tests.e2e.kills $(KILLS)
+	$(BIN)/python -m tests.e2e.faults storm $(STORM)
+	$(BIN)/python -m tests.e2e.faults drought
+	$(BIN)/python -m tests.e2e.faults letters
+	$(BIN)/python -m tests.e2e.workers story $(STORY)
+
+soak-short: ## The same in under 15 minutes: fewer seeds, kills and jobs
+	@$(MAKE) --no-print-directory soak MINUTES=1 KILLS="--kills 40 --jobs 1000 --seconds 60" STORM="--jobs 150" STORY="--jobs 1500"
 
 fuzz: $(READY) ## Ask the API for whatever docs/openapi.json allows and forbids, EXAMPLES=200 times an operation
 	FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -q tests/e2e/test_openapi.py
 
 bench: $(MEASURES) $(ENGINES) $(COMPILED) ## Measure cost, lateness, CPU, growth, scale and cold starts (under 15 minutes), and tell it in docs/benchmarks.md
 	@$(BIN)/python -m bench run
+	@$(BIN)/python -m bench workers
 
 bench-quick: $(MEASURES) $(ENGINES) $(COMPILED) ## The same in 2 minutes, roughly, into .local/bench
 	@$(BIN)/python -m bench run --quick

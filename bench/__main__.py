@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from bench import workers
 from bench.compare import REPEATS_WITHIN, pairs
 from bench.part import Part
 from bench.parts import PARTS
@@ -44,6 +45,14 @@ def measure(
     if folder == STORED:
         report()
     console.print(f"written to {folder}")
+
+
+@app.command("workers")
+def measure_workers(
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer jobs, and one race.")] = False,
+) -> None:
+    """Measure workers: a shared rate, a pause and its end, a race. Told, and kept in .local/bench."""
+    run([workers.PART], quick=quick, folder=QUICK, console=console)
 
 
 @app.command()

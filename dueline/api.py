@@ -55,8 +55,11 @@ class Api(Protocol[D]):
     def cancel(self, queue: str, ids: Sequence[JobId]) -> Sequence[State | DuelineError]:
         """Take up to 500 jobs of one queue back; return what that promises, or the error of each, in order."""
 
-    def reschedule(self, id: JobId, *, at: datetime) -> Job:
-        """Move a job; return the one that took its place. Raises AlreadyFinished or JobNotFound."""
+    def reschedule(self, id: JobId, *, at: datetime | None, delay: float | None, key: str) -> Job:
+        """Move a job to `at`, or `delay` seconds from the first call under `key`; return the one that took its place.
+
+        Raises AlreadyFinished or JobNotFound.
+        """
 
     def page(
         self, queue: str, *, start: datetime | None, end: datetime | None, after: str

@@ -12,6 +12,7 @@ from dueline.rows import Key
 
 # While a deployment adds a queue or a partition, a function may not know yet what its callers do.
 PATIENT_RECEIVES = 3
+_NO_TICK = "it is not in queues.yaml, or its queue's stack is not deployed yet"
 
 
 @dataclass(kw_only=True, slots=True)
@@ -22,26 +23,50 @@ class Astray:
     unclear: dict[Job, str] = field(default_factory=dict)
 
 
+class Ticks:
+    """Which partitions have ticks: those that are declared to, and those of which it was found out.
+
+    `stands` is asked of partitions that are not declared, and that no tick has been in yet.
+    """
+
+    def __init__(self, *, is_declared: Callable[[Partition], bool], stands: Callable[[Partition], bool]) -> None:
+        self._is_declared = is_declared
+        self._stands = stands
+        self._found: set[Partition] = set()
+
+    def are_known(self, partition: Partition) -> bool:
+        return partition in self._found or self._is_declared(partition)
+
+    def are_found(self, partition: Partition, *, has_state: bool) -> bool:
+        """Tell whether a partition has ticks, by its state or else its schedule; what was found holds from then on."""
+        if has_state or self._stands(partition):
+            self._found.add(partition)
+        return partition in self._found
+
+
 def sort_out(
     receives: dict[Job, int],
     *,
-    is_declared: Callable[[Partition], bool],
+    ticks: Ticks,
     read: Callable[[Iterable[Key]], Reading],
     now: datetime,
 ) -> Astray:
     """Sort out the jobs that are astray; `receives` tells how often the message of each came.
 
-    A direct job that SQS cannot hold, and one in a partition that no tick reads: queues.yaml does not have it, and it
-    has no state. (One that has left queues.yaml is read as before.) To be sure, its message has to come several times.
+    A direct job that SQS cannot hold, and one in a partition that no tick reads: it has no state, and no schedule of it
+    stands. (One that has left queues.yaml has a state, and is read as before.) To be sure, its message has to come
+    several times.
     """
     astray = Astray()
-    strange = [job for job in receives if job.id.route is Route.TABLE and not is_declared(job.id.partition)]
+    strange = [job for job in receives if job.id.route is Route.TABLE and not ticks.are_known(job.id.partition)]
     states = read({rows.state_key(job.id.partition) for job in strange})
     for job in strange:
-        key, reason = rows.state_key(job.id.partition), f"no tick reads {job.id.partition}: it is not in queues.yaml"
-        if key in states.unread or (key not in states.rows and receives[job] < PATIENT_RECEIVES):
+        key, reason = rows.state_key(job.id.partition), f"no tick reads {job.id.partition}: {_NO_TICK}"
+        if key not in states.unread and ticks.are_found(job.id.partition, has_state=key in states.rows):
+            continue
+        if key in states.unread or receives[job] < PATIENT_RECEIVES:
             astray.unclear[job] = reason
-        elif key not in states.rows:
+        else:
             astray.parked[job] = reason
     for job in receives:
         if job.id.route is Route.DIRECT and job.id.due - now > timedelta(seconds=MAX_DELAY_SECONDS):

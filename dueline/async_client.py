@@ -1,15 +1,18 @@
 """The client for asyncio: the same calls, each in a thread."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator
+from contextlib import suppress
 from datetime import datetime
 from functools import update_wrapper
 from itertools import islice
 from typing import Concatenate, ParamSpec, TypeVar
 
-from dueline.answers import ScheduledJob
+from dueline.answers import Job, ScheduledJob
 from dueline.client import Client
+from dueline.errors import DuelineError
 from dueline.listing import MOST_JOBS
+from dueline.new_job import NewJob
 
 P = ParamSpec("P")
 A = TypeVar("A")
@@ -44,11 +47,30 @@ class AsyncClient:
     resume = _in_a_thread(Client.resume)
     set_rate = _in_a_thread(Client.set_rate)
 
+    async def schedule_each(self, queue: str, jobs: Iterable[NewJob]) -> AsyncIterator[Job | DuelineError]:
+        """Schedule each job, and yield the results, as Client.schedule_each does; a thread takes the jobs."""
+        async for result in _in_portions(self.client.schedule_each(queue, jobs)):
+            yield result
+
     async def jobs(
         self, queue: str, *, start: datetime | None = None, end: datetime | None = None
     ) -> AsyncIterator[ScheduledJob]:
         """Yield the jobs that are scheduled, as Client.jobs does."""
-        listed = self.client.jobs(queue, start=start, end=end)
-        while page := await asyncio.to_thread(lambda: list(islice(listed, MOST_JOBS))):
-            for job in page:
-                yield job
+        async for job in _in_portions(self.client.jobs(queue, start=start, end=end)):
+            yield job
+
+
+async def _in_portions(items: Iterator[A]) -> AsyncIterator[A]:
+    try:
+        while some := await asyncio.to_thread(lambda: list(islice(items, MOST_JOBS))):
+            for item in some:
+                yield item
+    finally:
+        await asyncio.to_thread(_close, items)
+
+
+def _close(items: Iterator[A]) -> None:
+    """End an iteration, which waits for what is under way; one that goes on in its thread is left to that."""
+    if isinstance(items, Generator):
+        with suppress(ValueError):
+            items.close()

@@ -1,15 +1,27 @@
 """Calls that are tried again where that may help, and several at once."""
 
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from itertools import islice
 from typing import TypeVar
 
-from dueline.errors import RETRYABLE, DuelineError
+from dueline.errors import RETRYABLE, DuelineError, Throttled
+from dueline.pace import Pace
 from dueline.ports import Clock
 from dueline.retry import Backoff, Patience
 
 LANES = 8
+
+
+class _Here(threading.local):
+    """The lane that this thread is, if it is one: `ended` is set once nobody wants its results any more."""
+
+    ended: threading.Event | None = None
+
+
+_HERE = _Here()
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -41,27 +53,58 @@ class Calls:
         call: Callable[[Sequence[A]], Sequence[B | DuelineError]],
         items: Sequence[A | DuelineError],
         *,
+        pace: Pace,
         again: Callable[[A, DuelineError], A] = lambda item, _: item,
     ) -> list[B | DuelineError]:
         """Return the result or the error of each item, and each error that is there already, in order.
 
-        What fails is tried again alone, as `again` returns it. A call that fails as a whole is each item's error.
+        A call gets as many items as `pace` says. What fails is tried again, as `again` returns it, after what was not
+        tried yet; a call that fails as a whole is each item's error. Patience is renewed by progress, that of others at
+        the same pace too, and by calls that get smaller. Once it is over, what is left is not tried any more.
         """
         results: dict[int, B | DuelineError] = {
             i: item for i, item in enumerate(items) if isinstance(item, DuelineError)
         }
         left: dict[int, A] = {i: item for i, item in enumerate(items) if not isinstance(item, DuelineError)}
-        backoff = self._backoff()
+        wait = self._renewed_by(pace)
         while left:
-            results |= zip(left, _of_each(call, list(left.values())), strict=True)
-            failed = {i: error for i in left if isinstance(error := results[i], RETRYABLE)}
-            if failed and not backoff.wait(failed.values()):
-                break
-            left = {i: again(left[i], error) for i, error in failed.items()}
+            _leave_if_ended()
+            some = {i: left.pop(i) for i in list(islice(left, pace.items))}
+            results |= zip(some, self._at_a_pace(call, list(some.values()), pace), strict=True)
+            failed = {i: error for i in some if isinstance(error := results[i], RETRYABLE)}
+            if failed and wait(failed.values()):
+                left |= {i: again(some[i], error) for i, error in failed.items()}
+            elif len(failed) == len(some):
+                last = next(iter(failed.values()))
+                return [results.get(i) or _untried(last) for i in range(len(items))]
         return [results[i] for i in range(len(items))]
 
-    def _backoff(self) -> Backoff:
-        return Backoff(self._patience, clock=self._clock, jitter=self._jitter)
+    def _at_a_pace(
+        self, call: Callable[[Sequence[A]], Sequence[B | DuelineError]], items: Sequence[A], pace: Pace
+    ) -> Sequence[B | DuelineError]:
+        begun = self._clock.monotonic()
+        results = _of_each(call, items)
+        failed = [each for each in results if isinstance(each, RETRYABLE)]
+        # The API's throttle counts calls: smaller ones would only meet it sooner.
+        too_much = bool(failed) and not all(isinstance(each, Throttled) for each in failed)
+        now = self._clock.monotonic()
+        pace.note(len(items), finished=len(items) - len(failed), too_much=too_much, begun=begun, now=now)
+        return results
+
+    def _renewed_by(self, pace: Pace) -> Callable[[Iterable[DuelineError]], bool]:
+        """Return what waits as a Backoff does that begins anew whenever that pace renews patience."""
+        renewals, backoff = -1, self._backoff()
+
+        def wait(errors: Iterable[DuelineError]) -> bool:
+            nonlocal renewals, backoff
+            if pace.renewals != renewals:
+                renewals, backoff = pace.renewals, self._backoff(since=pace.failing_since)
+            return backoff.wait(errors)
+
+        return wait
+
+    def _backoff(self, *, since: float | None = None) -> Backoff:
+        return Backoff(self._patience, clock=self._clock, jitter=self._jitter, since=since, ended=_HERE.ended)
 
 
 def attempt(call: Callable[[A], B], argument: A) -> B | DuelineError:
@@ -73,15 +116,28 @@ def attempt(call: Callable[[A], B], argument: A) -> B | DuelineError:
 
 
 def in_lanes(call: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
-    """Yield the result of each call in the items' order, several calls at once; items are taken as lanes come free."""
+    """Yield the result of each call in the items' order, several calls at once; items are taken as lanes come free.
+
+    Whoever leaves early waits for what is under way; what is not is not begun, and what failed is not tried again.
+    """
     under_way: deque[Future[B]] = deque()
-    with ThreadPoolExecutor(LANES) as pool:
+    ended = threading.Event()
+    pool = ThreadPoolExecutor(LANES, initializer=setattr, initargs=(_HERE, "ended", ended))
+    try:
         for item in items:
             under_way.append(pool.submit(call, item))
             if len(under_way) > 2 * LANES:
                 yield under_way.popleft().result()
         while under_way:
             yield under_way.popleft().result()
+    finally:
+        ended.set()
+        pool.shutdown(cancel_futures=True)
+
+
+def _leave_if_ended() -> None:
+    if _HERE.ended is not None and _HERE.ended.is_set():
+        raise CancelledError
 
 
 def _of_each(
@@ -91,3 +147,7 @@ def _of_each(
         return call(items)
     except DuelineError as error:
         return [error] if len(items) == 1 else [error.copy() for _ in items]
+
+
+def _untried(error: DuelineError) -> DuelineError:
+    return type(error)(f"not tried, after others failed: {error}")

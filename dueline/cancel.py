@@ -7,11 +7,12 @@ from functools import partial
 from typing import TypeVar
 
 from dueline import instant, rows
-from dueline.errors import RETRYABLE, DuelineError, Unavailable
+from dueline.errors import RETRYABLE, DuelineError, JobNotFound, NotYet, Unavailable
 from dueline.job import JobId, Route, State
 from dueline.ports import Clock, Reading, Spread, Table
+from dueline.queue import QueueSettings
 from dueline.rows import Row
-from dueline.states import states_of
+from dueline.states import check_partition, states_of, undeclared
 
 _T = TypeVar("_T")
 
@@ -24,13 +25,15 @@ class Cancelled:
     state: State
 
 
-def cancel(id: JobId, *, table: Table, now: datetime) -> State:
+def cancel(id: JobId, *, queue: QueueSettings, table: Table, now: datetime) -> State:
     """Cancel a job; return CANCELLED or CANCEL_REQUESTED.
 
     CANCELLED is a promise: the job never reaches its queue. CANCEL_REQUESTED: it is in its queue or may be on its way
     there; only workers that use the library still skip it. Neither asks whether the job exists, so a cancel that
-    overtakes ingest holds. Repeats give the promise again. Raises Throttled or Unavailable: then nothing was promised.
+    overtakes ingest holds. Repeats give the promise again. Raises JobNotFound when its partition never was; Throttled
+    or Unavailable: then nothing was promised.
     """
+    check_partition(id, states_of(undeclared([id], queue=queue), table=table), queue=queue)
     written = _Written(id=id, cancellation=table.add(rows.cancellation_row(id, at=now)))
     # Read after the cancellation is written: whoever raises the fence from here on will see the cancellation.
     fences = states_of([id.partition], table=table) if written.asks_for_the_fence else Reading()
@@ -38,9 +41,10 @@ def cancel(id: JobId, *, table: Table, now: datetime) -> State:
 
 
 class CancelMany:
-    """Cancels many jobs, each for itself, several at once. Begins no request after `until` (monotonic)."""
+    """Cancels many jobs of a queue, each for itself, several at once. Begins no request after `until` (monotonic)."""
 
-    def __init__(self, *, table: Table, clock: Clock, until: float, spread: Spread = map) -> None:
+    def __init__(self, queue: QueueSettings, *, table: Table, clock: Clock, until: float, spread: Spread = map) -> None:
+        self._queue = queue
         self._table = table
         self._clock = clock
         self._until = until
@@ -52,9 +56,23 @@ class CancelMany:
         An error among the ids, from an earlier check, is handed through. After Throttled or Unavailable nothing was
         promised, and the error names its job. A fence is read once, after all cancellations are written.
         """
-        written = list(self._spread(self._write, ids))
+        asked = undeclared(ids, queue=self._queue)
+        states = self._in_time(lambda: states_of(asked, table=self._table, spread=self._spread))
+        written = list(self._spread(self._write, [self._check(id, states) for id in ids]))
         fences = self._in_time(partial(self._fences, written))
         return list(self._spread(partial(self._settle, fences=fences), written))
+
+    def _check(self, id: JobId | DuelineError, states: Reading | DuelineError) -> JobId | DuelineError:
+        """Return an id, or an error if its partition never was, or if that is not known; as `check_partition`."""
+        if isinstance(id, DuelineError) or self._queue.declares(id.partition):
+            return id
+        if isinstance(states, DuelineError):
+            return states.copy(job_id=str(id))
+        try:
+            check_partition(id, states, queue=self._queue)
+        except (JobNotFound, Unavailable) as error:
+            return error
+        return id
 
     def _write(self, id: JobId | DuelineError) -> "_Written | DuelineError":
         if isinstance(id, DuelineError):
@@ -85,7 +103,7 @@ class CancelMany:
     def _in_time(self, ask: Callable[[], _T]) -> _T | DuelineError:
         """Return what was answered, or why there is no answer."""
         if self._clock.monotonic() >= self._until:
-            return Unavailable("out of time: nothing was promised")
+            return NotYet("out of time: nothing was promised")
         try:
             return ask()
         except RETRYABLE as error:
@@ -102,11 +120,11 @@ class _Written:
     @property
     def asks_for_the_fence(self) -> bool:
         """Tell whether it is for the fence to say what is promised: not of a direct job, nor a second time."""
-        return not self.cancellation["exact"] and self.id.route is Route.TABLE
+        return not rows.is_promised(self.id, self.cancellation) and self.id.route is Route.TABLE
 
     def settle(self, fences: Reading, *, table: Table) -> State:
         """Return what is promised, and note it if it is new; `fences` were read after the cancellation was written."""
-        if self.cancellation["exact"]:
+        if rows.is_promised(self.id, self.cancellation):
             return State.CANCELLED
         if not self.asks_for_the_fence or _fence(self.id, fences) >= instant.text(self.id.due):
             return State.CANCEL_REQUESTED

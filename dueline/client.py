@@ -2,9 +2,10 @@
 
 import random
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from dueline import otel
@@ -16,13 +17,13 @@ from dueline.control import Control
 from dueline.errors import DuelineError, InvalidJob
 from dueline.http_api import MOST_BYTES, HttpApi
 from dueline.job import JobId, State, queue_name
-from dueline.message import batches
-from dueline.new_job import NewJob, instant_of, seconds_of
+from dueline.new_job import NewJob, a_job, bound_of
 from dueline.overview import Overview
+from dueline.pace import Pace
 from dueline.ports import Clock
 from dueline.queue import QueueSettings
 from dueline.rate import Rate, rate_of
-from dueline.request import Request, due_of
+from dueline.request import Request
 from dueline.retry import Patience
 
 if TYPE_CHECKING:
@@ -96,19 +97,30 @@ class Client:
         it has over 10 MiB; QueueNotFound; KeyReused when the key belongs to a job with another payload.
         """
         job = NewJob(payload=payload, at=at, delay=delay, key=key, tenant=tenant, priority=priority)
-        return _only(self._schedule(queue_name(queue), [self._api.draft(job, trace=otel.current())]))
+        draft = self._api.draft(job, trace=otel.current())
+        return _only(self._schedule(queue_name(queue), [draft], pace=Pace(most=1)))
 
     def schedule_many(self, queue: str, jobs: Iterable[NewJob]) -> list[Job | DuelineError]:
         """Schedule each job for itself; return, in their order, the job as it was scheduled or its error.
 
-        They travel 500 a request and 5 MB at most, several requests at once, and are taken from the iterable as they
-        are sent. Raises QueueNotFound for what is no name of a queue.
+        They travel several requests at once, each with as many as are answered in good time, 500 and 5 MB at most.
+        Patience counts from the last progress: any number of jobs may be given. Raises QueueNotFound for what is no
+        name of a queue.
         """
-        schedule = partial(self._schedule, queue_name(queue))
-        draft = partial(self._api.draft, trace=otel.current())
-        drafts = (attempt(draft, job) for job in jobs)
-        cut = batches(drafts, size=_size, most=MOST_AT_ONCE, most_bytes=MOST_BYTES)
-        return [result for results in in_lanes(schedule, cut) for result in results]
+        return list(self.schedule_each(queue, jobs))
+
+    def schedule_each(self, queue: str, jobs: Iterable[NewJob]) -> Generator[Job | DuelineError, None, None]:
+        """Schedule as schedule_many does, and yield the results, in order, as they come.
+
+        Jobs are taken from the iterable as they are sent, in the thread that asks for results, so that neither need
+        be held. Whoever stops asking leaves some of those that were taken unsent.
+        """
+        pace = Pace(most=MOST_AT_ONCE)
+        schedule = partial(self._schedule, queue_name(queue), pace=pace)
+        trace = otel.current()
+        drafts = (attempt(lambda each: self._api.draft(a_job(each), trace=trace), job) for job in jobs)
+        cut = pace.cut(drafts, size=_size, most_bytes=MOST_BYTES)
+        return (result for results in in_lanes(schedule, cut) for result in results)
 
     def get(self, id: str) -> Job:
         """Look a job up. Raises JobNotFound once it is past its retention."""
@@ -119,19 +131,21 @@ class Client:
         """Yield the jobs that are scheduled, in due order, from `start` (by default now) to just before `end`.
 
         A page is fetched when the one before it is used up. What is scheduled or cancelled meanwhile may be among them
-        or not.
+        or not. Raises InvalidJob, before any request, for a time without a zone or outside the years 1970 to 9998.
         """
-        return self._pages(partial(self._api.page, queue_name(queue), start=instant_of(start), end=instant_of(end)))
+        first, last = bound_of(start, name="start"), bound_of(end, name="end")
+        return self._pages(partial(self._api.page, queue_name(queue), start=first, end=last))
 
     def reschedule(self, id: str, *, at: datetime | None = None, delay: float | timedelta | None = None) -> Job:
-        """Move a job to `at`, or to `delay` from now; return the job that took its place.
+        """Move a job to `at`, or to `delay` from now, by the deployment's clock; return the job that took its place.
 
         That is a promise: the job of the old id never reaches its queue. Raises AlreadyFinished when it has left, was
         cancelled or was moved before: then there is no second job. Raises JobNotFound or InvalidJob. After Throttled or
         Unavailable either the old job is there or the new one, whose id is the error's `job_id`.
         """
-        parsed, due = JobId.parse(id), self._due(at, delay)
-        return self._calls.ask(lambda: self._api.reschedule(parsed, at=due))
+        parsed, asked = JobId.parse(id), self._checked_time(at, delay)
+        move = partial(self._api.reschedule, parsed, at=asked.at, delay=asked.delay, key=_new_key())
+        return self._calls.ask(move)
 
     def cancel(self, id: str) -> State:
         """Take a job back; return CANCELLED or CANCEL_REQUESTED.
@@ -139,15 +153,16 @@ class Client:
         CANCELLED is a promise: the job never reaches its queue. CANCEL_REQUESTED: it is or may be there already.
         Raises JobNotFound for what is no id of a job.
         """
-        return _only(self._cancel([JobId.parse(id)]))
+        return _only(self._cancel([JobId.parse(id)], pace=Pace(most=1)))
 
     def cancel_many(self, ids: Iterable[str]) -> list[State | DuelineError]:
         """Take each job back for itself; return, in their order, what `cancel` returns or raises.
 
-        They travel up to 500 a request, several requests at once.
+        They travel as the jobs of schedule_many do.
         """
-        cut = batches((attempt(JobId.parse, id) for id in ids), size=lambda _: 0, most=MOST_AT_ONCE)
-        return [result for results in in_lanes(self._cancel, cut) for result in results]
+        pace = Pace(most=MOST_AT_ONCE)
+        cut = pace.cut((attempt(JobId.parse, id) for id in ids), size=lambda _: 0, most_bytes=MOST_BYTES)
+        return list(chain.from_iterable(in_lanes(partial(self._cancel, pace=pace), cut)))
 
     def queues(self) -> list[QueueSettings]:
         """Return the deployment's queues with their settings."""
@@ -180,19 +195,20 @@ class Client:
         known, limit = queue_name(queue), rate_of(rate)
         return self._calls.ask(lambda: self._api.set_rate(known, limit))
 
-    def _schedule(self, queue: str, drafts: Sequence[Draft | DuelineError]) -> list[Job | DuelineError]:
+    def _schedule(self, queue: str, drafts: Sequence[Draft | DuelineError], *, pace: Pace) -> list[Job | DuelineError]:
         schedule = partial(self._api.schedule, queue)
-        results = self._calls.ask_for_each(schedule, drafts, again=lambda draft, error: draft.after(error))
+        results = self._calls.ask_for_each(schedule, drafts, pace=pace, again=lambda draft, error: draft.after(error))
         for draft, result in zip(drafts, results, strict=True):
             if isinstance(result, DuelineError) and not isinstance(draft, DuelineError):
                 result.key = draft.key
         return results
 
-    def _cancel(self, ids: Sequence[JobId | DuelineError]) -> list[State | DuelineError]:
+    def _cancel(self, ids: Sequence[JobId | DuelineError], *, pace: Pace) -> list[State | DuelineError]:
         results: dict[int, State | DuelineError] = {}
         for queue in dict.fromkeys(map(_queue_of, ids)):
             places = [place for place, id in enumerate(ids) if _queue_of(id) == queue]
-            of_queue = self._calls.ask_for_each(partial(self._api.cancel, queue), [ids[place] for place in places])
+            cancel = partial(self._api.cancel, queue)
+            of_queue = self._calls.ask_for_each(cancel, [ids[place] for place in places], pace=pace)
             results |= zip(places, of_queue, strict=True)
         return [results[place] for place in range(len(ids))]
 
@@ -203,11 +219,10 @@ class Client:
             jobs, after = self._calls.ask(partial(ask, after=after))
             yield from jobs
 
-    def _due(self, at: datetime | None, delay: float | timedelta | None) -> datetime:
-        """Return the instant once and for all: a call that is tried again must ask for the same."""
+    def _checked_time(self, at: datetime | None, delay: float | timedelta | None) -> Request:
         if at is None and delay is None:
             raise InvalidJob("at and delay are both missing: give one of them")
-        return due_of(Request(payload=None, at=instant_of(at), delay=seconds_of(delay)), now=self._clock.now())
+        return NewJob(payload=None, at=at, delay=delay).checked(now=None)
 
 
 def _only(results: Sequence[A | DuelineError]) -> A:

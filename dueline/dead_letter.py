@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from dueline import instant
 from dueline.errors import InvalidJob, JobNotFound
+from dueline.folding import unfolded
 from dueline.job import JobId
 from dueline.message import AGAIN, ATTEMPTS, ERROR, EXPIRES, ID, PRIORITY, REASON, Message
 from dueline.ports import Arrival
@@ -71,7 +72,7 @@ def to_its_queue(message: Message, *, levels: int) -> PutBack:
 
     A message that carries no job goes to level 1. Raises InvalidJob when the queue does not have the job's level.
     """
-    told = message.attributes
+    told = unfolded(message.attributes)
     attributes = {name: value for name, value in told.items() if name not in (REASON, ERROR, ATTEMPTS)}
     if told.get(ERROR) == INTERRUPTED:
         attributes[AGAIN] = str(_number(told.get(AGAIN)) + 1)
@@ -88,7 +89,7 @@ def to_inbound(message: Message, *, now: datetime, past_retention: bool) -> PutB
     is to be sent for a day more.
     """
     job = message.job()
-    attributes = {name: value for name, value in message.attributes.items() if name != REASON}
+    attributes = {name: value for name, value in unfolded(message.attributes).items() if name != REASON}
     if job.expires <= now:
         if not past_retention:
             raise InvalidJob("the job is past its retention")

@@ -11,6 +11,7 @@ DuelineError
 ├── KeyReused (ValueError)          422  the idempotency key belongs to a job with another payload
 ├── Throttled                       429  AWS asked to slow down: try again later
 └── Unavailable                     503  AWS did not do it, or its answer was lost: try again
+    └── NotYet                      503  it cannot be done yet, and the message says why: try again
 """
 
 from typing import ClassVar, Self
@@ -98,6 +99,12 @@ class Unavailable(DuelineError):
     """AWS failed, or its answer was lost: it may or may not be done, try again."""
 
     code = "unavailable"
+
+
+class NotYet(Unavailable):
+    """Nothing failed: what is asked for is not there yet, or there was no time left to begin it. Try again."""
+
+    code = "not_yet"
 
 
 RETRYABLE = (Throttled, Unavailable)

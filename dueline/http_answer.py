@@ -16,6 +16,7 @@ from dueline.errors import (
     InvalidJob,
     JobNotFound,
     KeyReused,
+    NotYet,
     PayloadTooLarge,
     QueueNotFound,
     Throttled,
@@ -33,6 +34,7 @@ _OF_CODE: dict[object, type[DuelineError]] = {
         KeyReused,
         Throttled,
         Unavailable,
+        NotYet,
     )
 }
 # What API Gateway refuses itself, and what a later version tells by a code that is not known yet.

@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import TypeVar
 
 from dueline import instant, rows
-from dueline.astray import Astray, sort_out
+from dueline.astray import Astray, Ticks, sort_out
 from dueline.dispatch import Dispatcher, Handed, Parked
 from dueline.errors import RETRYABLE, InvalidJob, QueueNotFound
 from dueline.job import Job, JobId, Partition, Route
@@ -63,8 +63,8 @@ class Ingested:
 class Ingest:
     """Ingests batches of inbound messages.
 
-    `rejects` returns the inbound queue's dead-letter queue, which few batches need; `is_declared` tells whether a
-    partition is meant to have ticks.
+    `rejects` returns the inbound queue's dead-letter queue, which few batches need; `is_declared` and
+    `stands` tell which partitions have `Ticks`.
     """
 
     def __init__(
@@ -74,13 +74,14 @@ class Ingest:
         dispatcher: Callable[[str], Dispatcher],
         rejects: Callable[[], Queue],
         is_declared: Callable[[Partition], bool],
+        stands: Callable[[Partition], bool] = lambda _: False,
         clock: Clock,
         spread: Spread = map,
     ) -> None:
         self._table = table
         self._dispatcher = dispatcher
         self._rejects = rejects
-        self._is_declared = is_declared
+        self._ticks = Ticks(is_declared=is_declared, stands=stands)
         self._clock = clock
         self._spread = spread
 
@@ -141,7 +142,7 @@ class Ingest:
             if job in here:
                 counted[job] = max(receives[message_id], counted.get(job, 0))
         read = partial(self._read, done=done)
-        astray = sort_out(counted, is_declared=self._is_declared, read=read, now=self._clock.now())
+        astray = sort_out(counted, ticks=self._ticks, read=read, now=self._clock.now())
         done.faults |= set(astray.unclear.values())
         return astray
 

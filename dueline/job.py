@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from dueline import instant
 from dueline.errors import InvalidJob, JobNotFound, PayloadTooLarge, QueueNotFound
+from dueline.printable import shown
 from dueline.trace import TraceContext
 
 MAX_PAYLOAD_BYTES = 256 * 1024
@@ -87,9 +88,9 @@ class JobId:
 
         Raises JobNotFound when it is not of the form `{queue}.{partition}.{d|t}.{due in ms}.{uuid}`.
         """
-        match = _ID.fullmatch(text)
+        match = _ID.fullmatch(text) if isinstance(text, str) else None
         if match is None:
-            raise JobNotFound(f"no job has the id {text[:200]!r}: it is not of the form of an id")
+            raise JobNotFound(f"no job has the id {shown(text, most=200)}: it is not of the form of an id")
         queue, number, route, due_ms, uid = match.groups()
         due = instant.from_epoch_ms(int(due_ms))
         return cls(partition=_partition(queue, number), route=Route(route), due=due, uid=uid)
@@ -120,13 +121,8 @@ class Job:
             raise PayloadTooLarge(f"payload has {self.size} bytes: at most {MAX_PAYLOAD_BYTES} are allowed")
         if not self.payload:
             raise InvalidJob("payload is empty: it must be JSON")
-        if self.tenant is not None and not _is_message_group(self.tenant):
-            raise InvalidJob(
-                f"tenant is {self.tenant[:200]!r}: it must have 1 to {MAX_TENANT_CHARACTERS} letters, digits and"
-                " punctuation of ASCII, no spaces"
-            )
-        if not 1 <= self.priority <= MAX_PRIORITY:
-            raise InvalidJob(f"priority is {self.priority}: it must be from 1 to {MAX_PRIORITY}")
+        check_tenant(self.tenant)
+        check_priority(self.priority)
         if self.offloaded_bytes is not None and self.offloaded_bytes < 1:
             raise InvalidJob(
                 f"a payload that is kept elsewhere has {self.offloaded_bytes} bytes: it must have 1 or more"
@@ -146,9 +142,22 @@ def _partition(queue: str, number: str) -> Partition:
 
 def queue_name(text: str) -> str:
     """Return the name of a queue. Raises QueueNotFound for what cannot be one."""
-    if not re.fullmatch(QUEUE_NAME, text):
-        raise QueueNotFound(f"no queue is named {text[:100]!r}: a name has 1 to 60 of a-z, 0-9 and -")
+    if not (isinstance(text, str) and re.fullmatch(QUEUE_NAME, text)):
+        raise QueueNotFound(f"no queue is named {shown(text)}: a name has 1 to 60 of a-z, 0-9 and -")
     return text
+
+
+def check_tenant(tenant: object) -> None:
+    """Raise InvalidJob for what is neither None nor the name of a tenant."""
+    if tenant is not None and not (isinstance(tenant, str) and _is_message_group(tenant)):
+        must = f"it must have 1 to {MAX_TENANT_CHARACTERS} letters, digits and punctuation of ASCII, no spaces"
+        raise InvalidJob(f"tenant is {shown(tenant, most=200)}: {must}")
+
+
+def check_priority(priority: object) -> None:
+    """Raise InvalidJob for what is the priority of no queue."""
+    if not isinstance(priority, int) or isinstance(priority, bool) or not 1 <= priority <= MAX_PRIORITY:
+        raise InvalidJob(f"priority is {shown(priority)}: it must be a whole number from 1 to {MAX_PRIORITY}")
 
 
 def _is_message_group(text: str) -> bool:

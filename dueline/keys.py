@@ -13,6 +13,7 @@ from dueline import rows
 from dueline.errors import RETRYABLE, InvalidJob, KeyReused
 from dueline.job import Job, JobId
 from dueline.ports import Spread, Table
+from dueline.printable import shown
 
 MAX_CHARACTERS = 255
 
@@ -26,7 +27,7 @@ def checked(key: object) -> str:
     """Return a key. Raises InvalidJob unless it has 1 to 255 printable ASCII characters."""
     if isinstance(key, str) and 1 <= len(key) <= MAX_CHARACTERS and key.isascii() and key.isprintable():
         return key
-    raise InvalidJob(f"key is {repr(key)[:100]}: it must have 1 to {MAX_CHARACTERS} printable ASCII characters")
+    raise InvalidJob(f"key is {shown(key)}: it must have 1 to {MAX_CHARACTERS} printable ASCII characters")
 
 
 def claim(key: str, job: Job, *, payload_hash: str, table: Table, now: datetime) -> Job | Repeat:

@@ -12,7 +12,9 @@ from typing import TypeVar
 
 from dueline import instant
 from dueline.errors import InvalidJob, JobNotFound
+from dueline.folding import folded, unfolded
 from dueline.job import MAX_PRIORITY, Job, JobId, Route
+from dueline.printable import plain
 from dueline.trace import TRACEPARENT, TRACESTATE, TraceContext
 
 ID = "dueline-id"
@@ -39,7 +41,10 @@ ATTRIBUTES_BYTES = 2560
 _REASON_CHARACTERS = 1000
 _PRIORITIES = tuple(map(str, range(1, MAX_PRIORITY + 1)))
 _MAX_DIGITS = 18
-DISPENSABLE = (TRACESTATE, TRACEPARENT)
+_DISPENSABLE = (TRACESTATE, TRACEPARENT)
+# What is read of a message where it is: these are folded last, and its trace first.
+_READ = (ID, EXPIRES, DUE, PRIORITY, TENANT, OFFLOADED_BYTES, MOVES, AGAIN)
+_FIRST = {name: place for place, name in enumerate(_READ)} | {TRACEPARENT: len(_READ) + 2, TRACESTATE: len(_READ) + 3}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,25 +79,37 @@ class Message:
         return cls(body=job.payload, attributes=attributes, delay=delay, group=group)
 
     def with_reason(self, reason: str) -> "Message":
-        """Return this message as it is parked, saying why, as far as SQS leaves room for it.
+        """Return this message as it is parked, saying why, as far as SQS leaves room for it."""
+        return self.telling({REASON: reason})
 
-        Where there is no room for all, its tracestate goes first, then its traceparent.
+    def telling(self, why: Mapping[str, str]) -> "Message":
+        """Return this message with what there is room for of why it goes into a dead-letter queue.
+
+        It keeps its attributes: those for which SQS has no place beside are folded into one, its trace first. Where
+        bytes are too many, its tracestate goes, then its traceparent, and then the end of the reason.
         """
-        told = printable(reason)
-        # SQS refuses an empty value, which is what is left here of an attribute that is no text.
-        kept = [name for name, value in self.attributes.items() if value and name not in (REASON, *DISPENSABLE)]
-        kept += [name for name in reversed(DISPENSABLE) if self.attributes.get(name)]
-        attributes = {name: self.attributes[name] for name in kept[: MAX_ATTRIBUTES - 1]}
-        for name in DISPENSABLE:
-            if self._room_for_reason(attributes) < len(told):
-                attributes.pop(name, None)
-        room = self._room_for_reason(attributes)
-        return Message(body=self.body, attributes=attributes | ({REASON: told[:room]} if room > 0 else {}))
+        told = {name: plain(value, most=_REASON_CHARACTERS) for name, value in why.items()}
+        own = {name: value for name, value in unfolded(self.attributes).items() if value and name not in told}
+        own = dict(sorted(own.items(), key=lambda each: _FIRST.get(each[0], len(_READ))))
+        most = MAX_ATTRIBUTES - len(told)
+        for name in _DISPENSABLE:
+            if not self._has_room(folded(own, most=most) | told):
+                own.pop(name, None)
+        kept = folded(own, most=most)
+        return self._with_room_for(told, kept if self._has_room(kept) else folded(own, most=MAX_ATTRIBUTES))
 
-    def _room_for_reason(self, attributes: Mapping[str, str]) -> int:
-        """Return the bytes that SQS leaves for a reason beside the body and these attributes."""
-        unreasoned = Message(body=self.body, attributes=attributes)
-        return BATCH_BYTES - unreasoned.sent_bytes - _bytes(REASON, type_of(REASON, ""))
+    def _with_room_for(self, why: Mapping[str, str], kept: dict[str, str]) -> "Message":
+        for name, value in why.items():
+            room = BATCH_BYTES - self._sent_with(kept) - _bytes(name, type_of(name, ""))
+            if len(kept) < MAX_ATTRIBUTES and room >= (1 if name == REASON else len(value)):
+                kept = kept | {name: value[:room]}
+        return Message(body=self.body, attributes=kept)
+
+    def _has_room(self, attributes: Mapping[str, str]) -> bool:
+        return self._sent_with(attributes) <= BATCH_BYTES
+
+    def _sent_with(self, attributes: Mapping[str, str]) -> int:
+        return Message(body=self.body, attributes=attributes).sent_bytes
 
     def job(self) -> Job:
         """Return the job that this message carries.
@@ -191,8 +208,3 @@ def _bytes(*texts: str) -> int:
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS
-
-
-def printable(reason: str) -> str:
-    """Return a reason as an attribute may hold it: ASCII, and not too long."""
-    return reason.encode("ascii", "backslashreplace").decode()[:_REASON_CHARACTERS]

@@ -3,9 +3,12 @@
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from dueline import keys
+from dueline import instant, keys
 from dueline.errors import InvalidJob
-from dueline.request import Request, due_of
+from dueline.job import check_priority, check_tenant
+from dueline.listing import FAR_END
+from dueline.printable import shown
+from dueline.request import Request, check_time
 from dueline.trace import TraceContext
 
 
@@ -26,11 +29,14 @@ class NewJob:
     tenant: str | None = None
     priority: int = 1
 
-    def checked(self, *, now: datetime, trace: TraceContext | None = None) -> Request:
+    def checked(self, *, now: datetime | None, trace: TraceContext | None = None) -> Request:
         """Return this as a request, whose time and key are good, and whose job is to carry `trace`.
 
-        Raises InvalidJob, naming the field, its value and what is allowed.
+        Without `now` it is left to the deployment how far ahead it may be. Raises InvalidJob, naming the field, its
+        value and what is allowed.
         """
+        check_tenant(self.tenant)
+        check_priority(self.priority)
         key = None if self.key is None else keys.checked(self.key)
         delay = seconds_of(self.delay)
         request = Request(
@@ -42,14 +48,30 @@ class NewJob:
             priority=self.priority,
             trace=trace,
         )
-        due_of(request, now=now)
+        check_time(request, now=now)
         return request
 
 
-def instant_of(at: object) -> datetime | None:
+def a_job(given: object) -> NewJob:
+    """Return what is a job. Raises InvalidJob, which does not quote what is none: it may be a payload."""
+    if not isinstance(given, NewJob):
+        raise InvalidJob(f"a job is of type {type(given).__name__}: it must be a NewJob")
+    return given
+
+
+def instant_of(at: object, *, name: str = "at") -> datetime | None:
     if at is not None and not isinstance(at, datetime):
-        raise InvalidJob(f"at is {_shown(at)}: it must be a datetime with a zone")
+        raise InvalidJob(f"{name} is {shown(at)}: it must be a datetime with a zone")
     return at
+
+
+def bound_of(at: object, *, name: str) -> datetime | None:
+    """Return the start or the end of what is to be listed, if there is one. Raises InvalidJob."""
+    bound = instant_of(at, name=name)
+    if bound is not None and (bound.utcoffset() is None or not instant.EPOCH <= bound <= FAR_END):
+        allowed = f"from {instant.text(instant.EPOCH)} to {instant.text(FAR_END)}"
+        raise InvalidJob(f"{name} is {bound.isoformat()}: it must have a zone, and be {allowed}")
+    return bound
 
 
 def seconds_of(delay: object) -> float | None:
@@ -58,9 +80,5 @@ def seconds_of(delay: object) -> float | None:
     if isinstance(delay, timedelta):
         return delay.total_seconds()
     if isinstance(delay, bool) or not isinstance(delay, int | float):
-        raise InvalidJob(f"delay is {_shown(delay)}: it must be a number of seconds, or a timedelta")
+        raise InvalidJob(f"delay is {shown(delay)}: it must be a number of seconds, or a timedelta")
     return delay
-
-
-def _shown(value: object) -> str:
-    return repr(value)[:100]

@@ -6,7 +6,7 @@ https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/
 
 import logging
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -121,6 +121,8 @@ def _tell_of(error: Exception, span: "Span") -> None:
     from opentelemetry.trace import Status, StatusCode
 
     name = type(error).__qualname__
-    span.record_exception(error)
+    # It has no text where the error's own cannot be made.
+    with suppress(Exception):
+        span.record_exception(error)
     span.set_attribute("error.type", name)
     span.set_status(Status(StatusCode.ERROR, name))

@@ -11,6 +11,7 @@ from dueline import instant, rows
 from dueline.errors import InvalidJob
 from dueline.job import JobId, State
 from dueline.ports import Table
+from dueline.printable import plain
 from dueline.rows import Row
 
 FINAL = (State.SUCCEEDED, State.FAILED)
@@ -42,7 +43,7 @@ class Outcome:
         if any(at is not None and at.tzinfo is None for at in (self.started, self.ended)):
             raise InvalidJob(f"started is {self.started}, ended {self.ended}: each must have a zone")
         if self.error is not None:
-            object.__setattr__(self, "error", _printable(self.error))
+            object.__setattr__(self, "error", plain(self.error, most=MAX_ERROR_CHARACTERS))
 
 
 def note_outcome(id: JobId, outcome: Outcome, *, expires: datetime, table: Table) -> bool:
@@ -74,9 +75,3 @@ def read_outcome(row: Row) -> Outcome:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidJob(f"row {rows.key(row)} cannot be read: {type(error).__name__}: {error}") from None
-
-
-def _printable(text: str) -> str:
-    """Return a text with all but ASCII's printable characters escaped."""
-    told = (each if " " <= each <= "~" else ascii(each)[1:-1] for each in text[:MAX_ERROR_CHARACTERS])
-    return "".join(told)[:MAX_ERROR_CHARACTERS]

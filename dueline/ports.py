@@ -187,7 +187,10 @@ class Payloads(Protocol):
         """
 
     def read(self, pointer: Pointer) -> str:
-        """Return what is kept there, in whatever bucket. Raises Unavailable when it is gone, too: S3 may not tell."""
+        """Return what is kept there, in whatever bucket.
+
+        Raises InvalidJob when it is gone, or may not be read: S3 may not tell which.
+        """
 
     def find(self, key: str) -> Found | None:
         """Tell what is kept under a key, if something is."""

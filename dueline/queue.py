@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from dueline.errors import QueueNotFound
+from dueline.job import Partition
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,6 +23,10 @@ class QueueSettings:
     precise: bool = False
     priorities: int = 1
     track: bool = False
+
+    def declares(self, partition: Partition) -> bool:
+        """Tell whether a partition of the queue is one of those that queues.yaml gives it now."""
+        return partition.number < self.partitions
 
 
 def not_there(queue: QueueSettings, *, priority: int = 1) -> QueueNotFound:

@@ -2,30 +2,42 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NoReturn
+from uuid import UUID, uuid5
 
-from dueline import instant, rows
-from dueline.errors import RETRYABLE, AlreadyFinished, InvalidJob, JobNotFound, QueueNotFound, Unavailable
-from dueline.job import Job, JobId, Partition, Route
+from dueline import instant, keys, rows
+from dueline.errors import RETRYABLE, AlreadyFinished, InvalidJob, JobNotFound, NotYet, QueueNotFound, Unavailable
+from dueline.job import Job, JobId, Partition, Route, State
 from dueline.message import Message
 from dueline.move import Intent
 from dueline.offload import Offload
 from dueline.pointer import Pointer
-from dueline.ports import Clock, Payloads, Queue, Table
+from dueline.ports import Clock, Payloads, Queue, Reading, Table
 from dueline.queue import QueueSettings
 from dueline.request import Request, due_of
 from dueline.routing import partition_of
 from dueline.rows import Key, Row
+from dueline.states import check_partition
+from dueline.status import Status, status_of
 
 Rows = Mapping[Key, Row]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Moved:
+    """The job that took another's place, and whether this `was_before`, by an earlier call or by ingest."""
+
+    id: JobId
+    was_before: bool
 
 
 class Reschedule:
     """Reschedules jobs of one queue.
 
-    `inbound` is the way into the table, `payloads` keeps what is too large for it, `new_uid` returns a random UUID.
+    `inbound` is the way into the table, `payloads` keeps what is too large for it, `new_uid` returns a random UUID. Of
+    the queue's partitions the first `taking` take jobs, by default all.
     """
 
     def __init__(
@@ -37,36 +49,54 @@ class Reschedule:
         payloads: Payloads,
         clock: Clock,
         new_uid: Callable[[], str],
+        taking: int | None = None,
     ) -> None:
         self._queue = queue
+        self._taking = queue.partitions if taking is None else taking
         self._inbound = inbound
         self._table = table
         self._offload = Offload(queue.name, payloads=payloads, clock=clock)
         self._clock = clock
         self._new_uid = new_uid
 
-    def run(self, id: JobId, *, at: datetime | None = None, delay: float | None = None) -> JobId:
-        """Move a job to `at`, or to `delay` seconds from now; return the id of the job that took its place.
+    def told(self, id: JobId, *, at: datetime | None, delay: float | None, key: str | None) -> tuple[JobId, Status]:
+        """Move a job as `run` does; return the id of the job that took its place, and what is known of that one.
 
-        That is a promise: the job with the old id never reaches its queue. A repeat with the same due time returns the
-        same id. Raises InvalidJob, JobNotFound, and AlreadyFinished when the job has left for its queue, was cancelled
-        or was moved to another time: then there is no second job. After Throttled or Unavailable either the old job or
-        the new one is there, whose id the error names if there may be a new one.
+        It is scheduled, unless an earlier call put it there. Raises what `run` and `status_of` raise.
+        """
+        moved = self.run(id, at=at, delay=delay, key=key)
+        if not moved.was_before:
+            return moved.id, Status(state=State.SCHEDULED)
+        with _naming(moved.id):
+            return moved.id, status_of(moved.id, queue=self._queue, table=self._table, now=self._clock.now())
+
+    def run(
+        self, id: JobId, *, at: datetime | None = None, delay: float | None = None, key: str | None = None
+    ) -> Moved:
+        """Move a job to `at`, or to `delay` seconds from now; return which job took its place.
+
+        That is a promise: the job with the old id never reaches its queue. A repeat with the same due time, or under
+        the same `key`, returns the same id: a delay counts from the first call under a key. Raises InvalidJob,
+        JobNotFound, and AlreadyFinished when the job has left for its queue, was cancelled or was moved to another
+        time: then there is no second job. After Throttled or Unavailable either the old job or the new one is there,
+        whose id the error names if there may be a new one.
         """
         if at is None and delay is None:
             raise InvalidJob("at and delay are both missing: give one of them")
         now = self._clock.now()
         due = due_of(Request(payload=None, at=at, delay=delay), now=now)
+        uid = None if key is None else _uid_of(id, keys.checked(key))
         known = self._looked_up(id)
         asked = due if at is None else min(due, instant.round_up(at))
-        if (moved := self._moved_before(id, known, earliest=asked, latest=due)) is not None:
-            return moved
-        intent = Intent(job=self._successor(self._movable(id, known, now=now), due=due), old=id)
+        if (moved := self._moved_before(id, known, earliest=asked, latest=due, uid=uid)) is not None:
+            return Moved(id=moved, was_before=True)
+        intent = Intent(job=self._successor(self._movable(id, known, now=now), due=due, uid=uid), old=id)
         with _naming(intent.job.id):
             self._announce(intent)
-            if not intent.carry_out(table=self._table, clock=self._clock):
+            is_ours = intent.carry_out(table=self._table, clock=self._clock)
+            if not is_ours:
                 self._check_who_was_quicker(intent)
-        return intent.job.id
+        return Moved(id=intent.job.id, was_before=not is_ours)
 
     def _looked_up(self, id: JobId) -> Rows:
         """Read what there is of a job.
@@ -86,19 +116,23 @@ class Reschedule:
             raise Unavailable(f"the rows of job {id} could not be read: try again")
         return reading.rows
 
-    def _moved_before(self, id: JobId, known: Rows, *, earliest: datetime, latest: datetime) -> JobId | None:
-        """Return the job to which an earlier call, whose answer may be lost, moved this one to the same due time.
+    def _moved_before(
+        self, id: JobId, known: Rows, *, earliest: datetime, latest: datetime, uid: str | None
+    ) -> JobId | None:
+        """Return the job that an earlier call, whose answer may be lost, put in this one's place for the same request.
 
-        What is asked to be due in the past became due at the call's own present.
+        That has the same key, or due time. What is asked to be due in the past became due at the call's own present.
         """
         cancellation = known.get(rows.cancellation_key(id))
         moved = rows.moved_to(cancellation) if cancellation else None
-        if cancellation and (moved is None or not earliest <= moved.due <= latest):
+        if cancellation and (moved is None or not (moved.uid == uid or earliest <= moved.due <= latest)):
             _refuse(id, cancellation)
         return moved
 
     def _movable(self, id: JobId, known: Rows, *, now: datetime) -> Job:
         """Return the job of an id, if it waits in the table."""
+        if not known:
+            check_partition(id, Reading(), queue=self._queue)
         row = known.get(rows.job_key(id))
         is_over = not rows.is_live(row, now=now) if row else now >= id.due + self._queue.retention
         if is_over:
@@ -106,12 +140,13 @@ class Reschedule:
         if _has_left(id, known):
             self._refuse_as_left(id)
         if row is None:
-            raise Unavailable(f"job {id} is still on its way to the table: try again")
+            on_its_way = "it may still be on its way there, then try again in a moment"
+            raise NotYet(f"job {id} is not in the table: {on_its_way}; or no such job was ever scheduled")
         return rows.read_job(row)
 
-    def _successor(self, job: Job, *, due: datetime) -> Job:
-        uid = self._new_uid()
-        partition = Partition(queue=self._queue.name, number=partition_of(uid, self._queue.partitions))
+    def _successor(self, job: Job, *, due: datetime, uid: str | None) -> Job:
+        uid = uid or self._new_uid()
+        partition = Partition(queue=self._queue.name, number=partition_of(uid, self._taking))
         id = JobId(partition=partition, route=Route.TABLE, due=due, uid=uid)
         successor = replace(job, id=id, expires=due + self._queue.retention)
         return successor if job.offloaded_bytes is None else self._with_payload(successor)
@@ -139,7 +174,10 @@ class Reschedule:
         cancellation = self._read(intent.old, rows.cancellation_key(intent.old)).get(rows.cancellation_key(intent.old))
         if cancellation is None:
             self._refuse_as_left(intent.old)
-        if rows.moved_to(cancellation) != intent.job.id:
+        moved = rows.moved_to(cancellation)
+        if moved and moved != intent.job.id and moved.uid == intent.job.id.uid:
+            raise NotYet(f"an earlier call under the same key moved job {intent.old}: try again")
+        if moved != intent.job.id:
             _refuse(intent.old, cancellation)
 
     def _refuse_as_left(self, id: JobId) -> NoReturn:
@@ -152,6 +190,11 @@ class Reschedule:
         _refuse(id)
 
 
+def _uid_of(id: JobId, key: str) -> str:
+    """Return the one UUID of whatever takes a job's place under a key, so that a repeat knows it by that."""
+    return str(uuid5(UUID(id.uid), key))
+
+
 def _has_left(id: JobId, known: Rows) -> bool:
     """Tell whether a job is or may be on its way to its queue."""
     fence = rows.read_state(known.get(rows.state_key(id.partition))).fence
@@ -160,9 +203,13 @@ def _has_left(id: JobId, known: Rows) -> bool:
 
 
 def _refuse(id: JobId, cancellation: Row | None = None) -> NoReturn:
-    """Raise what tells that a job can be moved no more: it has left for its queue, unless its cancellation says why."""
-    moved = rows.moved_to(cancellation) if cancellation else None
-    became = f"was moved to {moved}" if moved else "was cancelled" if cancellation else "has left for its queue"
+    """Raise what tells that a job can be moved no more: it has left for its queue, unless its cancellation says why.
+
+    A direct job has left, whatever a cancellation says.
+    """
+    told = cancellation if id.route is Route.TABLE else None
+    moved = rows.moved_to(told) if told else None
+    became = f"was moved to {moved}" if moved else "was cancelled" if told else "has left for its queue"
     error = AlreadyFinished(f"job {id} {became}: it can be moved no more")
     error.job_id = str(moved) if moved else None
     raise error

@@ -1,5 +1,6 @@
 """Try again where that may help: exponential backoff with full jitter, for so many attempts and so long."""
 
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -37,24 +38,51 @@ class Patience:
         return min(self.longest_wait, self.first_wait * 2.0 ** min(tried - 1, 64))
 
 
-class Backoff:
-    """The waits between the attempts of one call, the first of which begins now. `jitter` returns 0 up to 1."""
+# How long, in seconds, it may take to heed that nobody wants the result any more.
+_HEEDED_SECONDS = 0.5
 
-    def __init__(self, patience: Patience, *, clock: Clock, jitter: Callable[[], float]) -> None:
+
+class Backoff:
+    """The waits between the attempts of one call, the first of which begins now. `jitter` returns 0 up to 1.
+
+    `since` (monotonic) is from when the patience counts, in place of now. `ended` is set once nobody wants the result.
+    """
+
+    def __init__(
+        self,
+        patience: Patience,
+        *,
+        clock: Clock,
+        jitter: Callable[[], float],
+        since: float | None = None,
+        ended: threading.Event | None = None,
+    ) -> None:
         self._patience = patience
         self._clock = clock
         self._jitter = jitter
+        self._ended = ended
         self._tried = 1
-        self._until = clock.monotonic() + patience.seconds
+        self._until = (clock.monotonic() if since is None else since) + patience.seconds
 
     def wait(self, errors: Iterable[DuelineError]) -> bool:
-        """Wait before the next attempt, after these errors; return False at once when there is to be none."""
+        """Wait before the next attempt, after these errors; return False at once when there is to be none.
+
+        Also within half a second once nobody wants the result.
+        """
         if self._tried >= self._patience.attempts:
             return False
         asked = max((error.retry_after or 0.0 for error in errors), default=0.0)
         wait = asked + self._jitter() * self._patience.wait_at_most(self._tried)
         if self._clock.monotonic() + wait > self._until:
             return False
-        self._clock.sleep(wait)
         self._tried += 1
-        return True
+        return self._slept(wait)
+
+    def _slept(self, seconds: float) -> bool:
+        if self._ended is None:
+            self._clock.sleep(seconds)
+            return True
+        while seconds > 0 and not self._ended.is_set():
+            self._clock.sleep(min(seconds, _HEEDED_SECONDS))
+            seconds -= _HEEDED_SECONDS
+        return not self._ended.is_set()

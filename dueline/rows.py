@@ -144,6 +144,12 @@ def cancellation_row(id: JobId, *, at: datetime, moved_to: JobId | None = None) 
     return {"pk": pk, "sk": sk, "at": instant.text(at), "exact": moved_to is not None, **moved, "ttl": ttl}
 
 
+def is_promised(id: JobId, cancellation: Row) -> bool:
+    """Tell whether a job was promised never to reach its queue."""
+    # No direct job ever is: the note is of an id that differs in its route alone, and so has the same rows.
+    return id.route is Route.TABLE and bool(cancellation["exact"])
+
+
 def moved_to(cancellation: Row) -> JobId | None:
     """Return the job that took a cancelled one's place, if one did."""
     return JobId.parse(str(cancellation["moved_to"])) if "moved_to" in cancellation else None

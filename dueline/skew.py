@@ -32,6 +32,15 @@ class Skew:
         """
         return self.low if math.isfinite(self.low) else 0.0
 
+    @property
+    def behind(self) -> float:
+        """By how many seconds the corrected time is behind the other clock at most; infinite if unknown.
+
+        >>> Skew(low=-0.5, high=0.25).behind
+        0.75
+        """
+        return self.high - self.low
+
     def next_look(self, now: float) -> float | None:
         """Return when, by the local clock, to ask the other for its time next; None if it is known well enough.
 

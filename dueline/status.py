@@ -1,16 +1,22 @@
 """Status: tell what is known of one job."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
+from itertools import chain
 
 from dueline import rows
-from dueline.errors import InvalidJob, JobNotFound, Unavailable
+from dueline.errors import RETRYABLE, DuelineError, InvalidJob, JobNotFound, NotYet, Unavailable
 from dueline.job import JobId, Route, State
 from dueline.outcome import Outcome, read_outcome
-from dueline.ports import Table
+from dueline.ports import READ_KEYS, Clock, Reading, Spread, Table
 from dueline.queue import QueueSettings
 from dueline.rows import Key, Row
+from dueline.states import check_partition
+
+_KEYS_READ = 6
+_MOST_AT_ONCE = READ_KEYS // _KEYS_READ
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,16 +41,53 @@ def status_of(id: JobId, *, queue: QueueSettings, table: Table, now: datetime) -
 
     ACCEPTED is what the id alone tells: the job is on its way to the table. DISPATCHED means handed to its queue, of a
     direct job from the start; where the queue tracks, with the `outcome` of an attempt that failed, to be tried again.
-    Raises JobNotFound once a job is past its retention and collected, Throttled or Unavailable.
+    Raises JobNotFound once a job is past its retention and collected, or when its partition never was; Throttled or
+    Unavailable.
     """
-    noted = [rows.outcome_key(id)] if queue.track else []
-    reading = table.read([*_keys(id), rows.state_key(id.partition), *noted])
-    if reading.unread:
-        raise Unavailable(f"the rows of job {id} could not be read: try again")
+    return _status(id, table.read(_keys_read(id, queue)), queue=queue, now=now)
+
+
+def statuses_of(
+    ids: Iterable[JobId], *, queue: QueueSettings, table: Table, clock: Clock, until: float, spread: Spread = map
+) -> dict[JobId, Status | DuelineError]:
+    """Return what `status_of` returns or raises of each job, by its id: some are read at once, and several times that.
+
+    Begins no request after `until` (monotonic).
+    """
+    distinct = list(dict.fromkeys(ids))
+    some = [distinct[start : start + _MOST_AT_ONCE] for start in range(0, len(distinct), _MOST_AT_ONCE)]
+    read = partial(_statuses, queue=queue, table=table, clock=clock, until=until)
+    return dict(chain.from_iterable(spread(read, some)))
+
+
+def _statuses(
+    ids: Sequence[JobId], *, queue: QueueSettings, table: Table, clock: Clock, until: float
+) -> list[tuple[JobId, Status | DuelineError]]:
+    """Return what is known of as many jobs as can be read at once."""
+    try:
+        if clock.monotonic() >= until:
+            raise NotYet("out of time: it was not looked up")
+        reading = table.read(list(dict.fromkeys(key for id in ids for key in _keys_read(id, queue))))
+    except RETRYABLE as error:
+        return [(id, error.copy(job_id=str(id))) for id in ids]
+    return [(id, _status_or_error(id, reading, queue=queue, now=clock.now())) for id in ids]
+
+
+def _status_or_error(id: JobId, reading: Reading, *, queue: QueueSettings, now: datetime) -> Status | DuelineError:
+    try:
+        return _status(id, reading, queue=queue, now=now)
+    except DuelineError as error:
+        return error
+
+
+def _status(id: JobId, reading: Reading, *, queue: QueueSettings, now: datetime) -> Status:
+    if not reading.unread.isdisjoint(_keys_read(id, queue)):
+        raise Unavailable(f"the rows of job {id} could not be read: try again").copy(job_id=str(id))
     cancellation = reading.rows.get(rows.cancellation_key(id))
     outcome = _outcome_of(id, reading.rows, now=now)
     state = outcome.state if outcome else state_of(id, reading.rows, queue=queue, now=now)
-    return Status(state=state, moved_to=rows.moved_to(cancellation) if cancellation else None, outcome=outcome)
+    moved = rows.moved_to(cancellation) if cancellation and rows.is_promised(id, cancellation) else None
+    return Status(state=state, moved_to=moved, outcome=outcome)
 
 
 def state_of(id: JobId, found: Mapping[Key, Row], *, queue: QueueSettings, now: datetime) -> State:
@@ -52,7 +95,17 @@ def state_of(id: JobId, found: Mapping[Key, Row], *, queue: QueueSettings, now: 
     state = rows.state_key(id.partition)
     known = {key: found[key] for key in _keys(id) if rows.is_live(found.get(key), now=now)}
     known |= {state: found[state]} if state in found else {}
-    return _taken_back(id, known) or _under_way(id, known, is_kept=now < id.due + queue.retention)
+    if told := _taken_back(id, known) or _under_way(id, known):
+        return told
+    check_partition(id, Reading(rows=known), queue=queue)
+    if now >= id.due + queue.retention:
+        raise JobNotFound(f"nothing is known of job {id}: it is past its retention")
+    return State.DISPATCHED if id.route is Route.DIRECT else State.ACCEPTED
+
+
+def _keys_read(id: JobId, queue: QueueSettings) -> list[Key]:
+    """Return the keys of all that tells of a job, `_KEYS_READ` at most."""
+    return [*_keys(id), rows.state_key(id.partition), *([rows.outcome_key(id)] if queue.track else [])]
 
 
 def _keys(id: JobId) -> list[Key]:
@@ -62,7 +115,7 @@ def _keys(id: JobId) -> list[Key]:
 def _outcome_of(id: JobId, found: Mapping[Key, Row], *, now: datetime) -> Outcome | None:
     """Return what workers noted of a job, even after a cancel that came too late, unless one was promised."""
     row, cancellation = found.get(rows.outcome_key(id)), found.get(rows.cancellation_key(id))
-    if row is None or (cancellation and cancellation["exact"] and rows.is_live(cancellation, now=now)):
+    if row is None or (cancellation and rows.is_promised(id, cancellation) and rows.is_live(cancellation, now=now)):
         return None
     try:
         outcome = read_outcome(row)
@@ -73,22 +126,20 @@ def _outcome_of(id: JobId, found: Mapping[Key, Row], *, now: datetime) -> Outcom
 
 def _taken_back(id: JobId, known: Mapping[Key, Row]) -> State | None:
     cancellation = known.get(rows.cancellation_key(id))
-    if cancellation and cancellation["exact"]:
+    if cancellation and rows.is_promised(id, cancellation):
         return State.CANCELLED
     if rows.parked_key(id) in known and not _is_late_dispatched(id, known):
         return State.PARKED
     return State.CANCEL_REQUESTED if cancellation else None
 
 
-def _under_way(id: JobId, known: Mapping[Key, Row], *, is_kept: bool) -> State:
+def _under_way(id: JobId, known: Mapping[Key, Row]) -> State | None:
     if _is_late_dispatched(id, known):
         return State.DISPATCHED
     if rows.job_key(id) in known:
         cursor = rows.read_state(known.get(rows.state_key(id.partition))).cursor
         return State.DISPATCHED if rows.job_key(id)[1] <= cursor else State.SCHEDULED
-    if is_kept:
-        return State.DISPATCHED if id.route is Route.DIRECT else State.ACCEPTED
-    raise JobNotFound(f"nothing is known of job {id}: it is past its retention")
+    return None
 
 
 def _is_late_dispatched(id: JobId, known: Mapping[Key, Row]) -> bool:

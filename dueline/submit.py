@@ -7,13 +7,14 @@ from functools import partial
 from itertools import chain, groupby
 
 from dueline import keys
-from dueline.errors import RETRYABLE, DuelineError, InvalidJob, KeyReused, QueueNotFound, Unavailable
+from dueline.errors import RETRYABLE, DuelineError, InvalidJob, KeyReused, NotYet, QueueNotFound, Unavailable
 from dueline.job import Job, JobId, Partition, Route
 from dueline.message import ATTRIBUTES_BYTES, Message, batches
 from dueline.offload import Content, Offload, content_of, hash_of, inline, is_large
 from dueline.ports import Clock, Payloads, Queue, Refusal, Spread, Table
+from dueline.printable import shown
 from dueline.queue import QueueSettings, not_there
-from dueline.request import Request, due_of, json_text
+from dueline.request import Request, due_of, text_of
 from dueline.routing import partition_of, route_of, whole_seconds
 
 
@@ -85,7 +86,7 @@ class Submit:
         try:
             id = request.again or self._new_id(due_of(request, now=now), now=now)
             expires, priority = id.due + self._queue.retention, _checked_priority(request.priority, queue=self._queue)
-            content = content_of(request.upload, text=partial(json_text, request.payload))
+            content = content_of(request.upload, text=partial(text_of, request))
             job = Job(
                 id=id,
                 payload=inline(content),
@@ -196,11 +197,11 @@ def _refused(refusal: Refusal) -> DuelineError:
 
 
 def _out_of_time(id: JobId) -> DuelineError:
-    return Unavailable("out of time: it was not sent").copy(job_id=str(id))
+    return NotYet("out of time: it was not sent").copy(job_id=str(id))
 
 
 def _checked_priority(priority: int, *, queue: QueueSettings) -> int:
     if not 1 <= priority <= queue.priorities:
         allowed = f"it must be from 1 to {queue.priorities}, the priorities of queue {queue.name!r}"
-        raise InvalidJob(f"priority is {str(priority)[:100]}: {allowed}")
+        raise InvalidJob(f"priority is {shown(priority)}: {allowed}")
     return priority

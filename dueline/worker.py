@@ -4,10 +4,10 @@ import asyncio
 import random
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dueline import otel
@@ -15,10 +15,12 @@ from dueline.job import queue_name
 from dueline.ports import Clock
 from dueline.working.crew import Crew, Ending, event_loop
 from dueline.working.event import Event, Report
+from dueline.working.gate import common_time
 from dueline.working.handling import Handler, Handling
 from dueline.working.line import Line
 from dueline.working.place import Place
 from dueline.working.received import ReceivedJob
+from dueline.working.refresh import check
 
 if TYPE_CHECKING:
     import boto3
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
 MOST_CONCURRENCY = 1000
 CONCURRENCY = 32
 GRACE_SECONDS = 25.0
-LEAST_VISIBILITY_TIMEOUT = 5
 
 Function = TypeVar("Function", bound=Callable[[ReceivedJob], Any])
 
@@ -81,16 +82,23 @@ class Worker:
         """
         handlers = self._chosen(queues)
         most = self._concurrency if concurrency is None else _checked(concurrency)
-        ending = self._ending = Ending()
-        with event_loop() as loop, _signalled(ending):
-            equipped = connect(self._name, session=self._session)
-            lines = {each.queue: _line(each, equipped, loop=loop, most=most) for each in handlers}
-            crew = Crew(lines, clock=equipped.clock)
-            with equipped.serve(port, crew.ages) if port is not None else nullcontext():
-                return crew.work(ending, grace=grace)
+        ending = self._ending
+        try:
+            with (
+                event_loop() as loop,
+                _signalled(ending),
+                closing(connect(self._name, session=self._session)) as equipped,
+            ):
+                lines = {each.queue: _line(each, equipped, loop=loop, most=most) for each in handlers}
+                crew = Crew(lines, clock=equipped.clock)
+                with equipped.serve(port, crew.ages) if port is not None else nullcontext():
+                    return crew.work(ending, grace=grace)
+        finally:
+            if ending.is_asked:
+                self._ending = Ending()
 
     def stop(self) -> None:
-        """End `run`, from any thread; a second time, without its grace."""
+        """End `run`, from any thread; a second time, without its grace. Before `run`, the next one ends at once."""
         self._ending.ask()
 
     def _chosen(self, queues: Sequence[str] | None) -> list[Handler]:
@@ -103,12 +111,13 @@ class Worker:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Equipped:
-    """What a worker works with: its queues, what hears of its jobs, and what answers on a port."""
+    """What a worker works with: its queues, what hears of its jobs, what answers on a port, and what ends it all."""
 
     place: Callable[[str], Place]
     clock: Clock
     report: Report
     serve: Callable[[int, Callable[[], dict[str, float]]], AbstractContextManager[int]]
+    close: Callable[[], None] = lambda: None
 
 
 def connect(name: str, *, session: "boto3.Session | None") -> Equipped:
@@ -129,19 +138,16 @@ def connect(name: str, *, session: "boto3.Session | None") -> Equipped:
         clock=workplace.clock,
         report=report,
         serve=lambda port, ages: served(port, registry=metrics.registry, ages=ages),
+        close=workplace.clock.close,
     )
 
 
 def _line(handler: Handler, equipped: Equipped, *, loop: asyncio.AbstractEventLoop, most: int) -> Line:
     place = equipped.place(handler.queue)
-    if place.settings.visibility_timeout < LEAST_VISIBILITY_TIMEOUT:
-        raise ValueError(
-            f"visibility_timeout of queue {handler.queue} is {place.settings.visibility_timeout}: for a worker it must"
-            f" be {LEAST_VISIBILITY_TIMEOUT} or more"
-        )
+    check(place)
     parts: dict[str, Any] = {"report": equipped.report, "jitter": random.random}
     handling = Handling(handler, place, loop=loop, trace=otel.handling, **parts)
-    return Line(place, handling, concurrency=handler.concurrency or most, wall=time.time, **parts)
+    return Line(place, handling, concurrency=handler.concurrency or most, wall=partial(common_time, place), **parts)
 
 
 @contextmanager

@@ -10,7 +10,6 @@ from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from dueline import control
-from dueline.answers import submitted_state
 from dueline.aws.resources import Resources
 from dueline.cancel import Cancelled
 from dueline.cancel import cancel as cancel_job
@@ -18,9 +17,10 @@ from dueline.config import metrics
 from dueline.config.settings import ApiSettings
 from dueline.control import Control
 from dueline.errors import DuelineError, InvalidJob, JobNotFound
-from dueline.job import Job, JobId, State
+from dueline.job import JobId, State
 from dueline.keys import Repeat
-from dueline.status import status_of
+from dueline.status import Status, status_of
+from dueline.submitted import Told
 from dueline.trace import TraceContext
 from functions import answers, bodies, problems, queries, tell
 from functions.answers import JobAnswer, OverviewAnswer, Page, Queues, Refused, Results, UploadAnswer
@@ -49,17 +49,18 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 @app.post("/queues/<queue>/jobs")
 def schedule(queue: str) -> tuple[JobAnswer | Results, int]:
     """Schedule one job, or up to 500 of them, each for itself."""
-    settings = REGISTRY.queue(queue)
+    settings = REGISTRY.taking(queue)
     headers = app.current_event.headers
     asked = bodies.read(_body(), key=headers.get("idempotency-key"), trace=TraceContext.from_headers(headers))
     submit = RESOURCES.submit(settings, direct_horizon=timedelta(seconds=SETTINGS.direct_horizon))
-    results = submit.run(asked if isinstance(asked, list) else [asked], until=_until())
+    results = submit.run(asked if isinstance(asked, list) else [asked], until=(until := _until()))
     tell.of_submitted(results, deployment=SETTINGS.deployment, queue=queue)
+    told = RESOURCES.told_of(results, queue=settings, until=until)
     if isinstance(asked, list):
-        return {"jobs": [_result(result) for result in results]}, HTTPStatus.OK
-    if isinstance(results[0], DuelineError):
-        raise results[0]
-    return _submitted(results[0]), HTTPStatus.OK if isinstance(results[0], Repeat) else HTTPStatus.CREATED
+        return {"jobs": [_result(each) for each in told]}, HTTPStatus.OK
+    if isinstance(told[0], DuelineError):
+        raise told[0]
+    return _told(*told[0]), HTTPStatus.OK if isinstance(results[0], Repeat) else HTTPStatus.CREATED
 
 
 @app.post("/queues/<queue>/uploads")
@@ -83,27 +84,27 @@ def list_scheduled(queue: str) -> Page:
 @app.get("/queues/<queue>/jobs/<id>")
 def look_up(queue: str, id: str) -> JobAnswer:
     """Tell a job's state."""
-    REGISTRY.queue(queue)
-    job_id = _id_in(queue, id)
-    return _looked_up(job_id)
+    settings, job_id = REGISTRY.queue(queue), _id_in(queue, id)
+    return _told(job_id, status_of(job_id, queue=settings, table=RESOURCES.table, now=RESOURCES.clock.now()))
 
 
 @app.patch("/queues/<queue>/jobs/<id>")
 def reschedule(queue: str, id: str) -> JobAnswer:
     """Move a job to another time: 200 tells of the job that took its place, 409 that it had left."""
-    settings, asked = REGISTRY.queue(queue), bodies.read_time(_body())
+    settings, taking, asked = REGISTRY.queue(queue), REGISTRY.taking(queue), bodies.read_time(_body())
     job_id = _id_in(queue, id)
-    successor = RESOURCES.reschedule(settings).run(job_id, at=asked.at, delay=asked.delay)
+    key = app.current_event.headers.get("idempotency-key")
+    service = RESOURCES.reschedule(settings, taking=taking.partitions)
+    successor, known = service.told(job_id, at=asked.at, delay=asked.delay, key=key)
     logger.info("rescheduled", extra={"queue": queue, "job": id, "moved_to": str(successor)})
-    return answers.of_job(successor, State.SCHEDULED)
+    return _told(successor, known)
 
 
 @app.delete("/queues/<queue>/jobs/<id>")
 def cancel(queue: str, id: str) -> tuple[JobAnswer, int]:
     """Take a job back: 200 is a promise, 202 a request."""
-    REGISTRY.queue(queue)
-    job_id = _id_in(queue, id)
-    state = cancel_job(job_id, table=RESOURCES.table, now=RESOURCES.clock.now())
+    settings, job_id = REGISTRY.queue(queue), _id_in(queue, id)
+    state = cancel_job(job_id, queue=settings, table=RESOURCES.table, now=RESOURCES.clock.now())
     logger.info(state, extra={"queue": queue, "partition": job_id.partition.number, "job": id})
     report({metrics.CANCELLED: 1}, deployment=SETTINGS.deployment, queue=queue)
     return answers.of_job(job_id, state), HTTPStatus.OK if state is State.CANCELLED else HTTPStatus.ACCEPTED
@@ -112,9 +113,9 @@ def cancel(queue: str, id: str) -> tuple[JobAnswer, int]:
 @app.post("/queues/<queue>/cancellations")
 def cancel_many(queue: str) -> Results:
     """Take up to 500 jobs back, each for itself."""
-    REGISTRY.queue(queue)
+    settings = REGISTRY.queue(queue)
     ids = [_id_or_error(queue, id) for id in bodies.read_ids(_body())]
-    results = RESOURCES.cancel_many(until=_until()).run(ids)
+    results = RESOURCES.cancel_many(settings, until=_until()).run(ids)
     tell.of_cancelled(results, deployment=SETTINGS.deployment, queue=queue)
     return {"jobs": [_cancelled(result) for result in results]}
 
@@ -160,7 +161,7 @@ def set_rate(queue: str) -> ControlAnswer:
 
 @app.exception_handler(DuelineError)  # type: ignore[untyped-decorator]
 def failed(error: DuelineError) -> Response[str]:
-    tell.of_refused(error)
+    tell.of_refused(error, deployment=SETTINGS.deployment)
     return problems.response(error)
 
 
@@ -206,21 +207,14 @@ def _cancelled(result: Cancelled | DuelineError) -> JobAnswer | Refused:
     return _error(result) if isinstance(result, DuelineError) else answers.of_job(result.id, result.state)
 
 
-def _result(result: Job | DuelineError) -> JobAnswer | Refused:
-    return _error(result) if isinstance(result, DuelineError) else _submitted(result)
+def _result(told: Told | DuelineError) -> JobAnswer | Refused:
+    return _error(told) if isinstance(told, DuelineError) else _told(*told)
 
 
-def _submitted(job: Job) -> JobAnswer:
-    if isinstance(job, Repeat):
-        return _looked_up(job.id)
-    return answers.of_job(job.id, submitted_state(job.id))
-
-
-def _looked_up(id: JobId) -> JobAnswer:
-    known = status_of(id, queue=REGISTRY.queue(id.queue), table=RESOURCES.table, now=RESOURCES.clock.now())
+def _told(id: JobId, known: Status) -> JobAnswer:
     return answers.of_job(id, known.state, moved_to=known.moved_to, outcome=known.outcome)
 
 
 def _error(error: DuelineError) -> Refused:
-    tell.of_refused(error)
+    tell.of_refused(error, deployment=SETTINGS.deployment)
     return {"error": problems.problem(error)}

@@ -3,6 +3,8 @@
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
+from json import JSONEncoder
 from typing import Any, NoReturn
 
 from pydantic import BaseModel, ValidationError
@@ -13,6 +15,9 @@ from dueline.rate import Rate
 from dueline.request import Request
 from dueline.trace import TraceContext
 from functions.forms import IdsBody, JobBody, JobsBody, RateBody, TimeBody, UploadBody
+
+MOST_SHOWN = 100
+MOST_TOLD = 3
 
 
 def read(
@@ -82,7 +87,15 @@ def read_ids(text: str) -> list[str | DuelineError]:
 
 
 def _no_id(value: Any) -> InvalidJob:
-    return InvalidJob(f"id is {json.dumps(value)[:100]}: it must be a text, as a job's answer told it")
+    return InvalidJob(f"id is {_shown(value)}: it must be a text, as a job's answer told it")
+
+
+def _shown(value: Any) -> str:
+    """Return the beginning of a value as JSON, 100 characters at most.
+
+    Written piece by piece: what json.loads reads may be nested too deeply for json.dumps to write it whole.
+    """
+    return "".join(islice(JSONEncoder().iterencode(value), MOST_SHOWN))[:MOST_SHOWN]
 
 
 def _json(text: str) -> Any:
@@ -132,15 +145,20 @@ def _check_that_one_is_given(fields: set[str]) -> None:
 
 
 def described(error: ValidationError, model: type[BaseModel]) -> str:
-    """Return what is wrong with each field, its value and what is allowed."""
-    return "; ".join(_describe(each, model) for each in error.errors())
+    """Return what is wrong with each of the first few fields, its value and what is allowed, and how many more are.
+
+    An answer has 6 MB at most, and may tell of 500 jobs.
+    """
+    errors = error.errors(include_url=False)
+    more = [f"and {len(errors) - MOST_TOLD} more"] if len(errors) > MOST_TOLD else []
+    return "; ".join([_describe(each, model) for each in errors[:MOST_TOLD]] + more)
 
 
 def _describe(error: ErrorDetails, model: type[BaseModel]) -> str:
-    field = ".".join(map(str, error["loc"])) or "body"
+    field = ".".join(map(str, error["loc"]))[:MOST_SHOWN] or "body"
     if error["type"] == "extra_forbidden":
         names = [known.alias or name for name, known in model.model_fields.items()]
         return f"{field} is no field: there are {', '.join(names)}"
     if error["type"] == "missing":
         return f"{field} is missing"
-    return f"{field} is {json.dumps(error['input'])[:100]}: {error['msg'].removeprefix('Value error, ')}"
+    return f"{field} is {_shown(error['input'])}: {error['msg'].removeprefix('Value error, ')}"

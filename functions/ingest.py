@@ -38,7 +38,9 @@ INGEST = Ingest(
     table=DEPLOYED.table,
     dispatcher=_dispatcher,
     rejects=DEPLOYED.rejects,
-    is_declared=REGISTRY.has,
+    # What is declared may not be deployed: a partition's state tells, and of those that have none SSM does.
+    is_declared=lambda _: False,
+    stands=REGISTRY.takes,
     clock=DEPLOYED.clock,
     spread=DEPLOYED.spread,
 )

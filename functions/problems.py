@@ -17,6 +17,7 @@ from dueline.errors import (
     InvalidJob,
     JobNotFound,
     KeyReused,
+    NotYet,
     PayloadTooLarge,
     QueueNotFound,
     Throttled,
@@ -32,6 +33,7 @@ _STATUS: dict[type[DuelineError], HTTPStatus] = {
     AlreadyFinished: HTTPStatus.CONFLICT,
     Throttled: HTTPStatus.TOO_MANY_REQUESTS,
     Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
+    NotYet: HTTPStatus.SERVICE_UNAVAILABLE,
 }
 # In the words of RFC 9110, which Python learnt in 3.13.
 _TITLES = {
@@ -91,7 +93,8 @@ def problem(error: DuelineError) -> Problem:
     What AWS said to a fault of its own is for our log, not for callers.
     """
     status = _STATUS[type(error)]
-    detail = f"{status.phrase}: try again" if isinstance(error, RETRYABLE) else str(error)
+    is_of_aws = isinstance(error, RETRYABLE) and not isinstance(error, NotYet)
+    detail = f"{status.phrase}: try again" if is_of_aws else str(error)
     told = _problem(status, error.code, detail)
     return told if error.job_id is None else {**told, "id": error.job_id}
 

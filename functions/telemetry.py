@@ -10,7 +10,7 @@ from dueline.config import metrics
 
 def report(values: Mapping[str, float | None], *, deployment: str, queue: str | None = None) -> None:
     """Report metrics of a queue, or of the deployment. Counts of nothing are left out, and what is not known (None)."""
-    told = {name: value for name, value in values.items() if value or (value == 0 and name in metrics.IN_SECONDS)}
+    told = {name: value for name, value in values.items() if value or (value == 0 and name in metrics.TOLD_AT_ZERO)}
     if not told:
         return
     if queue is not None and not told.keys() <= metrics.OF_A_QUEUE:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dueline.cancel import Cancelled
 from dueline.config import metrics
 from dueline.control import Control
-from dueline.errors import RETRYABLE, DuelineError
+from dueline.errors import RETRYABLE, DuelineError, NotYet, Unavailable
 from dueline.job import Job, Route
 from dueline.keys import Repeat
 from functions.control_answers import told_of_control
@@ -37,8 +37,11 @@ def of_control(done: str, control: Control, *, queue: str, caller: str) -> None:
     logger.info(done, extra={"queue": queue, "caller": caller, **told, "rate": told["rate"] or "no limit"})
 
 
-def of_refused(error: DuelineError) -> None:
+def of_refused(error: DuelineError, *, deployment: str) -> None:
+    """Tell of what was refused, and count the faults of AWS: neither throttling nor what cannot be done yet is one."""
     # What is wrong with a job may quote its body, and no payload is ever logged.
     reason = {"reason": str(error)} if isinstance(error, RETRYABLE) else {}
     job = {"job": error.job_id} if error.job_id else {}
     logger.warning("refused", extra={"error": type(error).__name__, **job, **reason})
+    is_fault = isinstance(error, Unavailable) and not isinstance(error, NotYet)
+    report({metrics.API_FAULTS: int(is_fault)}, deployment=deployment)

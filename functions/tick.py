@@ -14,9 +14,10 @@ from dueline.config.settings import TickSettings, longest_send
 from dueline.job import Partition
 from dueline.lease import Lease, Periods
 from dueline.tick import Tick, Ticked
+from functions.declared import DECLARED
 from functions.log import log
-from functions.registry import REGISTRY
 from functions.telemetry import report
+from functions.watch import watch
 
 SETTINGS = TickSettings.from_env(os.environ)
 PERIODS = Periods(
@@ -35,7 +36,10 @@ logger = log()
 
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> None:
-    """Tick the partition that `{"queue": …, "partition": …}` names."""
+    """Tick the partition that `{"queue": …, "partition": …}` names, or watch over all of them: `{"watch": true}`."""
+    if event.get("watch"):
+        watch(DEPLOYED, deployment=SETTINGS.deployment)
+        return
     partition = Partition(queue=str(event["queue"]), number=int(event["partition"]))
     logger.append_keys(queue=partition.queue, partition=partition.number)
     started = time.monotonic()
@@ -47,7 +51,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
 def _tick(partition: Partition, *, until: float) -> Tick:
     clock, table = DEPLOYED.clock, DEPLOYED.table
     lease = Lease(partition, table=table, clock=clock, periods=PERIODS, owner=str(uuid.uuid4()), until=until)
-    dispatcher = DEPLOYED.dispatcher(partition.queue, precise=REGISTRY.is_precise(partition.queue))
+    dispatcher = DEPLOYED.dispatcher(partition.queue, precise=DECLARED.is_precise(partition.queue))
     return Tick(partition, lease=lease, table=table, dispatcher=dispatcher, clock=clock)
 
 
@@ -71,4 +75,4 @@ def _lateness(partition: Partition, done: Ticked) -> float | None:
     The number of samples is held against the number of partitions in queues.yaml.
     """
     lateness = done.lateness(DEPLOYED.clock.now())
-    return lateness if lateness or REGISTRY.has(partition) else None
+    return lateness if lateness or DECLARED.has(partition) else None

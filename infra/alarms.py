@@ -1,7 +1,6 @@
 """The alarms."""
 
 from aws_cdk import Duration
-from aws_cdk.aws_apigatewayv2 import HttpApi
 from aws_cdk.aws_cloudwatch import Alarm, ComparisonOperator, IMetric, Metric, TreatMissingData
 from aws_cdk.aws_cloudwatch_actions import SnsAction
 from aws_cdk.aws_lambda import IFunction
@@ -10,6 +9,7 @@ from aws_cdk.aws_sqs import IQueue
 from constructs import Construct
 
 from dueline.config import metrics
+from infra.scheduler import WATCH_MINUTES
 
 _INBOUND_TOO_OLD_SECONDS = 300
 _TOO_LATE_SECONDS = 60
@@ -40,10 +40,21 @@ class Alarms(Construct):
         errors = function.metric_errors(period=_minutes(5), statistic="Sum")
         self._alarm(id, errors, at_least=1, description=f"The function {name} failed. See its log.")
 
-    def on_server_errors(self, id: str, api: HttpApi) -> None:
-        """Alarm when the API answers 5xx, which its function does on AWS's faults without failing itself."""
-        errors = api.metric_server_error(period=_minutes(5), statistic="Sum")
-        self._alarm(id, errors, at_least=1, description="The HTTP API answered 5xx. See the api function's log.")
+    def on_throttles(self, id: str, function: IFunction, *, name: str) -> None:
+        """Alarm when Lambda does not run a function."""
+        throttles = function.metric_throttles(period=_minutes(5), statistic="Sum")
+        description = f"Lambda did not run the function {name}: as many run at once as the account may."
+        self._alarm(id, throttles, at_least=1, description=description)
+
+    def on_api_faults(self, id: str, *, deployment: str) -> None:
+        """Alarm when the API's function could not do what it was asked for a fault of AWS.
+
+        It answers 503 then, alone or for one of many; and it answers 503 for what cannot be done yet, which is no
+        fault. So the statuses of its answers do not tell.
+        """
+        faults = _of_deployment(metrics.API_FAULTS, deployment, statistic="Sum", minutes=5)
+        description = "AWS failed the HTTP API, which told its callers to try again. See the api function's log."
+        self._alarm(id, faults, at_least=1, description=description)
 
     def on_lateness(self, id: str, *, deployment: str, queue: str) -> None:
         """Alarm when a queue's oldest job that is not handed over is a minute past due."""
@@ -68,6 +79,22 @@ class Alarms(Construct):
             treat_missing_data=TreatMissingData.BREACHING,
         ).add_alarm_action(self._action)
 
+    def on_partitions_without_tick(self, id: str, *, deployment: str) -> None:
+        """Alarm when a partition of queues.yaml has had no tick for ten minutes, or when nobody looks.
+
+        A queue's own alarms come with its stack; where that is missing or failed, this one tells.
+        """
+        Alarm(
+            self,
+            id,
+            alarm_description="Partitions of queues.yaml have no tick. See the tick function's log for which.",
+            metric=_of_deployment(metrics.WITHOUT_TICK, deployment, statistic="Maximum", minutes=WATCH_MINUTES),
+            comparison_operator=ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+            threshold=1,
+            evaluation_periods=2,
+            treat_missing_data=TreatMissingData.BREACHING,
+        ).add_alarm_action(self._action)
+
     def _alarm(self, id: str, metric: IMetric, *, at_least: int, description: str) -> None:
         Alarm(
             self,
@@ -87,6 +114,16 @@ def _lateness(deployment: str, queue: str, *, statistic: str, minutes: int = 1) 
         namespace=metrics.NAMESPACE,
         metric_name=metrics.LATENESS,
         dimensions_map=metrics.dimensions(deployment, queue),
+        statistic=statistic,
+        period=_minutes(minutes),
+    )
+
+
+def _of_deployment(name: str, deployment: str, *, statistic: str, minutes: int) -> IMetric:
+    return Metric(
+        namespace=metrics.NAMESPACE,
+        metric_name=name,
+        dimensions_map=metrics.dimensions(deployment),
         statistic=statistic,
         period=_minutes(minutes),
     )

@@ -57,6 +57,11 @@ class Arns:
     def parameter(self, name: str) -> str:
         return self._stack.format_arn(service="ssm", resource="parameter", resource_name=name.removeprefix("/"))
 
+    @property
+    def queue_parameters(self) -> str:
+        """What all queues publish of themselves: one pattern, however many there are."""
+        return self.parameter(f"{self._names.queue_parameters}/*")
+
     def queue(self, name: str) -> str:
         return self._stack.format_arn(service="sqs", resource=name)
 

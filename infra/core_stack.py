@@ -56,6 +56,8 @@ class CoreStack(Stack):
         )
         alarms.on_dead_letters("TickDeadLetters", tick.dead_letter_queue, what="Ticks could not be invoked or failed")
         alarms.on_old_messages("InboundAge", ingest.inbound)
-        alarms.on_server_errors("ApiServerErrors", api.http)
+        alarms.on_partitions_without_tick("WithoutTick", deployment=deployment.name)
+        alarms.on_api_faults("ApiFaults", deployment=deployment.name)
+        alarms.on_throttles("ApiThrottles", api.function, name="api")
         for name, function in (("ingest", ingest.function), ("tick", tick.function), ("api", api.function)):
             alarms.on_errors(f"{name.capitalize()}Errors", function, name=name)

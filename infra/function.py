@@ -18,7 +18,7 @@ _MEMORY_MB = 512
 # https://docs.aws.amazon.com/powertools/python/latest/getting-started/install/
 _POWERTOOLS = "arn:{partition}:lambda:{region}:017000801446:layer:AWSLambdaPowertoolsPythonV3-python313-arm64:37"
 _WHY_A_PREFIX = (
-    "All teams' queues begin with this prefix and nothing else does; named one by one, they would"
+    "All that is one queue's begins with this prefix and nothing else does; named one by one, they would"
     " outgrow the 10,240 characters of a role's inline policies."
 )
 
@@ -71,7 +71,9 @@ class CoreFunction(Construct):
             assumed_by=ServicePrincipal("lambda.amazonaws.com"),
             inline_policies={"grants": PolicyDocument(statements=granted)},
         )
-        acknowledge_wildcard(role, Arns(self, names=deployment.names).teams_queues, reason=_WHY_A_PREFIX)
+        arns = Arns(self, names=deployment.names)
+        for pattern in (arns.teams_queues, arns.queue_parameters):
+            acknowledge_wildcard(role, pattern, reason=_WHY_A_PREFIX)
         if deployment.tracing:
             acknowledge_wildcard(role, "*", reason="X-Ray's actions that send traces know no resources.")
         return role

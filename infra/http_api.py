@@ -143,6 +143,7 @@ def _statements(arns: Arns, *, inbound: str) -> list[PolicyStatement]:
         allow_on_rows("dynamodb:BatchWriteItem", table=arns.table, keys="*#control"),
         allow("sqs:SendMessage", on=[arns.teams_queues, arns.queue(inbound)]),
         allow("sqs:GetQueueAttributes", on=[arns.teams_queues]),
+        allow("ssm:GetParameter", on=[arns.queue_parameters]),
     ]
 
 

@@ -78,4 +78,5 @@ class Ingest(Construct):
             allow(*table, on=[arns.table]),
             allow("sqs:SendMessage", on=sends_to),
             allow(*receives, on=[self.inbound.queue_arn]),
+            allow("ssm:GetParameter", on=[arns.queue_parameters]),
         ]

@@ -34,11 +34,11 @@ class QueueStack(Stack):
         schedules = Schedules(self, "Schedules", names=names, queue=queue.name, partitions=queue.partitions)
         # A tick parks the jobs of a queue that is not there, and jobs of a partition without a tick are lost.
         schedules.node.add_dependency(*levels)
-        self._parameter(deployment, queue, levels, dead_letters).node.add_dependency(schedules)
         ProducerPolicy(self, "Producer", names=names, queue=queue.name)
         ConsumerPolicy(self, "Consumer", names=names, queue=queue, levels=levels, dead_letters=dead_letters)
         OperatorPolicy(self, "Operator", names=names, queue=queue.name, levels=levels, dead_letters=dead_letters)
         self._add_alarms(deployment, dead_letters, queue)
+        self._publish(deployment, queue, levels, dead_letters)
         self._warn_of_too_few_partitions(deployment, queue.name)
 
     def _level(self, deployment: Deployment, queue: str, priority: int, dead_letters: IQueue) -> DurableQueue:
@@ -53,14 +53,21 @@ class QueueStack(Stack):
             dead_letter_queue=DeadLetterQueue(queue=dead_letters, max_receive_count=settings.receives),
         )
 
-    def _parameter(
+    def _publish(
         self, deployment: Deployment, queue: QueueSettings, levels: Sequence[IQueue], dead_letters: IQueue
-    ) -> StringParameter:
-        """Publish the queue to clients and workers: the URLs of its levels, the most urgent first, and its settings."""
+    ) -> None:
+        """Publish the queue to clients, workers and functions: the URLs of its levels, the most urgent first, and its
+        settings.
+
+        Last of all: whoever reads of a partition gives it jobs, and if anything failed after that, the rollback would
+        take the partition's new schedule away again.
+        """
+        others = list(self.node.children)
         urls = [level.queue_url for level in levels]
         told = published(deployment.work_settings(queue, urls=urls, dead_letters=dead_letters.queue_url))
         name = deployment.names.queue_parameter(queue.name)
-        return StringParameter(self, "Parameter", parameter_name=name, string_value=self.to_json_string(told))
+        parameter = StringParameter(self, "Parameter", parameter_name=name, string_value=self.to_json_string(told))
+        parameter.node.add_dependency(*others)
 
     def _add_alarms(self, deployment: Deployment, dead_letters: IQueue, queue: QueueSettings) -> None:
         topic = Topic.from_topic_arn(self, "AlarmTopic", Arns(self, names=deployment.names).alarms)

@@ -19,6 +19,7 @@ from local.demonstration import Demonstration
 from local.deploy import DeploymentError
 from local.emulator import Emulator, free_port, is_free
 from local.endpoints import Endpoints
+from local.note import AlreadyUp, noted_as_up, pid_of
 from local.running import HOME, LOG, running
 from local.screen import screen
 from local.summary import summary_of
@@ -63,13 +64,10 @@ def up(
     """Deploy Dueline into a local AWS and stay up until Ctrl-C or `down`. State survives a restart."""
     if tick not in ("fast", "aws"):
         raise typer.BadParameter(f"tick is {tick!r}: it must be fast or aws")
-    if _running_pid():
-        _fail(f"it is up already, as process {_running_pid()}: end that with `make down`")
-    emulator = Emulator(log=LOG, state=STATE, port=_same_port())
     with (
         _told_plainly(),
-        _noted_as_up(),
-        running(queues, emulator=emulator, step=_step, real_schedule=tick == "aws") as deployment,
+        noted_as_up(PID),
+        running(queues, emulator=_emulator(), step=_step, real_schedule=tick == "aws") as deployment,
     ):
         deployment.endpoints.write(ENDPOINTS)
         try:
@@ -83,15 +81,15 @@ def up(
 @app.command()
 def down() -> None:
     """End what `up` started, leaving it time to write its state."""
-    pid = _running_pid()
+    pid = pid_of(PID)
     if pid is None:
         console.print("it is not up")
         return
     os.kill(pid, signal.SIGTERM)
     deadline = time.monotonic() + _STOP_SECONDS
-    while _running_pid() and time.monotonic() < deadline:
+    while pid_of(PID) == pid and time.monotonic() < deadline:
         time.sleep(0.1)
-    if _running_pid():
+    if pid_of(PID) == pid:
         _fail(f"process {pid} did not end within {_STOP_SECONDS} s")
     console.print("down")
 
@@ -110,26 +108,16 @@ def env() -> None:
 @contextmanager
 def _told_plainly() -> Iterator[None]:
     """Turn what a user can mend into a message, and Ctrl-C, SIGTERM and a closed terminal into an orderly end."""
-    for ending in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(ending, _interrupt)
+    signal.signal(signal.SIGTERM, _interrupt)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup, which is to outlive its terminal
+        signal.signal(signal.SIGHUP, _interrupt)
     try:
         yield
-    except (ConfigurationError, SynthesisError, DeploymentError) as error:
+    except (AlreadyUp, ConfigurationError, SynthesisError, DeploymentError) as error:
         _fail(str(error))
     except KeyboardInterrupt:
         console.print("stopped")
         raise typer.Exit(130) from None
-
-
-@contextmanager
-def _noted_as_up() -> Iterator[None]:
-    """Leave a note of this process for `down`, until all that it started has ended."""
-    HOME.mkdir(exist_ok=True)
-    PID.write_text(str(os.getpid()))
-    try:
-        yield
-    finally:
-        PID.unlink()
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
@@ -161,6 +149,11 @@ def _where(endpoints: Endpoints) -> str:
     )
 
 
+def _emulator() -> Emulator:
+    """Return the emulator of `up`, which goes on from the state of the last one."""
+    return Emulator(log=LOG, state=STATE, port=_same_port())
+
+
 def _same_port() -> int:
     """Return the port of the last run, because the queues' URLs in the kept state name it, or a new one."""
     port = int(PORT.read_text()) if PORT.exists() else free_port()
@@ -169,15 +162,6 @@ def _same_port() -> int:
     HOME.mkdir(exist_ok=True)
     PORT.write_text(str(port))
     return port
-
-
-def _running_pid() -> int | None:
-    try:
-        pid = int(PID.read_text())
-        os.kill(pid, 0)
-    except (FileNotFoundError, ProcessLookupError, PermissionError, ValueError):
-        return None
-    return pid
 
 
 if __name__ == "__main__":

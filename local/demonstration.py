@@ -13,7 +13,7 @@ import httpx
 from local.consumer import Landed, consuming
 from local.running import Running
 
-GRACE_SECONDS = 5.0
+GRACE_SECONDS = 60.0
 REPEAT_SECONDS = 1.5
 
 

@@ -11,8 +11,8 @@ from botocore.exceptions import ClientError
 from local.emulator import ACCOUNT, REGION, Emulator
 
 _PLACEHOLDERS = {"${AWS::AccountId}": ACCOUNT, "${AWS::Region}": REGION, "${AWS::Partition}": "aws"}
-# A stack has a minute.
-_LOOK_SECONDS, _LOOKS = 0.1, 600
+# A stack has five minutes.
+_LOOK_SECONDS, _LOOKS = 0.1, 3000
 _EPOCH_OF_ZIP = (1980, 1, 1, 0, 0, 0)
 
 

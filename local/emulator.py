@@ -9,8 +9,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 import boto3
@@ -20,7 +22,7 @@ import trustme
 REGION = "us-east-1"
 ACCOUNT = "000000000000"
 CREDENTIALS = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
-_START_SECONDS = 30
+_START_SECONDS = 120
 _STOP_SECONDS = 15
 
 
@@ -28,8 +30,8 @@ class Emulator:
     """An emulator that runs while its context is open.
 
     With `state` it keeps its state in that folder and goes on from it. With `tls`, a folder for a certificate, it
-    enforces IAM as well: queue policies refuse whatever does not come over TLS. Functions speak to AWS at
-    `functions_endpoint`, or else to the emulator itself.
+    enforces IAM as well: queue policies refuse whatever does not come over TLS. `environment` is added to what
+    functions find in theirs.
     """
 
     def __init__(
@@ -39,7 +41,7 @@ class Emulator:
         state: Path | None = None,
         tls: Path | None = None,
         port: int | None = None,
-        functions_endpoint: str | None = None,
+        environment: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.port = port or free_port()
         self.endpoint = f"{'https' if tls else 'http'}://127.0.0.1:{self.port}"
@@ -51,7 +53,7 @@ class Emulator:
             **_surroundings(self.port),
             **({} if state is None else _kept_in(state)),
             **({} if tls is None else _enforced_with(tls)),
-            **({} if functions_endpoint is None else {"AWS_ENDPOINT_URL": functions_endpoint}),
+            **environment,
         }
         self._process: subprocess.Popen[bytes] | None = None
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import yaml
 
+from dueline.config.deployment import load
+
 ROOT = Path(__file__).parent.parent
 PERIODS = Path(__file__).parent / "periods.yaml"
 # The CDK's rules on templates take longer than all else; `cdk deploy` and tests/template hold the same stacks to them.
@@ -20,7 +22,11 @@ class SynthesisError(RuntimeError):
 
 
 def configure(queues: Path, *, out: Path, periods: Path | None = PERIODS) -> Path:
-    """Write `queues` with the periods of a local run into the folder `out`; return the file."""
+    """Write `queues` with the periods of a local run into the folder `out`; return the file.
+
+    Raises ConfigurationError, which names `queues` and every field in it that is wrong.
+    """
+    load(queues)
     settings = yaml.safe_load(queues.read_text()) or {}
     if periods is not None:
         settings |= yaml.safe_load(periods.read_text())

@@ -18,8 +18,8 @@ NOBODY = {"AWS_DEFAULT_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "nobody", "AWS
 
 
 def uids() -> Iterator[str]:
-    """Yield UUIDs in order, so that a failing test names the job that it means."""
-    return (f"00000000-0000-4000-8000-{number:012x}" for number in itertools.count())
+    """Yield UUIDs in order, so that a failing test names the job that it means, to several threads too."""
+    return map("00000000-0000-4000-8000-{:012x}".format, itertools.count())
 
 
 _UIDS = uids()

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -13,16 +14,18 @@ from typing import Any
 from dueline import instant
 from dueline.job import JobId
 from tests.builders import NOW, an_id
+from tests.waiting import HANG_SECONDS
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """A request as it came."""
+    """A request as it came, over the connection from that port."""
 
     method: str
     path: str
     headers: Mapping[str, str]
     body: bytes
+    port: int = 0
 
     @property
     def json(self) -> Any:
@@ -65,13 +68,17 @@ class Gate:
 
 
 @contextmanager
-def open_gate(*, certificate: Path | None = None) -> Iterator[Gate]:
-    """Open a gate while the context lasts; with the file of a certificate and its key, one that speaks TLS."""
+def open_gate(*, certificate: Path | None = None, hesitates: float = 0.0) -> Iterator[Gate]:
+    """Open a gate while the context lasts; with the file of a certificate and its key, one that speaks TLS.
+
+    In the middle of that one's handshake it `hesitates`, in seconds.
+    """
     gate = Gate()
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Passage", (_Passage,), {"gate": gate}))
     if certificate is not None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate)
+        context.sni_callback = lambda *_: _hesitate(hesitates)
         server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -107,7 +114,7 @@ def an_api(asked: Asked) -> Reply:
     if asked.path.endswith("/cancellations"):
         return told({"jobs": [a_job_told(JobId.parse(id), "cancelled") for id in asked.json["ids"]]})
     if asked.method == "PATCH":
-        due = instant.parse(asked.json["at"])
+        due = instant.parse(asked.json["at"]) if "at" in asked.json else NOW + timedelta(seconds=asked.json["delay"])
         return told(a_job_told(an_id(due=due), "scheduled"))
     if asked.method != "POST":
         state = "scheduled" if asked.method == "GET" else "cancelled"
@@ -123,14 +130,25 @@ def _uid_of(key: str) -> str:
     return f"00000000-0000-4000-8000-{int(digits or 0) % 10**12:012d}"
 
 
+def _hesitate(seconds: float) -> None:
+    # Not by `time.sleep`, which tests replace.
+    threading.Event().wait(seconds)
+
+
 class _Passage(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    timeout = 5
+    timeout = HANG_SECONDS
     gate: Gate
 
     def _pass(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
-        asked = Asked(method=self.command, path=self.path, headers=dict(self.headers.items()), body=body)
+        asked = Asked(
+            method=self.command,
+            path=self.path,
+            headers=dict(self.headers.items()),
+            body=body,
+            port=self.client_address[1],
+        )
         reply = self.gate.answer(asked)
         if reply.raw is not None:
             self.wfile.write(reply.raw)

@@ -24,6 +24,7 @@ from dueline.reschedule import Reschedule
 from dueline.skip import cancelled_among
 from dueline.status import Status, look_up, status_of
 from dueline.submit import Submit
+from dueline.submitted import Told, told_of
 from dueline.tick import Tick, Ticked
 from tests.builders import EMAILS, NOW, a_queue, uids
 from tests.wire import Wire
@@ -100,6 +101,12 @@ class Core:
             spread=self.spread,
         )
 
+    def told_of(
+        self, results: Sequence[Job | DuelineError], *, queue: str = "emails", until: float = math.inf
+    ) -> list[Told | DuelineError]:
+        settings = self.stores.settings[queue]
+        return told_of(results, queue=settings, table=self.table, clock=self.clock, until=until, spread=self.spread)
+
     def an_ingest(self) -> Ingest:
         rejects = self.to(self.stores.rejects)
         return Ingest(
@@ -125,7 +132,7 @@ class Core:
         return Lease(partition, table=self.table, clock=self.clock, periods=self.periods, owner=owner, until=until)
 
     def cancel(self, id: JobId) -> State:
-        return cancel(id, table=self.table, now=self.clock.now())
+        return cancel(id, queue=self.stores.settings[id.queue], table=self.table, now=self.clock.now())
 
     def a_reschedule(self, queue: str, *, new_uid: Any) -> Reschedule:
         return Reschedule(
@@ -138,9 +145,10 @@ class Core:
         )
 
     def cancel_many(
-        self, ids: Sequence[JobId | DuelineError], *, until: float = math.inf
+        self, ids: Sequence[JobId | DuelineError], *, queue: str = "emails", until: float = math.inf
     ) -> list[Cancelled | DuelineError]:
-        return CancelMany(table=self.table, clock=self.clock, until=until, spread=self.spread).run(ids)
+        settings = self.stores.settings[queue]
+        return CancelMany(settings, table=self.table, clock=self.clock, until=until, spread=self.spread).run(ids)
 
     def list_jobs(self, queue: str = "emails", **span: Any) -> Listed:
         settings, now = self.stores.settings[queue], self.clock.now()
@@ -206,7 +214,7 @@ class System(Core):
 
     def reschedule(self, id: JobId, **to: Any) -> JobId:
         """Move a job to `at` or by `delay`; return the id of the one that took its place."""
-        return self.a_reschedule(id.queue, new_uid=lambda: next(self._uids)).run(id, **to)
+        return self.a_reschedule(id.queue, new_uid=lambda: next(self._uids)).run(id, **to).id
 
     def put(self, *jobs: Job) -> None:
         """Put jobs straight into the table, as ingest does long before they are due."""

@@ -18,6 +18,7 @@ from dueline.working.place import Place
 from dueline.working.received import Taken
 from dueline.working.settings import WorkSettings
 from dueline.working.verdict import Interrupted
+from tests import waiting
 from tests.builders import EMAILS, NOW, a_job, a_queue, an_id
 
 # As if a second came five times as soon: nobody waits for a poll to end.
@@ -122,19 +123,22 @@ def an_arrival(job: Job | None = None, *, receives: int = 1, message: Message | 
     return Arrival(message=sent, message_id=str(an_id().uid), receipt="r", receives=receives, sent=NOW)
 
 
-def a_claim(job: Job | None = None, *, visible: float = 1e9, received: float = 0.0, **of_arrival: Any) -> Claim:
-    return Claim(arrival=an_arrival(job, **of_arrival), level=0, received=received, visible=visible)
+def a_claim(
+    job: Job | None = None,
+    *,
+    visible: float = 1e9,
+    received: float | None = None,
+    begun: float | None = None,
+    **of_arrival: Any,
+) -> Claim:
+    at = time.monotonic() if received is None else received
+    return Claim(arrival=an_arrival(job, **of_arrival), level=0, received=at, visible=visible, begun=begun)
 
 
 def a_taken(job: Job | None = None, **of_claim: Any) -> Taken:
     return Taken.of(a_claim(job, **of_claim), queue="emails")
 
 
-def wait_until(met: Callable[[], bool], *, seconds: float = 10.0) -> bool:
-    """Wait until a condition is met, so long at most; return whether it was."""
-    deadline = time.monotonic() + seconds
-    while not met():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.005)
-    return True
+def wait_until(met: Callable[[], bool]) -> bool:
+    """Wait until a condition is met, or a hang is certain; return whether it was."""
+    return waiting.wait_until(met, every=0.005)

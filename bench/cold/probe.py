@@ -44,7 +44,7 @@ def _note_model(models: list[str], event: str, told: "tuple[Any, ...]") -> None:
 def _time_clients(taken: dict[str, dict[str, float]]) -> None:
     """Have each client that is made noted with the seconds that it took, by the clock and of the processor."""
     clients = __import__("dueline.aws.clients", fromlist=["clients"])
-    for service in ("dynamodb", "sqs", "s3"):
+    for service in ("dynamodb", "sqs", "ssm", "s3"):
         setattr(clients, service, _timed(getattr(clients, service), service, taken))
 
 

@@ -22,12 +22,12 @@ from dueline.job import Job
 from dueline.message import BATCH_MESSAGES
 
 _LONGEST = timedelta(seconds=10)
-# What it writes of each job, besides what Dueline asks for.
-_ITS_OWN = {"UpdateItem", "DeleteItem"}
+# What it asks for each job, besides what Dueline's functions do.
+_ITS_OWN = {"UpdateItem", "DeleteItem", "ReceiveMessage", "DeleteMessageBatch"}
 
 
 def dynein(*, batched: bool, queue_urls: str) -> Dynein:
-    names, table, sqs = Names(DEPLOYMENT), _dynamodb(), clients.sqs(longest=_LONGEST)
+    names, table, sqs = Names(DEPLOYMENT), _hastened("dynamodb"), _hastened("sqs")
     inbound = f"{queue_urls}{names.inbound}"
     return Dynein(
         table=DynamoTable(table, names.table),
@@ -41,8 +41,9 @@ def dynein(*, batched: bool, queue_urls: str) -> Dynein:
     )
 
 
-def _dynamodb() -> Any:
-    client = boto3.client("dynamodb", config=clients.config(_LONGEST))
+def _hastened(service: str) -> Any:
+    make: Any = boto3.client
+    client = make(service, config=clients.config(_LONGEST))
     connections = Connections(connect_seconds=1, read_seconds=5, lanes=1)
     send_directly(client, connections, operations=OPERATIONS | _ITS_OWN)
     return client

@@ -51,7 +51,8 @@ def as_deployed(loopback: Loopback) -> None:
     powertools = {"POWERTOOLS_METRICS_NAMESPACE": "Dueline", "POWERTOOLS_LOG_LEVEL": "INFO"}
     os.environ |= {**_CREDENTIALS, **settings.to_env(), **powertools, "AWS_ENDPOINT_URL": loopback.endpoint}
     registry: Any = SimpleNamespace(REGISTRY=Registry({QUEUE.name: QUEUE}))
-    sys.modules["functions.registry"] = registry
+    declared: Any = SimpleNamespace(DECLARED=registry.REGISTRY)
+    sys.modules |= {"functions.registry": registry, "functions.declared": declared}
 
 
 def function(name: str) -> ModuleType:

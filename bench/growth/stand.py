@@ -116,7 +116,7 @@ class Stand:
         _expect(state is State.SCHEDULED, state)
 
     def _cancel(self) -> None:
-        state = cancel(self._submitted, table=self.table, now=self._clock.now())
+        state = cancel(self._submitted, queue=QUEUE, table=self.table, now=self._clock.now())
         _expect(state is State.CANCELLED, state)
 
     def _tick(self, *, hands_over: int) -> None:

@@ -15,6 +15,7 @@ from local.door import door
 from local.emulator import Emulator, free_port
 from local.endpoints import Endpoints, find
 from local.template import configure, synthesize
+from tests.e2e.faults.processes import environment
 from tests.e2e.faults.proxy import Proxy, proxy
 
 HERE = Path(__file__).parent
@@ -51,7 +52,7 @@ def staged(folder: Path) -> Iterator[Stage]:
     with ExitStack() as stack:
         port = free_port()
         stand = stack.enter_context(proxy(f"http://127.0.0.1:{port}"))
-        emulator = Emulator(log=folder / "log", port=port, functions_endpoint=stand.endpoint)
+        emulator = Emulator(log=folder / "log", port=port, environment=environment(stand.endpoint))
         deploy(stack.enter_context(emulator), assembly)
         endpoints = find(emulator, deployment)
         endpoints = replace(endpoints, api=stack.enter_context(door(endpoints.api)))

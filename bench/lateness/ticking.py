@@ -28,7 +28,7 @@ class Killing:
     def __call__(self, exchange: Exchange) -> Answer | None:
         answer = exchange.pass_on()
         process = exchange.process
-        if process is None or process.function != "tick" or not self._is_of_the_queue(exchange):
+        if process.function != "tick" or not self._is_of_the_queue(exchange):
             return answer
         with self._aiming:
             if self.killed_at:

@@ -1,4 +1,12 @@
-"""boto3 clients whose time-outs fit into a lease."""
+"""boto3 clients: those of callers, who have a session, and those of the functions, which have none.
+
+A caller's is boto3's own in all that his session and his environment set, wherever he is, and has a connection for each
+of his threads. A function asks the region that it runs in, in an environment that the stacks wrote: so what it asks for
+every job is sent directly, and its connections are there in half a second or not at all, for its requests must fit into
+a lease.
+
+One request ends within `longest`, its retry included; a caller's may take 5 s more, where connections are to be made.
+"""
 
 import os
 from datetime import timedelta
@@ -6,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 from botocore.config import Config
-from botocore.session import Session as BotocoreSession
-from botocore.utils import get_environ_proxies
 
 from dueline import __version__
 from dueline.aws.connections import Connections
@@ -22,6 +28,10 @@ if TYPE_CHECKING:
 ATTEMPTS = 2
 LANES = 10
 _CONNECT_SECONDS = 0.5
+# The handshake of TLS is among them: a few ways around the world, and the second that a packet's loss takes.
+_CALLERS_CONNECT_SECONDS = 3.0
+# As many as a worker may have handlers. What there is no room for is closed after each request.
+_CALLERS_CONNECTIONS = 1000
 # The most that botocore's standard mode waits before a second attempt.
 _BACKOFF_SECONDS = 1.0
 
@@ -32,41 +42,47 @@ def session(*, profile: str | None, region: str | None) -> "Session":
 
 
 def dynamodb(session: "Session | None" = None, *, longest: timedelta) -> "DynamoDBClient":
-    """Return a DynamoDB client, one request of which ends within `longest`, its retry included."""
-    client = (session or boto3).client("dynamodb", config=config(longest))
-    _hasten(client, session, longest)
+    """Return a DynamoDB client."""
+    client: DynamoDBClient = _client("dynamodb", session, longest)
+    if session is None:
+        _hasten(client, longest)
     return client
 
 
 def sqs(session: "Session | None" = None, *, longest: timedelta) -> "SQSClient":
-    """Return an SQS client, one request of which ends within `longest`, its retry included."""
-    client = (session or boto3).client("sqs", config=config(longest))
-    _hasten(client, session, longest)
+    """Return an SQS client.
+
+    What it sends is no part of a chain to Lambda, which would stop the sixteenth job that schedules the next one.
+    """
+    client: SQSClient = _client("sqs", session, longest)
+    client.meta.events.register_last("before-call", _begin_a_chain)
+    if session is None:
+        _hasten(client, longest)
     return client
 
 
 def ssm(session: "Session | None" = None, *, longest: timedelta) -> "SSMClient":
-    """Return an SSM client, one request of which ends within `longest`, its retry included."""
-    return (session or boto3).client("ssm", config=config(longest))
+    """Return an SSM client."""
+    client: SSMClient = _client("ssm", session, longest)
+    return client
 
 
 def s3(session: "Session | None" = None, *, longest: timedelta) -> Any:
-    """Return an S3 client, one request of which ends within `longest`, its retry included.
+    """Return an S3 client.
 
     Its URLs name the region: at S3's global endpoint, a new bucket's are answered with redirects for hours, which no
     signed URL survives.
     """
-    of_s3 = Config(signature_version="s3v4", s3={"addressing_style": "virtual"})
-    return (session or boto3).client("s3", config=config(longest).merge(of_s3))
+    return _client("s3", session, longest, Config(signature_version="s3v4", s3={"addressing_style": "virtual"}))
 
 
-def config(longest: timedelta) -> Config:
-    """Return the settings of a client, one request of which ends within `longest`, its retry included."""
+def config(longest: timedelta, *, connect_seconds: float = _CONNECT_SECONDS, connections: int = LANES) -> Config:
+    """Return the settings of a client, by default a function's."""
     return Config(
-        connect_timeout=_CONNECT_SECONDS,
+        connect_timeout=connect_seconds,
         read_timeout=_read_seconds(longest),
         retries={"total_max_attempts": ATTEMPTS, "mode": "standard"},
-        max_pool_connections=LANES,
+        max_pool_connections=connections,
         # Without one of its own, botocore writes the user agent anew, out of a dozen parts, for each request.
         user_agent=f"dueline/{__version__}",
         # Requests are made by this library alone, and AWS checks them all the same.
@@ -74,23 +90,28 @@ def config(longest: timedelta) -> Config:
     )
 
 
+def _client(service: str, session: "Session | None", longest: timedelta, more: Config | None = None) -> Any:
+    make: Any = (session or boto3).client
+    callers: Any = {"connect_seconds": _CALLERS_CONNECT_SECONDS, "connections": _CALLERS_CONNECTIONS}
+    settings = config(longest, **({} if session is None else callers))
+    return make(service, config=settings.merge(more or Config()))
+
+
 def _read_seconds(longest: timedelta) -> float:
     return (longest.total_seconds() - _BACKOFF_SECONDS) / ATTEMPTS - _CONNECT_SECONDS
 
 
-def _hasten(client: Any, session: "Session | None", longest: timedelta) -> None:
-    """Let a client ask what concerns every job directly, unless it does so through a proxy."""
-    if get_environ_proxies(client.meta.endpoint_url):
-        return
-    # boto3 calls the absence of a profile "default", which botocore would then look for.
-    profile = session.profile_name if session and session.profile_name != "default" else None
+def _begin_a_chain(params: dict[str, Any], **_: Any) -> None:
+    """Take off the header by which botocore, in Lambda, tells how often an event came round."""
+    params["headers"].pop("X-Amzn-Trace-Id", None)
+
+
+def _hasten(client: Any, longest: timedelta) -> None:
+    """Let a function's client ask what concerns every job directly."""
     connections = Connections(
-        connect_seconds=_CONNECT_SECONDS, read_seconds=_read_seconds(longest), lanes=LANES, trusted=_trusted(profile)
+        connect_seconds=_CONNECT_SECONDS,
+        read_seconds=_read_seconds(longest),
+        lanes=LANES,
+        trusted=os.environ.get("AWS_CA_BUNDLE"),
     )
     send_directly(client, connections)
-
-
-def _trusted(profile: str | None) -> str | None:
-    """Return the file of the certificates that boto3 trusts, if the environment or the profile names one."""
-    known = BotocoreSession(profile=profile)
-    return known.get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE")

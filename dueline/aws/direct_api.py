@@ -1,17 +1,17 @@
 """A deployment's own SQS queues and table, for producers that the platform team trusts: no HTTP in between."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import boto3
 
 from dueline import control, instant
-from dueline import job as core
-from dueline.answers import Job, ScheduledJob, submitted_state
+from dueline.answers import Job, ScheduledJob
 from dueline.aws import clients
 from dueline.aws.faults import as_callers, of_callers
+from dueline.aws.per_process import PerProcess
 from dueline.aws.published import Published
 from dueline.aws.resources import Resources
 from dueline.aws.service_clock import ServiceClock
@@ -19,18 +19,18 @@ from dueline.cancel import Cancelled
 from dueline.config.names import Names
 from dueline.config.settings import ApiSettings
 from dueline.control import Control
-from dueline.errors import DuelineError
+from dueline.errors import DuelineError, JobNotFound
 from dueline.job import JobId, State
-from dueline.keys import Repeat
 from dueline.listing import FAR_END, MOST_JOBS, Span
 from dueline.new_job import NewJob
 from dueline.overview import Overview
 from dueline.ports import Clock
 from dueline.queue import QueueSettings
 from dueline.rate import Rate
-from dueline.request import Request
-from dueline.status import status_of
+from dueline.request import Request, json_text
+from dueline.status import Status, status_of
 from dueline.trace import TraceContext
+from dueline.uploads import check_size
 
 _LONGEST_REQUEST = timedelta(seconds=5)
 _LONGEST_CALL_SECONDS = 30
@@ -59,37 +59,61 @@ class DirectDraft:
 
 
 class DirectApi:
-    """Asks the deployment's queues and table themselves, through the core that the HTTP API runs."""
+    """Asks the deployment's queues and table themselves, through the core that the HTTP API runs.
 
-    def __init__(self, resources: Resources, published: Published, *, settings: ApiSettings) -> None:
-        self._resources = resources
-        self._published = published
+    `published` and `resources` return those of this process.
+    """
+
+    def __init__(
+        self, published: Callable[[], Published], resources: Callable[[], Resources], *, settings: ApiSettings
+    ) -> None:
+        self._published_here = published
+        self._resources_here = resources
         self._direct_horizon = timedelta(seconds=settings.direct_horizon)
         self._lookahead = timedelta(seconds=settings.lookahead)
 
+    @property
+    def _published(self) -> Published:
+        return self._published_here()
+
+    @property
+    def _resources(self) -> Resources:
+        return self._resources_here()
+
     def draft(self, job: NewJob, *, trace: TraceContext | None = None) -> DirectDraft:
-        return DirectDraft(request=job.checked(now=self._resources.clock.now(), trace=trace))
+        asked = job.checked(now=self._resources.clock.now(), trace=trace)
+        # Its owner may change it before it is sent, or is sent again.
+        text = json_text(asked.payload)
+        check_size(len(text))
+        return DirectDraft(request=replace(asked, payload=None, text=text))
 
     def schedule(self, queue: str, drafts: Sequence[DirectDraft]) -> Sequence[Job | DuelineError]:
         with of_callers(f"scheduling jobs of queue {queue}"):
-            submit = self._resources.submit(self._published.queue(queue), direct_horizon=self._direct_horizon)
-            results = submit.run([draft.request for draft in drafts], until=self._until())
-            return [as_callers(each) if isinstance(each, DuelineError) else self._told(each) for each in results]
+            settings, until = self._published.queue(queue), self._until()
+            submit = self._resources.submit(settings, direct_horizon=self._direct_horizon)
+            results = submit.run([draft.request for draft in drafts], until=until)
+            # From here on nothing fails as a whole: what was sent would be sent again, under other ids.
+            told = self._resources.told_of(results, queue=settings, until=until)
+            return [as_callers(each) if isinstance(each, DuelineError) else _told(*each) for each in told]
 
     def get(self, id: JobId) -> Job:
         with of_callers(f"looking up job {id}"):
-            return self._looked_up(id)
+            table, now = self._resources.table, self._resources.clock.now()
+            return self._sure(id.queue, lambda queue: _told(id, status_of(id, queue=queue, table=table, now=now)))
 
     def cancel(self, queue: str, ids: Sequence[JobId]) -> Sequence[State | DuelineError]:
         with of_callers(f"cancelling jobs of queue {queue}"):
-            self._published.queue(queue)
-            results = self._resources.cancel_many(until=self._until()).run(ids)
+            results = self._cancelled(ids, queue=self._published.queue(queue))
+            lost = [place for place, each in enumerate(results) if isinstance(each, JobNotFound)]
+            found = self._cancelled_anew(queue, [ids[place] for place in lost]) if lost else []
+            again = dict(zip(lost, found, strict=True))
+            results = [again.get(place, each) for place, each in enumerate(results)]
             return [each.state if isinstance(each, Cancelled) else as_callers(each) for each in results]
 
-    def reschedule(self, id: JobId, *, at: datetime) -> Job:
+    def reschedule(self, id: JobId, *, at: datetime | None, delay: float | None, key: str) -> Job:
         with of_callers(f"moving job {id}"):
-            moving = self._resources.reschedule(self._published.queue(id.queue))
-            return Job.known(moving.run(id, at=at), State.SCHEDULED)
+            to: Any = {"at": at, "delay": delay, "key": key}
+            return _told(*self._sure(id.queue, lambda queue: self._resources.reschedule(queue).told(id, **to)))
 
     def page(
         self, queue: str, *, start: datetime | None, end: datetime | None, after: str
@@ -127,18 +151,34 @@ class DirectApi:
         """Return the name of a queue that there is. Raises QueueNotFound."""
         return self._published.queue(queue).name
 
-    def _told(self, job: core.Job) -> Job:
-        if isinstance(job, Repeat):
-            return self._looked_up(job.id)
-        return Job.known(job.id, submitted_state(job.id))
+    def _cancelled(self, ids: Sequence[JobId], *, queue: QueueSettings) -> Sequence[Cancelled | DuelineError]:
+        return self._resources.cancel_many(queue, until=self._until()).run(ids)
 
-    def _looked_up(self, id: JobId) -> Job:
-        resources = self._resources
-        known = status_of(id, queue=self._published.queue(id.queue), table=resources.table, now=resources.clock.now())
-        return Job.known(id, known.state, moved_to=known.moved_to, outcome=known.outcome)
+    def _cancelled_anew(self, queue: str, ids: Sequence[JobId]) -> Sequence[Cancelled | DuelineError]:
+        """Cancel what was not found: its partition may be newer than what is known of its queue.
+
+        Where that cannot be asked, it is the error of each of these, and takes nothing from those beside them.
+        """
+        try:
+            with of_callers(f"asking for queue {queue}"):
+                settings = self._published.anew(queue)
+        except DuelineError as error:
+            return [error.copy(job_id=str(id)) for id in ids]
+        return self._cancelled(ids, queue=settings)
+
+    def _sure(self, queue: str, ask: Callable[[QueueSettings], T]) -> T:
+        """Ask again where a job is not found: its partition may be newer than what is known of its queue."""
+        try:
+            return ask(self._published.queue(queue))
+        except JobNotFound:
+            return ask(self._published.anew(queue))
 
     def _until(self) -> float:
         return self._resources.clock.monotonic() + _LONGEST_CALL_SECONDS
+
+
+def _told(id: JobId, known: Status) -> Job:
+    return Job.known(id, known.state, moved_to=known.moved_to, outcome=known.outcome)
 
 
 def connect(name: str, *, session: boto3.Session | None) -> tuple[DirectApi, Clock]:
@@ -147,18 +187,26 @@ def connect(name: str, *, session: boto3.Session | None) -> tuple[DirectApi, Clo
     Raises DeploymentNotFound, Forbidden or Unavailable.
     """
     clock = ServiceClock()
+    here = PerProcess(lambda: session or boto3.Session())
+    published = PerProcess(lambda: _published(name, session=here(), clock=clock))
     with of_callers(f"finding the deployment {name!r}"):
-        own = session or boto3.Session()
-        ssm = clients.ssm(own, longest=_LONGEST_REQUEST)
-        clock.listen_to(ssm)
-        published = Published(ssm, Names(name), clock=clock)
-        settings = published.settings()
-    resources = Resources(
-        name,
+        settings = published().settings()
+    resources = PerProcess(lambda: _resources(settings, session=here(), clock=clock))
+    return DirectApi(published, resources, settings=settings), clock
+
+
+def _published(name: str, *, session: boto3.Session, clock: ServiceClock) -> Published:
+    ssm = clients.ssm(session, longest=_LONGEST_REQUEST)
+    clock.listen_to(ssm)
+    return Published(ssm, Names(name), clock=clock)
+
+
+def _resources(settings: ApiSettings, *, session: boto3.Session, clock: ServiceClock) -> Resources:
+    return Resources(
+        settings.deployment,
         queue_urls=settings.queue_urls,
         bucket=settings.payloads,
         longest=_LONGEST_REQUEST,
-        session=own,
+        session=session,
         service_clock=clock,
     )
-    return DirectApi(resources, published, settings=settings), clock

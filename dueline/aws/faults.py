@@ -97,6 +97,11 @@ def is_refused_condition(error: ClientError) -> bool:
     return _code(error) == "ConditionalCheckFailedException" or _REFUSED_ACTION in _cancellation_reasons(error)
 
 
+def is_refused_object(error: ClientError) -> bool:
+    """Tell whether S3 has no such object, or does not let it be read: who may not list a bucket is not told which."""
+    return _code(error) in ("403", "404", "AccessDenied", "NoSuchBucket", "NoSuchKey")
+
+
 def is_missing_object(error: ClientError) -> bool:
     """Tell whether S3 has no such object: a HEAD has no body, and so no code but its status."""
     return _code(error) in ("404", "NoSuchKey")

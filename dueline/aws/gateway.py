@@ -1,17 +1,21 @@
 """The HTTP API behind API Gateway: found by a deployment's name, and spoken to with the caller's own credentials."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import boto3
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
+from botocore.config import Config
 from botocore.credentials import Credentials
 from botocore.httpsession import URLLib3Session
 from botocore.utils import get_environ_proxies
 
 from dueline import __version__
 from dueline.aws.faults import of_callers, translated
+from dueline.aws.per_process import PerProcess
 from dueline.config.names import Names
 from dueline.errors import DeploymentNotFound, Forbidden
 from dueline.http_answer import HttpAnswer
@@ -21,17 +25,50 @@ _CONNECT_SECONDS = 3
 _READ_SECONDS = 31
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ways:
+    """How requests get out: over up to `lanes` connections that are kept.
+
+    `authorities` is a file of those that TLS trusts, by default botocore's own. `config` is what a session is set to;
+    without proxies of its own, the environment says which are on the way to a URL.
+    """
+
+    lanes: int
+    authorities: str | None = None
+    config: Any = field(default_factory=Config)  # of which more is documented than typed
+
+    def to(self, url: str) -> tuple[tuple[str, str], ...]:
+        """Return the proxies on the way to a URL, by scheme."""
+        proxies = get_environ_proxies(url) if self.config.proxies is None else self.config.proxies
+        return tuple(sorted(proxies.items()))
+
+    def session(self, proxies: tuple[tuple[str, str], ...]) -> Any:
+        make: Any = URLLib3Session  # like the above
+        return make(
+            verify=self.authorities or True,
+            proxies=dict(proxies),
+            proxies_config=self.config.proxies_config,
+            timeout=(_CONNECT_SECONDS, _READ_SECONDS),
+            max_pool_connections=self.lanes,
+        )
+
+
 def connect(name: str, *, url: str | None, session: boto3.Session | None, lanes: int) -> "Gateway":
     """Return the way to a deployment's API, for up to `lanes` requests at once."""
     if url is not None and session is None:
-        return Gateway(url, sign=_leave_unsigned, authorities=None, lanes=lanes)
+        return Gateway(url, sign=_leave_unsigned, ways=Ways(lanes=lanes))
     with of_callers(f"finding the deployment {name!r}"):
-        own = session or boto3.Session()
-        sign = Signer(own).sign
-        # boto3 itself tells no one what a session is set to.
-        authorities = own._session.get_config_variable("ca_bundle")
-        found = _url_of(name, own) if url is None else url
-        return Gateway(found, sign=sign, authorities=authorities, lanes=lanes)
+        here = PerProcess(lambda: session or boto3.Session())
+        sign = Signer(here).sign
+        found = _url_of(name, here()) if url is None else url
+        return Gateway(found, sign=sign, ways=_ways_of(here(), lanes=lanes))
+
+
+def _ways_of(session: boto3.Session, *, lanes: int) -> Ways:
+    # boto3 itself tells no one what a session is set to.
+    known = session._session
+    config = known.get_default_client_config() or Config()
+    return Ways(lanes=lanes, authorities=known.get_config_variable("ca_bundle"), config=config)
 
 
 def _url_of(name: str, session: boto3.Session) -> str:
@@ -40,21 +77,27 @@ def _url_of(name: str, session: boto3.Session) -> str:
 
 
 class Signer:
-    """Signs requests with AWS's Signature Version 4, by a session's credentials as they are then."""
+    """Signs requests with AWS's Signature Version 4, by the credentials of this process's session as they are then."""
 
-    def __init__(self, session: boto3.Session) -> None:
-        if session.region_name is None:
+    def __init__(self, session: Callable[[], boto3.Session]) -> None:
+        region = session().region_name
+        if region is None:
             raise DeploymentNotFound("no AWS region is set: set AWS_DEFAULT_REGION, or pass a session that has one")
-        credentials = session.get_credentials()
-        if credentials is None:
-            raise Forbidden("no AWS credentials were found: boto3 looks in the environment, ~/.aws and the role")
-        self._region = session.region_name
-        self._credentials: Credentials = credentials
+        self._region = region
+        self._credentials = PerProcess(lambda: _credentials_of(session()))
+        self._credentials()
 
     def sign(self, request: AWSRequest) -> None:
         with of_callers("signing a request"):
-            credentials = self._credentials.get_frozen_credentials()
+            credentials = self._credentials().get_frozen_credentials()
         SigV4Auth(credentials, "execute-api", self._region).add_auth(request)
+
+
+def _credentials_of(session: boto3.Session) -> Credentials:
+    credentials = session.get_credentials()
+    if credentials is None:
+        raise Forbidden("no AWS credentials were found: boto3 looks in the environment, ~/.aws and the role")
+    return credentials
 
 
 def _leave_unsigned(_: AWSRequest) -> None:
@@ -62,21 +105,13 @@ def _leave_unsigned(_: AWSRequest) -> None:
 
 
 class Gateway:
-    """The API at `url`, over up to `lanes` connections that are kept.
+    """The API at `url`. `sign` adds a request's signature."""
 
-    `sign` adds a request's signature. `authorities` is a file of those that TLS trusts, without it botocore's own.
-    """
-
-    def __init__(self, url: str, *, sign: Callable[[AWSRequest], None], authorities: str | None, lanes: int) -> None:
+    def __init__(self, url: str, *, sign: Callable[[AWSRequest], None], ways: Ways) -> None:
         self._url = url.rstrip("/")
         self._sign = sign
-        session: Any = URLLib3Session  # of which more is documented than typed
-        self._http = session(
-            verify=authorities or True,
-            proxies=get_environ_proxies(self._url),
-            timeout=(_CONNECT_SECONDS, _READ_SECONDS),
-            max_pool_connections=lanes,
-        )
+        self._ways = ways
+        self._session = PerProcess(lambda: cache(ways.session))
 
     def send(self, method: str, path: str, body: str | None, *, headers: Mapping[str, str]) -> HttpAnswer:
         """Send one request, once; `headers` are not signed. Raises Unavailable when no answer comes."""
@@ -95,7 +130,8 @@ class Gateway:
         )
 
     def _answer_to(self, request: AWSRequest, *, asked: str) -> HttpAnswer:
+        session = self._session()(self._ways.to(str(request.url)))
         with translated(asked):
-            answer = self._http.send(request.prepare())
+            answer = session.send(request.prepare())
         told = {name.lower(): value for name, value in answer.headers.items()}
         return HttpAnswer(asked=asked, status=answer.status_code, headers=told, body=answer.content)

@@ -18,6 +18,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from dueline.aws.faults import translated
 from dueline.errors import Unavailable
+from dueline.printable import text_of
 from dueline.working.verdict import Discard, Interrupted
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def _raise(fault: Exception, key: str, error: Exception | None) -> None:
     """Raise Throttled or Unavailable; of an effect that raised as well, its error is told with it."""
     doing = f"noting whether job {key} had its effect"
     if error is not None:
-        doing += f", which raised {type(error).__name__}: {error}"
+        doing += f", which raised {type(error).__name__}: {text_of(error)}"
     with translated(doing):
         if isinstance(fault.__cause__, BotoCoreError | ClientError):
             raise fault.__cause__

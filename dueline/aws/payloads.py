@@ -8,7 +8,8 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from dueline.aws.faults import is_missing_object, translated
+from dueline.aws.faults import is_missing_object, is_refused_object, translated
+from dueline.errors import InvalidJob
 from dueline.pointer import Pointer
 from dueline.ports import Found
 
@@ -41,8 +42,14 @@ class S3Payloads:
         return self._pointer(to)
 
     def read(self, pointer: Pointer) -> str:
-        with translated(f"reading payload {pointer.key}"):
-            body: bytes = self._client().get_object(Bucket=pointer.bucket, Key=pointer.key)["Body"].read()
+        doing = f"reading payload {pointer.key}"
+        with translated(doing):
+            try:
+                body: bytes = self._client().get_object(Bucket=pointer.bucket, Key=pointer.key)["Body"].read()
+            except ClientError as error:
+                if is_refused_object(error):
+                    raise InvalidJob(f"{doing}: {error}") from error
+                raise
         return body.decode()
 
     def find(self, key: str) -> Found | None:

@@ -1,10 +1,13 @@
 """What a deployment publishes of itself, as SSM parameters."""
 
 import json
+import random
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from dueline.config.names import Names
 from dueline.config.registry import settings_from
@@ -21,6 +24,9 @@ if TYPE_CHECKING:
 
 # A queue whose count of partitions grows is known to grow after so long; jobs go to the old ones meanwhile.
 KNOWN_FOR_SECONDS = 60.0
+# The share of that by which it is asked for earlier: SSM answers 40 requests a second of an account, and processes that
+# began at once are not to ask at once for ever.
+_SPREAD = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,12 +36,18 @@ class _Known:
 
 
 class Published:
-    """The parameters of a deployment; a queue's is read again when it is older than a minute."""
+    """The parameters of a deployment; a queue's is read again before it is older than a minute.
 
-    def __init__(self, client: "SSMClient", names: Names, *, clock: Clock) -> None:
+    Where that fails the queue goes on as it was last known: its partitions may only grow.
+    """
+
+    def __init__(
+        self, client: "SSMClient", names: Names, *, clock: Clock, jitter: Callable[[], float] = random.random
+    ) -> None:
         self._client = client
         self._names = names
         self._clock = clock
+        self._jitter = jitter
         self._known: dict[str, _Known] = {}
 
     def settings(self) -> ApiSettings:
@@ -45,12 +57,25 @@ class Published:
 
     def queue(self, name: str) -> QueueSettings:
         """Return a queue's settings. Raises QueueNotFound."""
-        now = self._clock.monotonic()
         known = self._known.get(name)
-        if known is None or known.until <= now:
-            queue = settings_from(self._told(queue_name(name)), name=name)
-            known = self._known[name] = _Known(queue=queue, until=now + KNOWN_FOR_SECONDS)
+        if known is None:
+            return self.anew(name)
+        if known.until <= self._clock.monotonic():
+            # First, so that other threads go on with what is known meanwhile.
+            self._know(name, known.queue)
+            with suppress(BotoCoreError, ClientError):
+                return self.anew(name)
         return known.queue
+
+    def anew(self, name: str) -> QueueSettings:
+        """Return a queue's settings as they are now. Raises QueueNotFound."""
+        try:
+            queue = settings_from(self._told(queue_name(name)), name=name)
+        except QueueNotFound:
+            self._known.pop(name, None)
+            raise
+        self._know(name, queue)
+        return queue
 
     def work(self, name: str) -> WorkSettings:
         """Return a queue as its workers see it, read anew each time. Raises QueueNotFound."""
@@ -61,6 +86,10 @@ class Published:
         pages = self._client.get_paginator("get_parameters_by_path").paginate(Path=self._names.queue_parameters)
         told = {each["Name"].rpartition("/")[2]: each["Value"] for page in pages for each in page["Parameters"]}
         return [settings_from(json.loads(value), name=name) for name, value in sorted(told.items())]
+
+    def _know(self, name: str, queue: QueueSettings) -> None:
+        lasts = KNOWN_FOR_SECONDS * (1 - _SPREAD * self._jitter())
+        self._known[name] = _Known(queue=queue, until=self._clock.monotonic() + lasts)
 
     def _told(self, name: str) -> dict[str, Any]:
         try:

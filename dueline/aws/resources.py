@@ -1,6 +1,7 @@
 """What callers may ask of a deployment on AWS: of the HTTP API, and of direct clients."""
 
 import uuid
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -9,11 +10,14 @@ from dueline.aws import clients
 from dueline.aws.deployed import Deployed
 from dueline.aws.payloads import S3Payloads
 from dueline.cancel import CancelMany
+from dueline.errors import DuelineError
+from dueline.job import Job
 from dueline.listing import Listed, Span, list_jobs
 from dueline.overview import Overview, overview
 from dueline.queue import QueueSettings
 from dueline.reschedule import Reschedule
 from dueline.submit import Submit
+from dueline.submitted import Told, told_of
 from dueline.uploads import Begun, begin
 
 if TYPE_CHECKING:
@@ -57,9 +61,16 @@ class Resources(Deployed):
             spread=self.spread,
         )
 
-    def reschedule(self, queue: QueueSettings) -> Reschedule:
+    def told_of(
+        self, results: Sequence[Job | DuelineError], *, queue: QueueSettings, until: float
+    ) -> list[Told | DuelineError]:
+        table, clock, spread = self.table, self.clock, self.spread
+        return told_of(results, queue=queue, table=table, clock=clock, until=until, spread=spread)
+
+    def reschedule(self, queue: QueueSettings, *, taking: int | None = None) -> Reschedule:
         return Reschedule(
             queue,
+            taking=taking,
             inbound=self.inbound,
             table=self.table,
             payloads=self.payloads,
@@ -70,8 +81,8 @@ class Resources(Deployed):
     def begin_upload(self, queue: str, *, bytes: int, sha256: str) -> Begun:
         return begin(queue, bytes=bytes, sha256=sha256, payloads=self.payloads, clock=self.clock, new_uid=new_uid)
 
-    def cancel_many(self, *, until: float) -> CancelMany:
-        return CancelMany(table=self.table, clock=self.clock, until=until, spread=self.spread)
+    def cancel_many(self, queue: QueueSettings, *, until: float) -> CancelMany:
+        return CancelMany(queue, table=self.table, clock=self.clock, until=until, spread=self.spread)
 
     def list_jobs(self, span: Span, *, queue: QueueSettings, now: datetime) -> Listed:
         return list_jobs(span, queue=queue, table=self.table, now=now, spread=self.spread)

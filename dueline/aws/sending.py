@@ -1,4 +1,4 @@
-"""Sign, send and read the requests that concern every job, in place of botocore.
+"""Sign, send and read the functions' requests that concern every job, in place of botocore.
 
 They take most of what a tick computes, and less of it here: docs/benchmarks.md has the figures. A handler of botocore's
 event `before-call` may answer in its place, as its own Stubber does, and this is one. What is asked is still botocore's
@@ -24,9 +24,7 @@ from dueline.aws.connections import Connections
 from dueline.aws.signature import Credentials, signed
 
 # Those of DynamoDB and SQS. The rest is asked once a tick, a cancel or a look-up.
-OPERATIONS = frozenset(
-    ("BatchGetItem", "BatchWriteItem", "DeleteMessageBatch", "Query", "ReceiveMessage", "SendMessageBatch")
-)
+OPERATIONS = frozenset(("BatchGetItem", "BatchWriteItem", "Query", "SendMessageBatch"))
 _REQUEST_ID = "x-amzn-requestid"
 Answer = tuple[AWSResponse, dict[str, Any]]
 
@@ -92,18 +90,11 @@ class _Sender:
 
     def _attempt(self, call: _Call, credentials: Credentials) -> Answer | Exception:
         """Return what came of one attempt."""
-        told: dict[str, Any] | None = None
-        came: Answer | Exception
         try:
             http = self._send(call, credentials)
-            told = convert_to_response_dict(http, call.model)
-            came = http, _parsed(told, call.model)
+            return http, _parsed(convert_to_response_dict(http, call.model), call.model)
         except Exception as error:
-            came = error
-        answer, fault = _apart(came)
-        received = {"response_dict": told, "parsed_response": answer and answer[1]}
-        self._events.emit(f"response-received.{call.name}", context=call.context, exception=fault, **received)
-        return came
+            return error
 
     def _send(self, call: _Call, credentials: Credentials) -> AWSResponse:
         url, body = call.params["url"], call.params["body"]
@@ -124,17 +115,13 @@ class _Sender:
 
     def _pause(self, call: _Call, attempt: int, came: Answer | Exception) -> float | None:
         """Return how long to wait before another attempt, nothing if there is to be none, as botocore judges."""
-        answer, fault = _apart(came)
+        answer, fault = (None, came) if isinstance(came, Exception) else (came, None)
         asked = {"operation": call.model, "request_dict": call.params, "endpoint": None}
         judged = self._events.emit(
             f"needs-retry.{call.name}", response=answer, attempts=attempt, caught_exception=fault, **asked
         )
         pause = first_non_none_response(judged)
         return None if pause is False else pause
-
-
-def _apart(came: Answer | Exception) -> tuple[Answer | None, Exception | None]:
-    return (None, came) if isinstance(came, Exception) else (came, None)
 
 
 def _is_good(came: Answer | Exception) -> bool:

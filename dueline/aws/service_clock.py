@@ -28,28 +28,43 @@ class ServiceClock(SystemClock):
         self._wall = wall
         self._skew = Skew()
         self._of_thread = threading.local()
+        self._closed = threading.Event()
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(self._wall() + self._skew.correction, UTC)
 
+    def behind(self) -> float:
+        """Return by how many seconds `now` is behind AWS's own clock at most: up to a second, and what a request takes.
+
+        Less with each answer; infinite before the first.
+        """
+        return self._skew.behind
+
     def keep_exact(self, ask: Callable[[], object]) -> None:
-        """Ask AWS for the time again and again until it is known to a few milliseconds, in a thread without end.
+        """Ask AWS for the time again and again until it is known to a few milliseconds, in a thread, until `close`.
 
         `ask` makes a small request by a client that is listened to. Where answers come by chance alone, and tell whole
         seconds, it takes hundreds of them to know as much.
         """
         threading.Thread(target=self._keep_exact, args=(ask,), name="clock", daemon=True).start()
 
+    def close(self) -> None:
+        """Ask no more."""
+        self._closed.set()
+
     def _keep_exact(self, ask: Callable[[], object]) -> None:
-        while True:
+        while not self._closed.is_set():
             for _ in range(_LOOKS):
                 look = self._skew.next_look(self._wall())
-                if look is None:
+                if look is None or self._rests(look - self._wall()):
                     break
-                self.sleep(max(0.0, look - self._wall()))
                 with suppress(DuelineError):
                     ask()
-            self.sleep(_REST_SECONDS)
+            self._rests(_REST_SECONDS)
+
+    def _rests(self, seconds: float) -> bool:
+        """Wait so long, unless it is closed; tell whether it is."""
+        return self._closed.wait(max(0.0, seconds))
 
     def listen_to(self, client: Any) -> None:
         """Learn from each answer that a boto3 client gets."""

@@ -1,7 +1,7 @@
 """A deployment's queues on AWS, for those who work them off."""
 
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeVar
 
 import boto3
@@ -55,6 +55,8 @@ class Workplace:
             read_payload=S3Payloads(lambda: self._s3, "").read,
             once=DynamoOnce(self._dynamodb, self._names.once, queue=queue),
             clock=self.clock,
+            behind=self.clock.behind,
+            anew=partial(self.place, queue),
         )
 
     @cached_property

@@ -18,6 +18,7 @@ from dueline.errors import (
     KeyReused,
     QueueNotFound,
 )
+from dueline.printable import printable
 
 DONE, AGAIN, WRONG, NOT_FOUND, TOO_LATE, FORBIDDEN, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
 EXIT_CODES = (
@@ -66,15 +67,6 @@ class Fault:
 
 def exit_code_of(error: DuelineError) -> int:
     return next((code for kinds, code in _OF_ERRORS if isinstance(error, kinds)), AGAIN)
-
-
-def printable(text: str) -> str:
-    r"""Return a text with its control characters written out: a terminal obeys them.
-
-    >>> printable("a\x1b[31m")
-    'a\\x1b[31m'
-    """
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def _message_of(error: DuelineError) -> str:

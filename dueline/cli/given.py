@@ -1,11 +1,15 @@
 """What is typed, as values."""
 
 import json
+import math
 import re
 import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
+from urllib.parse import urlsplit
 
 import typer
 
@@ -27,6 +31,28 @@ def span(text: str) -> timedelta:
     return timedelta(seconds=float(match[1]) * _SECONDS[match[2]])
 
 
+def before(now: datetime, ago: timedelta | None, option: str) -> datetime | None:
+    """Return the instant so long ago."""
+    try:
+        return None if ago is None else now - ago
+    except OverflowError:
+        raise typer.BadParameter(f"{option} is {ago}: so long ago is before the year 1") from None
+
+
+def url(text: str | None) -> str | None:
+    """Return the URL of an API, None where none is given."""
+    if not text:
+        return None
+    try:
+        parts = urlsplit(text)
+        known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        known = False
+    if not known:
+        raise typer.BadParameter(f"{text!r} is no URL: it must be such as http://127.0.0.1:8000")
+    return text
+
+
 def moment(text: str) -> datetime:
     """Return the instant that a text names in ISO 8601."""
     try:
@@ -40,12 +66,33 @@ def payload(text: str) -> object:
     return _json(content(text), "the payload")
 
 
-def lines(text: str) -> list[tuple[int, object]]:
-    """Return the JSON values on stdin or in a file, one a line, with the numbers of their lines."""
+@contextmanager
+def source(text: str) -> Iterator[Iterable[bytes]]:
+    """Open stdin or a file, to be read line by line."""
     if text != "-" and not text.startswith("@"):
         raise typer.BadParameter("--lines reads payloads from stdin or a file: PAYLOAD must be - or @file")
-    numbered = enumerate(content(text).split("\n"), start=1)
-    return [(number, _json(line, f"line {number}")) for number, line in numbered if line.strip()]
+    if text == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        file = Path(text[1:]).open("rb")  # noqa: SIM115, what fails later is told otherwise
+    except OSError as error:
+        raise _unreadable(text[1:], error) from None
+    with file:
+        yield file
+
+
+def line(content: bytes, number: int) -> object:
+    """Return the JSON value that a line has, which is not blank."""
+    try:
+        return _json(content.decode(), f"line {number}")
+    except UnicodeDecodeError:
+        raise typer.BadParameter(f"line {number} is no text in UTF-8") from None
+
+
+def is_blank(content: bytes) -> bool:
+    """Tell whether a line has nothing but what JSON takes for space."""
+    return not content.strip(b" \t\r\n")
 
 
 def content(text: str) -> str:
@@ -54,19 +101,43 @@ def content(text: str) -> str:
     try:
         return (sys.stdin.buffer.read() if text == "-" else Path(text[1:]).read_bytes()).decode()
     except OSError as error:
-        raise typer.BadParameter(f"{text[1:]!r} cannot be read: {error.strerror}") from None
+        raise _unreadable(text[1:], error) from None
     except UnicodeDecodeError:
         raise typer.BadParameter("the payload is no text in UTF-8") from None
 
 
+def _unreadable(name: str, error: OSError) -> typer.BadParameter:
+    return typer.BadParameter(f"{name!r} cannot be read: {error.strerror}")
+
+
 def _json(text: str, what: str) -> object:
     try:
-        return json.loads(text)
+        return json.loads(text, parse_int=_whole, parse_float=_decimal, parse_constant=_constant)
     except json.JSONDecodeError as error:
         # Of the payload nothing is said: it may be secret.
         raise typer.BadParameter(f"{what} is no JSON: {error.msg} at character {error.pos + 1}") from None
+    except ValueError as error:
+        raise typer.BadParameter(f"{what} is no JSON that can be sent: {error}") from None
     except RecursionError:
         raise typer.BadParameter(f"{what} is no JSON that can be read: it nests too deep") from None
+
+
+def _whole(digits: str) -> int:
+    try:
+        return int(digits)
+    except ValueError:
+        raise ValueError(f"a number has {len(digits)} digits, which are too many") from None
+
+
+def _decimal(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise ValueError("a number is too large for a float")
+    return number
+
+
+def _constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON")
 
 
 At = Annotated[datetime | None, typer.Option(parser=moment, metavar="ISO8601", help="When it is due, with a zone.")]

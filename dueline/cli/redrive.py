@@ -46,7 +46,7 @@ def redrive(
         reason=reason,
         ids=frozenset(id or ()),
         queue=of_queue,
-        sent_before=None if older_than is None else now - older_than,
-        sent_after=None if younger_than is None else now - younger_than,
+        sent_before=given.before(now, older_than, "--older-than"),
+        sent_after=given.before(now, younger_than, "--younger-than"),
     )
     carry_out(run, Plan(queue=queue, wanted=wanted, limit=limit, past_retention=past_retention), apply=apply, yes=yes)

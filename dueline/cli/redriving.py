@@ -49,7 +49,7 @@ def carry_out(run: Run, plan: Plan, *, apply: bool, yes: bool) -> None:
     if asks and (run.screen.as_json or not can_ask()):
         raise typer.BadParameter("--apply asks first, and there is nobody to ask: add --yes")
     ends = connect.dead_letters(run.target, plan.queue)
-    with _sigterm_as_ctrl_c():
+    with sigterm_as_ctrl_c():
         if not apply or asks:
             looked = _redriven(run, plan, ends, apply=False)
             _show(run, plan, looked, applied=False)
@@ -81,13 +81,24 @@ def _redriven(run: Run, plan: Plan, ends: Ends, *, apply: bool) -> Redriven:
 
 
 @contextmanager
-def _sigterm_as_ctrl_c() -> Iterator[None]:
+def sigterm_as_ctrl_c() -> Iterator[None]:
     """Let SIGTERM end a run in order, as Ctrl-C does."""
     before = signal.signal(signal.SIGTERM, _interrupt)
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Let neither SIGTERM nor Ctrl-C cut off what is done in here, which takes no longer than writing to a disk."""
+    before = {each: signal.signal(each, signal.SIG_IGN) for each in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:

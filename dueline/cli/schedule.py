@@ -1,16 +1,16 @@
 """Schedule a job, or one a line."""
 
-from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from dueline.answers import Job
 from dueline.cli import given
+from dueline.cli.importing import Import
+from dueline.cli.lines import Left, lines_of
 from dueline.cli.run import Run, run_of
-from dueline.cli.screen import Bar, end_with
 from dueline.cli.told import json_of
-from dueline.errors import DuelineError
 from dueline.new_job import NewJob
 
 Payload = Annotated[
@@ -19,7 +19,10 @@ Payload = Annotated[
 Key = Annotated[str | None, typer.Option(help="Its idempotency key; with --lines, what each line's key begins with.")]
 Tenant = Annotated[str | None, typer.Option(help="Whose job it is.")]
 Priority = Annotated[int, typer.Option(help="1 is the most urgent.")]
-Lines = Annotated[bool, typer.Option("--lines", help="PAYLOAD has one a line; all are checked before any is sent.")]
+OfLines = Annotated[bool, typer.Option("--lines", help="PAYLOAD has one a line; all are checked before any is sent.")]
+LeftFile = Annotated[
+    Path | None, typer.Option("--left", metavar="FILE", show_default=False, help="Where lines go that failed.")
+]
 
 
 def schedule(
@@ -31,13 +34,16 @@ def schedule(
     key: Key = None,
     tenant: Tenant = None,
     priority: Priority = 1,
-    lines: Lines = False,
+    lines: OfLines = False,
+    left: LeftFile = None,
 ) -> None:
     """Schedule a job: at an instant, after a delay, or now."""
     run = run_of(ctx)
     asked: dict[str, Any] = {"at": at, "delay": delay, "tenant": tenant, "priority": priority}
+    if left and not lines:
+        raise typer.BadParameter("--left goes with --lines")
     if lines:
-        _schedule_lines(run, queue, given.lines(payload), key, asked)
+        _schedule_lines(run, queue, payload, key=key, asked=asked, left=left)
     else:
         job = NewJob(payload=given.payload(payload), key=key, **asked)
         show_job(run, _schedule(run, queue, job))
@@ -59,25 +65,11 @@ def _schedule(run: Run, queue: str, job: NewJob) -> Job:
 
 
 def _schedule_lines(
-    run: Run, queue: str, payloads: list[tuple[int, object]], key: str | None, asked: dict[str, Any]
+    run: Run, queue: str, source: str, *, key: str | None, asked: dict[str, Any], left: Path | None
 ) -> None:
-    with Bar("scheduling", shown=not run.screen.as_json) as bar:
-        results = run.client.schedule_many(queue, _new_jobs(payloads, key, asked, bar))
-    codes = [_show_line(run, number, result) for (number, _), result in zip(payloads, results, strict=True)]
-    if not run.screen.as_json:
-        run.screen.line(f"scheduled {codes.count(0)} of {len(codes)}")
-    end_with(codes)
-
-
-def _new_jobs(payloads: list[tuple[int, object]], key: str | None, asked: dict[str, Any], bar: Bar) -> Iterator[NewJob]:
-    for done, (number, payload) in enumerate(payloads):
-        bar(done, len(payloads))
-        yield NewJob(payload=payload, key=None if key is None else f"{key}-{number}", **asked)
-
-
-def _show_line(run: Run, number: int, result: Job | DuelineError) -> int:
-    if isinstance(result, DuelineError):
-        return run.screen.fault(result, line=number)
-    if run.screen.as_json:
-        run.screen.json({"line": number, **json_of(result)})
-    return 0
+    if left is not None and left.exists():
+        raise typer.BadParameter(f"--left is {str(left)!r}, which is there already: it must be a new file")
+    kept = Left(left) if left else Left.at(run.screen.now)
+    importing = Import(run, queue, source, key=key, asked=asked, left=kept)
+    with lines_of(source) as lines:
+        importing.carry_out(lines)

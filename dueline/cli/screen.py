@@ -14,8 +14,9 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from dueline.cli.faults import DONE, Fault, printable
+from dueline.cli.faults import DONE, Fault
 from dueline.cli.times import local
+from dueline.printable import printable
 
 # Where nobody looks, nothing is wrapped.
 _WIDE = 1000
@@ -29,13 +30,17 @@ class Screen:
     as_json: bool
     now: datetime
 
-    def json(self, told: object) -> None:
-        """Write one line of JSON."""
-        typer.echo(json.dumps(told))
+    def json(self, told: object, *, is_fault: bool = False) -> None:
+        """Write one line of JSON, of what went wrong to stderr."""
+        typer.echo(json.dumps(told), err=is_fault)
 
     def line(self, text: str) -> None:
         """Write one line for people."""
         typer.echo(printable(text))
+
+    def note(self, text: str) -> None:
+        """Write one line for people about what went wrong, to stderr."""
+        typer.echo(f"dueline: {printable(text)}", err=True)
 
     def record(self, named: Mapping[str, object]) -> None:
         """Show one thing, a field a line; what is None is left out."""

@@ -1,5 +1,6 @@
 """queues.yaml, validated."""
 
+import re
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -17,6 +18,7 @@ from dueline.working.settings import WorkSettings
 
 QueueName = Annotated[str, Field(pattern=f"^{QUEUE_NAME}$")]
 _MINUTE = 60
+_OF_A_QUEUES_STACK = "-queue(-|$)"
 
 
 class ConfigurationError(ValueError):
@@ -39,7 +41,8 @@ class Deployment(BaseModel):
     name: str = Field(
         default="dueline",
         pattern=r"^[a-z]([a-z0-9-]{0,13}[a-z0-9])?$",
-        description="What the names of all that is deployed begin with.",
+        json_schema_extra={"not": {"pattern": _OF_A_QUEUES_STACK}},
+        description="What the names of all that is deployed begin with. Neither ends in `-queue` nor holds `-queue-`.",
     )
     tick_period: int = Field(
         default=60,
@@ -86,6 +89,17 @@ class Deployment(BaseModel):
     queues: Annotated[dict[QueueName, _MayBeBare], BeforeValidator(_none_is_empty)] = Field(
         default={}, json_schema_extra={"additionalProperties": False}, description="The queues, by name."
     )
+
+    @field_validator("name")
+    @classmethod
+    def _begins_no_stack_of_another(cls, name: str) -> str:
+        """Refuse `dueline-queue`: its core stack has the name of the stack of the queue `core` of `dueline`."""
+        if re.search(_OF_A_QUEUES_STACK, name):
+            raise ValueError(
+                "must not end in -queue or hold -queue-: its stacks could have the names of another deployment's, whose"
+                " queues' stacks are {name}-queue-{queue}"
+            )
+        return name
 
     @field_validator("log_retention_days")
     @classmethod

@@ -14,9 +14,13 @@ OF_A_QUEUE = frozenset({SUBMITTED, DISPATCHED, CANCELLED, LATENESS})
 INGESTED = "Ingested"
 LATE_PATH = "LatePath"
 PARKED = "Parked"
+API_FAULTS = "ApiFaults"
+WITHOUT_TICK = "WithoutTick"
 TICK_DURATION = "TickDuration"
 
 IN_SECONDS = frozenset({LATENESS, TICK_DURATION})
+# Where none is news.
+TOLD_AT_ZERO = IN_SECONDS | {WITHOUT_TICK}
 
 
 def dimensions(deployment: str, queue: str | None = None) -> dict[str, str]:

@@ -50,6 +50,11 @@ class Names:
         return f"{self.deployment}-ticks"
 
     @property
+    def watch(self) -> str:
+        """The schedule that watches over the ticks, of which it is none."""
+        return f"{self.deployment}-watch"
+
+    @property
     def scheduler_role(self) -> str:
         return f"{self.deployment}-scheduler"
 

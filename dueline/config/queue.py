@@ -107,7 +107,7 @@ class Queue(BaseModel):
         default=3600,
         ge=1,
         le=MAX_HIDDEN_SECONDS,
-        description="Seconds that a worker may keep a job by hiding its message again and again."
+        description="Seconds that a job may run at a worker, which hides its message again and again."
         f" With retry.max_delay at most {MAX_HIDDEN_SECONDS:,}.",
     )
     track: bool = Field(

@@ -1,22 +1,27 @@
 """The registry of queues, as JSON beside the functions' code."""
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from dueline.errors import QueueNotFound
+from dueline.errors import RETRYABLE, NotYet, QueueNotFound
 from dueline.job import Partition
 from dueline.queue import QueueSettings
 
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """The queues of a deployment, by name."""
+    """The queues of a deployment, by name, as queues.yaml declares them.
+
+    `standing` tells how many partitions of a queue have a schedule, and may raise Throttled or Unavailable.
+    """
 
     queues: Mapping[str, QueueSettings]
+    standing: Callable[[QueueSettings], int] = attrgetter("partitions")
 
     def queue(self, name: str) -> QueueSettings:
         """Return a queue's settings. Raises QueueNotFound when queues.yaml has no such queue."""
@@ -27,7 +32,33 @@ class Registry:
 
     def has(self, partition: Partition) -> bool:
         """Tell whether a partition is one of queues.yaml; the ticks of others go on."""
-        return partition.queue in self.queues and partition.number < self.queues[partition.queue].partitions
+        return partition.queue in self.queues and self.queues[partition.queue].declares(partition)
+
+    def partitions(self) -> list[Partition]:
+        """Return all partitions of queues.yaml."""
+        return [
+            Partition(queue=name, number=number)
+            for name, queue in self.queues.items()
+            for number in range(queue.partitions)
+        ]
+
+    def taking(self, name: str) -> QueueSettings:
+        """Return a queue's settings, with the partitions alone that take jobs: a row without a tick would be lost.
+
+        Raises QueueNotFound, NotYet while none of them stands, and Throttled or Unavailable when that is not known.
+        """
+        queue = self.queue(name)
+        standing = self.standing(queue)
+        if standing < 1:
+            raise NotYet(f"queue {name!r} takes no jobs yet: its stack is not deployed")
+        return replace(queue, partitions=min(standing, queue.partitions))
+
+    def takes(self, partition: Partition) -> bool:
+        """Tell whether a partition is one of queues.yaml and is known to stand."""
+        try:
+            return self.has(partition) and partition.number < self.standing(self.queues[partition.queue])
+        except RETRYABLE:
+            return False
 
     def is_precise(self, name: str) -> bool:
         """Tell whether a queue is precise; one that has left queues.yaml is not."""

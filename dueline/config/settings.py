@@ -10,8 +10,8 @@ _LONGEST_SEND_PER_LEASE = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Settings:
-    """Settings of a function. Periods are in seconds; `queue_urls` is what the URLs of all queues begin with."""
+class Settings:
+    """What all functions need to know. Periods are in seconds; `queue_urls` is what the URLs of queues begin with."""
 
     deployment: str
     queue_urls: str
@@ -30,12 +30,12 @@ class _Settings:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class IngestSettings(_Settings):
+class IngestSettings(Settings):
     """What ingest needs to know."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TickSettings(_Settings):
+class TickSettings(Settings):
     """What a tick needs to know."""
 
     tick_period: int
@@ -44,7 +44,7 @@ class TickSettings(_Settings):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ApiSettings(_Settings):
+class ApiSettings(Settings):
     """What the HTTP API needs to know; `payloads` is the bucket of what is too large for messages and rows."""
 
     payloads: str

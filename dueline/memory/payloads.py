@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from dueline.errors import Unavailable
+from dueline.errors import InvalidJob
 from dueline.pointer import Pointer
 from dueline.ports import Found
 
@@ -31,7 +31,7 @@ class MemoryPayloads:
 
     def read(self, pointer: Pointer) -> str:
         if pointer.bucket != self.bucket or pointer.key not in self.kept:
-            raise Unavailable(f"reading payload {pointer.key}: there is none")
+            raise InvalidJob(f"reading payload {pointer.key}: there is none")
         return self.kept[pointer.key].decode()
 
     def find(self, key: str) -> Found | None:

@@ -1,5 +1,6 @@
 """An SQS queue in memory."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -10,6 +11,9 @@ from dueline.memory.limits import at_most
 from dueline.message import BATCH_BYTES, BATCH_MESSAGES, Message
 from dueline.ports import Arrival, Clock, Depth, Refusal
 from dueline.routing import MAX_DELAY_SECONDS
+
+# Source: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
+_REFUSED = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -124,6 +128,10 @@ def _why_unsendable(message: Message) -> str | None:
     """Return SQS's reason to refuse a message, or nothing."""
     if not 0 <= message.delay <= MAX_DELAY_SECONDS:
         return f"InvalidParameterValue: DelaySeconds is {message.delay}: it must be from 0 to {MAX_DELAY_SECONDS}"
+    if any(_REFUSED.search(text) for text in (message.body, *message.attributes.values())):
+        return "InvalidMessageContents: the message has characters that SQS does not take"
+    if not all(message.attributes.values()):
+        return "InvalidParameterValue: an attribute of the message is empty"
     if message.sent_bytes > BATCH_BYTES:
         return f"InvalidParameterValue: the message has {message.sent_bytes} bytes: at most {BATCH_BYTES} are allowed"
     return None

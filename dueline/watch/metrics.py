@@ -26,7 +26,7 @@ class Metrics:
             kind: Counter(f"dueline_{kind.value}", what, ["queue"], registry=self.registry)
             for kind, what in _COUNTED.items()
         }
-        self._lateness = self._histogram("lateness", "Seconds after its due time that a job's handler began.")
+        self._lateness = self._histogram("lateness", "Seconds after its due time that a job's handler began, at least.")
         self._duration = self._histogram("duration", "Seconds that a handler took.")
 
     def _histogram(self, name: str, what: str) -> Histogram:

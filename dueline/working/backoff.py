@@ -6,6 +6,9 @@ from enum import StrEnum
 # SQS hides a message for 12 hours at most, counted from its receipt.
 # Source: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
 MAX_HIDDEN_SECONDS = 43_200
+# Of these, what a worker counts on: its own count of them begins and ends at other moments than SQS's, by a long poll
+# or the batching window of a Lambda function, and by requests that are tried again.
+LONGEST_HIDDEN_SECONDS = MAX_HIDDEN_SECONDS - 600
 LINEAR_ATTEMPTS = 5
 
 

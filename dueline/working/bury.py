@@ -1,10 +1,20 @@
 """Put a job that failed for good into its queue's dead-letter queue, with the reason."""
 
+from dataclasses import dataclass
+
 from dueline.errors import Unavailable
-from dueline.message import ATTEMPTS, BATCH_BYTES, DISPENSABLE, ERROR, MAX_ATTRIBUTES, REASON, Message, printable
+from dueline.message import ATTEMPTS, ERROR, REASON, Message
 from dueline.ports import Queue
 from dueline.working.received import Taken
 from dueline.working.verdict import Dead
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Burial:
+    """A job that is to go into the dead-letter queue, and why: its handler runs no more."""
+
+    taken: Taken
+    dead: Dead
 
 
 def bury(taken: Taken, dead: Dead, *, dead_letters: Queue) -> None:
@@ -19,12 +29,7 @@ def bury(taken: Taken, dead: Dead, *, dead_letters: Queue) -> None:
 
 def failed(message: Message, dead: Dead, *, attempt: int) -> Message:
     """Return a message as it goes into the dead-letter queue, with what there is room for of its failure."""
-    why = {ERROR: dead.error, ATTEMPTS: str(attempt), REASON: printable(dead.reason) or "none was given"}
-    # SQS refuses an empty value, which is what is left here of an attribute that is no text.
-    own = [name for name, value in message.attributes.items() if value and name not in why]
-    kept = sorted(own, key=lambda name: name in DISPENSABLE)[: MAX_ATTRIBUTES - len(why)]
-    buried = Message(body=message.body, attributes={name: message.attributes[name] for name in kept})
-    for name, value in why.items():
-        fuller = Message(body=buried.body, attributes={**buried.attributes, name: value})
-        buried = fuller if fuller.sent_bytes <= BATCH_BYTES else buried
-    return buried
+    # SQS refuses an empty value.
+    return message.telling(
+        {ERROR: dead.error or "Error", ATTEMPTS: str(attempt), REASON: dead.reason or "none was given"}
+    )

@@ -2,13 +2,16 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 
 from dueline.ports import Clock
 from dueline.working.line import Line
 
 _LOOK_SECONDS = 0.1
+# What a coroutine that is cancelled may take for its last words. One that blocks hears nothing: it is left behind.
+_LAST_WORDS_SECONDS = 1.0
 
 
 class Ending:
@@ -42,38 +45,63 @@ class Crew:
     def work(self, ending: Ending, *, grace: float) -> bool:
         """Work until it is to end, then give what runs `grace` seconds; tell whether all had ended.
 
-        Raises Throttled or Unavailable when it cannot begin.
+        Raises Throttled or Unavailable when it cannot begin: then what has begun has ended in the same way.
         """
-        for line in self._lines.values():
-            line.start()
-        while not ending.is_asked:
-            self._clock.sleep(_LOOK_SECONDS)
-        for line in self._lines.values():
+        begun: list[Line] = []
+        try:
+            for line in self._lines.values():
+                if ending.is_asked:
+                    break
+                begun.append(line)
+                line.start()
+            while not ending.is_asked:
+                self._clock.sleep(_LOOK_SECONDS)
+        finally:
+            has_ended = self._end(begun, ending, grace=grace)
+        return has_ended
+
+    def _end(self, lines: Sequence[Line], ending: Ending, *, grace: float) -> bool:
+        for line in lines:
             line.stop()
         until = self._clock.monotonic() + grace
-        while self._is_busy() and not ending.is_hurried and self._clock.monotonic() < until:
+        while any(line.is_busy for line in lines) and not ending.is_hurried and self._clock.monotonic() < until:
             self._clock.sleep(_LOOK_SECONDS)
-        ended = [line.finish() for line in self._lines.values()]
-        return all(ended)
+        return _finished(lines)
 
     def ages(self) -> dict[str, float]:
         """Return how many seconds ago each queue was last asked for messages."""
         now = self._clock.monotonic()
         return {queue: now - line.turned for queue, line in self._lines.items()}
 
-    def _is_busy(self) -> bool:
-        return any(line.is_busy for line in self._lines.values())
+
+def _finished(lines: Sequence[Line]) -> bool:
+    """Let all lines finish at once, as each may wait for what AWS does not answer; tell whether all had ended."""
+    with ThreadPoolExecutor(max_workers=max(1, len(lines)), thread_name_prefix="finish") as threads:
+        ended = list(threads.map(Line.finish, lines))
+    return all(ended)
 
 
 @contextmanager
 def event_loop() -> Iterator[asyncio.AbstractEventLoop]:
-    """Run an event loop in a thread while the context lasts."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, name="coroutines", daemon=True)
+    """Run an event loop in a thread while the context lasts; then cancel what runs in it.
+
+    What does not end within a second then is left behind, in a daemon's thread.
+    """
+    loop, ended = asyncio.new_event_loop(), asyncio.Event()
+    thread = threading.Thread(target=_turn, args=(loop, ended), name="coroutines", daemon=True)
     thread.start()
     try:
         yield loop
     finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
+        # It is closed where a coroutine did that.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(ended.set)
+        thread.join(_LAST_WORDS_SECONDS)
+
+
+def _turn(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        while not ended.is_set() and not loop.is_closed():
+            # A coroutine that exits, or stops the loop, ends the loop's run, and not the work of the others.
+            with suppress(SystemExit, KeyboardInterrupt, RuntimeError):
+                runner.run(ended.wait())

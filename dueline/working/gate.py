@@ -1,8 +1,8 @@
 """Heed the pause and the rate of a queue, which all its workers share."""
 
+import math
 import threading
 from collections.abc import Callable
-from math import ceil
 
 from dueline.control import Control, read_control
 from dueline.control_rows import slots_key
@@ -18,6 +18,15 @@ AHEAD_SECONDS = 0.5
 _MICROSECONDS = 1_000_000
 # The row of a rate that nobody asks for any more is collected.
 _KEPT_SECONDS = 30 * 86_400
+
+
+def common_time(place: Place) -> float:
+    """Return AWS's own time in seconds since 1970, as far as it is known: the only one that all workers share.
+
+    Slots are instants. A machine whose own clock is ahead would take those of hours, and leave none to the others.
+    """
+    behind = place.behind()
+    return place.clock.now().timestamp() + (behind / 2 if math.isfinite(behind) else 0.0)
 
 
 class Gate:
@@ -51,8 +60,13 @@ class Gate:
                 changed = self.read()
             except Exception as fault:
                 self._report(trouble(fault, queue=self._place.queue, what="pause and rate could not be read"))
-            if before or changed:
-                on_change()
+            try:
+                if before or changed:
+                    on_change()
+            except Exception as fault:
+                # To be told again. A thread that ends would heed no pause any more.
+                changed = True
+                self._report(trouble(fault, queue=self._place.queue, what="a changed pause or rate was not heeded"))
 
     @property
     def is_open(self) -> bool:
@@ -64,29 +78,35 @@ class Gate:
 
     def most(self) -> int:
         """Return how many jobs to ask for now: 0 while none may begin soon. Raises Throttled or Unavailable."""
-        if not self.is_open:
+        control = self._control
+        if control.is_stopped:
             return 0
-        if self._control.rate is None:
+        if control.rate is None:
             return BATCH_MESSAGES
-        if self._taken_until() - self._now() > AHEAD_SECONDS * _MICROSECONDS:
+        if self._taken_until(control) - self._now() > AHEAD_SECONDS * _MICROSECONDS:
             return 0
-        return min(BATCH_MESSAGES, ceil(AHEAD_SECONDS * _MICROSECONDS / _interval(self._control.rate)))
+        return min(BATCH_MESSAGES, math.ceil(AHEAD_SECONDS * _MICROSECONDS / _interval(control.rate)))
 
     def slots(self, count: int) -> list[float]:
-        """Take slots for so many jobs; return in how many seconds each begins. Raises Throttled or Unavailable."""
-        if self._control.rate is None or not count:
+        """Take slots for so many jobs; return in how many seconds each begins. Raises Throttled or Unavailable.
+
+        At a rate of 0 there are none to take: then the gate is not open.
+        """
+        # Another thread may read them anew meanwhile.
+        control = self._control
+        if control.rate is None or not control.rate.jobs or not count:
             return [0.0] * count
-        interval, now = _interval(self._control.rate), self._now()
+        interval, now = _interval(control.rate), self._now()
         amount = round(count * interval)
-        key = slots_key(self._place.queue, self._control.rate_set)
+        key = slots_key(self._place.queue, control.rate_set)
         until = self._place.table.reserve(key, now=now, amount=amount, ttl=int(self._wall()) + _KEPT_SECONDS)
         return [(until - amount + number * interval - now) / _MICROSECONDS for number in range(count)]
 
     def _now(self) -> int:
         return int(self._wall() * _MICROSECONDS)
 
-    def _taken_until(self) -> int:
-        key = slots_key(self._place.queue, self._control.rate_set)
+    def _taken_until(self, control: Control) -> int:
+        key = slots_key(self._place.queue, control.rate_set)
         row = self._place.table.read([key], consistent=False).rows.get(key)
         return int(row["until"]) if row else 0
 

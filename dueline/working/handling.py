@@ -1,7 +1,8 @@
 """Run the handler for one job, and tell what is to become of it."""
 
 import asyncio
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -12,9 +13,10 @@ from dueline.job import State
 from dueline.outcome import Outcome, note_outcome
 from dueline.trace import TraceContext
 from dueline.working.event import Event, Kind, Report, trouble
+from dueline.working.lateness import Lateness
 from dueline.working.place import Place
 from dueline.working.received import ReceivedJob, Taken
-from dueline.working.verdict import Again, Dead, Discard, Done, Interrupted, Retry, Verdict, verdict_on
+from dueline.working.verdict import Again, Dead, Discard, Done, Held, Interrupted, Retry, Verdict, verdict_on
 
 
 class Trace(Protocol):
@@ -44,6 +46,14 @@ class Handler:
     concurrency: int | None = None
 
 
+class _NotBegun(Exception):
+    """What kept a job's handler from beginning has nothing to do with the job."""
+
+    def __init__(self, fault: Exception) -> None:
+        super().__init__(str(fault))
+        self.held = Held(error=type(fault).__name__, reason=f"it could not begin, and is held: {fault}")
+
+
 class Handling:
     """Runs a handler. `loop` runs it if it is a coroutine function; `jitter` returns 0 to 1."""
 
@@ -67,34 +77,56 @@ class Handling:
     def run(self, taken: Taken) -> Verdict:
         """Run the handler, note the outcome of a queue that tracks, and return what is to become of the job."""
         clock = self._place.clock
-        started, since = clock.now(), clock.monotonic()
+        behind, started, since = self._place.behind(), clock.now(), clock.monotonic()
         begun: dict[str, Any] = {"queue": taken.queue, "job": taken.id, "attempt": taken.attempt}
-        lateness = (started - taken.due).total_seconds()
-        self._report(Event(kind=Kind.STARTED, lateness=lateness, **begun))
+        held = self._place.settings.queue.precise
+        lateness = Lateness.of(taken.due, now=started, behind=behind, held=held)
+        begun |= {"lateness": lateness.at_least, "lateness_at_most": _known(lateness.at_most)}
+        self._report(Event(kind=Kind.STARTED, **begun))
         self._note(taken, State.RUNNING, started=started)
-        verdict = self._verdict(taken)
+        verdict = self._verdict(taken, lateness)
         self._note(taken, _state(verdict), started=started, ended=clock.now(), error=getattr(verdict, "error", None))
-        told = {**begun, "lateness": lateness, "duration": clock.monotonic() - since}
-        self._report(Event(**told, **_told(verdict)))
+        took = None if isinstance(verdict, Held) else clock.monotonic() - since
+        self._report(Event(duration=took, **begun, **_told(verdict)))
         return verdict
 
-    def _verdict(self, taken: Taken) -> Verdict:
+    def _verdict(self, taken: Taken, lateness: Lateness) -> Verdict:
         try:
-            self._attempt(taken)
+            self._attempt(taken, lateness)
+        except _NotBegun as fault:
+            return fault.held
         except BaseException as error:
-            settings = self._place.settings
-            return verdict_on(error, attempt=taken.attempt, settings=settings, jitter=self._jitter())
+            settings, held = self._place.settings, self._place.clock.monotonic() - taken.claim.received
+            return verdict_on(error, attempt=taken.attempt, settings=settings, jitter=self._jitter(), held=held)
         return Done()
 
-    def _attempt(self, taken: Taken) -> None:
-        job = taken.received(now=self._place.clock.now(), read=self._place.read_payload)
-        expected = (Retry, Discard, Interrupted)
+    def _attempt(self, taken: Taken, lateness: Lateness) -> None:
+        try:
+            job = taken.received(lateness=lateness, read=self._place.read_payload)
+        except RETRYABLE as fault:
+            raise _NotBegun(fault) from fault
+        expected = (Retry, Discard, Interrupted, _NotBegun)
         trace = taken.job.trace if taken.job else None
         with self._trace(trace, queue=taken.queue, job_id=taken.id, attempt=taken.attempt, expected=expected):
             if self._handler.once:
-                self._place.once(taken.once_key, lambda: self._call(job))
+                self._once(taken, job)
             else:
                 self._call(job)
+
+    def _once(self, taken: Taken, job: ReceivedJob) -> None:
+        tried = False
+
+        def effect() -> None:
+            nonlocal tried
+            tried = True
+            self._call(job)
+
+        try:
+            self._place.once(taken.once_key, effect)
+        except RETRYABLE as fault:
+            if tried:
+                raise
+            raise _NotBegun(fault) from fault
 
     def _call(self, job: ReceivedJob) -> None:
         """Run the handler; of one that returns a coroutine, that too, in the loop, while this thread waits."""
@@ -104,7 +136,7 @@ class Handling:
         if self._loop is None:
             asyncio.run(returned)
         else:
-            _wait_for(asyncio.run_coroutine_threadsafe(returned, self._loop))
+            _wait_for(asyncio.run_coroutine_threadsafe(_raised_by(returned), self._loop))
 
     def _note(self, taken: Taken, state: State, **told: Any) -> None:
         """Note an outcome where a queue tracks: the job comes before the note on it."""
@@ -117,19 +149,34 @@ class Handling:
             self._report(trouble(fault, queue=taken.queue, job=taken.id, what="its outcome was not noted"))
 
 
-def _wait_for(coroutine: "Future[Any]") -> None:
+async def _raised_by(coroutine: Coroutine[Any, Any, Any]) -> Exception | None:
+    """Return the exception that a coroutine raises: a future of it would take some for its own cancellation."""
     try:
-        coroutine.result()
+        await coroutine
+    except Exception as error:
+        return error
+    return None
+
+
+def _wait_for(coroutine: "Future[Exception | None]") -> None:
+    try:
+        error = coroutine.result()
     except CancelledError:
         # Not known to have had no effect, unlike one that raised: `once` tells these apart by Exception.
         raise asyncio.CancelledError from None
+    if error is not None:
+        raise error
+
+
+def _known(seconds: float) -> float | None:
+    return seconds if math.isfinite(seconds) else None
 
 
 def _state(verdict: Verdict) -> State:
     match verdict:
         case Done():
             return State.SUCCEEDED
-        case Again():
+        case Again() | Held():
             return State.DISPATCHED
         case Dead():
             return State.FAILED
@@ -141,5 +188,7 @@ def _told(verdict: Verdict) -> dict[str, Any]:
             return {"kind": Kind.SUCCEEDED}
         case Again(seconds=seconds, error=error, reason=reason):
             return {"kind": Kind.RETRIED, "delay": seconds, "error": error, "reason": reason}
+        case Held(error=error, reason=reason):
+            return {"kind": Kind.TROUBLE, "error": error, "reason": reason}
         case Dead(error=error, reason=reason):
             return {"kind": Kind.FAILED, "error": error, "reason": reason}

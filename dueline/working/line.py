@@ -3,12 +3,14 @@
 import queue
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
+from itertools import count
 
-from dueline.errors import DuelineError
+from dueline.errors import RETRYABLE
 from dueline.message import BATCH_MESSAGES
 from dueline.working.acks import Ack, Acks
-from dueline.working.bury import bury
+from dueline.working.bury import Burial
 from dueline.working.claim import Claim
 from dueline.working.claims import Claims
 from dueline.working.event import Event, Kind, Report, trouble
@@ -16,10 +18,12 @@ from dueline.working.gate import Gate
 from dueline.working.handling import Handling
 from dueline.working.place import Place
 from dueline.working.pool import Pool
-from dueline.working.prepare import prepare, seconds_until_due
+from dueline.working.prepare import prepare
 from dueline.working.received import Taken
 from dueline.working.receiver import LONG_POLL_SECONDS, Receiver
-from dueline.working.verdict import Again, Dead, Verdict
+from dueline.working.refresh import Refresh
+from dueline.working.settling import Settling
+from dueline.working.waiting import Waiting
 
 # A full batch is worth waiting for so long.
 _PATIENCE_SECONDS = 0.02
@@ -49,174 +53,165 @@ class Line:
         self._wanted = min(BATCH_MESSAGES, concurrency)
         self._stopped = threading.Event()
         self._claims = Claims(place, report=report)
-        self._acks = Acks(place, on_end=self._claims.end, report=report)
+        self._acks = Acks(place, on_send=self._claims.settle, on_end=self._claims.end, report=report)
+        self._settling = Settling(place, acks=self._acks, claims=self._claims, later=self._later, report=report)
         self._gate = Gate(place, wall=wall, report=report)
-        self._receiver = Receiver(place)
-        self._pool: Pool[Taken] = Pool(concurrency, self._work, name=place.queue, now=place.clock.monotonic)
+        self._receiver = Receiver(place, report=report)
+        self._pool: Pool[Taken | Burial] = Pool(concurrency, self._work, name=place.queue, now=place.clock.monotonic)
         self._received: queue.Queue[list[Claim]] = queue.Queue(maxsize=_AHEAD_BATCHES)
-        self._faults = 0
+        self._is_held_up = False
+        self._waiting = Waiting(place, self._pool, self._gate, self._acks, self._claims, self._received.put, report)
         self.turned = place.clock.monotonic()
-        watch = partial(self._gate.watch, self._stopped, on_change=self._heed)
-        self._receiving = threading.Thread(target=self._receive, name=f"receive {place.queue}", daemon=True)
-        self._preparing = threading.Thread(target=self._prepare, name=f"prepare {place.queue}", daemon=True)
-        self._watching = threading.Thread(target=watch, name=f"watch {place.queue}", daemon=True)
+        watch = partial(self._gate.watch, self._stopped, on_change=self._waiting.heed)
+        refresh = partial(Refresh(place, report=report, jitter=jitter).watch, self._stopped)
+        self._receiving = self._thread("receive", self._receive)
+        self._preparing = self._thread("prepare", self._prepare)
+        self._watching, self._refreshing = self._thread("watch", watch), self._thread("refresh", refresh)
+
+    def _thread(self, name: str, target: Callable[[], None]) -> threading.Thread:
+        return threading.Thread(target=target, name=f"{name} {self._place.queue}", daemon=True)
 
     def start(self) -> None:
         """Begin. Raises Throttled or Unavailable when the queue's pause and rate cannot be read."""
-        self._gate.read()
         self._report(Event(kind=Kind.OPENED, queue=self._place.queue))
-        for part in (self._pool, self._claims, self._acks, self._receiving, self._preparing, self._watching):
+        self._gate.read()
+        threads = (self._receiving, self._preparing, self._watching, self._refreshing)
+        for part in (self._pool, self._claims, self._acks, *threads):
             part.start()
 
     def stop(self) -> None:
         """Receive no more, and put back what has not begun."""
         self._stopped.set()
-        for taken in self._pool.take_back():
-            self._put_back(taken)
+        self._waiting.stop()
 
     @property
     def is_busy(self) -> bool:
-        """Whether it receives, or a job runs."""
-        return self._receiving.is_alive() or not self._pool.is_idle
+        """Whether it receives, a job runs, or SQS is to be told what became of one."""
+        return self._receiving.is_alive() or not (self._pool.is_idle and self._acks.is_idle)
 
     def finish(self) -> bool:
         """Put back what still runs, and tell SQS what it is to know; tell whether nothing was left running."""
         # A poll that is still open would receive what is put back.
-        self._receiving.join(LONG_POLL_SECONDS + 1)
+        if self._receiving.is_alive():
+            self._receiving.join(LONG_POLL_SECONDS + 1)
+        with suppress(queue.Full):
+            self._received.put_nowait([])
         self._claims.stop()
         is_done = self._pool.is_idle
-        for claim in [] if is_done else self._claims.held:
+        left = [] if is_done else [claim for claim in self._claims.held if not self._acks.has(claim)]
+        for claim in left:
             self._acks.put(Ack(claim=claim, hidden=0))
         self._acks.stop(within=_LAST_ACKS_SECONDS)
+        for claim in left:
+            # Another's by now: what its handler still comes to is of no effect.
+            claim.lost = True
+        self._pool.stop()
         self._report(Event(kind=Kind.CLOSED, queue=self._place.queue))
         return is_done
 
     def _receive(self) -> None:
+        faults = 0
         while not self._stopped.is_set():
             try:
                 claims = self._turn()
             except Exception as fault:
                 # Whatever it is: a thread that ends would leave a process that does nothing and says nothing.
-                self._back_off(fault)
+                faults += 1
+                self._back_off(fault, faults)
                 continue
+            faults = 0
             self._claims.add(claims)
             self._pool.take(len(claims))
             if self._gate.is_limited:
                 # What is received next depends on the slots that these take.
-                self._begin_or_put_back(claims)
+                self._begin_when_possible(claims)
             elif claims:
                 self._received.put(claims)
-            else:
-                self._faults = 0
 
     def _turn(self) -> list[Claim]:
-        """Receive what there is room for, unless the gate is shut."""
+        """Receive what there is room for, unless the gate is shut, or what was received is held up."""
         self.turned = self._place.clock.monotonic()
         room = self._pool.wait_for_room(wanted=self._wanted, patience=_PATIENCE_SECONDS, within=_TURN_SECONDS)
-        most = min(room, self._gate.most()) if room else 0
+        most = min(room, self._gate.most()) if room and not self._is_held_up else 0
         if most:
             return self._receiver.receive(most=most)
         self._stopped.wait(_GATE_SECONDS if room else 0)
         return []
 
-    def _back_off(self, fault: Exception) -> None:
+    def _back_off(self, fault: Exception, faults: int) -> None:
         self._trouble(fault)
-        self._faults += 1
-        self._stopped.wait(min(_LONGEST_BACKOFF_SECONDS, 2.0**self._faults) * (1 + self._jitter()) / 2)
+        self.turned = self._place.clock.monotonic()
+        self._stopped.wait(min(_LONGEST_BACKOFF_SECONDS, 2.0 ** min(faults, 10)) * (1 + self._jitter()) / 2)
 
     def _prepare(self) -> None:
-        while True:
+        while self._receiving.is_alive() or not self._received.empty():
             claims = self._received.get()
-            while not self._received.empty():
+            while not self._received.empty() and len(claims) < _AHEAD_BATCHES * BATCH_MESSAGES:
                 claims = [*claims, *self._received.get()]
-            self._begin_or_put_back(claims)
+            self._begin_when_possible(claims)
 
-    def _begin_or_put_back(self, claims: Sequence[Claim]) -> None:
-        try:
-            self._begin(claims)
-            self._faults = 0
-        except Exception as fault:
-            for claim in claims:
-                self._acks.put(Ack(claim=claim, hidden=_AGAIN_SECONDS))
-            self._back_off(fault)
-            # Not before: what there is no room for is not received meanwhile.
-            self._pool.give_back(len(claims))
+    def _begin_when_possible(self, claims: Sequence[Claim]) -> None:
+        """Let received jobs begin. While AWS fails they are held, and no more are received.
+
+        To put them back would cost each an attempt, and what fails then has nothing to do with them.
+        """
+        for faults in count(1):
+            try:
+                self._begin(claims)
+            except Exception as fault:
+                self._is_held_up = True
+                self._back_off(fault, faults)
+                if isinstance(fault, RETRYABLE) and not self._stopped.is_set():
+                    continue
+                self._give_up(claims)
+            self._is_held_up = False
+            return
+
+    def _give_up(self, claims: Sequence[Claim]) -> None:
+        for claim in claims:
+            self._acks.put(Ack(claim=claim, hidden=0 if self._stopped.is_set() else _AGAIN_SECONDS))
+        self._pool.give_back(len(claims))
 
     def _begin(self, claims: Sequence[Claim]) -> None:
         prepared = prepare(claims, self._place)
         slots = self._gate.slots(len(prepared.ready))
-        self._pool.give_back(len(claims) - len(prepared.ready))
+        self._pool.give_back(len(prepared.cancelled))
         for taken in prepared.cancelled:
-            self._tell(Kind.SKIPPED, taken)
+            self._report(taken.event(Kind.SKIPPED))
             self._acks.put(Ack(claim=taken.claim))
         for taken, dead in prepared.dead:
-            self._tell(Kind.FAILED, taken, error=dead.error, reason=dead.reason)
-            self._settle(taken, dead)
+            self._report(taken.event(Kind.FAILED, error=dead.error, reason=dead.reason))
+            self._pool.put(Burial(taken=taken, dead=dead), at=self._place.clock.monotonic())
         for taken, slot in zip(prepared.ready, slots, strict=True):
-            self._tell(Kind.RECEIVED, taken)
-            self._put(taken, slot)
+            if not taken.claim.told:
+                taken.claim.told = True
+                self._report(taken.event(Kind.RECEIVED))
+            self._waiting.put(taken, slot)
 
-    def _put(self, taken: Taken, slot: float) -> None:
-        """Let a job run when it is due and its slot begins, unless the queue is paused by now."""
-        if self._stopped.is_set() or not self._gate.is_open:
-            self._put_back(taken)
-            return
-        seconds = max(slot, seconds_until_due(taken, self._place))
-        self._pool.put(taken, at=self._place.clock.monotonic() + seconds)
+    def _work(self, item: Taken | Burial) -> None:
+        if isinstance(item, Burial):
+            self._settling.bury(item)
+        else:
+            self._run(item)
 
-    def _heed(self) -> None:
-        """Give what has not begun new slots, or put it back if the queue is paused."""
-        waiting = self._pool.take_back()
+    def _run(self, taken: Taken) -> None:
         try:
-            slots = self._gate.slots(len(waiting)) if self._gate.is_open else [0.0] * len(waiting)
-        except DuelineError as fault:
-            self._trouble(fault)
-            for taken in waiting:
-                self._put_back(taken)
-            return
-        for taken, slot in zip(waiting, slots, strict=True):
-            self._put(taken, slot)
-
-    def _work(self, taken: Taken) -> None:
-        if not taken.claim.is_live(self._place.clock.monotonic()):
-            taken.claim.lose(queue=taken.queue, report=self._report)
-            self._claims.end(taken.claim)
-            return
-        try:
-            self._settle(taken, self._handling.run(taken))
+            if not self._waiting.may_run(taken):
+                return
+            taken.claim.begun = self._place.clock.monotonic()
+            verdict = self._handling.run(taken)
+            taken.claim.begun = None
+            self._settling.settle(taken, verdict)
         except Exception as fault:
             self._trouble(fault)
             self._acks.put(Ack(claim=taken.claim, hidden=_AGAIN_SECONDS))
 
-    def _settle(self, taken: Taken, verdict: Verdict) -> None:
-        """Tell SQS what is to become of a message; bury it before it is deleted."""
-        match verdict:
-            case Again(seconds=seconds):
-                self._acks.put(Ack(claim=taken.claim, hidden=seconds))
-            case Dead() if not self._is_buried(taken, verdict):
-                self._acks.put(Ack(claim=taken.claim, hidden=_AGAIN_SECONDS))
-            case _:
-                self._acks.put(Ack(claim=taken.claim))
-
-    def _is_buried(self, taken: Taken, dead: Dead) -> bool:
-        if not taken.claim.is_live(self._place.clock.monotonic()):
-            return False
-        try:
-            bury(taken, dead, dead_letters=self._place.dead_letters)
-        except DuelineError as fault:
-            self._trouble(fault)
-            return False
-        return True
-
-    def _put_back(self, taken: Taken) -> None:
-        self._tell(Kind.RETURNED, taken)
-        self._pool.give_back(1)
-        self._acks.put(Ack(claim=taken.claim, hidden=0))
-
-    def _tell(self, kind: Kind, taken: Taken, *, error: str = "", reason: str = "") -> None:
-        self._report(
-            Event(kind=kind, queue=taken.queue, job=taken.id, attempt=taken.attempt, error=error, reason=reason)
-        )
+    def _later(self, item: Taken | Burial) -> None:
+        self._pool.take(1)  # It keeps its place: where nothing can begin, or be buried, not ever more is received.
+        if isinstance(item, Taken):
+            self._waiting.put(item, _AGAIN_SECONDS)
+        else:
+            self._pool.put(item, at=self._place.clock.monotonic() + _AGAIN_SECONDS)
 
     def _trouble(self, fault: Exception) -> None:
         self._report(trouble(fault, queue=self._place.queue))

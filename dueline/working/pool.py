@@ -4,6 +4,7 @@ import heapq
 import queue
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import count
 from typing import Generic, TypeVar
 
@@ -22,16 +23,24 @@ class Pool(Generic[T]):
         self._size = size
         self._run_one = run
         self._now = now
-        self._ready: queue.SimpleQueue[T] = queue.SimpleQueue()
+        self._ready: queue.SimpleQueue[T | None] = queue.SimpleQueue()
         self._later: list[tuple[float, int, T]] = []
         self._numbers = count()
         self._changed = threading.Condition()
+        self._is_stopped = False
         threads = [threading.Thread(target=self._run, name=f"{name} {n}", daemon=True) for n in range(size)]
         self._threads = [*threads, threading.Thread(target=self._call_when_due, name=f"{name} due", daemon=True)]
 
     def start(self) -> None:
         for thread in self._threads:
             thread.start()
+
+    def stop(self) -> None:
+        """Let the threads end: each when what it runs has run. Nothing is to be put any more."""
+        with self._changed:
+            self._is_stopped = True
+            self._changed.notify_all()
+        self._ready.put(None)
 
     def wait_for_room(self, *, wanted: int, patience: float, within: float) -> int:
         """Return how many places are free: at least one, within so many seconds, or 0.
@@ -68,11 +77,10 @@ class Pool(Generic[T]):
         with self._changed:
             items = [item for _, _, item in self._later]
             self._later.clear()
-            while True:
-                try:
-                    items.append(self._ready.get_nowait())
-                except queue.Empty:
-                    break
+            with suppress(queue.Empty):
+                while (item := self._ready.get_nowait()) is not None:
+                    items.append(item)
+                self._ready.put(None)
         return items
 
     @property
@@ -81,21 +89,24 @@ class Pool(Generic[T]):
         return self._free == self._size
 
     def _run(self) -> None:
-        while True:
-            item = self._ready.get()
+        while (item := self._ready.get()) is not None:
             try:
                 self._run_one(item)
             finally:
                 with self._changed:
                     self._give_back(1)
+        # The next one is to end, too.
+        self._ready.put(None)
 
     def _give_back(self, places: int) -> None:
         self._free += places
         self._changed.notify_all()
 
     def _call_when_due(self) -> None:
-        while True:
-            with self._changed:
-                while not self._later or self._later[0][0] > self._now():
-                    self._changed.wait(self._later[0][0] - self._now() if self._later else None)
-                self._ready.put(heapq.heappop(self._later)[2])
+        with self._changed:
+            while not self._is_stopped:
+                seconds = self._later[0][0] - self._now() if self._later else None
+                if seconds is None or seconds > 0:
+                    self._changed.wait(seconds)
+                else:
+                    self._ready.put(heapq.heappop(self._later)[2])

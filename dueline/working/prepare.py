@@ -1,9 +1,10 @@
 """Look at a received batch before any handler runs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from dueline.errors import InvalidJob
+from dueline.job import JobId
 from dueline.skip import cancelled_among
 from dueline.working.claim import Claim
 from dueline.working.place import Place
@@ -20,20 +21,24 @@ class Prepared:
     dead: list[tuple[Taken, Dead]]
 
 
-def prepare(claims: Sequence[Claim], place: Place) -> Prepared:
-    """Sort a received batch; which of its jobs were cancelled is asked in one request.
+def prepare(
+    claims: Sequence[Claim], place: Place, *, look: Callable[..., Collection[JobId]] = cancelled_among
+) -> Prepared:
+    """Sort a received batch; `look` tells which of its jobs were cancelled, in one request for up to 100.
 
-    Raises Throttled or Unavailable: then nothing is known of any, and they are to be received again.
+    Raises Throttled or Unavailable, as `look` does: then nothing is known of any, and they are to be received again.
     """
+    # Counted from before the request.
+    looked = place.clock.monotonic()
     taken, dead = [], []
     for claim in claims:
         try:
-            taken.append(Taken.of(claim, queue=place.queue))
+            taken.append(Taken.of(claim, queue=place.queue, looked=looked))
         except InvalidJob as error:
             no_job = Taken.of_others(claim, queue=place.queue)
             dead.append((no_job, Dead(error=type(error).__name__, reason=str(error))))
     ids = {each.job_id for each in taken if each.job_id}
-    cancelled = cancelled_among(ids, table=place.table) if ids else set()
+    cancelled = look(ids, table=place.table) if ids else set()
     return Prepared(
         ready=[each for each in taken if each.job_id not in cancelled],
         cancelled=[each for each in taken if each.job_id in cancelled],

@@ -1,6 +1,7 @@
 """A job as its handler gets it."""
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,6 +13,8 @@ from dueline.job import JobId
 from dueline.message import AGAIN, ID
 from dueline.pointer import Pointer
 from dueline.working.claim import Claim
+from dueline.working.event import Event, Kind
+from dueline.working.lateness import Lateness
 from dueline.working.verdict import Discard
 
 
@@ -20,7 +23,7 @@ class ReceivedJob:
     """A job whose handler runs.
 
     `payload` is what was scheduled; `attempt` is 1 the first time, and counts every receive; `lateness` is how many
-    seconds after it was due its handler began.
+    seconds after it was due its handler began at least, and `lateness_at_most` (infinite: unknown) at most.
     """
 
     id: str
@@ -29,6 +32,7 @@ class ReceivedJob:
     due: datetime
     attempt: int
     lateness: float
+    lateness_at_most: float
     tenant: str | None = None
     priority: int = 1
     claim: Claim = field(repr=False)
@@ -43,26 +47,39 @@ class ReceivedJob:
 class Taken:
     """A message that was received, and the job that it carries, if it was sent by Dueline.
 
-    `id` is the job's; of a message that others sent, SQS's own.
+    `id` is the job's; of a message that others sent, SQS's own. `looked` is when its cancellation was asked for, on the
+    monotonic clock.
     """
 
     claim: Claim
     queue: str
     job: core.Job | None
     id: str
+    looked: float = -math.inf
 
     @classmethod
-    def of(cls, claim: Claim, *, queue: str) -> "Taken":
-        """Return what a message carries. Raises InvalidJob when it is of Dueline's form and cannot be read."""
+    def of(cls, claim: Claim, *, queue: str, looked: float = -math.inf) -> "Taken":
+        """Return what a message carries.
+
+        Raises InvalidJob when it is of Dueline's form and cannot be read, or carries a job of another queue: whether
+        that was cancelled is not for this one's workers to read, and to ask for it would fail for all it came with.
+        """
         message = claim.arrival.message
         if ID not in message.attributes:
-            return cls.of_others(claim, queue=queue)
-        return cls(claim=claim, queue=queue, job=message.job(), id=message.attributes[ID])
+            return cls.of_others(claim, queue=queue, looked=looked)
+        job = message.job()
+        if job.id.queue != queue:
+            raise InvalidJob(f"message attribute {ID} is {job.id}: it must be of a job of the queue {queue!r}")
+        return cls(claim=claim, queue=queue, job=job, id=message.attributes[ID], looked=looked)
 
     @classmethod
-    def of_others(cls, claim: Claim, *, queue: str) -> "Taken":
+    def of_others(cls, claim: Claim, *, queue: str, looked: float = -math.inf) -> "Taken":
         """Return a message that carries no job of Dueline's."""
-        return cls(claim=claim, queue=queue, job=None, id=claim.arrival.message_id)
+        return cls(claim=claim, queue=queue, job=None, id=claim.arrival.message_id, looked=looked)
+
+    def event(self, kind: Kind, *, error: str = "", reason: str = "") -> Event:
+        """Return what is told when something happened to it."""
+        return Event(kind=kind, queue=self.queue, job=self.id, attempt=self.attempt, error=error, reason=reason)
 
     @property
     def job_id(self) -> JobId | None:
@@ -82,7 +99,7 @@ class Taken:
         again = self.claim.arrival.message.attributes.get(AGAIN, "")
         return f"{self.id}/{again}" if again else self.id
 
-    def received(self, *, now: datetime, read: Callable[[Pointer], str]) -> ReceivedJob:
+    def received(self, *, lateness: Lateness, read: Callable[[Pointer], str]) -> ReceivedJob:
         """Return the job for its handler; `read` fetches a payload that is kept elsewhere.
 
         Raises Discard when the payload is no JSON, and what `read` raises.
@@ -93,7 +110,8 @@ class Taken:
             payload=self._payload(read),
             due=self.due,
             attempt=self.attempt,
-            lateness=(now - self.due).total_seconds(),
+            lateness=lateness.at_least,
+            lateness_at_most=lateness.at_most,
             tenant=self.job.tenant if self.job else None,
             priority=self.job.priority if self.job else self.claim.level + 1,
             claim=self.claim,

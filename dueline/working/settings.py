@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from dueline.queue import QueueSettings
 from dueline.working.backoff import RetryPolicy
 
+LEAST_VISIBILITY_TIMEOUT = 5
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkSettings:

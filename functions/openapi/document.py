@@ -66,7 +66,8 @@ _PARAMETERS: Json = {
     "key": {
         "name": "Idempotency-Key",
         "in": "header",
-        "description": "The idempotency key of one job, as `key` in its body.",
+        "description": "The idempotency key of one job, as `key` in its body; or of one reschedule, whose repeats"
+        " tell of the same job.",
         "schema": {"type": "string", "pattern": f"^[!-~]([ -~]{{0,{MAX_CHARACTERS - 2}}}[!-~])?$"},
         "example": "welcome-ann",
     },

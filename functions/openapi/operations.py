@@ -125,7 +125,9 @@ OPERATIONS = (
         tag="jobs",
         summary="Reschedule a job",
         means="Move a job to another time, in one step: a new job takes its place. While it is on its way to the"
-        " table, 503.",
+        " table, 503 `not_yet`, and as well if nobody ever scheduled it: an id alone does not tell. A `delay` is"
+        " counted by the API's clock, from the first call under a key.",
+        keyed=True,
         body=Told(
             form=forms.TimeBody,
             means="The new time.",
@@ -152,7 +154,8 @@ OPERATIONS = (
         path="/queues/{queue}/jobs/{id}",
         tag="jobs",
         summary="Cancel (unschedule) a job",
-        means="Take a job back. It does not ask whether there is one: a cancel that overtakes its job holds.",
+        means="Take a job back. It does not ask whether there is one: a cancel that overtakes its job holds."
+        " 404 where no job can be: in a partition that the queue never had.",
         answers={HTTPStatus.OK: _CANCELLED, HTTPStatus.ACCEPTED: _REQUESTED},
         refused=(HTTPStatus.NOT_FOUND,),
     ),

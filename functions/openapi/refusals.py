@@ -13,6 +13,7 @@ from dueline.errors import (
     InvalidJob,
     JobNotFound,
     KeyReused,
+    NotYet,
     PayloadTooLarge,
     QueueNotFound,
     Throttled,
@@ -32,8 +33,8 @@ EVERYWHERE = (
 _MEANS = {
     HTTPStatus.BAD_REQUEST: "A field is wrong: the detail names it, the value got and what is allowed.",
     HTTPStatus.FORBIDDEN: "No signature, or the caller's policies do not allow this queue. API Gateway's own.",
-    HTTPStatus.NOT_FOUND: "No such queue, no such job (a malformed id, another queue's, one past its retention), or no"
-    " such route.",
+    HTTPStatus.NOT_FOUND: "No such queue, no such job (a malformed id, another queue's, one of a partition that never"
+    " was, one past its retention), or no such route.",
     HTTPStatus.CONFLICT: "The job has left for its queue, was cancelled, or was moved: `id` is what took its place."
     " There is no second job.",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "A payload over 256 KiB; or a request over 6 MB, which is API Gateway's own.",
@@ -41,7 +42,7 @@ _MEANS = {
     HTTPStatus.TOO_MANY_REQUESTS: "AWS asked to slow down; or `api_rate` is reached, which is API Gateway's own.",
     HTTPStatus.INTERNAL_SERVER_ERROR: "The function failed. API Gateway's own.",
     HTTPStatus.SERVICE_UNAVAILABLE: "AWS failed, or its answer was lost: try again, under the same key. The job may be"
-    " scheduled all the same; `id` names it then.",
+    " scheduled all the same; `id` names it then. Or `not_yet`: what is asked for is not there yet, says the detail.",
 }
 # What API Gateway says of a request that it does not pass on, or that is not answered.
 _OF_THE_GATEWAY = {
@@ -105,4 +106,8 @@ def _errors() -> list[DuelineError]:
         KeyReused(f"key is 'welcome-ann': it was used for job {ID}, which has another payload"),
         Throttled("slow down"),
         lost,
+        NotYet(
+            f"job {ID} is not in the table: it may still be on its way there, then try again in a moment; or no"
+            " such job was ever scheduled"
+        ),
     ]

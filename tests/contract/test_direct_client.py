@@ -1,12 +1,16 @@
 """A direct client, which asks SQS and DynamoDB themselves, as moto answers for them."""
 
 import json
+import math
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import boto3
+import botocore.session
 import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError
+from botocore.loaders import create_loader
 from moto import mock_aws
 
 from dueline import (
@@ -20,11 +24,13 @@ from dueline import (
     JobNotFound,
     KeyReused,
     NewJob,
+    NotYet,
     Patience,
     QueueNotFound,
     Rate,
     Route,
     State,
+    Throttled,
     Unavailable,
     rows,
 )
@@ -33,9 +39,10 @@ from dueline.aws.table import DynamoTable
 from dueline.config import registry
 from dueline.config.names import Names
 from dueline.config.settings import ApiSettings
-from dueline.job import JobId
+from dueline.job import JobId, Partition
 from dueline.outcome import Outcome, note_outcome
-from tests.builders import a_queue
+from tests.builders import a_queue, an_id
+from tests.forked import in_a_child
 from tests.opentelemetry import TRACER, parent_of
 
 NAMES = Names("direct")
@@ -45,10 +52,16 @@ DAY = timedelta(days=1)
 QUEUES = [a_queue(partitions=3, track=True), a_queue(name="invoices", retention=timedelta(days=3), precise=True)]
 
 
+# What AWS's services look like is read once.
+LOADER = create_loader()
+
+
 @pytest.fixture
 def session():
+    own = botocore.session.Session()
+    own.register_component("data_loader", LOADER)
     with mock_aws():
-        yield boto3.Session("AKIDEXAMPLE", "s", region_name=REGION)
+        yield boto3.Session("AKIDEXAMPLE", "s", region_name=REGION, botocore_session=own)
 
 
 @pytest.fixture
@@ -113,13 +126,12 @@ def ids_in(sqs, name):
     return [each["MessageAttributes"]["dueline-id"]["StringValue"] for each in messages(sqs, name)]
 
 
-def lose_answers(session, operation, times):
-    """Lose the answers to so many requests that took effect."""
-    left = [None] * times
+def lose_answers(session, operation, times, *, after=0):
+    """Lose the answers to so many requests that took effect, behind the first few."""
+    lost = iter([False] * after + [True] * times)
 
     def lose(event_name, **_):
-        if left and event_name.endswith(operation):
-            left.pop()
+        if event_name.endswith(operation) and next(lost, False):
             raise ConnectionClosedError(endpoint_url="https://aws")
 
     session.events.register_last("before-send", lose)
@@ -154,6 +166,38 @@ def test_many_are_scheduled_in_their_order_with_a_result_or_an_error_each(client
     url = sqs.get_queue_url(QueueName=NAMES.inbound)["QueueUrl"]
     told = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["ApproximateNumberOfMessages"])["Attributes"]
     assert told == {"ApproximateNumberOfMessages": "24"}
+
+
+def test_each_job_of_a_stream_that_fills_one_dict_again_and_again_has_its_own_payload(client, sqs):
+    def stream():
+        row = {}
+        for n in range(10):
+            row["n"] = n
+            yield NewJob(payload=row, delay=HOUR)
+
+    assert all(isinstance(each, Job) for each in client.schedule_each("emails", stream()))
+    assert sorted(json.loads(each["Body"])["n"] for each in messages(sqs, NAMES.inbound)) == list(range(10))
+
+
+def test_a_job_that_is_sent_again_has_the_payload_that_it_was_given_with(client, sqs):
+    row = {"n": 1}
+    draft = client._api.draft(NewJob(payload=row, delay=HOUR))
+    (first,) = client._api.schedule("emails", [draft])
+    row["n"] = 2
+    (again,) = client._api.schedule("emails", [draft.after(Unavailable("lost").copy(job_id=first.id))])
+    assert again == first
+    assert [each["Body"] for each in messages(sqs, NAMES.inbound)] == ['{"n":1}'] * 2
+
+
+@pytest.mark.parametrize("payload", [{1, 2}, math.nan, "x" * (10 * 1024 * 1024)], ids=["a set", "NaN", "over 10 MiB"])
+def test_a_payload_that_is_no_good_is_refused_before_any_request(session, deployment, payload):
+    asked = []
+    session.events.register("before-send", lambda event_name, **_: asked.append(event_name))
+    client = a_client(session)
+    asked.clear()
+    with pytest.raises(InvalidJob, match=r"^payload "):
+        client.schedule("emails", payload, delay=HOUR)
+    assert asked == []
 
 
 def test_a_job_is_looked_up_and_taken_back(client):
@@ -319,11 +363,81 @@ def test_a_key_whose_answer_was_lost_is_one_job(session, deployment, sqs):
     assert ids_in(sqs, NAMES.inbound) == [job.id]
 
 
+def test_a_repeat_that_cannot_be_looked_up_lets_no_other_job_of_its_call_be_sent_again(session, deployment, sqs):
+    # The first reads the key's row; those that are lost, botocore's own try again among them, look the repeat up.
+    lose_answers(session, "BatchGetItem", 2, after=1)
+    client = a_client(session)
+    first = client.schedule("emails", "keyed", delay=HOUR, key="order 5")
+    keyed = NewJob(payload="keyed", delay=HOUR, key="order 5")
+    repeat, *others = client.schedule_many("emails", [keyed, *(NewJob(payload=n, delay=HOUR) for n in range(4))])
+    assert repeat.id == first.id
+    assert sorted(ids_in(sqs, NAMES.inbound)) == sorted([first.id, *(job.id for job in others)])
+
+
+def test_a_repeat_that_can_never_be_looked_up_is_an_error_of_its_own_that_names_its_job(session, deployment):
+    lose_answers(session, "BatchGetItem", 100, after=1)
+    client = a_client(session, seconds=0)
+    first = client.schedule("emails", 1, delay=HOUR, key="order 5")
+    keyed = NewJob(payload=1, delay=HOUR, key="order 5")
+    other, repeat = client.schedule_many("emails", [NewJob(payload=2, delay=HOUR), keyed])
+    assert other.state is State.ACCEPTED
+    assert (type(repeat), repeat.job_id, repeat.key) == (Unavailable, first.id, "order 5")
+
+
 def test_a_client_gives_up_and_names_the_job_that_may_be_scheduled_all_the_same(session, deployment, sqs):
     lose_answers(session, "SendMessageBatch", 100)
     with pytest.raises(Unavailable) as raised:
         a_client(session, attempts=2).schedule("emails", 1, delay=HOUR)
     assert set(ids_in(sqs, NAMES.inbound)) == {raised.value.job_id}
+
+
+def test_a_job_in_a_partition_that_is_newer_than_what_a_client_knows_is_found(session, deployment):
+    client = a_client(session)
+    assert client.schedule("emails", 1, delay=HOUR)
+    publish(session, NAMES.queue_parameter("emails"), {"url": "…", **registry.settings_of(a_queue(partitions=5))})
+    id, other = (str(an_id(partition=Partition(queue="emails", number=4))) for _ in range(2))
+    assert client.get(id).state is State.ACCEPTED
+    with pytest.raises(NotYet):
+        a_client(session, seconds=0).reschedule(id, delay=HOUR)
+    assert client.cancel(id) is State.CANCELLED
+    assert client.cancel_many([other, id]) == [State.CANCELLED] * 2
+
+
+def test_a_job_in_a_partition_that_never_was_is_not_found(client):
+    id = str(an_id(partition=Partition(queue="emails", number=77)))
+    for ask in (client.get, client.cancel, partial(client.reschedule, delay=HOUR)):
+        with pytest.raises(JobNotFound, match="never had a partition 77: it has 0 to 2"):
+            ask(id)
+
+
+def test_a_repeated_move_tells_what_became_of_the_job_that_took_the_others_place(client, session):
+    job = client.schedule("emails", 1, delay=HOUR)
+    store(session, job, "1")
+    at = datetime.now(UTC) + 2 * HOUR
+    moved = client.reschedule(job.id, at=at)
+    assert (moved.state, client.reschedule(job.id, at=at)) == (State.SCHEDULED, moved)
+    client.cancel(moved.id)
+    assert client.reschedule(job.id, at=at).state is State.CANCELLED
+
+
+def test_of_many_cancels_a_stray_one_fails_alone_while_ssm_is_throttled(session, deployment):
+    client = a_client(session, attempts=2)
+    known, stray = [str(an_id()) for _ in range(3)], str(an_id(partition=Partition(queue="emails", number=77)))
+    assert client.cancel_many(known) == [State.CANCELLED] * 3
+    client._api._published._client.get_parameter = refused_with("ThrottlingException")
+    *others, error = client.cancel_many([*known, stray])
+    assert others == [State.CANCELLED] * 3
+    assert isinstance(error, Throttled)
+
+
+def test_of_many_cancels_only_those_are_asked_again_of_which_no_job_was_found(client, session):
+    client.cancel_many([])
+    known, stray = str(an_id()), str(an_id(partition=Partition(queue="emails", number=77)))
+    asked = []
+    cancelled = client._api._cancelled
+    client._api._cancelled = lambda ids, **of: (asked.append([str(id) for id in ids]), cancelled(ids, **of))[1]
+    client.cancel_many([known, stray])
+    assert asked == [[known, stray], [stray]]
 
 
 def test_partitions_that_were_added_are_used_within_a_minute(session, deployment, monkeypatch):
@@ -340,3 +454,16 @@ def test_partitions_that_were_added_are_used_within_a_minute(session, deployment
 def partitions_of(client):
     jobs = client.schedule_many("emails", [NewJob(payload=1, delay=HOUR) for _ in range(10)])
     return {job.id.split(".")[1] for job in jobs if isinstance(job, Job)}
+
+
+def test_a_client_that_was_used_before_a_fork_is_used_in_the_child_as_well(client):
+    jobs = [NewJob(payload=number) for number in range(30)]
+
+    def schedule():
+        assert all(isinstance(each, Job) for each in client.schedule_many("emails", jobs))
+        client.cancel_many([client.schedule("emails", 1, delay=HOUR).id])
+        assert client.queue("emails")
+
+    schedule()
+    assert in_a_child(schedule)
+    schedule()

@@ -15,7 +15,7 @@ from tests.builders import EMAILS, NOW, a_job
 JOBS = 60
 
 
-pytestmark = pytest.mark.parametrize("engine", ["moto", "dynalite"], indirect=True)
+pytestmark = pytest.mark.parametrize("engine", ["dynalite"], indirect=True)
 
 
 @pytest.fixture(params=[False, True], ids=["as coded", "batched"])

@@ -47,11 +47,12 @@ def test_an_empty_queue_gives_nothing(inbox):
 
 
 def test_a_received_message_is_hidden_until_its_time_is_over(engine, queue, inbox):
-    queue.send([a_message()])
-    assert len(inbox.receive(most=10, wait=0, hidden=1)) == 1
-    assert inbox.receive(most=10, wait=0) == []
+    queue.send([a_message(body="for long")])
+    assert bodies(inbox.receive(most=10, wait=0, hidden=600)) == ["for long"]
+    queue.send([a_message(body="for a second")])
+    assert bodies(inbox.receive(most=10, wait=0, hidden=1)) == ["for a second"]
     engine.wait(1.1)
-    assert len(inbox.receive(most=10, wait=0)) == 1
+    assert bodies(inbox.receive(most=10, wait=0)) == ["for a second"]
 
 
 def test_a_message_that_was_deleted_does_not_come_back(queue, inbox):
@@ -63,12 +64,12 @@ def test_a_message_that_was_deleted_does_not_come_back(queue, inbox):
     assert bodies(inbox.receive(most=10, wait=0)) == bodies(left)
 
 
-def test_a_message_is_hidden_for_longer(engine, queue, inbox):
+def test_a_message_is_hidden_for_as_long_as_is_asked_anew(engine, queue, inbox):
     queue.send([a_message()])
-    (arrival,) = inbox.receive(most=10, wait=0, hidden=1)
-    assert inbox.hide([arrival.receipt], [60]) == []
+    (arrival,) = inbox.receive(most=10, wait=0, hidden=600)
+    assert inbox.hide([arrival.receipt], [1]) == []
     engine.wait(1.1)
-    assert inbox.receive(most=10, wait=0) == []
+    assert len(inbox.receive(most=10, wait=0)) == 1
 
 
 def test_a_receipt_that_is_none_is_refused_for_good(inbox):

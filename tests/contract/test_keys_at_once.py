@@ -15,7 +15,7 @@ from tests.builders import NOW, a_queue
 from tests.system import DIRECT_HORIZON, PERIODS, Core, Stores
 from tests.wire import Wire, straight
 
-KEYS = 1000
+KEYS = 200
 THREADS = 8
 # How often a client dies at a call, before or after it takes effect; then it is begun again.
 DEATHS = 0.15
@@ -64,7 +64,7 @@ def submitted(stores, number, *, seed):
             return job.id, deaths
 
 
-def test_of_1000_keys_from_8_threads_each_sent_twice_by_clients_that_die_each_is_one_job(stores):
+def test_of_200_keys_from_8_threads_each_sent_twice_by_clients_that_die_each_is_one_job(stores):
     asked = [*range(KEYS), *range(KEYS)]
     random.Random(7).shuffle(asked)
     with ThreadPoolExecutor(THREADS) as pool:

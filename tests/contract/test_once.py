@@ -20,11 +20,10 @@ from dueline.aws.once import REMEMBERED, DynamoOnce
 from dueline.errors import Throttled, Unavailable
 from dueline.working.verdict import Discard, Interrupted, Retry
 from tests.contract.answers import answering, error
-from tests.contract.engines import TABLES_ON_AWS
+from tests.contract.engines import TABLES_ON_AWS, TABLES_UNDER_THREADS
 
 ON_ALL = pytest.mark.parametrize("engine", TABLES_ON_AWS, indirect=True)
-# moto looks at a condition and writes in two steps.
-UNDER_THREADS = pytest.mark.parametrize("engine", ["dynalite", "ministack"], indirect=True)
+UNDER_THREADS = pytest.mark.parametrize("engine", sorted({*TABLES_ON_AWS} & {*TABLES_UNDER_THREADS}), indirect=True)
 KEYS, THREADS = 100, 8
 NO_ANSWER = [ReadTimeoutError(endpoint_url="https://aws"), EndpointConnectionError(endpoint_url="https://aws")]
 # Powertools raises and heeds these itself.

@@ -11,7 +11,7 @@ from botocore.awsrequest import AWSResponse
 
 from dueline.aws import clients
 from dueline.aws.payloads import S3Payloads
-from dueline.errors import Throttled, Unavailable
+from dueline.errors import InvalidJob, Throttled, Unavailable
 from dueline.message import Message
 from dueline.pointer import Pointer
 from tests.builders import a_job
@@ -151,6 +151,23 @@ def test_what_s3_refuses_is_one_of_our_errors(s3, status, code, kind):
         payloads.put("x", "1")
     with pytest.raises(kind):
         payloads.copy(Pointer(bucket="b-1", key="x"), to="y")
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "kind"),
+    [
+        (503, "SlowDown", Throttled),
+        (400, "ExpiredToken", Unavailable),
+        (403, "AccessDenied", InvalidJob),
+        (404, "NoSuchKey", InvalidJob),
+        (404, "NoSuchBucket", InvalidJob),
+    ],
+)
+def test_a_payload_that_is_gone_or_not_to_be_read_is_no_failure_of_s3(s3, status, code, kind):
+    answer = refusal(status, f"<Error><Code>{code}</Code><Message>because</Message></Error>".encode())
+    payloads = S3Payloads(lambda: answering("s3", answer, client=s3), "b-1")
+    with pytest.raises(kind, match="reading payload x"):
+        payloads.read(Pointer(bucket="b-1", key="x"))
 
 
 @pytest.mark.parametrize("status", [403, 500, 503])

@@ -1,18 +1,22 @@
 """What a deployment publishes of its queues, as moto keeps it in SSM."""
 
 import json
+from dataclasses import replace
 
 import boto3
 import pytest
 from moto import mock_aws
 
-from dueline.aws.published import Published
+from dueline.aws.faults import of_callers
+from dueline.aws.published import KNOWN_FOR_SECONDS, Published
+from dueline.aws.workplace import Workplace
 from dueline.config.names import Names
 from dueline.config.work import published
-from dueline.errors import QueueNotFound
+from dueline.errors import QueueNotFound, Throttled
 from dueline.memory import VirtualClock
 from dueline.working.settings import WorkSettings
 from tests.builders import NOW, a_queue
+from tests.contract.answers import answering, error
 
 NAMES = Names("direct")
 WORK = WorkSettings(queue=a_queue(track=True), urls=("https://1",), dead_letters="https://dlq", max_receives=7)
@@ -47,6 +51,16 @@ def test_workers_read_what_is_published_now(ssm, deployment):
     assert deployment.work("emails").urls == ("https://1", "https://2")
 
 
+def test_a_place_of_work_is_told_anew_as_it_is_published_by_then(ssm):
+    publish(ssm, published(WORK))
+    place = Workplace("direct", session=boto3.Session("AKIDEXAMPLE", "s", region_name="eu-west-1")).place("emails")
+    later = replace(WORK, queue=a_queue(track=True, priorities=2), urls=("https://1", "https://2"), longest_run=60)
+    publish(ssm, published(later))
+    told = "priorities is 2, was 1, urls is ('https://1', 'https://2'), was ('https://1',), longest_run is 60, was 3600"
+    assert place.heed(place.anew()) == told
+    assert (place.settings, len(place.levels)) == (later, 2)
+
+
 @pytest.mark.parametrize("name", ["nobody", "no/queue", ""])
 def test_a_queue_that_is_not_there_is_not_found(deployment, name):
     with pytest.raises(QueueNotFound, match="no queue"):
@@ -60,3 +74,51 @@ def test_clients_read_a_queue_of_an_older_stack_and_its_workers_are_told_to_depl
     assert deployment.queue("emails") == a_queue()
     with pytest.raises(QueueNotFound, match="deploy it"):
         deployment.work("emails")
+
+
+def told(partitions=1):
+    return 200, {"Parameter": {"Value": json.dumps({**published(WORK), "partitions": partitions})}}
+
+
+def of_answers(*answers, jitter=0.0):
+    """Return what is published to a process, its clock, and its requests, which are answered one after another."""
+    asked, clock, client = [], VirtualClock(NOW), answering("ssm", *answers)
+    client.meta.events.register_first("before-send", lambda **_: asked.append(clock.monotonic()))
+    return Published(client, NAMES, clock=clock, jitter=lambda: jitter), clock, asked
+
+
+@pytest.mark.parametrize("code", ["ThrottlingException", "InternalServerError", "AccessDeniedException"])
+def test_a_queue_that_cannot_be_read_again_goes_on_as_it_was_last_known(code):
+    deployment, clock, asked = of_answers(told(), error(code), told(partitions=2))
+    counts = [deployment.queue("emails").partitions]
+    for _ in range(3):
+        clock.sleep(KNOWN_FOR_SECONDS)
+        counts += [deployment.queue("emails").partitions for _ in range(3)]
+    assert counts == [1, 1, 1, 1, 2, 2, 2, 2, 2, 2]
+    assert len(asked) == 4
+
+
+def test_a_queue_that_was_never_read_is_not_made_up():
+    deployment, _, _ = of_answers(error("ThrottlingException"), told())
+    with pytest.raises(Throttled), of_callers("scheduling"):
+        deployment.queue("emails")
+    assert deployment.queue("emails").partitions == 1
+
+
+def test_a_queue_that_is_gone_goes_on_in_no_call():
+    deployment, clock, _ = of_answers(told(), error("ParameterNotFound"))
+    deployment.queue("emails")
+    clock.sleep(KNOWN_FOR_SECONDS)
+    for _ in range(2):
+        with pytest.raises(QueueNotFound):
+            deployment.queue("emails")
+
+
+@pytest.mark.parametrize(("jitter", "seconds"), [(0.0, 60), (0.5, 45), (1.0, 30)])
+def test_processes_that_began_at_once_do_not_go_on_reading_at_once(jitter, seconds):
+    deployment, clock, asked = of_answers(told(), jitter=jitter)
+    for _ in range(200):
+        deployment.queue("emails")
+        clock.sleep(1)
+    began = asked[0]
+    assert [at - began for at in asked] == list(range(0, 200, seconds))

@@ -14,18 +14,18 @@ from dueline.config.names import Names
 from local.deploy import deploy
 from local.emulator import ACCOUNT, REGION, Emulator
 from local.endpoints import Endpoints, find, publish
-from local.running import TICK_SECONDS
 from local.signed import Signed
 from local.template import configure, synthesize
 from local.ticks import fired_every
 from tests.e2e.early import Job, schedule_early
 from tests.e2e.emulated_iam import grant_what_the_emulator_asks_for
-from tests.e2e.inbox import Inbox, Receive, wait_until
+from tests.e2e.inbox import HANG_SECONDS, Inbox, Receive, wait_until
 
 # schemathesis and Lambda read them, in processes of their own.
 collect_ignore = ["fuzz/hooks.py", "workers/consumer.py"]
 QUEUES = Path(__file__).parent / "queues.yaml"
-LATEST_SECONDS = 60
+# What is due soon is handed over whole lookaheads ahead: there are ten partitions, and each tick costs.
+TICK_EVERY_SECONDS = 3.0
 
 
 @pytest.fixture(scope="session")
@@ -51,10 +51,10 @@ def deployed(emulator: Emulator, tmp_path_factory: pytest.TempPathFactory) -> It
     deployment = load(configured)
     deploy(emulator, synthesize(configured, out=folder / "cdk.out"))
     grant_what_the_emulator_asks_for(emulator)
-    with fired_every(TICK_SECONDS, emulator, deployment.names.schedule_group) as faults:
+    with fired_every(TICK_EVERY_SECONDS, emulator, deployment.names.schedule_group) as faults:
         endpoints = find(emulator, deployment)
         publish(emulator, deployment, endpoints)
-        with httpx.Client(base_url=endpoints.api, auth=Signed(), timeout=30, verify=emulator.trust()) as http:
+        with httpx.Client(base_url=endpoints.api, auth=Signed(), timeout=HANG_SECONDS, verify=emulator.trust()) as http:
             yield Deployed(endpoints=endpoints, http=http, early=schedule_early(http, verify=emulator.trust()))
     assert not faults
 
@@ -118,7 +118,7 @@ def receive(worker: Callable[[str], Any], endpoints: Endpoints) -> Receive:
         return id in received
 
     def wait(id: str) -> dict[str, Any]:
-        assert wait_until(lambda: has_come(id), seconds=LATEST_SECONDS), f"{id} did not come"
+        assert wait_until(lambda: has_come(id)), f"{id} did not come"
         return received[id]
 
     return wait

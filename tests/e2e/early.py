@@ -9,6 +9,8 @@ from typing import Any
 
 import httpx
 
+from tests.e2e.inbox import HANG_SECONDS
+
 SOON_BY_THE_TABLE = 25
 
 Job = dict[str, Any]
@@ -43,7 +45,7 @@ def upload(http: httpx.Client, queue: str, body: bytes, *, verify: Any, **claime
     answer = http.post(f"/queues/{queue}/uploads", json=asked)
     assert answer.status_code == 201, answer.text
     told = answer.json()
-    with httpx.Client(verify=verify, timeout=30) as stranger:
+    with httpx.Client(verify=verify, timeout=HANG_SECONDS) as stranger:
         return told, stranger.put(told["url"], content=body, headers=told["headers"])
 
 

@@ -1,12 +1,16 @@
 """What arrives in a queue, as a plain SQS consumer sees it."""
 
-import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
+import httpx
+
 from local.consumer import Landed, consuming
 from local.emulator import Emulator
+from tests.waiting import HANG_SECONDS, wait_until
+
+__all__ = ["HANG_SECONDS", "Inbox", "Receive", "let_all_come", "wait_until", "wait_until_ingested"]
 
 Receive = Callable[[str], dict[str, Any]]
 
@@ -26,11 +30,18 @@ class Inbox:
         return [landed for landed in self.landed if landed.id == id]
 
 
-def wait_until(met: Callable[[], bool], *, seconds: float) -> bool:
-    """Wait until a condition is met, so long at most; return whether it was."""
-    deadline = time.monotonic() + seconds
-    while not met():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.1)
-    return True
+def let_all_come(http: httpx.Client, queue: str, inbox: Inbox) -> None:
+    """Wait until what has become visible in a queue so far has come: until a job that is sent after it has."""
+    marker = http.post(f"/queues/{queue}/jobs", json={"payload": "comes last"}).json()["id"]
+    assert wait_until(lambda: bool(inbox.of(marker)))
+
+
+def wait_until_ingested(emulator: Emulator, inbound_url: str) -> None:
+    """Wait until ingest has acknowledged all that was sent to the inbound queue."""
+    sqs, names = emulator.client("sqs"), ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
+
+    def is_empty() -> bool:
+        told = sqs.get_queue_attributes(QueueUrl=inbound_url, AttributeNames=names)["Attributes"]
+        return not any(int(told[name]) for name in names)
+
+    assert wait_until(is_empty)

@@ -1,6 +1,7 @@
 """What a newcomer types."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,4 +13,11 @@ def local(command: str, home: Path) -> "subprocess.Popen[str]":
     """Start `python -m local` with a home of its own, so that nobody's local run is disturbed."""
     env = {**os.environ, "DUELINE_HOME": str(home)}
     typed = [sys.executable, "-m", "local", command]
-    return subprocess.Popen(typed, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    return subprocess.Popen(typed, cwd=ROOT, env=env, preexec_fn=_at_a_terminal, **pipe)
+
+
+def _at_a_terminal() -> None:
+    """Heed Ctrl-C and a closed terminal, also where the tests run in the background, which ignores them."""
+    for heeded in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(heeded, signal.SIG_DFL)

@@ -64,7 +64,7 @@ def test_the_rights_that_are_shown_are_what_a_direct_client_needs(trusted: Clien
     at = datetime.now(UTC) + timedelta(days=20)
     job = trusted.schedule("invoices", 1, at=at, key="trusted")
     assert trusted.cancel(trusted.schedule("emails", 1).id) is State.CANCEL_REQUESTED
-    assert wait_until(lambda: trusted.get(job.id).state is State.SCHEDULED, seconds=20)
+    assert wait_until(lambda: trusted.get(job.id).state is State.SCHEDULED)
     moved = trusted.reschedule(job.id, at=at + timedelta(days=1))
     assert [each.id for each in trusted.jobs("invoices", start=moved.due, end=moved.due + timedelta(seconds=1))] == [
         moved.id

@@ -119,7 +119,7 @@ def test_a_large_payload_is_listed_as_where_it_is_and_moves_with_its_job(
     def listed() -> dict[str, Any]:
         return {each["id"]: each for each in http.get("/queues/archive/jobs", params=span).json()["jobs"]}
 
-    assert wait_until(lambda: job["id"] in listed(), seconds=20)
+    assert wait_until(lambda: job["id"] in listed())
     place = listed()[job["id"]]["payload_at"]
     uid = job["id"].split(".")[-1]
     assert place == {"bucket": BUCKET, "key": f"0064/archive/{uid}", "bytes": 20_002}

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,61 +12,61 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
 
 from local.template import ROOT
-from tests.e2e.inbox import wait_until
+from tests.e2e.inbox import HANG_SECONDS, wait_until
 from tests.e2e.newcomer import local
-
-SET_UP_SECONDS = 60
 
 
 @contextmanager
-def up(home: Path) -> Iterator[dict[str, Any]]:
-    """Stay up while the context lasts; `down` must end it in order."""
+def up(home: Path, *, ending: str | signal.Signals) -> Iterator[dict[str, Any]]:
+    """Stay up while the context lasts; `down`, or a signal, must end it in order."""
     endpoints = home / "endpoints.json"
     process = local("up", home)
     try:
-        assert wait_until(lambda: endpoints.exists() or process.poll() is not None, seconds=SET_UP_SECONDS)
+        assert wait_until(lambda: endpoints.exists() or process.poll() is not None)
         yield json.loads(endpoints.read_text())
-        down = local("down", home)
-        assert down.communicate()[0] == "down\n"
-        assert process.wait(5) == 0
+        if isinstance(ending, str):
+            assert local(ending, home).communicate()[0] == f"{ending}\n"
+        else:
+            process.send_signal(ending)
+        assert process.wait(HANG_SECONDS) == 0
         assert not endpoints.exists()
+        assert wait_until(lambda: not _running(home))
     finally:
         process.terminate()
         process.communicate()
 
 
 def test_it_shows_its_docs_and_its_state_survives_a_restart_and_ingest_goes_on(tmp_path: Path) -> None:
-    with up(tmp_path) as endpoints:
+    with up(tmp_path, ending="down") as endpoints:
         assert endpoints["docs"] == f"{endpoints['api']}/docs"
-        assert "SwaggerUIBundle" in httpx.get(endpoints["docs"]).text
+        assert "SwaggerUIBundle" in httpx.get(endpoints["docs"], timeout=HANG_SECONDS).text
         assert _speaks_to_it(tmp_path)
         before = _scheduled(endpoints)
-    with up(tmp_path) as endpoints:
+    # A terminal that is closed.
+    with up(tmp_path, ending=signal.SIGHUP) as endpoints:
         assert _state(endpoints, before) == "scheduled"
         _scheduled(endpoints)
-    assert not _left_running(tmp_path)
     assert local("env", tmp_path).communicate()[0] == "it is not up: `make up` starts it\n"
 
 
-@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGHUP])
-def test_ctrl_c_and_a_closed_terminal_leave_nothing_running(ending: signal.Signals, tmp_path: Path) -> None:
+def test_ctrl_c_while_it_synthesizes_leaves_nothing_running(tmp_path: Path) -> None:
     process = local("run", tmp_path)
-    assert process.stdout is not None
-    assert any(line.startswith("start the local AWS") for line in process.stdout)
-    process.send_signal(ending)
-    process.communicate(timeout=20)
+    # The CDK's two.
+    assert wait_until(lambda: len(_running(tmp_path)) == 3)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=HANG_SECONDS)
     assert process.returncode == 130
-    assert not _left_running(tmp_path)
+    assert wait_until(lambda: not _running(tmp_path))
 
 
 def test_the_demonstration_delivers_what_it_should(tmp_path: Path) -> None:
     demonstration = local("run", tmp_path)
-    told, _ = demonstration.communicate(timeout=120)
+    told, _ = demonstration.communicate(timeout=HANG_SECONDS)
     assert demonstration.returncode == 0, told
-    assert "scheduled 7  delivered 5  cancelled 2  lost 0  early 0  delivered after a cancel 0" in told
+    # A cancel that comes too late, on a slow machine, is none.
+    assert re.search(r"scheduled 7  delivered [567]  cancelled [12]  lost 0  early 0  delivered after a cancel 0", told)
     assert "refused with 400" in told
 
 
@@ -75,23 +76,25 @@ def _speaks_to_it(home: Path) -> bool:
     script = f"{typed} schedule emails 1 --delay 1h && {typed} redrive emails --json"
     env = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     env |= {"DUELINE_HOME": str(home)}
-    told = subprocess.run(["/bin/sh", "-ec", script], cwd=ROOT, env=env, capture_output=True, text=True, timeout=60)
+    command = ["/bin/sh", "-ec", script]
+    told = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=HANG_SECONDS)
     return told.returncode == 0 and '"found": 0' in told.stdout
 
 
 def _scheduled(endpoints: dict[str, Any]) -> str:
     """Schedule a job far ahead, wait until ingest has it in the table, and return its id."""
-    answer = httpx.post(f"{endpoints['api']}/queues/emails/jobs", json={"payload": 1, "delay": 3600}, timeout=30)
+    asked = {"payload": 1, "delay": 3600}
+    answer = httpx.post(f"{endpoints['api']}/queues/emails/jobs", json=asked, timeout=HANG_SECONDS)
     id = str(answer.json()["id"])
-    assert wait_until(lambda: _state(endpoints, id) == "scheduled", seconds=20)
+    assert wait_until(lambda: _state(endpoints, id) == "scheduled")
     return id
 
 
 def _state(endpoints: dict[str, Any], id: str) -> str:
-    return str(httpx.get(f"{endpoints['api']}/queues/emails/jobs/{id}", timeout=30).json()["state"])
+    return str(httpx.get(f"{endpoints['api']}/queues/emails/jobs/{id}", timeout=HANG_SECONDS).json()["state"])
 
 
-def _left_running(home: Path) -> list[str]:
+def _running(home: Path) -> list[str]:
     """Return the processes that were started with this home and still run."""
     marked = f"DUELINE_HOME={home}".encode()
     return [path.parent.name for path in Path("/proc").glob("[0-9]*/environ") if marked in _read(path)]

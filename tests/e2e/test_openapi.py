@@ -14,7 +14,7 @@ from local.endpoints import Endpoints
 from local.template import ROOT
 from tests.e2e.early import TRACE
 from tests.e2e.fuzz.run import fuzz
-from tests.e2e.inbox import Receive, wait_until
+from tests.e2e.inbox import HANG_SECONDS, Receive, wait_until
 
 YEAR = 366 * 86_400
 
@@ -26,17 +26,25 @@ def opened(emulator: Emulator, endpoints: Endpoints) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def ids(opened: str) -> list[str]:
+def api(opened: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=opened, timeout=HANG_SECONDS) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def ids(api: httpx.Client) -> list[str]:
     """Jobs that are scheduled."""
     asked = {"jobs": [{"payload": {"n": n}, "delay": YEAR + n} for n in range(20)]}
-    ids = [job["id"] for job in httpx.post(f"{opened}/queues/emails/jobs", json=asked, timeout=30).json()["jobs"]]
-    assert wait_until(lambda: all(_state(opened, id) == "scheduled" for id in ids[-3:]), seconds=20)
+    ids = [job["id"] for job in api.post("/queues/emails/jobs", json=asked).json()["jobs"]]
+    assert wait_until(lambda: all(_state(api, id) == "scheduled" for id in ids[-3:]))
     return ids
 
 
-def test_whatever_is_asked_is_answered_as_the_document_says(opened: str, ids: list[str], tmp_path: Path) -> None:
+def test_whatever_is_asked_is_answered_as_the_document_says(
+    opened: str, api: httpx.Client, ids: list[str], tmp_path: Path
+) -> None:
     done = fuzz(opened, ids=ids, folder=tmp_path, examples=os.environ.get("FUZZ_EXAMPLES"))
-    _let_go(opened)
+    _let_go(api)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     # Not for want of anything to ask.
     operations = sum(map(len, json.loads((ROOT / "docs" / "openapi.json").read_text())["paths"].values()))
@@ -44,42 +52,42 @@ def test_whatever_is_asked_is_answered_as_the_document_says(opened: str, ids: li
     assert all(f"✅  {phase}" in done.stdout for phase in ("Examples", "Coverage", "Fuzzing", "Stateful"))
 
 
-def test_the_door_shows_the_document_and_a_page_to_try_it_out(opened: str) -> None:
-    document = httpx.get(f"{opened}/openapi.json")
+def test_the_door_shows_the_document_and_a_page_to_try_it_out(api: httpx.Client) -> None:
+    document = api.get("/openapi.json")
     assert document.json()["openapi"] == "3.1.0"
     assert document.content == (ROOT / "docs" / "openapi.json").read_bytes()
-    page = httpx.get(f"{opened}/docs")
+    page = api.get("/docs")
     assert page.headers["content-type"].startswith("text/html")
     assert 'url: "/openapi.json"' in page.text
-    assert "SwaggerUIBundle" in httpx.get(f"{opened}/docs/swagger-ui.js").text
-    assert ".swagger-ui" in httpx.get(f"{opened}/docs/swagger-ui.css").text
+    assert "SwaggerUIBundle" in api.get("/docs/swagger-ui.js").text
+    assert ".swagger-ui" in api.get("/docs/swagger-ui.css").text
 
 
-def test_the_page_fetches_nothing_from_elsewhere(opened: str) -> None:
-    assert "//" not in httpx.get(f"{opened}/docs").text
+def test_the_page_fetches_nothing_from_elsewhere(api: httpx.Client) -> None:
+    assert "//" not in api.get("/docs").text
 
 
-def test_the_door_passes_an_idempotency_key_on(opened: str) -> None:
+def test_the_door_passes_an_idempotency_key_on(api: httpx.Client) -> None:
     def post() -> httpx.Response:
         headers = {"Idempotency-Key": "through the door"}
-        return httpx.post(f"{opened}/queues/emails/jobs", json={"payload": 1, "delay": YEAR}, headers=headers)
+        return api.post("/queues/emails/jobs", json={"payload": 1, "delay": YEAR}, headers=headers)
 
     first, repeat = post(), post()
     assert (first.status_code, repeat.status_code) == (201, 200)
     assert repeat.json()["id"] == first.json()["id"]
 
 
-def _let_go(api: str) -> None:
+def _let_go(api: httpx.Client) -> None:
     """Leave the queue to other tests neither paused nor limited."""
-    httpx.post(f"{api}/queues/emails/resume", timeout=30).raise_for_status()
-    httpx.put(f"{api}/queues/emails/rate", json={"rate": None}, timeout=30).raise_for_status()
+    api.post("/queues/emails/resume").raise_for_status()
+    api.put("/queues/emails/rate", json={"rate": None}).raise_for_status()
 
 
-def test_the_door_passes_a_trace_on(opened: str, receive: Receive) -> None:
-    job = httpx.post(f"{opened}/queues/archive/jobs", json={"payload": 1}, headers=TRACE).json()
+def test_the_door_passes_a_trace_on(api: httpx.Client, receive: Receive) -> None:
+    job = api.post("/queues/archive/jobs", json={"payload": 1}, headers=TRACE).json()
     attributes = receive(job["id"])["MessageAttributes"]
     assert {name: attributes[name]["StringValue"] for name in TRACE} == TRACE
 
 
-def _state(api: str, id: str) -> str:
-    return str(httpx.get(f"{api}/queues/emails/jobs/{id}", timeout=30).json()["state"])
+def _state(api: httpx.Client, id: str) -> str:
+    return str(api.get(f"/queues/emails/jobs/{id}").json()["state"])

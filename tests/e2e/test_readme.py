@@ -15,7 +15,7 @@ import pytest
 from local.door import door
 from local.emulator import ACCOUNT, CREDENTIALS, REGION, Emulator
 from local.endpoints import Endpoints
-from tests.e2e.inbox import wait_until
+from tests.e2e.inbox import HANG_SECONDS, wait_until
 from tests.e2e.working import working
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
@@ -60,7 +60,7 @@ def answer_of(script: str, *, folder: Path, **environment: str) -> Any:
     """Return what a script for the shell prints, as JSON."""
     env = os.environ | environment
     done = subprocess.run(
-        ["/bin/bash", "-euc", script], cwd=folder, env=env, capture_output=True, text=True, timeout=60
+        ["/bin/bash", "-euc", script], cwd=folder, env=env, capture_output=True, text=True, timeout=HANG_SECONDS
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -110,7 +110,7 @@ def test_the_worker_works_a_job_off(http: httpx.Client, capsys: pytest.CaptureFi
     id = http.post("/queues/doomed/jobs", json={"payload": {"to": "ann"}}).json()["id"]
     with working(names["worker"]):
         told = []
-        assert wait_until(lambda: bool(told.append(capsys.readouterr().out) or id in "".join(told)), seconds=20)
+        assert wait_until(lambda: bool(told.append(capsys.readouterr().out) or id in "".join(told)))
     assert f"{id} {{'to': 'ann'}} 1\n" in "".join(told)
 
 
@@ -148,8 +148,8 @@ def record_of(job: dict[str, Any], arn: str) -> dict[str, Any]:
 
 def test_a_local_run_needs_no_signature(endpoints: Endpoints, emulator: Emulator) -> None:
     with door(endpoints.api, verify=emulator.trust()) as api:
-        answer = httpx.post(f"{api}/queues/emails/jobs", json={"payload": 1, "delay": 3600})
+        answer = httpx.post(f"{api}/queues/emails/jobs", json={"payload": 1, "delay": 3600}, timeout=HANG_SECONDS)
         assert answer.status_code == 201
-        assert httpx.get(f"{api}/queues/emails/jobs/{answer.json()['id']}").is_success
-        refused = httpx.post(f"{api}/queues/emails/jobs", json={"payload": 1, "delay": -1})
+        assert httpx.get(f"{api}/queues/emails/jobs/{answer.json()['id']}", timeout=HANG_SECONDS).is_success
+        refused = httpx.post(f"{api}/queues/emails/jobs", json={"payload": 1, "delay": -1}, timeout=HANG_SECONDS)
         assert refused.headers["content-type"] == "application/problem+json"

@@ -11,6 +11,7 @@ from dueline.config.names import Names
 from local.emulator import ACCOUNT, REGION, Emulator
 from local.endpoints import Endpoints
 from local.signed import Signed
+from tests.e2e.inbox import HANG_SECONDS
 
 JOB = {"payload": 1, "delay": 3600}
 UPLOAD = {"bytes": 5, "sha256": "0" * 64}
@@ -20,7 +21,7 @@ UPLOAD = {"bytes": 5, "sha256": "0" * 64}
 def producer(emulator: Emulator, endpoints: Endpoints) -> Iterator[httpx.Client]:
     """A service that has the managed policy for producers of emails, and nothing else."""
     signed = Signed(*_key_of("producer", Names("e2e").producer_policy("emails"), emulator))
-    with httpx.Client(base_url=endpoints.api, auth=signed, timeout=30, verify=emulator.trust()) as client:
+    with httpx.Client(base_url=endpoints.api, auth=signed, timeout=HANG_SECONDS, verify=emulator.trust()) as client:
         yield client
 
 
@@ -121,6 +122,6 @@ def test_an_operator_may_neither_control_another_queue_nor_schedule(controlling:
 
 
 def test_whoever_does_not_sign_may_do_nothing(endpoints: Endpoints, emulator: Emulator) -> None:
-    with httpx.Client(base_url=endpoints.api, verify=emulator.trust()) as stranger:
+    with httpx.Client(base_url=endpoints.api, timeout=HANG_SECONDS, verify=emulator.trust()) as stranger:
         assert stranger.post("/queues/emails/jobs", json=JOB).status_code == 403
         assert stranger.post("/queues/emails/pause").status_code == 403

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from unittest.mock import patch
 
 from dueline import Worker
+from tests.e2e.inbox import HANG_SECONDS
 
-_STOP_SECONDS = 20
 # A worker that is told to stop ends its poll first.
 _POLL_SECONDS = 1
 
@@ -30,6 +30,6 @@ def working(worker: Worker) -> Iterator[None]:
             yield
         finally:
             worker.stop()
-            thread.join(_STOP_SECONDS)
+            thread.join(HANG_SECONDS)
     assert not thread.is_alive()
     assert not raised, raised

@@ -1,11 +1,11 @@
-"""The simulation from the command line: run it, replay a seed, prove that it catches what is broken."""
+"""The simulation from the command line: run it, tell its story, replay a seed, prove that it catches what is broken."""
 
 import json
 import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from tests.simulation.calls import ACTS, AND_CRASHES, MEETING, PAGES, SCENES, broken_by, every_fault, every_visitor
 from tests.simulation.mutations import MUTATIONS
 from tests.simulation.proof import Caught, prove, table_of
 from tests.simulation.run import first_failure, report_of, run, shrunk
@@ -62,6 +63,26 @@ def _in_chunks(
             yield begun.pop(future), future.result()
             if deadline is None or time.monotonic() < deadline:
                 begun |= {pool.submit(first_failure, chunk): chunk for chunk in islice(chunks, 1)}
+
+
+@app.command()
+def calls(jobs: Jobs = 2) -> None:
+    """Tell a short story with each fault at each call, and each process within each other's calls, in every scene."""
+    done, broken = 0, list[str]()
+    with ProcessPoolExecutor(jobs) as pool, _progress() as progress:
+        task = progress.add_task("acts in scenes", total=len(ACTS) * len(SCENES))
+        for number, found in pool.map(_tell, *zip(*product(ACTS, SCENES), strict=True)):
+            done, broken = done + number, broken + found
+            progress.advance(task)
+    print("\n".join(broken) or f"{done} stories: no promise was broken")
+    raise typer.Exit(int(bool(broken)))
+
+
+def _tell(act: str, scene: str) -> tuple[int, list[str]]:
+    told = [call for page_rows in PAGES for call in every_fault(act, scene, page_rows)]
+    if act in MEETING or act == "submit under keys":
+        told += [call for plan in ({}, AND_CRASHES) for call in every_visitor(act, scene, plan)]
+    return len(told), broken_by(told)
 
 
 @app.command()

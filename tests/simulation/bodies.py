@@ -101,7 +101,7 @@ def reschedule(world: "World", me: "Running", act: acts.Reschedule) -> str:
     id = list(record.accepted)[act.job]
     service = me.core.a_reschedule(id.queue, new_uid=lambda: world.new_uid(id.queue))
     try:
-        moved = service.run(id, at=NOW + timedelta(seconds=act.due))
+        moved = service.run(id, at=NOW + timedelta(seconds=act.due)).id
     except (AlreadyFinished, JobNotFound) as refusal:
         record.refused |= me.intended
         return f"is refused: {refusal}"

@@ -335,8 +335,8 @@ IN_CANCEL = [
     mutation(
         "a worker takes unread cancellations for none",
         "skip.py",
-        "    if reading.unread:\n",
-        "    if False:\n",
+        "        known.unread.update((by_key[key], left) for key in reading.unread)\n",
+        "",
         "skipped by workers",
     ),
 ]
@@ -378,8 +378,8 @@ IN_MOVE = [
         edits=[
             Edit(
                 file="reschedule.py",
-                old="            self._announce(intent)\n            if not",
-                new="            if not",
+                old="            self._announce(intent)\n            is_ours",
+                new="            is_ours",
             ),
             Edit(
                 file="reschedule.py",

@@ -7,7 +7,7 @@ from tests.simulation.choices import Choices
 from tests.simulation.run import first_failure, report_of, run, shrunk
 from tests.simulation.shrink import shrink
 
-SEEDS = range(200)
+SEEDS = range(20)
 
 
 @pytest.fixture

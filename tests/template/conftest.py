@@ -4,7 +4,8 @@ import pytest
 
 from tests.template.synthesis import Assembly, synthesize
 
-SIXTY = {f"queue-{number:02}": {"partitions": 4} for number in range(60)}
+THREE = {f"queue-{number}": {"partitions": 4} for number in range(3)}
+EMAIL = "team@example.com"
 AHEAD = {
     "partitions": 400,
     "visibility_timeout": 120,
@@ -20,16 +21,24 @@ AHEAD = {
 
 
 @pytest.fixture(scope="session")
-def sixty(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """Sixty queues of four partitions."""
-    return synthesize({"queues": SIXTY, "alarm_email": "team@example.com"}, tmp_path_factory.mktemp("sixty"))
+def three(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
+    """Three queues of four partitions."""
+    return synthesize({"queues": THREE, "alarm_email": EMAIL}, tmp_path_factory.mktemp("three"))
 
 
 @pytest.fixture(scope="session")
 def one_more(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
     """The same with a queue in front, which has as many partitions as there may be."""
-    queues = {"ahead": AHEAD} | SIXTY
-    return synthesize({"queues": queues, "alarm_email": "team@example.com"}, tmp_path_factory.mktemp("one_more"))
+    queues = {"ahead": AHEAD} | THREE
+    return synthesize({"queues": queues, "alarm_email": EMAIL}, tmp_path_factory.mktemp("one_more"))
+
+
+@pytest.fixture(scope="session")
+def expecting(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
+    """The three queues, of which more is expected than they can take, just as much, and nothing that is told."""
+    rates = dict(zip(THREE, ({"expected_rate": 2001}, {"expected_rate": 2000}, {}), strict=True))
+    queues = {name: settings | rates[name] for name, settings in THREE.items()}
+    return synthesize({"queues": queues, "alarm_email": EMAIL}, tmp_path_factory.mktemp("expecting"))
 
 
 @pytest.fixture(scope="session")

@@ -32,66 +32,89 @@ def _dimensions(alarm: dict[str, Any]) -> dict[str, str]:
     return {one["Name"]: one["Value"] for one in alarm["Dimensions"]}
 
 
-def test_every_dead_letter_queue_rings_at_its_first_message(sixty: Assembly) -> None:
+def test_every_dead_letter_queue_rings_at_its_first_message(three: Assembly) -> None:
     ringing: set[str] = set()
-    for template in sixty.templates.values():
+    for template in three.templates.values():
         for queue, alarm in _alarms(template, "ApproximateNumberOfMessagesVisible").items():
             ringing.add(queue)
             assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("GreaterThanOrEqualToThreshold", 1)
             assert (alarm["EvaluationPeriods"], alarm["TreatMissingData"]) == (1, "notBreaching")
-    names = sixty.deployment.names
+    names = three.deployment.names
     core = {names.inbound_dlq, names.dispatch_dlq, names.tick_dlq}
-    expected = core | {names.queue_dlq(queue) for queue in sixty.queues}
+    expected = core | {names.queue_dlq(queue) for queue in three.queues}
     assert ringing == {f"sqs:{queue}" for queue in expected}
 
 
-def test_jobs_that_wait_five_minutes_for_ingest_ring(sixty: Assembly) -> None:
-    [(queue, alarm)] = _alarms(sixty.core, "ApproximateAgeOfOldestMessage").items()
+def test_jobs_that_wait_five_minutes_for_ingest_ring(three: Assembly) -> None:
+    [(queue, alarm)] = _alarms(three.core, "ApproximateAgeOfOldestMessage").items()
     assert queue == "sqs:dueline-inbound"
     assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("GreaterThanOrEqualToThreshold", 300)
 
 
-def test_every_function_that_fails_rings(sixty: Assembly) -> None:
-    alarms = _alarms(sixty.core, "Errors")
+def test_every_function_that_fails_rings(three: Assembly) -> None:
+    alarms = _alarms(three.core, "Errors")
     assert set(alarms) == {f"lambda:function:dueline-{name}" for name in ("ingest", "tick", "api")}
     assert {(alarm["Statistic"], alarm["Threshold"]) for alarm in alarms.values()} == {("Sum", 1)}
 
 
-def test_an_api_that_answers_5xx_rings(sixty: Assembly) -> None:
-    [alarm] = [one for one in sixty.core.of_type("AWS::CloudWatch::Alarm").values() if one["MetricName"] == "5xx"]
-    assert (alarm["Namespace"], alarm["Statistic"], alarm["Threshold"]) == ("AWS/ApiGateway", "Sum", 1)
+def _on(template: Template, metric: str) -> dict[str, Any]:
+    """Return the one alarm on a metric."""
+    [alarm] = [one for one in template.of_type("AWS::CloudWatch::Alarm").values() if one["MetricName"] == metric]
+    return alarm
 
 
-def test_a_queue_rings_when_its_jobs_are_a_minute_late(sixty: Assembly) -> None:
-    for queue, template in sixty.queues.items():
+def test_an_api_that_aws_fails_rings_and_by_what_it_counts_itself(three: Assembly) -> None:
+    alarm = _on(three.core, metrics.API_FAULTS)
+    assert (alarm["Namespace"], alarm["Statistic"], alarm["Threshold"]) == (metrics.NAMESPACE, "Sum", 1)
+    assert _dimensions(alarm) == {"deployment": "dueline"}
+    assert alarm["TreatMissingData"] == "notBreaching"
+    # It answers 503 for what cannot be done yet, too.
+    assert "5xx" not in {one["MetricName"] for one in three.core.of_type("AWS::CloudWatch::Alarm").values()}
+
+
+def test_partitions_without_a_tick_ring_from_the_core_and_so_does_silence(three: Assembly, traced: Assembly) -> None:
+    alarm = _on(three.core, metrics.WITHOUT_TICK)
+    assert (alarm["Namespace"], alarm["Statistic"], alarm["Threshold"]) == (metrics.NAMESPACE, "Maximum", 1)
+    assert (alarm["Period"], alarm["EvaluationPeriods"], alarm["TreatMissingData"]) == (300, 2, "breaching")
+    assert _dimensions(alarm) == {"deployment": "dueline"}
+    assert _dimensions(_on(traced.core, metrics.WITHOUT_TICK)) == {"deployment": "quiet"}
+
+
+def test_an_api_that_lambda_does_not_run_rings(three: Assembly) -> None:
+    [(function, alarm)] = _alarms(three.core, "Throttles").items()
+    assert (function, alarm["Statistic"], alarm["Threshold"]) == ("lambda:function:dueline-api", "Sum", 1)
+
+
+def test_a_queue_rings_when_its_jobs_are_a_minute_late(three: Assembly) -> None:
+    for queue, template in three.queues.items():
         alarm = _on_lateness(template, "Maximum", minutes=1)
         assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("GreaterThanOrEqualToThreshold", 60)
         assert _dimensions(alarm) == {"deployment": "dueline", "queue": queue}
 
 
-def test_a_queue_rings_when_fewer_ticks_end_than_it_has_partitions(sixty: Assembly) -> None:
-    for queue, template in sixty.queues.items():
+def test_a_queue_rings_when_fewer_ticks_end_than_it_has_partitions(three: Assembly) -> None:
+    for queue, template in three.queues.items():
         alarm = _on_lateness(template, "SampleCount", minutes=5)
         assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("LessThanThreshold", 5 * 4 - 2)
         assert _dimensions(alarm) == {"deployment": "dueline", "queue": queue}
 
 
-def test_ten_minutes_without_a_partitions_ticks_ring_and_so_does_silence(sixty: Assembly) -> None:
-    for template in sixty.queues.values():
+def test_ten_minutes_without_a_partitions_ticks_ring_and_so_does_silence(three: Assembly) -> None:
+    for template in three.queues.values():
         alarm = _on_lateness(template, "SampleCount", minutes=5)
         assert alarm["EvaluationPeriods"] == 2
         assert alarm["TreatMissingData"] == "breaching"
 
 
-def test_every_alarm_tells_the_topic_and_says_what_is_wrong(sixty: Assembly) -> None:
-    for template in sixty.templates.values():
+def test_every_alarm_tells_the_topic_and_says_what_is_wrong(three: Assembly) -> None:
+    for template in three.templates.values():
         for alarm in template.of_type("AWS::CloudWatch::Alarm").values():
             assert [template.spelled(action) for action in alarm["AlarmActions"]] == ["sns:dueline-alarms"]
             assert alarm["AlarmDescription"]
 
 
-def test_the_topic_hears_cloudwatch_and_nobody_without_tls(sixty: Assembly) -> None:
-    [policy] = sixty.core.of_type("AWS::SNS::TopicPolicy").values()
+def test_the_topic_hears_cloudwatch_and_nobody_without_tls(three: Assembly) -> None:
+    [policy] = three.core.of_type("AWS::SNS::TopicPolicy").values()
     statements = policy["PolicyDocument"]["Statement"]
     [denied] = [statement for statement in statements if statement["Effect"] == "Deny"]
     [allowed] = [statement for statement in statements if statement["Effect"] == "Allow"]
@@ -100,13 +123,13 @@ def test_the_topic_hears_cloudwatch_and_nobody_without_tls(sixty: Assembly) -> N
     assert allowed["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
 
 
-def test_cloudwatch_can_publish_to_the_topic_for_it_has_no_key_of_sns(sixty: Assembly) -> None:
-    [topic] = sixty.core.of_type("AWS::SNS::Topic").values()
+def test_cloudwatch_can_publish_to_the_topic_for_it_has_no_key_of_sns(three: Assembly) -> None:
+    [topic] = three.core.of_type("AWS::SNS::Topic").values()
     assert topic == {"TopicName": "dueline-alarms"}
 
 
-def test_whoever_queues_yaml_names_gets_a_mail(sixty: Assembly, traced: Assembly) -> None:
-    [subscription] = sixty.core.of_type("AWS::SNS::Subscription").values()
+def test_whoever_queues_yaml_names_gets_a_mail(three: Assembly, traced: Assembly) -> None:
+    [subscription] = three.core.of_type("AWS::SNS::Subscription").values()
     assert (subscription["Protocol"], subscription["Endpoint"]) == ("email", "team@example.com")
     assert not traced.core.of_type("AWS::SNS::Subscription")
 

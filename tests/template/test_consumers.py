@@ -1,5 +1,7 @@
 """Workers and operators have what one queue needs, and nothing of another's."""
 
+from collections.abc import Iterable
+from itertools import product
 from typing import Any
 
 import pytest
@@ -8,7 +10,7 @@ from tests.template.iam import allows, listed
 from tests.template.synthesis import Assembly, Template, synthesize
 
 TABLE = "dynamodb:table/dueline-jobs"
-READS = pytest.mark.parametrize("action", ["dynamodb:BatchGetItem", "dynamodb:GetItem"])
+READS = "dynamodb:BatchGetItem", "dynamodb:GetItem"
 KEYS = "dynamodb:LeadingKeys"
 
 
@@ -17,6 +19,14 @@ def neighbours(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
     """Queues of which one's name begins with another's."""
     queues = {"emails": {"priorities": 2, "track": True}, "emails-vip": {"priorities": 2}}
     return synthesize({"queues": queues}, tmp_path_factory.mktemp("neighbours"))
+
+
+def allowed(
+    statements: list[dict[str, Any]], actions: Iterable[str], resource: str, keys: Iterable[list[str]]
+) -> list[tuple[str, list[str]]]:
+    """Return which of some actions on rows a policy allows, each with the partition keys that it names."""
+    asked = product(actions, keys)
+    return [(action, named) for action, named in asked if allows(statements, action, resource, {KEYS: named})]
 
 
 def policy(template: Template, name: str) -> list[dict[str, Any]]:
@@ -39,62 +49,55 @@ def operator(neighbours: Assembly) -> list[dict[str, Any]]:
     return policy(neighbours.queues["emails"], "dueline_emails_operator")
 
 
-@READS
-@pytest.mark.parametrize(
-    "keys",
-    [["emails#0"], ["emails#0", "emails#17"], ["emails#keys3"], ["emails#control"], ["emails#0", "emails#outcome#0"]],
-)
-def test_a_consumer_may_read_its_queues_rows(consumer: list[dict[str, Any]], action: str, keys: list[str]) -> None:
-    assert allows(consumer, action, TABLE, {KEYS: keys})
+def test_a_consumer_may_read_its_queues_rows(consumer: list[dict[str, Any]]) -> None:
+    own = [
+        ["emails#0"],
+        ["emails#0", "emails#17"],
+        ["emails#keys3"],
+        ["emails#control"],
+        ["emails#0", "emails#outcome#0"],
+    ]
+    assert allowed(consumer, READS, TABLE, own) == list(product(READS, own))
 
 
-@READS
-@pytest.mark.parametrize(
-    "keys",
-    [["emails-vip#0"], ["emails#0", "emails-vip#0"], ["emails"], ["invoices#0"], ["#emails#0"], ["Emails#0"], []],
-)
-def test_a_consumer_may_read_no_other_row_and_not_without_naming_a_key(
-    consumer: list[dict[str, Any]], action: str, keys: list[str]
-) -> None:
-    assert not allows(consumer, action, TABLE, {KEYS: keys})
+def test_a_consumer_may_read_no_other_row_and_not_without_naming_a_key(consumer: list[dict[str, Any]]) -> None:
+    others = [
+        ["emails-vip#0"],
+        ["emails#0", "emails-vip#0"],
+        ["emails"],
+        ["invoices#0"],
+        ["#emails#0"],
+        ["Emails#0"],
+        [],
+    ]
+    assert allowed(consumer, READS, TABLE, others) == []
 
 
-@pytest.mark.parametrize(
-    "action",
-    [
+def test_a_consumer_may_do_nothing_else_with_the_table(consumer: list[dict[str, Any]]) -> None:
+    actions = [
         *("dynamodb:Scan", "dynamodb:PartiQLSelect", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem"),
         *("dynamodb:DeleteItem", "dynamodb:BatchWriteItem", "dynamodb:ExportTableToPointInTime"),
-    ],
-)
-@pytest.mark.parametrize("keys", [["emails#0"], ["emails#control"], []])
-def test_a_consumer_may_do_nothing_else_with_the_table(
-    consumer: list[dict[str, Any]], action: str, keys: list[str]
-) -> None:
-    assert not allows(consumer, action, TABLE, {KEYS: keys})
+    ]
+    assert allowed(consumer, actions, TABLE, [["emails#0"], ["emails#control"], []]) == []
 
 
-@pytest.mark.parametrize("partition", [0, 17])
-def test_a_consumer_of_a_queue_that_tracks_may_note_outcomes(consumer: list[dict[str, Any]], partition: int) -> None:
-    assert allows(consumer, "dynamodb:PutItem", TABLE, {KEYS: [f"emails#outcome#{partition}"]})
+def test_a_consumer_of_a_queue_that_tracks_may_note_outcomes(consumer: list[dict[str, Any]]) -> None:
+    for partition in (0, 17):
+        assert allows(consumer, "dynamodb:PutItem", TABLE, {KEYS: [f"emails#outcome#{partition}"]})
 
 
-@pytest.mark.parametrize(
-    "key",
-    [
+def test_a_consumer_may_write_no_other_row(consumer: list[dict[str, Any]]) -> None:
+    others = [
         *("emails#17", "emails#keys3", "emails#control", "emails#outcome", "emails#outcomes#0"),
         *("emails-vip#outcome#0", "invoices#outcome#0", "x#emails#outcome#0", "Emails#outcome#0"),
-    ],
-)
-def test_a_consumer_may_write_no_other_row(consumer: list[dict[str, Any]], key: str) -> None:
-    assert not allows(consumer, "dynamodb:PutItem", TABLE, {KEYS: [key]})
-    assert not allows(consumer, "dynamodb:PutItem", TABLE, {KEYS: ["emails#outcome#0", key]})
+    ]
+    asked = [[key] for key in others] + [["emails#outcome#0", key] for key in others]
+    assert allowed(consumer, ["dynamodb:PutItem"], TABLE, asked) == []
 
 
-@pytest.mark.parametrize(
-    "action", ["dynamodb:UpdateItem", "dynamodb:DeleteItem", "dynamodb:BatchWriteItem", "dynamodb:Query"]
-)
-def test_a_consumer_may_do_nothing_to_outcomes_but_put_them(consumer: list[dict[str, Any]], action: str) -> None:
-    assert not allows(consumer, action, TABLE, {KEYS: ["emails#outcome#0"]})
+def test_a_consumer_may_do_nothing_to_outcomes_but_put_them(consumer: list[dict[str, Any]]) -> None:
+    actions = ["dynamodb:UpdateItem", "dynamodb:DeleteItem", "dynamodb:BatchWriteItem", "dynamodb:Query"]
+    assert allowed(consumer, actions, TABLE, [["emails#outcome#0"]]) == []
 
 
 def test_a_consumer_of_a_queue_that_does_not_track_may_write_nothing(neighbours: Assembly) -> None:
@@ -119,24 +122,17 @@ def test_a_consumer_may_take_slots_of_its_queues_rate(consumer: list[dict[str, A
     assert allows(consumer, "dynamodb:UpdateItem", TABLE, {KEYS: ["emails#rate"]})
 
 
-@pytest.mark.parametrize(
-    "keys",
-    [
+def test_a_consumer_may_neither_pause_nor_resume_nor_update_any_other_row(consumer: list[dict[str, Any]]) -> None:
+    others = [
         *(["emails#control"], ["emails#0"], ["emails#keys3"], ["emails#rate2"], ["emails"], []),
         *(["emails-vip#rate"], ["emails#rate", "emails#control"]),
-    ],
-)
-def test_a_consumer_may_neither_pause_nor_resume_nor_update_any_other_row(
-    consumer: list[dict[str, Any]], keys: list[str]
-) -> None:
-    assert not allows(consumer, "dynamodb:UpdateItem", TABLE, {KEYS: keys})
+    ]
+    assert allowed(consumer, ["dynamodb:UpdateItem"], TABLE, others) == []
 
 
-@pytest.mark.parametrize(
-    "action", ["dynamodb:PutItem", "dynamodb:DeleteItem", "dynamodb:BatchWriteItem", "dynamodb:Query"]
-)
-def test_a_consumer_may_do_nothing_else_with_the_slots(consumer: list[dict[str, Any]], action: str) -> None:
-    assert not allows(consumer, action, TABLE, {KEYS: ["emails#rate"]})
+def test_a_consumer_may_do_nothing_else_with_the_slots(consumer: list[dict[str, Any]]) -> None:
+    actions = ["dynamodb:PutItem", "dynamodb:DeleteItem", "dynamodb:BatchWriteItem", "dynamodb:Query"]
+    assert allowed(consumer, actions, TABLE, [["emails#rate"]]) == []
 
 
 def test_a_consumer_may_find_its_own_queue_alone(consumer: list[dict[str, Any]]) -> None:
@@ -180,12 +176,9 @@ def test_a_consumer_may_note_which_of_its_queues_jobs_had_their_effect(
         assert not allows(consumer, action, ONCE, {KEYS: keys})
 
 
-@pytest.mark.parametrize("action", ["Scan", "Query", "PartiQLSelect", "BatchGetItem", "BatchWriteItem", "DeleteTable"])
-@pytest.mark.parametrize("keys", [["emails#0f"], []])
-def test_a_consumer_may_do_nothing_else_with_the_notes(
-    consumer: list[dict[str, Any]], action: str, keys: list[str]
-) -> None:
-    assert not allows(consumer, f"dynamodb:{action}", ONCE, {KEYS: keys})
+def test_a_consumer_may_do_nothing_else_with_the_notes(consumer: list[dict[str, Any]]) -> None:
+    names = ("Scan", "Query", "PartiQLSelect", "BatchGetItem", "BatchWriteItem", "DeleteTable")
+    assert allowed(consumer, [f"dynamodb:{name}" for name in names], ONCE, [["emails#0f"], []]) == []
 
 
 def test_a_consumer_may_put_jobs_into_its_queues_dead_letter_queue_and_send_nowhere_else(

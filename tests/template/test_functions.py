@@ -31,25 +31,25 @@ def _held(folder: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_function_runs_python_on_arm_with_aws_own_powertools(sixty: Assembly, name: str) -> None:
-    function = _function(sixty, name)
+def test_a_function_runs_python_on_arm_with_aws_own_powertools(three: Assembly, name: str) -> None:
+    function = _function(three, name)
     [layer] = function["Layers"]
     assert function["Runtime"] == "python3.13"
     assert function["Architectures"] == ["arm64"]
     assert function["MemorySize"] == 512
     assert function["Handler"] == f"functions.{name}.handler"
-    assert ":017000801446:layer:AWSLambdaPowertoolsPythonV3-python313-arm64:" in sixty.core.spelled(layer)
+    assert ":017000801446:layer:AWSLambdaPowertoolsPythonV3-python313-arm64:" in three.core.spelled(layer)
 
 
-def test_there_are_no_functions_but_these(sixty: Assembly) -> None:
-    functions = [one for template in sixty.templates.values() for one in template.of_type("AWS::Lambda::Function")]
+def test_there_are_no_functions_but_these(three: Assembly) -> None:
+    functions = [one for template in three.templates.values() for one in template.of_type("AWS::Lambda::Function")]
     assert len(functions) == len(NAMES)
 
 
-def test_functions_read_their_settings_from_their_environment(sixty: Assembly) -> None:
-    deployment = sixty.deployment
+def test_functions_read_their_settings_from_their_environment(three: Assembly) -> None:
+    deployment = three.deployment
     read = {
-        name: kind.from_env(_function(sixty, name)["Environment"]["Variables"])
+        name: kind.from_env(_function(three, name)["Environment"]["Variables"])
         for name, kind in (("ingest", IngestSettings), ("tick", TickSettings), ("api", ApiSettings))
     }
     urls = read["ingest"].queue_urls
@@ -72,16 +72,16 @@ def test_functions_read_their_settings_from_their_environment(sixty: Assembly) -
     }
 
 
-def test_the_api_knows_the_bucket_of_payloads_by_its_name(sixty: Assembly) -> None:
-    separator, parts = _function(sixty, "api")["Environment"]["Variables"]["DUELINE_PAYLOADS"]["Fn::Join"]
+def test_the_api_knows_the_bucket_of_payloads_by_its_name(three: Assembly) -> None:
+    separator, parts = _function(three, "api")["Environment"]["Variables"]["DUELINE_PAYLOADS"]["Fn::Join"]
     assert separator.join(part if isinstance(part, str) else f"<{part['Ref']}>" for part in parts) == (
         "dueline-payloads-<AWS::AccountId>-<AWS::Region>"
     )
 
 
-def test_functions_make_queue_urls_of_their_region_and_account(sixty: Assembly) -> None:
+def test_functions_make_queue_urls_of_their_region_and_account(three: Assembly) -> None:
     for name in NAMES:
-        url = _function(sixty, name)["Environment"]["Variables"]["DUELINE_QUEUE_URLS"]
+        url = _function(three, name)["Environment"]["Variables"]["DUELINE_QUEUE_URLS"]
         separator, parts = url["Fn::Join"]
         assert separator.join(part if isinstance(part, str) else f"<{part['Ref']}>" for part in parts) == (
             "https://sqs.<AWS::Region>.<AWS::URLSuffix>/<AWS::AccountId>/"
@@ -89,8 +89,8 @@ def test_functions_make_queue_urls_of_their_region_and_account(sixty: Assembly) 
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_function_says_its_name_in_what_it_logs_and_measures(sixty: Assembly, name: str) -> None:
-    variables = _function(sixty, name)["Environment"]["Variables"]
+def test_a_function_says_its_name_in_what_it_logs_and_measures(three: Assembly, name: str) -> None:
+    variables = _function(three, name)["Environment"]["Variables"]
     assert {key: value for key, value in variables.items() if key.startswith("POWERTOOLS_")} == {
         "POWERTOOLS_SERVICE_NAME": name,
         "POWERTOOLS_METRICS_NAMESPACE": "Dueline",
@@ -98,37 +98,37 @@ def test_a_function_says_its_name_in_what_it_logs_and_measures(sixty: Assembly, 
     }
 
 
-def test_functions_are_traced_only_when_queues_yaml_says_so(sixty: Assembly, traced: Assembly) -> None:
-    assert {name for name in NAMES if "TracingConfig" in _function(sixty, name)} == set()
+def test_functions_are_traced_only_when_queues_yaml_says_so(three: Assembly, traced: Assembly) -> None:
+    assert {name for name in NAMES if "TracingConfig" in _function(three, name)} == set()
     assert all(_function(traced, name)["TracingConfig"] == {"Mode": "Active"} for name in NAMES)
 
 
-def test_the_asset_holds_sources_as_on_disk_and_the_registry(sixty: Assembly) -> None:
+def test_the_asset_holds_sources_as_on_disk_and_the_registry(three: Assembly) -> None:
     on_disk = {
         str(path.relative_to(ROOT)) for package in ("dueline", "functions") for path in (ROOT / package).rglob("*.py")
     }
-    assert _held(_asset(sixty)) == on_disk | {"registry.json"}
+    assert _held(_asset(three)) == on_disk | {"registry.json"}
 
 
-def test_cold_starts_are_measured_with_what_is_deployed(sixty: Assembly, tmp_path: Path) -> None:
+def test_cold_starts_are_measured_with_what_is_deployed(three: Assembly, tmp_path: Path) -> None:
     assert staged.FUNCTIONS == NAMES
-    assert _held(staged.stage(tmp_path)) == _held(_asset(sixty))
+    assert _held(staged.stage(tmp_path)) == _held(_asset(three))
     for name in NAMES:
-        deployed, measured = _function(sixty, name)["Environment"]["Variables"], staged.environment(name)
+        deployed, measured = _function(three, name)["Environment"]["Variables"], staged.environment(name)
         plain = {key: value for key, value in deployed.items() if key.startswith("POWERTOOLS_")}
         assert deployed.keys() <= measured.keys()
         assert plain.items() <= measured.items()
 
 
-def test_functions_know_every_queue(sixty: Assembly) -> None:
-    found = registry.load(_asset(sixty) / "registry.json")
-    assert list(found.queues.values()) == sixty.deployment.queue_settings()
+def test_functions_know_every_queue(three: Assembly) -> None:
+    found = registry.load(_asset(three) / "registry.json")
+    assert list(found.queues.values()) == three.deployment.queue_settings()
 
 
-def test_every_log_group_has_a_retention_and_every_function_its_log_group(sixty: Assembly) -> None:
-    groups = sixty.core.of_type("AWS::Logs::LogGroup")
-    used = {_function(sixty, name)["LoggingConfig"]["LogGroup"]["Ref"] for name in NAMES}
-    assert {group["RetentionInDays"] for group in groups.values()} == {sixty.deployment.log_retention_days}
+def test_every_log_group_has_a_retention_and_every_function_its_log_group(three: Assembly) -> None:
+    groups = three.core.of_type("AWS::Logs::LogGroup")
+    used = {_function(three, name)["LoggingConfig"]["LogGroup"]["Ref"] for name in NAMES}
+    assert {group["RetentionInDays"] for group in groups.values()} == {three.deployment.log_retention_days}
     assert {groups[id]["LogGroupName"] for id in used} == {f"/aws/lambda/dueline-{name}" for name in NAMES}
 
 

@@ -12,6 +12,7 @@ INLINE_LIMIT = 10_240
 MANAGED_LIMIT = 6_144
 SEND = ("sqs:SendMessage",)
 PAYLOADS = "s3:dueline-payloads-<AWS::AccountId>-<AWS::Region>"
+PUBLISHED = "ssm:parameter/dueline/dueline/queues/*"
 LOG = ("logs:CreateLogStream", "logs:PutLogEvents")
 
 
@@ -50,19 +51,20 @@ def _each(actions: tuple[str, ...], *resources: str) -> set[tuple[str, str]]:
     return {(action, resource) for action in actions for resource in resources}
 
 
-def test_ingest_may_write_rows_move_jobs_read_fences_and_send(sixty: Assembly) -> None:
+def test_ingest_may_write_rows_move_jobs_read_fences_and_send(three: Assembly) -> None:
     table = ("dynamodb:BatchGetItem", "dynamodb:BatchWriteItem", "dynamodb:ConditionCheckItem", "dynamodb:PutItem")
-    assert _granted(sixty.core, "dueline-ingest") == (
+    assert _granted(three.core, "dueline-ingest") == (
         _each(table, "dynamodb:table/dueline-jobs")
         | _each(SEND, "sqs:dueline_*", "sqs:dueline-dispatch-dlq", "sqs:dueline-inbound-dlq")
         | _each(("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"), "sqs:dueline-inbound")
+        | _each(("ssm:GetParameter",), PUBLISHED)
         | _each(LOG, "logs:/aws/lambda/dueline-ingest")
     )
 
 
-def test_a_tick_may_move_its_cursor_read_jobs_and_send(sixty: Assembly) -> None:
+def test_a_tick_may_move_its_cursor_read_jobs_and_send(three: Assembly) -> None:
     table = ("dynamodb:UpdateItem", "dynamodb:Query", "dynamodb:BatchGetItem", "dynamodb:BatchWriteItem")
-    assert _granted(sixty.core, "dueline-tick") == (
+    assert _granted(three.core, "dueline-tick") == (
         _each(table, "dynamodb:table/dueline-jobs")
         | _each(SEND, "sqs:dueline_*", "sqs:dueline-dispatch-dlq")
         | _each(("sqs:SendMessage",), "sqs:dueline-tick-dlq")
@@ -71,14 +73,15 @@ def test_a_tick_may_move_its_cursor_read_jobs_and_send(sixty: Assembly) -> None:
 
 
 def test_the_api_may_cancel_look_up_list_send_keep_payloads_control_and_ask_how_full_queues_are(
-    sixty: Assembly,
+    three: Assembly,
 ) -> None:
     table = ("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:BatchGetItem", "dynamodb:Query")
     table += ("dynamodb:ConditionCheckItem", "dynamodb:BatchWriteItem")
-    assert _granted(sixty.core, "dueline-api") == (
+    assert _granted(three.core, "dueline-api") == (
         _each(table, "dynamodb:table/dueline-jobs")
         | _each(SEND, "sqs:dueline_*", "sqs:dueline-inbound")
         | _each(("sqs:GetQueueAttributes",), "sqs:dueline_*")
+        | _each(("ssm:GetParameter",), PUBLISHED)
         | _each(("s3:GetObject", "s3:PutObject"), f"{PAYLOADS}/????/*", f"{PAYLOADS}/uploads/*")
         | _each(("s3:ListBucket",), PAYLOADS)
         | _each(LOG, "logs:/aws/lambda/dueline-api")
@@ -97,11 +100,11 @@ def test_the_api_may_cancel_look_up_list_send_keep_payloads_control_and_ask_how_
     ],
 )
 def test_the_api_may_write_in_batches_by_which_rows_can_be_deleted_those_alone_that_control_a_queue(
-    sixty: Assembly, keys: list[str], may: bool
+    three: Assembly, keys: list[str], may: bool
 ) -> None:
     spelled = [
-        {**each, "Resource": [sixty.core.spelled(one) for one in _listed(each["Resource"])]}
-        for each in _statements(_role_of(sixty.core, "dueline-api"))
+        {**each, "Resource": [three.core.spelled(one) for one in _listed(each["Resource"])]}
+        for each in _statements(_role_of(three.core, "dueline-api"))
     ]
     table, leading = "dynamodb:table/dueline-jobs", {"dynamodb:LeadingKeys": keys}
     assert allows(spelled, "dynamodb:BatchWriteItem", table, leading) is may
@@ -115,10 +118,10 @@ def test_tracing_adds_its_two_actions_alone(traced: Assembly) -> None:
     }
 
 
-def test_the_scheduler_may_invoke_the_tick_and_tell_of_failures(sixty: Assembly) -> None:
-    roles = sixty.core.of_type("AWS::IAM::Role").values()
+def test_the_scheduler_may_invoke_the_tick_and_tell_of_failures(three: Assembly) -> None:
+    roles = three.core.of_type("AWS::IAM::Role").values()
     [role] = [role for role in roles if role.get("RoleName") == "dueline-scheduler"]
-    assert _grants(sixty.core, _statements(role)) == {
+    assert _grants(three.core, _statements(role)) == {
         ("lambda:InvokeFunction", "lambda:function:dueline-tick"),
         ("sqs:SendMessage", "sqs:dueline-tick-dlq"),
     }
@@ -128,9 +131,9 @@ def test_the_scheduler_may_invoke_the_tick_and_tell_of_failures(sixty: Assembly)
 
 
 def test_a_producer_may_use_its_own_queues_paths_find_the_api_and_ask_which_queues_there_are_and_nothing_else(
-    sixty: Assembly,
+    three: Assembly,
 ) -> None:
-    for queue, template in sixty.queues.items():
+    for queue, template in three.queues.items():
         policies = template.of_type("AWS::IAM::ManagedPolicy").values()
         [policy] = [each for each in policies if each["ManagedPolicyName"].endswith("_producer")]
         [api] = [
@@ -156,21 +159,21 @@ def test_a_producer_may_use_its_own_queues_paths_find_the_api_and_ask_which_queu
         } | {("ssm:GetParameter", "ssm:parameter/dueline/dueline/api-url")}
 
 
-def test_there_are_no_roles_or_policies_but_these(sixty: Assembly) -> None:
-    assert len(sixty.core.of_type("AWS::IAM::Role")) == 4
-    for template in sixty.templates.values():
+def test_there_are_no_roles_or_policies_but_these(three: Assembly) -> None:
+    assert len(three.core.of_type("AWS::IAM::Role")) == 4
+    for template in three.templates.values():
         assert not template.of_type("AWS::IAM::Policy")
-    for template in sixty.queues.values():
+    for template in three.queues.values():
         assert not template.of_type("AWS::IAM::Role")
 
 
-def test_policies_fit_whatever_the_number_of_queues(sixty: Assembly, one_more: Assembly) -> None:
-    for role in sixty.core.of_type("AWS::IAM::Role").values():
+def test_policies_fit_whatever_the_number_of_queues(three: Assembly, one_more: Assembly) -> None:
+    for role in three.core.of_type("AWS::IAM::Role").values():
         assert _size([policy["PolicyDocument"] for policy in role["Policies"]]) < INLINE_LIMIT
-    assert [one["Policies"] for one in sixty.core.of_type("AWS::IAM::Role").values()] == [
+    assert [one["Policies"] for one in three.core.of_type("AWS::IAM::Role").values()] == [
         one["Policies"] for one in one_more.core.of_type("AWS::IAM::Role").values()
     ]
-    for template in sixty.queues.values():
+    for template in three.queues.values():
         for policy in template.of_type("AWS::IAM::ManagedPolicy").values():
             assert _size(policy["PolicyDocument"]) < MANAGED_LIMIT
 

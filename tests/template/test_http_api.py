@@ -26,60 +26,60 @@ def _stage(assembly: Assembly) -> dict[str, Any]:
     return stage
 
 
-def test_every_route_asks_iam(sixty: Assembly) -> None:
-    routes = sixty.core.of_type("AWS::ApiGatewayV2::Route").values()
+def test_every_route_asks_iam(three: Assembly) -> None:
+    routes = three.core.of_type("AWS::ApiGatewayV2::Route").values()
     assert {route["RouteKey"] for route in routes} == ROUTES
     assert {route["AuthorizationType"] for route in routes} == {"AWS_IAM"}
 
 
-def test_every_route_reaches_the_function(sixty: Assembly) -> None:
-    [integration] = sixty.core.of_type("AWS::ApiGatewayV2::Integration").values()
-    assert sixty.core.spelled(integration["IntegrationUri"]) == "lambda:function:dueline-api"
+def test_every_route_reaches_the_function(three: Assembly) -> None:
+    [integration] = three.core.of_type("AWS::ApiGatewayV2::Integration").values()
+    assert three.core.spelled(integration["IntegrationUri"]) == "lambda:function:dueline-api"
     assert (integration["IntegrationType"], integration["PayloadFormatVersion"]) == ("AWS_PROXY", "2.0")
 
 
-def test_it_is_throttled_as_queues_yaml_says(sixty: Assembly) -> None:
-    stage = _stage(sixty)
+def test_it_is_throttled_as_queues_yaml_says(three: Assembly) -> None:
+    stage = _stage(three)
     assert stage["StageName"] == "$default"
     assert stage["AutoDeploy"] is True
     assert stage["DefaultRouteSettings"] == {
-        "ThrottlingRateLimit": sixty.deployment.api_rate,
-        "ThrottlingBurstLimit": sixty.deployment.api_burst,
+        "ThrottlingRateLimit": three.deployment.api_rate,
+        "ThrottlingBurstLimit": three.deployment.api_burst,
     }
 
 
-def test_each_request_is_logged_as_json_to_a_log_group_of_its_own(sixty: Assembly) -> None:
-    settings = _stage(sixty)["AccessLogSettings"]
+def test_each_request_is_logged_as_json_to_a_log_group_of_its_own(three: Assembly) -> None:
+    settings = _stage(three)["AccessLogSettings"]
     line = json.loads(settings["Format"])
-    assert sixty.core.spelled(settings["DestinationArn"]) == "logs:/aws/vendedlogs/dueline-api"
+    assert three.core.spelled(settings["DestinationArn"]) == "logs:/aws/vendedlogs/dueline-api"
     assert {"$context.requestId", "$context.identity.userArn", "$context.path", "$context.status"} <= set(line.values())
 
 
-def test_its_id_and_its_url_are_told(sixty: Assembly) -> None:
-    told = _told(sixty)
-    [api] = sixty.core.of_type("AWS::ApiGatewayV2::Api")
-    [bucket] = sixty.core.of_type("AWS::S3::Bucket")
+def test_its_id_and_its_url_are_told(three: Assembly) -> None:
+    told = _told(three)
+    [api] = three.core.of_type("AWS::ApiGatewayV2::Api")
+    [bucket] = three.core.of_type("AWS::S3::Bucket")
     url = {"Fn::GetAtt": [api, "ApiEndpoint"]}
     assert told["/dueline/dueline/api-id"] == {"Ref": api}
     assert told["/dueline/dueline/api-url"] == url
     assert told["/dueline/dueline/payloads"] == {"Ref": bucket}
-    assert sixty.core.content["Outputs"]["ApiUrl"]["Value"] == url
+    assert three.core.content["Outputs"]["ApiUrl"]["Value"] == url
 
 
-def test_its_settings_are_told_to_direct_clients_as_the_function_has_them(sixty: Assembly) -> None:
+def test_its_settings_are_told_to_direct_clients_as_the_function_has_them(three: Assembly) -> None:
     [environment] = [
         function["Environment"]["Variables"]
-        for function in sixty.core.of_type("AWS::Lambda::Function").values()
+        for function in three.core.of_type("AWS::Lambda::Function").values()
         if function["FunctionName"] == "dueline-api"
     ]
-    settings = json.loads(_written_out(_told(sixty)["/dueline/dueline/settings"]))
+    settings = json.loads(_written_out(_told(three)["/dueline/dueline/settings"]))
     assert {f"DUELINE_{name.upper()}": str(value) for name, value in settings.items()} == {
         name: _written_out(value) for name, value in environment.items() if name.startswith("DUELINE_")
     }
 
 
-def _told(sixty: Assembly) -> dict[str, Any]:
-    parameters = sixty.core.of_type("AWS::SSM::Parameter").values()
+def _told(three: Assembly) -> dict[str, Any]:
+    parameters = three.core.of_type("AWS::SSM::Parameter").values()
     return {parameter["Name"]: parameter["Value"] for parameter in parameters}
 
 

@@ -9,14 +9,14 @@ from tests.template.synthesis import Assembly
 
 
 @pytest.fixture
-def bucket(sixty: Assembly) -> dict[str, Any]:
-    [bucket] = sixty.core.of_type("AWS::S3::Bucket").values()
+def bucket(three: Assembly) -> dict[str, Any]:
+    [bucket] = three.core.of_type("AWS::S3::Bucket").values()
     return bucket
 
 
-def test_it_is_named_after_the_deployment_its_account_and_its_region(sixty: Assembly, bucket: dict[str, Any]) -> None:
-    assert sixty.core.spelled(bucket["BucketName"]) == "dueline-payloads-<AWS::AccountId>-<AWS::Region>"
-    longest = sixty.deployment.names.payloads(account="1" * 12, region="ap-southeast-2").replace("dueline", "x" * 15)
+def test_it_is_named_after_the_deployment_its_account_and_its_region(three: Assembly, bucket: dict[str, Any]) -> None:
+    assert three.core.spelled(bucket["BucketName"]) == "dueline-payloads-<AWS::AccountId>-<AWS::Region>"
+    longest = three.deployment.names.payloads(account="1" * 12, region="ap-southeast-2").replace("dueline", "x" * 15)
     assert len(longest) <= 63
 
 
@@ -32,8 +32,8 @@ def test_it_is_encrypted_private_and_has_no_versions(bucket: dict[str, Any]) -> 
     assert "VersioningConfiguration" not in bucket
 
 
-def test_it_answers_over_tls_only(sixty: Assembly) -> None:
-    [policy] = sixty.core.of_type("AWS::S3::BucketPolicy").values()
+def test_it_answers_over_tls_only(three: Assembly) -> None:
+    [policy] = three.core.of_type("AWS::S3::BucketPolicy").values()
     [statement] = policy["PolicyDocument"]["Statement"]
     assert (statement["Effect"], statement["Action"], statement["Principal"]) == ("Deny", "s3:*", {"AWS": "*"})
     assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}

@@ -2,7 +2,6 @@
 
 import json
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from dueline.config.names import Names
 from dueline.config.work import published
 from dueline.queue import QueueSettings
 from dueline.working.settings import WorkSettings
-from tests.template.synthesis import Assembly, Template, synthesize
+from tests.template.synthesis import Assembly, Template
 
 FOURTEEN_DAYS = 14 * 86_400
 SIX_HOURS = 6 * 3_600
@@ -23,8 +22,8 @@ def _queue(template: Template, name: str) -> dict[str, Any]:
     return queue
 
 
-def test_every_queue_has_a_dead_letter_queue_that_keeps_messages_for_14_days(sixty: Assembly) -> None:
-    for name, template in sixty.queues.items():
+def test_every_queue_has_a_dead_letter_queue_that_keeps_messages_for_14_days(three: Assembly) -> None:
+    for name, template in three.queues.items():
         own = _queue(template, f"dueline_{name}")
         target = own["RedrivePolicy"]["deadLetterTargetArn"]
         assert template.spelled(target) == f"sqs:dueline_{name}_dlq"
@@ -86,38 +85,38 @@ def test_the_longest_parameter_fits_into_a_standard_one_of_ssm() -> None:
     assert len(json.dumps(published(settings))) < STANDARD_PARAMETER_BYTES
 
 
-def test_the_core_queues_keep_messages_for_14_days(sixty: Assembly) -> None:
-    names = sixty.deployment.names
+def test_the_core_queues_keep_messages_for_14_days(three: Assembly) -> None:
+    names = three.deployment.names
     for name in (names.inbound, names.inbound_dlq, names.dispatch_dlq, names.tick_dlq):
-        assert _queue(sixty.core, name)["MessageRetentionPeriod"] == FOURTEEN_DAYS
+        assert _queue(three.core, name)["MessageRetentionPeriod"] == FOURTEEN_DAYS
 
 
-def test_an_inbound_message_stays_hidden_for_six_times_the_timeout_and_the_window(sixty: Assembly) -> None:
-    [source] = sixty.core.of_type("AWS::Lambda::EventSourceMapping").values()
+def test_an_inbound_message_stays_hidden_for_six_times_the_timeout_and_the_window(three: Assembly) -> None:
+    [source] = three.core.of_type("AWS::Lambda::EventSourceMapping").values()
     [ingest] = [
         function
-        for function in sixty.core.of_type("AWS::Lambda::Function").values()
+        for function in three.core.of_type("AWS::Lambda::Function").values()
         if function["FunctionName"] == "dueline-ingest"
     ]
-    inbound = _queue(sixty.core, "dueline-inbound")
-    assert sixty.core.spelled(source["EventSourceArn"]) == "sqs:dueline-inbound"
+    inbound = _queue(three.core, "dueline-inbound")
+    assert three.core.spelled(source["EventSourceArn"]) == "sqs:dueline-inbound"
     assert inbound["VisibilityTimeout"] >= 6 * ingest["Timeout"] + source["MaximumBatchingWindowInSeconds"]
 
 
-def test_an_outage_of_the_table_for_six_hours_empties_nothing_into_the_dead_letter_queue(sixty: Assembly) -> None:
-    inbound = _queue(sixty.core, "dueline-inbound")
+def test_an_outage_of_the_table_for_six_hours_empties_nothing_into_the_dead_letter_queue(three: Assembly) -> None:
+    inbound = _queue(three.core, "dueline-inbound")
     assert inbound["RedrivePolicy"]["maxReceiveCount"] * inbound["VisibilityTimeout"] > SIX_HOURS
 
 
-def test_inbound_messages_fail_one_by_one_in_batches_of_hundreds(sixty: Assembly) -> None:
-    [source] = sixty.core.of_type("AWS::Lambda::EventSourceMapping").values()
+def test_inbound_messages_fail_one_by_one_in_batches_of_hundreds(three: Assembly) -> None:
+    [source] = three.core.of_type("AWS::Lambda::EventSourceMapping").values()
     assert source["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
     assert source["BatchSize"] == 500
-    assert source["ScalingConfig"] == {"MaximumConcurrency": sixty.deployment.ingest_max_concurrency}
+    assert source["ScalingConfig"] == {"MaximumConcurrency": three.deployment.ingest_max_concurrency}
 
 
-def test_every_queue_is_encrypted_answers_to_tls_only_and_outlives_its_stack(sixty: Assembly) -> None:
-    for template in sixty.templates.values():
+def test_every_queue_is_encrypted_answers_to_tls_only_and_outlives_its_stack(three: Assembly) -> None:
+    for template in three.templates.values():
         queues = template.of_type("AWS::SQS::Queue")
         guarded = {
             queue["Ref"] for policy in template.of_type("AWS::SQS::QueuePolicy").values() for queue in policy["Queues"]
@@ -129,8 +128,8 @@ def test_every_queue_is_encrypted_answers_to_tls_only_and_outlives_its_stack(six
             assert template.resources[id]["UpdateReplacePolicy"] == "Retain"
 
 
-def test_a_queues_policy_denies_what_does_not_come_by_tls(sixty: Assembly) -> None:
-    for template in sixty.templates.values():
+def test_a_queues_policy_denies_what_does_not_come_by_tls(three: Assembly) -> None:
+    for template in three.templates.values():
         for policy in template.of_type("AWS::SQS::QueuePolicy").values():
             [statement] = policy["PolicyDocument"]["Statement"]
             assert (statement["Effect"], statement["Action"]) == ("Deny", "sqs:*")
@@ -138,8 +137,8 @@ def test_a_queues_policy_denies_what_does_not_come_by_tls(sixty: Assembly) -> No
             assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
 
 
-def test_clients_read_a_queues_url_and_settings(sixty: Assembly) -> None:
-    for name, template in sixty.queues.items():
+def test_clients_read_a_queues_url_and_settings(three: Assembly) -> None:
+    for name, template in three.queues.items():
         [parameter] = template.of_type("AWS::SSM::Parameter").values()
         assert parameter["Name"] == f"/dueline/dueline/queues/{name}"
         assert json.loads(template.spelled(parameter["Value"])) == {
@@ -160,29 +159,26 @@ def test_clients_read_a_queues_url_and_settings(sixty: Assembly) -> None:
         }
 
 
-def _warnings(tmp_path: Path, **settings: int) -> list[str]:
-    """Return what a synthesis warns of in the stack of the queue `emails`; cdk-nag looks at it, too."""
-    assembly = synthesize({"queues": {"emails": settings}}, tmp_path)
+def _warnings(assembly: Assembly, queue: str) -> list[str]:
+    """Return what a synthesis warns of in the stack of a queue; cdk-nag looks at it, too."""
     manifest = json.loads((assembly.directory / "manifest.json").read_text())["artifacts"]
-    stack = manifest["dueline-queue-emails"]
+    stack = manifest[assembly.deployment.names.queue_stack(queue)]
     told = [*stack.get("metadata", {}).values()]
     if "additionalMetadataFile" in stack:
         told += json.loads((assembly.directory / stack["additionalMetadataFile"]).read_text()).values()
     return [each["data"] for entries in told for each in entries if each["type"] == "aws:cdk:warning"]
 
 
-def test_a_queue_with_too_few_partitions_for_its_rate_is_warned_of(tmp_path: Path) -> None:
-    [warning] = _warnings(tmp_path, partitions=4, expected_rate=2001)
-    assert "queues.emails.partitions is 4: for an expected_rate of 2,001 jobs a second" in warning
+def test_a_queue_with_too_few_partitions_for_its_rate_is_warned_of(expecting: Assembly) -> None:
+    [warning] = _warnings(expecting, "queue-0")
+    assert "queues.queue-0.partitions is 4: for an expected_rate of 2,001 jobs a second" in warning
     assert "at least 5, 500 for each" in warning
 
 
-@pytest.mark.parametrize("settings", [{"partitions": 4, "expected_rate": 2000}, {"partitions": 1}])
-def test_a_queue_with_partitions_enough_or_no_rate_is_not_warned_of(tmp_path: Path, settings: dict[str, int]) -> None:
-    assert _warnings(tmp_path, **settings) == []
+@pytest.mark.parametrize("queue", ["queue-1", "queue-2"])
+def test_a_queue_with_partitions_enough_or_no_rate_is_not_warned_of(expecting: Assembly, queue: str) -> None:
+    assert _warnings(expecting, queue) == []
 
 
-def test_an_expected_rate_changes_nothing_that_is_deployed(tmp_path: Path) -> None:
-    told = synthesize({"queues": {"emails": {"expected_rate": 9000}}}, tmp_path / "told")
-    untold = synthesize({"queues": {"emails": {}}}, tmp_path / "untold")
-    assert told.templates == untold.templates
+def test_an_expected_rate_changes_nothing_that_is_deployed(three: Assembly, expecting: Assembly) -> None:
+    assert expecting.templates == three.templates

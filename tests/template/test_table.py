@@ -16,13 +16,13 @@ def _table(template: Template, name: str) -> tuple[str, dict[str, Any]]:
     return id, template.resources[id]
 
 
-def test_there_are_two_tables(sixty: Assembly) -> None:
-    tables = sixty.core.of_type("AWS::DynamoDB::Table").values()
+def test_there_are_two_tables(three: Assembly) -> None:
+    tables = three.core.of_type("AWS::DynamoDB::Table").values()
     assert sorted(each["TableName"] for each in tables) == ["dueline-jobs", "dueline-once"]
 
 
-def test_the_jobs_keys_are_a_partition_and_a_sort_key_both_strings(sixty: Assembly) -> None:
-    _, table = _table(sixty.core, "dueline-jobs")
+def test_the_jobs_keys_are_a_partition_and_a_sort_key_both_strings(three: Assembly) -> None:
+    _, table = _table(three.core, "dueline-jobs")
     assert table["Properties"]["KeySchema"] == [
         {"AttributeName": "pk", "KeyType": "HASH"},
         {"AttributeName": "sk", "KeyType": "RANGE"},
@@ -30,29 +30,29 @@ def test_the_jobs_keys_are_a_partition_and_a_sort_key_both_strings(sixty: Assemb
     assert {key["AttributeType"] for key in table["Properties"]["AttributeDefinitions"]} == {"S"}
 
 
-def test_the_notes_have_the_key_that_powertools_gives_them(sixty: Assembly) -> None:
-    _, table = _table(sixty.core, "dueline-once")
+def test_the_notes_have_the_key_that_powertools_gives_them(three: Assembly) -> None:
+    _, table = _table(three.core, "dueline-once")
     assert table["Properties"]["KeySchema"] == [{"AttributeName": "id", "KeyType": "HASH"}]
     assert table["Properties"]["AttributeDefinitions"] == [{"AttributeName": "id", "AttributeType": "S"}]
 
 
 @pytest.mark.parametrize(("name", "ttl"), [("dueline-jobs", "ttl"), ("dueline-once", "expiration")])
-def test_they_are_paid_on_demand_and_collect_their_own_garbage(sixty: Assembly, name: str, ttl: str) -> None:
-    _, table = _table(sixty.core, name)
+def test_they_are_paid_on_demand_and_collect_their_own_garbage(three: Assembly, name: str, ttl: str) -> None:
+    _, table = _table(three.core, name)
     assert table["Properties"]["BillingMode"] == "PAY_PER_REQUEST"
     assert table["Properties"]["TimeToLiveSpecification"] == {"AttributeName": ttl, "Enabled": True}
 
 
 @BOTH
-def test_they_are_protected_from_deletion_and_restored_to_any_second(sixty: Assembly, name: str) -> None:
-    _, table = _table(sixty.core, name)
+def test_they_are_protected_from_deletion_and_restored_to_any_second(three: Assembly, name: str) -> None:
+    _, table = _table(three.core, name)
     assert table["Properties"]["DeletionProtectionEnabled"] is True
     assert table["Properties"]["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
     assert table["DeletionPolicy"] == "RetainExceptOnCreate"
     assert table["UpdateReplacePolicy"] == "Retain"
 
 
-def test_all_else_is_made_first_so_that_no_failed_first_deploy_leaves_them_behind(sixty: Assembly) -> None:
-    (jobs, _), (once, _) = _table(sixty.core, "dueline-jobs"), _table(sixty.core, "dueline-once")
-    assert sixty.core.depends_on(jobs) == set(sixty.core.resources) - {jobs}
-    assert sixty.core.depends_on(once) == set(sixty.core.resources) - {jobs, once}
+def test_all_else_is_made_first_so_that_no_failed_first_deploy_leaves_them_behind(three: Assembly) -> None:
+    (jobs, _), (once, _) = _table(three.core, "dueline-jobs"), _table(three.core, "dueline-once")
+    assert three.core.depends_on(jobs) == set(three.core.resources) - {jobs}
+    assert three.core.depends_on(once) == set(three.core.resources) - {jobs, once}

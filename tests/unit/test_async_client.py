@@ -3,12 +3,14 @@
 import asyncio
 import inspect
 import threading
+from contextlib import aclosing
 
 import pytest
 
 from dueline import AsyncClient, Client, DuelineError, Job, NewJob, QueueNotFound, State
 from tests.builders import an_id
 from tests.gate import a_job_told, an_api, open_gate, told
+from tests.waiting import HANG_SECONDS
 
 
 @pytest.fixture
@@ -54,7 +56,7 @@ def test_an_error_is_raised_where_it_is_awaited(client):
 
 
 def test_the_event_loop_goes_on_meanwhile(client, gate):
-    met = threading.Barrier(2, timeout=10)
+    met = threading.Barrier(2, timeout=HANG_SECONDS)
 
     def together(asked):
         met.wait()
@@ -82,3 +84,28 @@ def test_jobs_are_listed_page_by_page(client, gate):
         return [job.id async for job in client.jobs("emails")]
 
     assert asyncio.run(ask()) == [str(id) for id in ids]
+
+
+def test_a_stream_of_jobs_is_scheduled_as_the_client_schedules_it(client):
+    async def ask():
+        jobs = (NewJob(payload=n, key=str(n)) for n in range(1234))
+        return [int(job.id[-12:]) async for job in client.schedule_each("emails", jobs)]
+
+    assert asyncio.run(ask()) == list(range(1234))
+
+
+def test_whoever_leaves_a_stream_early_leaves_the_rest_unsent_and_holds_nothing_up(client, gate):
+    taken = []
+
+    def jobs():
+        for n in range(100_000):
+            taken.append(n)
+            yield NewJob(payload=n)
+
+    async def ask():
+        async with aclosing(client.schedule_each("emails", jobs())) as results:
+            return await anext(results)
+
+    assert isinstance(asyncio.run(ask()), Job)
+    sent = sum(len(asked.json["jobs"]) for asked in gate.asked)
+    assert sent <= len(taken) < 100_000

@@ -1,4 +1,5 @@
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -8,9 +9,11 @@ from dueline.cancel import Cancelled
 from dueline.errors import JobNotFound, Throttled, Unavailable
 from dueline.job import Partition, Route, State
 from dueline.ports import Reading
-from tests.builders import NOW, a_job, an_id
+from tests.builders import NOW, a_job, a_queue, an_id
 from tests.system import System
 from tests.wire import done_in_part, failing, losing_the_answer, meanwhile, on
+
+NEVER = Partition(queue="emails", number=77)
 
 
 def due_in(seconds, **overrides):
@@ -93,6 +96,61 @@ def test_a_cancel_asks_three_calls_and_its_repeat_one():
     assert calls == ["table.add", "table.read", "table.mark_exact", "table.add"]
 
 
+# Ids that are no job's
+
+
+def test_a_direct_job_is_never_promised_even_where_an_id_of_the_other_route_was():
+    system = System()
+    direct = system.schedule(60).id
+    like_it = replace(direct, route=Route.TABLE)
+    # No job has that id, so that is true.
+    assert system.cancel(like_it) is State.CANCELLED
+    assert system.cancel(direct) is State.CANCEL_REQUESTED
+    told = [each.state for each in system.cancel_many([like_it, direct])]
+    assert told == [State.CANCELLED, State.CANCEL_REQUESTED]
+    assert system.arrived() == [direct]
+
+
+def test_a_promise_holds_whatever_was_asked_with_an_id_of_the_other_route():
+    system, job = System(), a_job()
+    system.put(job)
+    assert system.cancel(replace(job.id, route=Route.DIRECT)) is State.CANCEL_REQUESTED
+    assert system.cancel(job.id) is State.CANCELLED
+    system.clock.sleep(3600)
+    system.tick()
+    assert system.arrived() == []
+
+
+@pytest.mark.parametrize("route", Route)
+def test_a_cancel_in_a_partition_that_never_was_is_refused_and_writes_nothing(route):
+    system, stray, known = System(a_queue(partitions=2)), due_in(3600, partition=NEVER, route=route), due_in(3600)
+    with pytest.raises(JobNotFound, match=r"'emails' never had a partition 77: it has 0 to 1$"):
+        system.cancel(stray)
+    refused, cancelled = system.cancel_many([stray, known])
+    assert isinstance(refused, JobNotFound)
+    assert cancelled == Cancelled(id=known, state=State.CANCELLED)
+    assert system.cancelled_among([stray, known]) == {known}
+
+
+def test_a_cancel_in_a_partition_that_has_left_queues_yaml_holds():
+    system, id = System(), due_in(3600, partition=NEVER)
+    system.tick(NEVER)
+    assert system.cancel(id) is State.CANCELLED
+    assert system.cancel_many([id]) == [Cancelled(id=id, state=State.CANCELLED)]
+
+
+def test_a_cancel_in_a_partition_of_which_that_is_not_known_promises_nothing_and_its_batch_mates_hold():
+    system, stray, known = System(), due_in(3600, partition=NEVER), due_in(3600)
+    for react in (done_in_part, failing(Throttled("slow down"))):
+        system.wire.around = on("table.read", react, times=2)
+        with pytest.raises((Throttled, Unavailable)):
+            system.cancel(stray)
+        unclear, cancelled = system.cancel_many([stray, known])
+        assert (isinstance(unclear, (Throttled, Unavailable)), unclear.job_id) == (True, str(stray))
+        assert cancelled == Cancelled(id=known, state=State.CANCELLED)
+    assert system.cancelled_among([stray]) == set()
+
+
 # Many at once
 
 
@@ -125,7 +183,7 @@ def test_of_many_the_fences_are_read_after_all_cancellations_are_written():
 
 
 def test_many_ask_two_calls_each_and_one_for_the_fences_of_100_partitions():
-    system = System()
+    system = System(a_queue(partitions=150))
     ids = [due_in(3600, partition=Partition(queue="emails", number=number % 150)) for number in range(300)]
     calls = Counter()
     system.wire.around = lambda call: (calls.update([call.name]), call.do(*call.args))[1]
@@ -143,7 +201,7 @@ def test_of_many_the_same_id_may_stand_twice_and_a_repeat_gives_the_promise_agai
 
 
 def test_of_many_only_those_are_promised_whose_fence_could_be_read():
-    system = System()
+    system = System(a_queue(partitions=2))
     unread, read = (due_in(3600, partition=Partition(queue="emails", number=number)) for number in (0, 1))
     direct = due_in(60, route=Route.DIRECT)
     state = rows.state_key(unread.partition)

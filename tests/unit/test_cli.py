@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -12,19 +13,21 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import typer
 from typer.main import get_command
 from typer.testing import CliRunner
 
 from dueline import Client, Patience, errors
-from dueline.cli import connect, redriving
+from dueline.cli import connect, given, importing, lines, redriving
 from dueline.cli.app import COMMANDS, app
 from dueline.cli.connect import Target
 from dueline.cli.faults import EXIT_CODES, exit_code_of
+from dueline.cli.screen import Screen
 from dueline.memory import MemoryQueue, VirtualClock
 from dueline.message import ERROR, ID, REASON, Message
 from dueline.redrive import Ends
 from tests.builders import a_job, an_id
-from tests.gate import a_job_told, open_gate, problem, refused, told
+from tests.gate import a_job_told, an_api, open_gate, problem, refused, told
 from tests.wire import Wire, failing, on, refusing, straight
 
 ROOT = Path(__file__).parents[2]
@@ -39,8 +42,9 @@ def gate():
 
 
 @pytest.fixture(autouse=True)
-def _settings(monkeypatch):
-    """The zone and the environment that the tests speak of."""
+def _settings(monkeypatch, tmp_path):
+    """The zone, the environment and the directory that the tests speak of."""
+    monkeypatch.chdir(tmp_path)
     for name in ("DUELINE_NAME", "DUELINE_URL", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TZ", "UTC")
@@ -52,8 +56,8 @@ def impatient(monkeypatch):
     """Let clients try once."""
     connected = connect.client
 
-    def once(target):
-        client = connected(target)
+    def once(target, *, patience=None):
+        client = connected(target, patience=patience)
         return Client(client._api, patience=Patience(attempts=1))
 
     monkeypatch.setattr(connect, "client", once)
@@ -114,12 +118,17 @@ def test_json_may_stand_at_the_end(run):
     [
         (["schedule", "emails"], "Missing argument 'PAYLOAD'"),
         (["nothing"], "No such command 'nothing'"),
-        (["get", "x", "--nope"], "No such option: --nope"),
+        (["get", "x", "--nope"], "--nope"),
         (["schedule", "emails", "1", "--delay", "3x"], "'3x' is no span of time: it must be seconds, or such as 15m"),
         (["schedule", "emails", "1", "--at", "soon"], "Invalid isoformat string: 'soon'"),
         (["schedule", "emails", "1", "--at", "2027-01-01T00:00:00"], "has no zone"),
         (["jobs", "emails", "--from", "soon"], "'soon'"),
         (["jobs", "emails", "--limit", "0"], "--limit"),
+        (["redrive", "emails", "--older-than", "900000d"], "--older-than"),
+        (["redrive", "emails", "--younger-than", "900000d"], "--younger-than"),
+        (["--url", "http://[::1", "queues"], "'http://[::1' is no URL: it must be such as http://127.0.0.1:8000"),
+        (["--url", "nonsense", "queues"], "'nonsense' is no URL"),
+        (["--url", "http://127.0.0.1:x", "queues"], "'http://127.0.0.1:x' is no URL"),
         (["redrive"], "give a QUEUE or --parked"),
         (["redrive", "emails", "--parked"], "give a QUEUE or --parked"),
         (["redrive", "emails", "--past-retention"], "go with --parked"),
@@ -136,6 +145,12 @@ def test_what_is_typed_wrong_is_one_line_and_exits_2(run, gate, args, said):
     assert machine["code"] == "usage"
     assert said in machine["message"]
     assert gate.asked == []
+
+
+def test_a_time_beyond_those_that_can_be_listed_is_told_its_bounds_and_exits_2(run):
+    result = run("jobs", "emails", "--to", "9999-12-31T23:59:59.9999Z")
+    assert result.exit_code == 2
+    assert "to 9999-01-01T00:00:00.000Z" in result.stderr
 
 
 ANSWERS = {
@@ -275,16 +290,259 @@ def test_lines_are_scheduled_each_for_itself(run, gate):
     assert {job["delay"] for job in asked.json["jobs"]} == {60.0}
 
 
-def test_each_line_that_failed_is_told_with_its_number_and_the_highest_code_is_the_exit_code(run, gate):
-    answers = [a_job_told(an_id()), {"error": problem(422, "key_reused")}, {"error": problem(403, "x", "never")}]
-    gate.api = lambda _: told({"jobs": answers})
-    result = run("schedule", "emails", "-", "--lines", "--json", stdin="1\n2\n3\n")
+REFUSED = {"error": problem(422, "key_reused")}, {"error": problem(403, "x", "never")}
+
+
+def test_each_line_that_failed_is_told_to_machines_and_the_highest_code_is_the_exit_code(run, gate):
+    gate.api = lambda _: told({"jobs": [a_job_told(an_id()), *REFUSED]})
+    result = run("schedule", "emails", "-", "--lines", "--json", "--key", "k", stdin="1\n2\n3\n")
     assert result.exit_code == 5
     assert [each["line"] for each in documents(result.stdout)] == [1]
-    assert [(each["error"]["line"], each["error"]["code"]) for each in documents(result.stderr)] == [
-        (2, "key_reused"),
-        (3, "forbidden"),
+    *failed, left = documents(result.stderr)
+    assert [(each["error"]["line"], each["error"]["code"], each["error"]["key"]) for each in failed] == [
+        (2, "key_reused", "k-2"),
+        (3, "forbidden", "k-3"),
     ]
+    (file,) = Path().glob("dueline-left-*.jsonl")
+    assert left == {"left": {"lines": 2, "file": str(file), "key": "k"}}
+
+
+def an_api_that_refuses(failed, status, code, *, also=None):
+    """Answer as the API does, but refuse these keys; what it refuses may be scheduled all the same."""
+    refusals = dict.fromkeys(failed, (status, code)) | (also or {})
+
+    def answer(asked):
+        jobs = json.loads(an_api(asked).body)["jobs"]
+        for n, job in enumerate(asked.json["jobs"]):
+            if job["key"] in refusals:
+                jobs[n] = {"error": problem(*refusals[job["key"]], f"no to {job['key']}")}
+        return told({"jobs": jobs})
+
+    return answer
+
+
+@pytest.mark.usefixtures("impatient")
+def test_errors_of_lines_are_told_by_kind_with_a_count_and_a_few_examples(run, gate):
+    gate.api = an_api_that_refuses(
+        {f"k-{n}" for n in range(6, 51)}, 503, "unavailable", also={"k-51": (400, "invalid_job")}
+    )
+    lines = "".join(f'{{"n": {n}}}\n' for n in range(1, 52))
+    result = run("schedule", "emails", "-", "--lines", "--key", "k", "--delay", "2h", stdin=lines)
+    assert (result.exit_code, result.stdout) == (2, "scheduled 5 of 51\n")
+    (file,) = Path().glob("dueline-left-*.jsonl")
+    assert result.stderr.splitlines() == [
+        "dueline: 45 lines failed: unavailable, such as",
+        "dueline:   line 6: no to k-6",
+        "dueline:   line 7: no to k-7",
+        "dueline:   line 8: no to k-8",
+        "dueline: 1 line failed: invalid_job, such as",
+        "dueline:   line 51: no to k-51",
+        f"dueline: 46 lines left, in {file}, each under its old number",
+        f"dueline: to go on, with none scheduled twice: dueline --url {gate.url} schedule emails @{file}"
+        " --lines --key k --delay 7200",
+    ]
+
+
+@pytest.mark.usefixtures("impatient")
+def test_what_is_left_can_be_given_back_as_it_says_and_goes_under_the_same_keys(run, gate):
+    lines = '{"n": 1}\n\n{"n": "é"}\r\n{"n": 4}'
+    gate.script = [refused(503, "unavailable")]
+    result = run("schedule", "emails", "-", "--lines", "--priority", "2", "--at", SOON.isoformat(), stdin=lines)
+    (file,) = Path().glob("dueline-left-*.jsonl")
+    assert (file.read_text(), file.stat().st_mode & 0o777) == ('{"n": 1}\n\n{"n": "é"}\n{"n": 4}\n', 0o600)
+    command = shlex.split(result.stderr.splitlines()[-1].partition("twice: dueline ")[2])
+    again = run(*command)
+    assert (again.exit_code, again.stdout, again.stderr) == (0, "scheduled 3 of 3\n", "")
+    first, second = (asked.json["jobs"] for asked in gate.asked)
+    assert first == second
+    assert len({job["key"] for job in first}) == 3
+    assert list(Path().iterdir()) == [file]
+
+
+@pytest.mark.usefixtures("impatient")
+def test_lines_that_are_left_keep_their_numbers_and_a_second_run_only_has_those(run, gate):
+    gate.api = an_api_that_refuses({"k-2", "k-5"}, 503, "unavailable")
+    run("schedule", "emails", "-", "--lines", "--key", "k", "--left", "left", stdin="1\n2\n3\n4\n5\n6\n")
+    assert Path("left").read_text() == "\n2\n\n\n5\n"
+    gate.asked.clear()
+    result = run("schedule", "emails", "@left", "--lines", "--key", "k", "--left", "left2")
+    assert result.stdout == "scheduled 0 of 2\n"
+    assert [(job["key"], job["payload"]) for job in gate.asked[0].json["jobs"]] == [("k-2", 2), ("k-5", 5)]
+    assert Path("left2").read_text() == Path("left").read_text()
+
+
+@pytest.mark.usefixtures("impatient")
+def test_where_no_file_can_be_written_the_same_lines_can_be_given_again(run, gate):
+    gate.api = lambda _: refused(503, "unavailable")
+    result = run("schedule", "emails", "-", "--lines", "--key", "k", "--left", "no/dir", stdin="1\n2\n")
+    assert result.exit_code == 1
+    *_, left, again = result.stderr.splitlines()
+    assert left == "dueline: 2 lines left, which no/dir could not take: No such file or directory"
+    assert again.endswith(f": dueline --url {gate.url} schedule emails - --lines --key k")
+
+
+def test_a_file_that_is_there_is_not_written_over(run, gate):
+    Path("left").write_text("mine")
+    result = run("schedule", "emails", "-", "--lines", "--left", "left", stdin="1\n")
+    assert (result.exit_code, Path("left").read_text(), gate.asked) == (2, "mine", [])
+    assert "--left is 'left', which is there already" in result.stderr
+    assert run("schedule", "emails", "1", "--left", "else").exit_code == 2
+
+
+@pytest.fixture
+def _sigint():
+    """SIGINT as it is in a foreground: a shell's background job ignores it, and so do its children."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_sigint")
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_import_keeps_the_lines_of_which_it_knows_nothing(run, monkeypatch, ending):
+    noted = importing.Import._note
+
+    def interrupted(self, result, number, *more):
+        if number == 3:
+            signal.raise_signal(ending)
+        noted(self, result, number, *more)
+
+    monkeypatch.setattr(importing.Import, "_note", interrupted)
+    result = run("schedule", "emails", "-", "--lines", "--key", "k", "--left", "left", stdin="1\n2\n3\n4\n")
+    assert (result.exit_code, result.stdout) == (130, "scheduled 2 of 4\n")
+    assert Path("left").read_text() == "\n\n3\n4\n"
+    assert result.stderr.splitlines()[-1] == "dueline: interrupted"
+
+
+@pytest.mark.usefixtures("_sigint", "impatient")
+@pytest.mark.parametrize("what", [KeyboardInterrupt, BrokenPipeError])
+def test_lines_keep_their_numbers_when_stderr_fails_while_one_is_told(run, gate, monkeypatch, what):
+    gate.api = an_api_that_refuses({"k-2"}, 503, "unavailable")
+
+    def failing(*_, **__):
+        raise what
+
+    monkeypatch.setattr(Screen, "fault", failing)
+    run("schedule", "emails", "-", "--lines", "--json", "--key", "k", "--left", "left", stdin="1\n2\n3\n4\n")
+    assert Path("left").read_text() == "\n2\n3\n4\n"
+
+
+@pytest.mark.usefixtures("_sigint", "impatient")
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_what_is_left_is_written_cuts_nothing_off(run, gate, monkeypatch, ending):
+    gate.api = lambda _: refused(503, "unavailable")
+    write = lines._write
+
+    def disturbed(path, left):
+        def signalled():
+            for number, line in left:
+                signal.raise_signal(ending)
+                assert not Path("left").exists()
+                yield number, line
+
+        write(path, signalled())
+
+    # What a signal does that nobody heeds: it would end the tests.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    monkeypatch.setattr(lines, "_write", disturbed)
+    try:
+        result = run("schedule", "emails", "-", "--lines", "--key", "k", "--left", "left", stdin="1\n2\n3\n")
+        assert signal.getsignal(signal.SIGTERM) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert (result.exit_code, result.stdout) == (1, "scheduled 0 of 3\n")
+    assert Path("left").read_text() == "1\n2\n3\n"
+    assert [str(each) for each in Path().iterdir()] == ["left"]
+
+
+def test_the_command_to_go_on_names_the_deployment_and_the_credentials(run, gate, monkeypatch):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
+    monkeypatch.setenv("DUELINE_NAME", "sandbox")
+    gate.api = an_api_that_refuses({"k-1"}, 400, "invalid_job", also={"k-2": (400, "invalid_job")})
+    typing = ["schedule", "emails", "-", "--lines", "--key", "k", "--left", "left"]
+    result = run("--region", "eu-west-1", *typing, stdin="1\n2\n")
+    assert result.stderr.splitlines()[-1].endswith(
+        f"twice: dueline --name sandbox --url {gate.url} --region eu-west-1 schedule emails @left --lines --key k"
+    )
+
+
+def test_the_deployment_is_found_before_lines_are_read_from_stdin(monkeypatch):
+    reading = []
+    monkeypatch.setattr(given, "source", lambda text: reading.append(text))
+    assert typed("--profile", "nobodys", "schedule", "emails", "-", "--lines", stdin="1\n").exit_code == 5
+    assert typed("--url", "http://127.0.0.1:9", "schedule", "EMAILS", "-", "--lines", stdin="1\n").exit_code == 3
+    assert reading == []
+
+
+def test_more_lines_than_are_held_in_memory_all_go_through(run, gate, monkeypatch):
+    monkeypatch.setattr(lines, "_HELD_BYTES", 100)
+    result = run("schedule", "emails", "-", "--lines", stdin="".join(f'{{"n": {n}}}\n' for n in range(2000)))
+    assert (result.exit_code, result.stdout) == (0, "scheduled 2000 of 2000\n")
+    sent = [job["payload"]["n"] for asked in gate.asked for job in asked.json["jobs"]]
+    assert sorted(sent) == list(range(2000))
+
+
+@pytest.mark.parametrize("source", ["1", "@/nowhere/jobs"])
+def test_lines_of_nowhere_are_refused(run, gate, source):
+    result = run("schedule", "emails", source, "--lines")
+    assert (result.exit_code, gate.asked) == (2, [])
+
+
+def test_a_line_that_is_no_text_is_named(run, gate):
+    Path("jobs").write_bytes(b'1\n"\xff"\n')
+    result = run("schedule", "emails", "@jobs", "--lines")
+    assert (result.exit_code, gate.asked) == (2, [])
+    assert "line 2 is no text in UTF-8" in result.stderr
+
+
+UNSENDABLE = {
+    "a no-break space": b'\xc2\xa0{"a": 1}',
+    "a form feed": b"3\x0c",
+    "no number": b"[NaN]",
+    "infinity": b"-Infinity",
+    "too large for a float": b"1e999",
+    "too many digits": b"9" * 5000,
+}
+
+
+@pytest.mark.parametrize("line", UNSENDABLE.values(), ids=UNSENDABLE)
+def test_what_cannot_be_sent_is_refused_with_its_line_before_anything_is_sent(run, gate, line):
+    Path("jobs").write_bytes(b"1\n" + line + b"\n3\n")
+    result = run("schedule", "emails", "@jobs", "--lines")
+    assert (result.exit_code, result.stdout, gate.asked) == (2, "", [])
+    assert "line 2 is no JSON" in result.stderr
+    assert [str(each) for each in Path().iterdir()] == ["jobs"]
+
+
+def test_blank_lines_are_those_of_what_json_takes_for_space(run, gate):
+    Path("jobs").write_bytes(b" \t\r\n\t1 \r\n\n2")
+    assert run("schedule", "emails", "@jobs", "--lines", "--key", "k").stdout == "scheduled 2 of 2\n"
+    assert [(job["key"], job["payload"]) for job in gate.asked[0].json["jobs"]] == [("k-2", 1), ("k-4", 2)]
+
+
+def test_a_number_that_cannot_be_sent_is_refused_in_a_single_payload_too(run, gate):
+    for payload in ("NaN", "1e999", "9" * 5000):
+        result = run("schedule", "emails", payload)
+        assert (result.exit_code, gate.asked) == (2, [])
+        assert "the payload is no JSON" in result.stderr
+
+
+def test_a_line_that_is_read_when_checked_and_not_when_sent_fails_for_itself(run, gate, monkeypatch):
+    # What nests just so deep as the stack allows may be such a line.
+    read, read_before = given.line, set()
+
+    def once(content, number):
+        if number == 2 and number in read_before:
+            raise typer.BadParameter("line 2 is no JSON that can be read: it nests too deep")
+        read_before.add(number)
+        return read(content, number)
+
+    monkeypatch.setattr(given, "line", once)
+    result = run("schedule", "emails", "-", "--lines", "--key", "k", "--left", "left", stdin="1\n2\n3\n")
+    assert (result.exit_code, result.stdout) == (2, "scheduled 2 of 3\n")
+    assert Path("left").read_text() == "\n2\n"
+    assert [job["key"] for job in gate.asked[0].json["jobs"]] == ["k-1", "k-3"]
 
 
 def test_nothing_is_scheduled_when_one_line_is_no_json(run, gate):
@@ -545,7 +803,7 @@ def dead(monkeypatch):
     emails = MemoryQueue(name="emails", clock=clock)
     ends = Ends(dead_letters=MemoryQueue(name="dead", clock=clock), queues=[wire.to("emails", emails)])
     for number, error in enumerate(["KeyError", "KeyError", "KeyError", "TypeError"]):
-        told = {ID: str(an_id()), ERROR: error, REASON: "why\x1b[31m"}
+        told = {ID: str(an_id()), ERROR: error, REASON: "why\x9b31m"}
         ends.dead_letters.send([Message(body=str(number), attributes=told)])
     asked = []
     monkeypatch.setattr(connect, "dead_letters", lambda target, queue: asked.append((target, queue)) or ends)

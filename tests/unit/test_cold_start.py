@@ -18,26 +18,33 @@ LIBRARIES = BOTO3 | {"aws_lambda_powertools", "typing_extensions"}
 PYDANTIC = {"annotated_types", "pydantic", "pydantic_core", "typing_inspection"}
 OURS = {
     "dueline",
-    *under("dueline", "aws clock config dispatch errors instant job message packing park pointer ports queue routing"),
-    *under("dueline", "rows trace units"),
+    *under("dueline", "aws clock config dispatch errors folding instant job message packing park pointer ports queue"),
+    *under("dueline", "printable routing rows trace units"),
     *under("dueline.aws", "clients connections deployed faults queue sending signature table typed updates"),
     *under("dueline.config", "metrics names registry settings"),
     "functions",
-    *under("functions", "log registry telemetry"),
+    *under("functions", "declared log telemetry"),
+}
+# What knows how far queues are deployed.
+STANDING = {
+    *under("dueline.aws", "published standing"),
+    *under("dueline", "clock config.work working working.backoff working.settings"),
+    "functions.registry",
 }
 OURS_OF = {
-    "ingest": {"dueline.astray", "dueline.ingest", "dueline.move", "functions.ingest"},
-    "tick": {"dueline.lease", "dueline.tick", "functions.tick"},
-    "api": {
+    "ingest": {"dueline.astray", "dueline.ingest", "dueline.move", "functions.ingest"} | STANDING,
+    "tick": {*under("dueline", "fences lease states tick"), *under("functions", "tick watch")},
+    "api": STANDING
+    | {
         *under("dueline", "answers cancel control control_rows keys listing move offload outcome overview rate"),
-        *under("dueline", "request reschedule states status submit uploads"),
+        *under("dueline", "request reschedule states status submit submitted uploads"),
         *under("dueline.aws", "payloads resources"),
         *under("functions", "answers api bodies control_answers forms outcome_answer problems queries tell"),
     },
 }
 LIBRARIES_OF = {"ingest": LIBRARIES, "tick": LIBRARIES, "api": LIBRARIES | PYDANTIC}
 # Descriptions of services that boto3 reads to make a client: ingest seldom sends, and nobody needs S3 at once.
-MODELS_OF = {"ingest": ("dynamodb",), "tick": ("dynamodb", "sqs"), "api": ("dynamodb", "sqs")}
+MODELS_OF = {"ingest": ("ssm", "dynamodb"), "tick": ("dynamodb", "sqs"), "api": ("ssm", "dynamodb", "sqs")}
 # Powertools brings the classes of 40 kinds of events with the first of them.
 OF_HTTP = ("aws_lambda_powertools.event_handler", "aws_lambda_powertools.utilities.data_classes")
 

@@ -1,12 +1,15 @@
 """queues.yaml is checked whole, and its documents are true."""
 
 import json
+from collections import Counter
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 import yaml
+from pydantic import ValidationError
 
 from dueline.config import registry, work
 from dueline.config.deployment import ConfigurationError, Deployment, load
@@ -57,6 +60,8 @@ def test_the_repos_own_queues_yaml_loads() -> None:
     [
         ("name: Dueline", ["name is 'Dueline'", "^[a-z]"]),
         ("name: a-name-of-16-char", ["name is 'a-name-of-16-char'", "{0,13}"]),
+        ("name: dueline-queue", ["name is 'dueline-queue'", "must not end in -queue or hold -queue-"]),
+        ("name: a-queue-b", ["name is 'a-queue-b'", "must not end in -queue or hold -queue-"]),
         ("colour: red", ["colour is 'red'", "unknown setting", "there are name, tick_period"]),
         ("tick_period: 0", ["tick_period is 0", "greater than or equal to 1"]),
         ("tick_period: 61", ["tick_period is 61", "less than or equal to 60"]),
@@ -125,6 +130,23 @@ def test_a_wrong_setting_is_told_with_its_value_and_what_is_allowed(
     assert message.startswith(str(queues_yaml))
     for part in told:
         assert part in message
+
+
+def _taken(name: str) -> bool:
+    try:
+        return bool(Deployment.model_validate({"name": name}))
+    except ValidationError:
+        return False
+
+
+def test_no_two_stacks_of_one_account_have_one_name() -> None:
+    words = ["a", "core", "queue"]
+    joined = ["-".join(some) for count in (1, 2, 3) for some in product(words, repeat=count)]
+    stacks: list[str] = []
+    for names in (Names(name) for name in joined if _taken(name)):
+        stacks += [names.core_stack, *map(names.queue_stack, joined)]
+    assert len(stacks) > len(joined)
+    assert [stack for stack, times in Counter(stacks).items() if times > 1] == []
 
 
 @pytest.mark.parametrize(
@@ -243,6 +265,8 @@ def test_the_documents_say_what_the_code_takes(name: str) -> None:
         ("queues:\n  emails: {retry: {colour: red}}\n", False),
         ("queues:\n  Emails:\n", False),
         ("colour: red", False),
+        ("name: dueline-queue", False),
+        ("name: queues-a", True),
     ],
 )
 def test_editors_mark_what_the_app_refuses(text: str, valid: bool) -> None:

@@ -8,7 +8,8 @@ import dueline
 from dueline import consumer, rows
 from dueline.consumer import address_of
 from dueline.errors import Throttled
-from dueline.message import Message
+from dueline.message import BATCH_MESSAGES, Message, batches
+from dueline.ports import READ_KEYS, Reading, Refusal
 from dueline.working.event import Kind
 from tests.builders import NOW, a_job, a_message
 from tests.work import Events, SharedQueue, a_place
@@ -32,11 +33,14 @@ class Function:
 
     def work(self, *messages, level=0):
         """Have messages worked off; return the bodies of those that are to come again."""
-        self.levels[level].send(messages)
-        arrivals = self.levels[level].receive(most=10, wait=0)
+        for some in batches(messages, size=lambda _: 0):
+            self.levels[level].send(some)
+        arrivals = [each for _ in messages[::BATCH_MESSAGES] for each in self.levels[level].receive(most=10, wait=0)]
         answer = self.handler({"Records": [record_of(each, self.arn) for each in arrivals]}, None)
         failed = {each["itemIdentifier"] for each in answer["batchItemFailures"]}
-        self.levels[level].delete([each.receipt for each in arrivals if each.message_id not in failed])
+        for each in arrivals:
+            if each.message_id not in failed:
+                self.levels[level].delete([each.receipt])
         return [each.message.body for each in arrivals if each.message_id in failed]
 
     @property
@@ -89,9 +93,74 @@ def test_what_comes_again_waits_as_it_was_asked_to(monkeypatch):
         raise dueline.Retry(600)
 
     function = Function(call, monkeypatch)
+    asked = hiding(function, monkeypatch, [])
     assert function.work(*jobs("1")) == ["1"]
+    assert asked == [[600]]
     (delivery,) = function.levels[0].queue.deliveries
-    assert 595 < (delivery.visible - delivery.sent).total_seconds() < 605
+    assert (delivery.visible - delivery.sent).total_seconds() >= 600
+
+
+def hiding(function, monkeypatch, *answers):
+    """Have SQS answer requests to hide a message by these, the last of them from then on; return what it was asked."""
+    hide, asked, left = function.levels[0].hide, [], list(answers)
+
+    def answer(receipts, seconds):
+        asked.append(list(seconds))
+        told = left.pop(0) if len(left) > 1 else left[0]
+        if isinstance(told, Exception):
+            raise told
+        return told or hide(receipts, seconds)
+
+    monkeypatch.setattr("dueline.consumer._AGAIN_SECONDS", 0.0)
+    function.levels[0].hide = answer
+    return asked
+
+
+def a_refusal(*, final=False):
+    return [Refusal(index=0, reason="InternalError: try again", final=final)]
+
+
+def asks_for_600_seconds(job):
+    raise dueline.Retry(600)
+
+
+def test_what_sqs_refuses_for_now_is_asked_again_so_that_no_retry_is_early(monkeypatch):
+    function = Function(asks_for_600_seconds, monkeypatch)
+    asked = hiding(function, monkeypatch, a_refusal(), Throttled("slow down"), [])
+    assert function.work(*jobs("1")) == ["1"]
+    assert asked == [[600]] * 3
+    (delivery,) = function.levels[0].queue.deliveries
+    assert (delivery.visible - delivery.sent).total_seconds() >= 600
+    assert not function.events.of(Kind.TROUBLE)
+
+
+@pytest.mark.parametrize(("answer", "times"), [(a_refusal(), 3), (a_refusal(final=True), 1), (Throttled("no"), 3)])
+def test_a_retry_that_comes_early_because_sqs_refused_is_told(monkeypatch, answer, times):
+    function = Function(asks_for_600_seconds, monkeypatch)
+    asked = hiding(function, monkeypatch, answer)
+    assert function.work(*jobs("1")) == ["1"]
+    assert asked == [[600]] * times
+    (event,) = function.events.of(Kind.TROUBLE)
+    assert "it comes after the visibility_timeout of its queue, and not after 600 s: " in event.reason
+
+
+def test_whatever_goes_wrong_where_a_hundred_are_looked_at_later_ones_are_read_when_it_is_their_turn(monkeypatch):
+    got, jobs_of = [], [a_job(payload=str(number)) for number in range(201)]
+    last = jobs_of[-1].id
+    function = Function(
+        lambda job: (got.append(job.payload), function.place.table.write([rows.cancellation_row(last, at=NOW)])),
+        monkeypatch,
+    )
+
+    def answer(count, keys, read):
+        if count == 1:
+            raise KeyError("Responses")
+        return read(keys)
+
+    reading(function, monkeypatch, answer)
+    assert function.work(*map(Message.of, jobs_of)) == [str(number) for number in range(100)]
+    assert got == list(range(100, 200))
+    assert [event.reason for event in function.events.of(Kind.TROUBLE)] == ["KeyError: 'Responses'"]
 
 
 def test_all_of_a_batch_may_fail(monkeypatch):
@@ -125,6 +194,17 @@ def test_a_job_that_cannot_be_buried_comes_again(monkeypatch):
     assert function.work(*jobs("1")) == ["1"]
 
 
+def test_what_aws_keeps_from_beginning_comes_again_and_is_no_dead_letter(monkeypatch):
+    def fail(key, effect):
+        raise Throttled("slow down")
+
+    function = Function(print, monkeypatch, once=True, max_receives=1)
+    function.place.once = fail
+    assert function.work(*jobs("1")) == ["1"]
+    assert function.letters == []
+    assert [event.reason for event in function.events if event.kind is Kind.TROUBLE]
+
+
 def test_once_a_job_that_comes_again_has_no_second_effect(monkeypatch):
     got, message = [], jobs("1")[0]
     function = Function(got.append, monkeypatch, once=True)
@@ -142,15 +222,69 @@ def test_which_level_it_is_its_name_tells(monkeypatch):
     assert ("hide", 1) not in function.levels[0].asked
 
 
-def test_if_the_cancellations_cannot_be_read_the_whole_batch_comes_again(monkeypatch):
+def reading(function, monkeypatch, answer):
+    """Have the function's table answer its look-ups of cancellations, the count-th, from 1, as `answer` says."""
+    read, asked = function.place.table.read, []
+
+    def look_up(keys):
+        assert len(keys) <= READ_KEYS
+        asked.append(keys)
+        return answer(len(asked), keys, read)
+
+    monkeypatch.setattr(function.place.table, "read", look_up)
+
+
+def throttled(*_):
+    raise Throttled("slow down")
+
+
+def test_an_event_of_more_records_than_a_look_up_takes_is_worked_off(monkeypatch):
+    got, messages = [], [Message.of(a_job(payload=str(number))) for number in range(250)]
+    function = Function(lambda job: got.append(job.payload), monkeypatch)
+    reading(function, monkeypatch, lambda count, keys, read: read(keys))
+    assert function.work(*messages) == []
+    assert got == list(range(250))
+
+
+def test_only_the_jobs_whose_cancellations_cannot_be_read_come_again(monkeypatch):
+    got, messages = [], [Message.of(a_job(payload=str(number))) for number in range(201)]
+    function = Function(lambda job: got.append(job.payload), monkeypatch)
+
+    def answer(count, keys, read):
+        if count == 2:
+            raise Throttled("slow down")
+        return Reading(unread=frozenset([min(keys)])) if count == 1 else read(keys)
+
+    reading(function, monkeypatch, answer)
+    assert function.work(*messages) == ["0", *map(str, range(100, 200))]
+    assert got == [*range(1, 100), 200]
+    told = [event.reason for event in function.events if event.kind is Kind.TROUBLE]
+    assert told == ["1 cancellations could not be read: try again", "slow down"]
+
+
+def test_a_job_that_is_cancelled_while_many_before_it_run_is_skipped(monkeypatch):
+    got, jobs_of = [], [a_job(payload=str(number)) for number in range(101)]
+    last = jobs_of[-1].id
+    function = Function(
+        lambda job: (got.append(job.payload), function.place.table.write([rows.cancellation_row(last, at=NOW)])),
+        monkeypatch,
+    )
+    assert function.work(*map(Message.of, jobs_of)) == []
+    assert got == list(range(100))
+
+
+def test_if_no_cancellation_can_be_read_all_jobs_come_again(monkeypatch):
     function = Function(print, monkeypatch)
+    reading(function, monkeypatch, throttled)
+    assert function.work(*jobs("1", "2")) == ["1", "2"]
 
-    def fail(keys):
-        raise Throttled("slow down")
 
-    monkeypatch.setattr(function.place.table, "read", fail)
-    with pytest.raises(Throttled):
-        function.work(*jobs("1"))
+def test_what_carries_no_job_of_ours_is_worked_off_though_cancellations_cannot_be_read(monkeypatch):
+    got = []
+    function = Function(lambda job: got.append(job.payload), monkeypatch)
+    reading(function, monkeypatch, throttled)
+    assert function.work(*jobs("1"), a_message(body="2")) == ["1"]
+    assert got == [2]
 
 
 def test_a_function_may_be_decorated_without_arguments():

@@ -1,52 +1,25 @@
 """Pause, resume and rate over HTTP: what is answered, and what is logged."""
 
-import importlib
 import json
-import sys
-from types import SimpleNamespace
 
 import pytest
 
-from dueline.config.registry import Registry
-from dueline.config.settings import ApiSettings
 from dueline.control import Control, read_control
-from dueline.memory import MemoryTable
 from dueline.rate import Rate
-from tests.builders import NOBODY, a_queue
+from tests.builders import a_queue
+from tests.called import call, imported
 
 CALLER = "arn:aws:iam::123456789012:user/ann"
 
 
 @pytest.fixture
 def api(monkeypatch):
-    """The function, read as on Lambda, with one queue, and with the table in memory."""
-    settings = ApiSettings(
-        deployment="d", queue_urls="http://localhost/", payloads="p", direct_horizon=890, lookahead=240
-    )
-    for name, value in {**settings.to_env(), **NOBODY}.items():
-        monkeypatch.setenv(name, value)
-    registry = SimpleNamespace(REGISTRY=Registry({"emails": a_queue()}))
-    monkeypatch.setitem(sys.modules, "functions.registry", registry)
-    monkeypatch.delitem(sys.modules, "functions.api", raising=False)
-    api = importlib.import_module("functions.api")
-    monkeypatch.setattr(api.RESOURCES, "table", MemoryTable(), raising=False)
-    yield api
-    sys.modules.pop("functions.api", None)
+    with imported(monkeypatch, a_queue()) as api:
+        yield api
 
 
 def ask(api, method, path, body=None):
-    """Return the status and the body of an answer to a request that IAM has let pass."""
-    http = {"method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "1.2.3.4", "userAgent": "curl"}
-    event = {
-        "version": "2.0",
-        "rawPath": path,
-        "headers": {},
-        "requestContext": {"http": http, "stage": "$default", "authorizer": {"iam": {"userArn": CALLER}}},
-        "isBase64Encoded": False,
-        **({} if body is None else {"body": body}),
-    }
-    answer = api.app.resolve(event, SimpleNamespace())
-    return answer["statusCode"], json.loads(answer["body"])
+    return call(api, method, path, body=body, caller=CALLER)
 
 
 def put(api, rate):

@@ -21,6 +21,7 @@ def test_the_names_of_the_errors_are_pinned():
         "KeyReused",
         "Throttled",
         "Unavailable",
+        "NotYet",
     }
 
 
@@ -44,6 +45,10 @@ def test_an_error_is_caught_as_the_builtin_that_callers_know(error, builtin):
 
 def test_a_payload_that_is_too_large_is_an_invalid_job():
     assert issubclass(errors.PayloadTooLarge, errors.InvalidJob)
+
+
+def test_what_cannot_be_done_yet_is_caught_as_unavailable_and_tried_again():
+    assert issubclass(errors.NotYet, errors.Unavailable)
 
 
 def test_only_what_may_pass_is_tried_again():

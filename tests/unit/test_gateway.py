@@ -4,9 +4,12 @@ import json
 
 import boto3
 import pytest
+from botocore.config import Config
 
 from dueline import Client
+from dueline.aws.gateway import connect
 from dueline.errors import DeploymentNotFound, DuelineError, Forbidden, Unavailable
+from tests.forked import in_a_child
 from tests.gate import DROPPED, open_gate, told
 
 KEYS = {"aws_access_key_id": "AKIDEXAMPLE", "aws_secret_access_key": "s"}
@@ -112,3 +115,34 @@ def test_credentials_that_cannot_be_had_at_all_are_told(gate, tmp_path):
     with pytest.raises(Forbidden, match="custom-process"):
         Client.connect(url=gate.url, session=boto3.Session(profile_name="broken"))
     assert gate.asked == []
+
+
+def proxied(session, url):
+    session._session.set_default_client_config(Config(proxies={"http": url}))
+    return session
+
+
+def test_the_proxies_that_a_session_is_set_to_are_on_the_way(gate):
+    client = Client.connect(url="http://elsewhere", session=proxied(a_session(), gate.url))
+    client.schedule("emails", 1)
+    assert gate.asked[0].path == "http://elsewhere/queues/emails/jobs"
+
+
+def test_each_host_is_reached_by_the_proxies_that_the_environment_names_for_it(gate, monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", gate.url)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    gateway = connect("sandbox", url=gate.url, session=a_session(), lanes=1)
+    gate.api = lambda _: told({})
+    gateway.send("GET", "/queues", None, headers={})
+    gateway.put("http://elsewhere/payload", {}, b"1")
+    assert [asked.path for asked in gate.asked] == ["/queues", "http://elsewhere/payload"]
+
+
+def test_a_process_that_is_forked_has_connections_of_its_own(gate):
+    client = Client.connect(url=gate.url, session=a_session())
+    ask = lambda: client.schedule("emails", 1)  # noqa: E731
+    ask()
+    assert in_a_child(ask)
+    ask()
+    before, childs, after = (asked.port for asked in gate.asked)
+    assert before == after != childs

@@ -390,7 +390,7 @@ def test_a_job_that_no_tick_will_look_at_is_parked_with_the_reason_and_leaves_no
     assert (done.failed, done.written) == (set(), 0)
     assert system.parked() == [job.id]
     reason = system.dead_letters.deliveries[0].message.attributes[REASON]
-    assert reason == f"no tick reads {partition}: it is not in queues.yaml"
+    assert reason == f"no tick reads {partition}: it is not in queues.yaml, or its queue's stack is not deployed yet"
     assert not in_the_table(system, job)
 
 
@@ -399,7 +399,9 @@ def test_a_partition_that_a_deployment_may_be_adding_is_waited_for(partition):
     system, job = System(), due_in(AN_HOUR, partition=partition)
     done = system.ingest([often_received(job, receives=PATIENT_RECEIVES - 1)])
     assert done.failed == {"x0"}
-    assert done.faults == {f"no tick reads {partition}: it is not in queues.yaml"}
+    assert done.faults == {
+        f"no tick reads {partition}: it is not in queues.yaml, or its queue's stack is not deployed yet"
+    }
     assert (system.parked(), in_the_table(system, job)) == ([], [])
 
 

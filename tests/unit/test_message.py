@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dueline.errors import InvalidJob, PayloadTooLarge
+from dueline.folding import FOLDED, unfolded
 from dueline.job import MAX_PAYLOAD_BYTES, MAX_TENANT_CHARACTERS, Partition, Route
 from dueline.message import (
     ATTRIBUTES_BYTES,
@@ -65,7 +66,8 @@ def test_a_parked_message_is_neither_delayed_nor_grouped():
 
 
 def test_a_reason_is_short_and_printable():
-    reason = a_message().with_reason("é" * 5000).attributes[REASON]
+    reason = a_message().with_reason("\x1b[31mno\n\0\ufffe" + "é" * 5000).attributes[REASON]
+    assert reason.startswith(r"\x1b[31mno\n\x00\ufffe\xe9")
     assert reason.isascii()
     assert len(reason) <= 1000
 
@@ -130,14 +132,30 @@ def test_all_that_dueline_adds_fits_into_what_sqs_takes_and_what_batches_leave_f
 
 @pytest.mark.parametrize(
     ("others", "left"),
-    [(7, {"traceparent", "tracestate"}), (8, {"traceparent"}), (9, set()), (10, set())],
+    [(7, {"traceparent", "tracestate"}), (8, {FOLDED}), (9, {FOLDED}), (10, {FOLDED})],
 )
-def test_where_attributes_are_too_many_the_tracestate_goes_before_the_traceparent_and_both_before_any_other(
-    others, left
-):
+def test_where_attributes_are_too_many_a_trace_is_folded_before_any_other_and_nothing_is_lost(others, left):
     attributes = {"tracestate": "vendor=7", "traceparent": PARENT, **{f"a{n}": "x" for n in range(others)}}
     parked = a_message(attributes=attributes).with_reason("full").attributes
-    assert set(parked) == {REASON, *left, *(f"a{n}" for n in range(min(others, MAX_ATTRIBUTES - 1)))}
+    assert set(parked) == {REASON, *left, *(f"a{n}" for n in range(min(others, MAX_ATTRIBUTES - 2)))}
+    assert unfolded(parked) == {**attributes, REASON: "full"}
+
+
+def test_what_was_folded_is_not_folded_twice():
+    full = a_message(attributes={f"a{n}": "x" for n in range(MAX_ATTRIBUTES)})
+    assert full.with_reason("once").with_reason("twice") == full.with_reason("twice")
+
+
+@pytest.mark.parametrize("rest", ["", "no JSON", "[" * 100_000, "[1]", '{"a":1}', "null"])
+def test_what_nobody_folded_stays_as_it_is(rest):
+    assert unfolded({FOLDED: rest, ID: "1"}) == {FOLDED: rest, ID: "1"}
+
+
+def test_where_there_is_no_room_to_fold_a_message_keeps_its_own_before_it_tells_why():
+    own = {f"a{n}": '"' * 100 for n in range(MAX_ATTRIBUTES)}
+    taken = a_message(body="", attributes=own).sent_bytes
+    full = Message(body="x" * (BATCH_BYTES - taken), attributes=own)
+    assert full.with_reason("because") == full
 
 
 @pytest.mark.parametrize(("room", "left"), [(0, {"traceparent", "tracestate"}), (-1, {"traceparent"}), (-25, set())])

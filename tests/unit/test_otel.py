@@ -133,6 +133,16 @@ def test_an_exception_is_recorded_and_passed_on():
     assert event.attributes["exception.message"] == "no ann"
 
 
+def test_an_exception_whose_text_cannot_be_made_is_passed_on_all_the_same():
+    class Speechless(Exception):
+        def __str__(self):
+            raise KeyError("message")
+
+    with pytest.raises(Speechless):
+        handle(raising=Speechless())
+    assert EXPORTER.get_finished_spans()[0].attributes["error.type"].endswith("Speechless")
+
+
 def test_an_expected_exception_is_passed_on_and_no_error():
     with pytest.raises(Expected):
         handle(raising=Expected(), expected=(Expected,))
@@ -174,7 +184,8 @@ def test_many_are_scheduled_in_the_span_of_their_call_whatever_their_iterable_do
 
     with TRACER.start_as_current_span("order") as span:
         client.schedule_many("emails", jobs())
-    assert traceparents(gate) == [parent_of(span)] * 3
+    assert len(gate.asked) > 1
+    assert set(traceparents(gate)) == {parent_of(span)}
 
 
 def test_a_tracestate_is_sent_as_well(client, gate):

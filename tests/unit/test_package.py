@@ -25,6 +25,7 @@ PUBLIC = {
     "JobNotFound",
     "KeyReused",
     "NewJob",
+    "NotYet",
     "Overview",
     "Patience",
     "PayloadPlace",

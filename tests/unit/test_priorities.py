@@ -299,5 +299,5 @@ def test_a_row_with_a_priority_that_is_none_cannot_be_read_and_says_why(priority
 
 @pytest.mark.parametrize("priority", [0, 6])
 def test_a_job_of_no_priority_is_refused_with_what_is_allowed(priority):
-    with pytest.raises(InvalidJob, match=f"priority is {priority}: it must be from 1 to 5"):
+    with pytest.raises(InvalidJob, match=f"priority is {priority}: it must be a whole number from 1 to 5"):
         a_job(priority=priority)

@@ -20,6 +20,7 @@ TOLD = {
     "KeyReused": (422, "key_reused"),
     "Throttled": (429, "throttled"),
     "Unavailable": (503, "unavailable"),
+    "NotYet": (503, "not_yet"),
 }
 
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 import pytest
 
 from dueline import instant, rows
-from dueline.errors import AlreadyFinished, InvalidJob, JobNotFound, QueueNotFound, Throttled, Unavailable
+from dueline.errors import AlreadyFinished, InvalidJob, JobNotFound, NotYet, QueueNotFound, Throttled, Unavailable
 from dueline.job import MAX_RETENTION, JobId, Partition, Route, State
 from dueline.message import EXPIRES, MOVES
 from tests.builders import NOW, RETENTION, a_job, a_queue, an_id
@@ -213,10 +213,39 @@ def test_a_job_that_was_moved_elsewhere_names_the_job_that_took_its_place():
 def test_a_job_that_is_not_in_the_table_yet_is_to_be_tried_again():
     system = System()
     job = system.schedule(AN_HOUR)
-    with pytest.raises(Unavailable, match="still on its way to the table"):
+    with pytest.raises(NotYet, match=r"may still be on its way there, then try again .*; or no such job"):
         system.reschedule(job.id, at=WANTED)
     system.ingest()
     assert system.reschedule(job.id, at=WANTED).due == WANTED
+
+
+@pytest.mark.parametrize("route", Route)
+def test_a_job_in_a_partition_that_never_was_is_not_found_and_nothing_is_announced(route):
+    system = System()
+    calls = seen(system)
+    with pytest.raises(JobNotFound, match="'emails' never had a partition 77: it has 0 alone"):
+        system.reschedule(an_id(partition=Partition(queue="emails", number=77), route=route), at=WANTED)
+    assert calls == ["table.read"] + ["table.read"] * (route is Route.DIRECT)
+
+
+def test_a_job_in_a_partition_that_has_left_queues_yaml_moves_as_before():
+    left = Partition(queue="emails", number=77)
+    job = a_job(partition=left)
+    system = System()
+    system.tick(left)
+    with pytest.raises(NotYet):
+        system.reschedule(job.id, at=WANTED)
+    system.put(job)
+    assert system.reschedule(job.id, at=WANTED).due == WANTED
+
+
+def test_a_direct_job_has_left_for_its_queue_whatever_its_cancellation_says():
+    system = System()
+    direct = system.schedule(60).id
+    system.cancel(replace(direct, route=Route.TABLE))
+    system.cancel(direct)
+    with pytest.raises(AlreadyFinished, match="has left for its queue"):
+        system.reschedule(direct, at=WANTED)
 
 
 @pytest.mark.parametrize("is_there", [True, False])
@@ -453,3 +482,62 @@ def test_a_row_that_cannot_be_read_is_not_moved():
     system.table.write([{**rows.job_row(job), "payload": ""}])
     with pytest.raises(InvalidJob):
         system.reschedule(job.id, at=WANTED)
+
+
+# A delay under a key
+
+
+@pytest.mark.parametrize("name", ["inbound.send", "table.move"])
+def test_a_delay_that_is_asked_again_under_its_key_is_that_of_the_first_call_that_moved_the_job(name):
+    job = a_job()
+    system = a_system_with(job)
+    system.wire.around = on(name, losing_the_answer, times=1)
+    with pytest.raises(Unavailable) as error:
+        system.reschedule(job.id, delay=AN_HOUR / 2, key="k")
+    system.ingest()
+    system.clock.sleep(7)
+    moved = system.reschedule(job.id, delay=AN_HOUR / 2, key="k")
+    assert (str(moved), moved.due) == (error.value.job_id, at(AN_HOUR / 2))
+    pass_time(system)
+    assert system.arrived() == [moved]
+
+
+def test_a_repeat_under_a_key_that_ingest_overtakes_tells_of_the_first_calls_job_when_it_is_asked_again():
+    job = a_job()
+    system = a_system_with(job)
+    system.wire.around = on("table.move", failing(Unavailable("no")), times=1)
+    with pytest.raises(Unavailable) as error:
+        system.reschedule(job.id, delay=AN_HOUR / 2, key="k")
+    system.clock.sleep(7)
+    system.wire.around = on("table.move", meanwhile(system.ingest), times=1)
+    with pytest.raises(Unavailable, match="try again"):
+        system.reschedule(job.id, delay=AN_HOUR / 2, key="k")
+    moved = system.reschedule(job.id, delay=AN_HOUR / 2, key="k")
+    assert str(moved) == error.value.job_id
+    pass_time(system)
+    assert system.arrived() == [moved]
+
+
+def test_a_delay_under_another_key_is_another_time():
+    job = a_job()
+    system = a_system_with(job)
+    system.reschedule(job.id, delay=AN_HOUR / 2, key="k")
+    system.clock.sleep(7)
+    for other in ({"key": "another"}, {}):
+        with pytest.raises(AlreadyFinished, match="was moved to"):
+            system.reschedule(job.id, delay=AN_HOUR / 2, **other)
+
+
+def test_jobs_that_are_moved_under_one_key_are_not_mixed_up():
+    jobs = [a_job(), a_job()]
+    system = a_system_with(jobs[0])
+    system.put(jobs[1])
+    moved = [system.reschedule(job.id, delay=AN_HOUR / 2, key="k") for job in jobs]
+    pass_time(system)
+    assert sorted(map(str, system.arrived())) == sorted(map(str, moved))
+    assert len(set(moved)) == 2
+
+
+def test_a_key_of_a_move_that_is_no_key_is_refused():
+    with pytest.raises(InvalidJob, match="key is ''"):
+        System().reschedule(an_id(), delay=1, key="")

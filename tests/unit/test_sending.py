@@ -1,12 +1,14 @@
 """What is sent in botocore's place, over real sockets: signed as botocore signs it, judged as botocore judges."""
 
 import json
+import ssl
 import string
 import threading
 import time
 import zlib
 from base64 import b64encode
-from contextlib import nullcontext
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 
 import boto3
@@ -14,6 +16,7 @@ import pytest
 from boto3.dynamodb.types import Binary, TypeDeserializer, TypeSerializer
 from botocore import auth
 from botocore.awsrequest import AWSRequest
+from botocore.config import Config
 from botocore.credentials import Credentials
 from botocore.exceptions import ClientError, ConnectionClosedError, ReadTimeoutError, SSLError
 from botocore.stub import Stubber
@@ -24,14 +27,16 @@ from cryptography.x509.oid import NameOID
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dueline.aws import clients
+from dueline.aws import clients, connections
+from dueline.aws.connections import Connections
 from dueline.aws.signature import signed
 from dueline.aws.typed import typed, untyped
 from tests.gate import DROPPED, NO_HTTP, Reply, open_gate
+from tests.waiting import HANG_SECONDS
 
 DAY = timedelta(days=1)
+LONGEST = timedelta(seconds=10)
 PEM = serialization.Encoding.PEM
-AT = datetime(2026, 11, 21, 7, 5, 9, tzinfo=UTC)
 TEXTS = st.text(string.ascii_letters + string.digits + " /+=", min_size=1).map(str.strip)
 NAMES = ("Content-Type", "X-Amz-Target", "User-Agent", "X-Amzn-Trace-Id", "x-amzn-query-mode")
 QUERY = {"TableName": "jobs", "KeyConditionExpression": "pk = :pk", "ExpressionAttributeValues": {":pk": {"S": "é"}}}
@@ -47,19 +52,26 @@ def gate(monkeypatch):
 
 
 @pytest.fixture
-def session():
-    return boto3.Session(**KEYS, region_name="eu-west-1")
+def session(monkeypatch):
+    """The session of this process, which is what a function has."""
+    own = boto3.Session(**KEYS, region_name="eu-west-1")
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", own)
+    return own
 
 
 @pytest.fixture
 def dynamodb(gate, session):
-    return clients.dynamodb(session, longest=timedelta(seconds=10))
+    return clients.dynamodb(longest=LONGEST)
 
 
 def answered(content, status=200, **headers):
     body = json.dumps(content).encode()
     length = {"content-length": str(len(body)), "content-type": "application/x-amz-json-1.0"}
     return Reply(status=status, body=body, headers=length | headers)
+
+
+def sent_to(gate):
+    return {"QueueUrl": f"{gate.url}/1/emails", "Entries": [{"Id": "0", "MessageBody": "1"}]}
 
 
 def of_items(*items):
@@ -78,10 +90,9 @@ def of_items(*items):
 def test_a_request_is_signed_as_botocore_signs_it(headers, body, secret, token, host, path):
     credentials = Credentials("AKID", secret, token)
     request = AWSRequest("POST", f"https://{host}{path}", headers=headers, data=body)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(auth, "get_current_datetime", lambda: AT)
-        auth.SigV4Auth(credentials, "sqs", "eu-west-1").add_auth(request)
-    of = {"credentials": credentials, "region": "eu-west-1", "service": "sqs", "at": AT.timestamp()}
+    auth.SigV4Auth(credentials, "sqs", "eu-west-1").add_auth(request)
+    at = datetime.strptime(request.headers["X-Amz-Date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+    of = {"credentials": credentials, "region": "eu-west-1", "service": "sqs", "at": at.timestamp()}
     assert signed(headers, body=body, host=host, path=path, **of) == dict(request.headers.items())
 
 
@@ -110,7 +121,7 @@ def undated(answer):
 def test_what_is_asked_and_answered_is_what_it_is_by_botocore(gate, session, dynamodb):
     item = {"sk": {"S": 'a "B" é'}, "ttl": {"N": "5"}, "packed": {"B": b64encode(b"\0\xff").decode()}}
     gate.api = lambda _: of_items(item, {"exact": {"BOOL": True}, "B": {"S": "x"}})
-    botocores = session.client("dynamodb", config=clients.config(timedelta(seconds=10)))
+    botocores = session.client("dynamodb", config=clients.config(LONGEST))
     one, other = dynamodb.query(**QUERY), botocores.query(**QUERY)
     assert undated(one) == undated(other)
     assert one["Items"][0]["packed"] == {"B": b"\0\xff"}
@@ -143,7 +154,7 @@ def test_sqs_says_that_a_queue_is_gone_by_its_older_code(gate, session):
     older = {"x-amzn-query-error": "AWS.SimpleQueueService.NonExistentQueue;Sender"}
     gate.api = lambda _: answered({"__type": "com.amazonaws.sqs#QueueDoesNotExist"}, status=400, **older)
     with pytest.raises(ClientError) as raised:
-        clients.sqs(session, longest=timedelta(seconds=10)).receive_message(QueueUrl=f"{gate.url}/1/emails")
+        clients.sqs(longest=LONGEST).send_message_batch(**sent_to(gate))
     assert raised.value.response["Error"]["Code"] == "AWS.SimpleQueueService.NonExistentQueue"
 
 
@@ -160,8 +171,8 @@ def test_an_answer_that_is_lost_is_asked_for_again_once_and_then_is_botocores_er
 
 def test_an_answer_that_does_not_come_is_waited_for_no_longer_than_the_client_may(gate, session):
     late = threading.Event()
-    gate.api = lambda _: late.wait(1) or of_items()
-    client = clients.dynamodb(session, longest=timedelta(seconds=2.4))
+    gate.api = lambda _: late.wait(HANG_SECONDS) and DROPPED
+    client = clients.dynamodb(longest=timedelta(seconds=2.4))
     with pytest.raises(ReadTimeoutError):
         client.query(**QUERY)
     late.set()
@@ -192,12 +203,27 @@ def test_whoever_answers_in_botocores_place_is_asked_first(gate, dynamodb):
     assert not gate.asked
 
 
-def test_a_client_whose_way_leads_through_a_proxy_is_botocores(gate, session, monkeypatch):
-    monkeypatch.setenv("HTTP_PROXY", gate.url)
+@pytest.mark.parametrize("of", ["the environment", "the session"])
+def test_a_callers_client_goes_by_the_proxies_of_his_environment_or_of_his_session(gate, session, monkeypatch, of):
+    if of == "the session":
+        session._session.set_default_client_config(Config(proxies={"http": gate.url}))
+    else:
+        monkeypatch.setenv("HTTP_PROXY", gate.url)
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://elsewhere")
     gate.api = lambda _: of_items()
-    clients.dynamodb(session, longest=timedelta(seconds=10)).query(**QUERY)
+    clients.dynamodb(session, longest=LONGEST).query(**QUERY)
     assert gate.asked[0].path == "http://elsewhere/"
+
+
+def test_a_callers_threads_have_a_connection_each_that_is_kept(gate, session):
+    threads = clients.LANES + 2
+    together = threading.Barrier(threads)
+    gate.api = lambda _: (together.wait(60), of_items())[1]
+    ask = clients.dynamodb(session, longest=timedelta(minutes=5)).query
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in range(2):
+            list(pool.map(lambda _: ask(**QUERY), range(threads)))
+    assert len({asked.port for asked in gate.asked}) == threads
 
 
 def a_certificate(folder):
@@ -218,28 +244,91 @@ def a_certificate(folder):
 def secured(request, tmp_path, monkeypatch):
     """A gate that speaks TLS, and whether the environment trusts its certificate."""
     certificate, is_trusted = a_certificate(tmp_path), request.param == "its certificate is trusted"
+    with a_secure_gate(certificate, monkeypatch, is_trusted=is_trusted) as opened:
+        yield opened, is_trusted
+
+
+@contextmanager
+def a_secure_gate(certificate, monkeypatch, *, is_trusted=True, hesitates=0.0):
     for name in ("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE"):
         monkeypatch.delenv(name, raising=False)
     if is_trusted:
         monkeypatch.setenv("AWS_CA_BUNDLE", str(certificate))
-    with open_gate(certificate=certificate) as opened:
+    with open_gate(certificate=certificate, hesitates=hesitates) as opened:
         opened.api = lambda _: of_items()
         monkeypatch.setattr(time, "sleep", lambda _: None)
         monkeypatch.setenv("AWS_ENDPOINT_URL", opened.url.replace("http://127.0.0.1", "https://localhost"))
-        yield opened, is_trusted
+        yield opened
 
 
-def test_only_a_host_whose_certificate_is_trusted_gets_anything(secured, session):
+@pytest.mark.parametrize("whose", ["a function's", "a caller's"])
+def test_only_a_host_whose_certificate_is_trusted_gets_anything(secured, session, whose):
     gate, is_trusted = secured
-    client = clients.dynamodb(session, longest=timedelta(seconds=10))
+    client = clients.dynamodb(session if whose == "a caller's" else None, longest=LONGEST)
     with nullcontext() if is_trusted else pytest.raises(SSLError, match="certificate verify failed"):
         client.query(**QUERY)
     assert bool(gate.asked) == is_trusted
 
 
-def test_lambdas_header_against_loops_is_sent(gate, dynamodb, monkeypatch):
-    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "ingest")
+def test_a_caller_far_away_has_time_for_the_handshake_of_tls(session, tmp_path, monkeypatch):
+    with a_secure_gate(a_certificate(tmp_path), monkeypatch, hesitates=1.0) as gate:
+        clients.dynamodb(session, longest=LONGEST).query(**QUERY)
+        assert len(gate.asked) == 1
+
+
+def test_the_authorities_are_read_once_whatever_connections_there_are(session, tmp_path, monkeypatch):
+    read, load = [], ssl.SSLContext.load_verify_locations
+    monkeypatch.setattr(
+        ssl.SSLContext, "load_verify_locations", lambda *given, **named: read.append(given) or load(*given, **named)
+    )
+    together = threading.Barrier(3)
+    with a_secure_gate(a_certificate(tmp_path), monkeypatch) as gate, ThreadPoolExecutor(3) as pool:
+        clients.dynamodb(longest=LONGEST).query(**QUERY)
+        gate.api = lambda _: (together.wait(60), of_items())[1]
+        ask = clients.dynamodb(longest=LONGEST).query
+        list(pool.map(lambda _: ask(**QUERY), range(3)))
+    assert len(read) == 1
+
+
+URLS = [
+    "https://sqs.eu-west-1.amazonaws.com",
+    "https://sqs.eu-west-1.amazonaws.com:443/",
+    "https://sqs:80/",
+    "http://SQS:80/a",
+    "http://sqs:443/",
+    "http://localhost:4566",
+    "http://[::1]:4566",
+    "https://[fe80::80]:443/",
+    "http://[fe80::80]",
+]
+
+
+@pytest.mark.parametrize("url", URLS)
+def test_a_host_is_signed_as_botocore_names_it(url):
+    signer = auth.SigV4Auth(Credentials("AKID", "secret"), "sqs", "eu-west-1")
+    named = signer.headers_to_sign(AWSRequest("POST", url))["host"]
+    assert Connections(connect_seconds=1, read_seconds=1, lanes=1).to(url).host == named
+
+
+def test_lanes_that_come_first_share_their_connections(monkeypatch):
+    made = []
+    monkeypatch.setattr(
+        connections, "HTTPConnectionPool", lambda *_, **__: made.append(1) or threading.Event().wait(0.1)
+    )
+    to = Connections(connect_seconds=1, read_seconds=1, lanes=4).to
+    with ThreadPoolExecutor(4) as pool:
+        places = list(pool.map(to, ["http://sqs"] * 4))
+    assert (len(made), len(set(map(id, places)))) == (1, 1)
+
+
+@pytest.mark.parametrize("whose", ["a function's", "a caller's"])
+def test_a_job_that_schedules_the_next_one_from_a_lambda_is_no_loop_to_lambda(gate, session, monkeypatch, whose):
+    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "consumer")
     monkeypatch.setenv("_X_AMZN_TRACE_ID", "Root=1-5759e988-bd862e3fe1be46a994272793;Lineage=a:1")
-    gate.api = lambda _: of_items()
-    dynamodb.query(**QUERY)
-    assert "Lineage" in gate.asked[0].headers["X-Amzn-Trace-Id"]
+    gate.api = lambda _: answered({"Successful": [], "Failed": []})
+    client = clients.sqs(session if whose == "a caller's" else None, longest=LONGEST)
+    client.send_message_batch(**sent_to(gate))
+    assert "x-amzn-trace-id" not in {name.lower() for name in gate.asked[0].headers}
+    # It is botocore's to add, and taken off.
+    session.client("sqs").send_message_batch(**sent_to(gate))
+    assert "Lineage" in gate.asked[1].headers["X-Amzn-Trace-Id"]

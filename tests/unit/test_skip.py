@@ -1,9 +1,10 @@
 import pytest
 
-from dueline.errors import Unavailable
+from dueline.errors import Throttled, Unavailable
 from dueline.job import State
+from dueline.skip import cancellations_of
 from tests.system import System
-from tests.wire import done_in_part, on
+from tests.wire import done_in_part, failing, on
 
 
 @pytest.fixture
@@ -28,3 +29,21 @@ def test_a_cancellation_that_could_not_be_read_is_never_taken_for_none(system):
     system.wire.around = on("table.read", done_in_part)
     with pytest.raises(Unavailable, match="1 cancellations could not be read"):
         system.cancelled_among([job.id for job in jobs])
+
+
+def test_a_worker_may_ask_of_more_jobs_than_a_request_takes(system):
+    jobs = [system.schedule(30) for _ in range(201)]
+    for job in jobs[::100]:
+        system.cancel(job.id)
+    assert system.cancelled_among([job.id for job in jobs]) == {job.id for job in jobs[::100]}
+
+
+def test_what_cannot_be_read_of_many_cancellations_fails_alone(system):
+    jobs = [system.schedule(30) for _ in range(201)]
+    ids = [job.id for job in jobs]
+    for id in ids:
+        system.cancel(id)
+    system.wire.around = on("table.read", failing(Throttled("slow down")), skip=1, times=1)
+    known = cancellations_of(ids, table=system.table)
+    assert (known.cancelled, set(known.unread)) == ({*ids[:100], ids[200]}, set(ids[100:200]))
+    assert {str(fault) for fault in known.unread.values()} == {"slow down"}

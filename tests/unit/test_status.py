@@ -1,10 +1,11 @@
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from dueline import rows
 from dueline.errors import JobNotFound, Unavailable
-from dueline.job import Route, State
+from dueline.job import Partition, Route, State
 from dueline.outcome import OF_WORKERS, Outcome, note_outcome, outcome_row
 from dueline.status import Status
 from tests.builders import NOW, RETENTION, a_job, a_queue, an_id
@@ -12,6 +13,7 @@ from tests.system import System
 from tests.wire import done_in_part, failing, on
 
 AN_HOUR = 3600
+NEVER = Partition(queue="emails", number=77)
 
 
 def due_in(seconds, **overrides):
@@ -66,6 +68,43 @@ def test_a_direct_job_that_was_cancelled_is_told_as_requested():
     system, id = System(), an_id(route=Route.DIRECT)
     system.cancel(id)
     assert system.look_up(id) is State.CANCEL_REQUESTED
+
+
+def test_a_direct_job_is_never_told_as_cancelled_even_where_an_id_of_the_other_route_is():
+    system = tracking()
+    direct = system.schedule(5)
+    system.cancel(replace(direct.id, route=Route.TABLE))
+    assert system.status_of(direct.id) == Status(state=State.CANCEL_REQUESTED)
+    note(system, direct, an_outcome(State.SUCCEEDED))
+    assert system.look_up(direct.id) is State.SUCCEEDED
+
+
+def test_where_a_job_was_moved_to_is_told_of_no_id_of_the_other_route():
+    system, job = System(), due_in(AN_HOUR)
+    system.put(job)
+    moved = system.reschedule(job.id, delay=2 * AN_HOUR)
+    assert system.status_of(job.id) == Status(state=State.CANCELLED, moved_to=moved)
+    assert system.status_of(replace(job.id, route=Route.DIRECT)) == Status(state=State.CANCEL_REQUESTED)
+
+
+def test_a_job_in_a_partition_that_never_was_is_not_found():
+    for route in Route:
+        with pytest.raises(JobNotFound, match="'emails' never had a partition 77: it has 0 alone"):
+            System().look_up(an_id(partition=NEVER, route=route))
+
+
+def test_a_job_in_a_partition_that_has_left_queues_yaml_is_told_as_before():
+    system, job = System(), due_in(AN_HOUR, partition=NEVER)
+    system.tick(NEVER)
+    assert system.look_up(job.id) is State.ACCEPTED
+    system.put(job)
+    assert system.look_up(job.id) is State.SCHEDULED
+
+
+def test_a_job_that_was_parked_for_want_of_its_partition_is_told_as_parked():
+    system, job = System(), due_in(AN_HOUR, partition=NEVER)
+    system.parking.park([job], reason="no tick reads it")
+    assert system.look_up(job.id) is State.PARKED
 
 
 def test_a_parked_job_is_told_as_such_whether_or_not_a_cancel_came_too_late():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dueline.errors import InvalidJob, PayloadTooLarge, QueueNotFound, Throttled, Unavailable
+from dueline.errors import InvalidJob, NotYet, PayloadTooLarge, QueueNotFound, Throttled, Unavailable
 from dueline.job import MAX_OFFLOADED_BYTES, Job, JobId, Route
 from dueline.request import FURTHEST, Request, due_of, json_text
 from tests.builders import NOW, RETENTION, a_queue
@@ -234,11 +234,11 @@ def test_a_batch_that_fails_fails_its_own_jobs_alone_and_names_them(fault, kind)
     assert all(isinstance(answer, Job) for answer in answers[10:])
 
 
-def test_what_cannot_be_sent_in_time_is_unavailable_and_not_sent():
+def test_what_cannot_be_sent_in_time_is_not_yet_sent():
     system = System()
     system.wire.around = on("emails.send", meanwhile(lambda: system.clock.sleep(20)))
     answers = system.submit(*[after(1)] * 11)
-    assert [type(answer) for answer in answers] == [Job] * 10 + [Unavailable]
+    assert [type(answer) for answer in answers] == [Job] * 10 + [NotYet]
     assert len(system.arrived()) == 10
 
 

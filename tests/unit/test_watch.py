@@ -17,6 +17,7 @@ from dueline.watch.health import HEALTHY_SECONDS, served
 from dueline.watch.log import log, logger
 from dueline.watch.metrics import Metrics
 from dueline.working.event import Event, Kind
+from tests.waiting import HANG_SECONDS
 
 LEVELS = {
     Kind.OPENED: "INFO",
@@ -30,8 +31,9 @@ LEVELS = {
     Kind.RETURNED: "DEBUG",
     Kind.LOST: "WARNING",
     Kind.TROUBLE: "WARNING",
+    Kind.CHANGED: "INFO",
 }
-UNCOUNTED = {Kind.OPENED, Kind.CLOSED, Kind.STARTED}
+UNCOUNTED = {Kind.OPENED, Kind.CLOSED, Kind.STARTED, Kind.CHANGED}
 # What Powertools says of every line.
 OF_EVERY_LINE = {"level", "location", "message", "timestamp", "service"}
 
@@ -59,7 +61,8 @@ def test_each_kind_of_event_is_logged_at_its_level(lines, kind):
 
 
 def test_all_that_is_known_of_an_event_is_logged(lines):
-    told = {"job": "id", "attempt": 1, "lateness": 0.25, "duration": 0.5, "delay": 30, "error": "E", "reason": "a\nb"}
+    told = {"job": "id", "attempt": 1, "lateness": 0.25, "lateness_at_most": 0.75, "duration": 0.5}
+    told |= {"delay": 30, "error": "E", "reason": "a\nb"}
     log(Event(kind=Kind.RETRIED, queue="emails", **told))
     (line,) = lines()
     assert {name: line[name] for name in line.keys() - OF_EVERY_LINE} == {"queue": "emails", **told}
@@ -81,7 +84,7 @@ def test_steps_are_left_out_unless_they_are_asked_for(lines):
 
 
 def test_an_event_has_no_room_for_a_payload():
-    told = {"kind", "queue", "job", "attempt", "lateness", "duration", "delay", "error", "reason"}
+    told = {"kind", "queue", "job", "attempt", "lateness", "lateness_at_most", "duration", "delay", "error", "reason"}
     assert {each.name for each in fields(Event)} == told
 
 
@@ -141,7 +144,7 @@ def test_two_workers_of_a_process_count_apart():
 def asked(port, path):
     """GET from this machine; return the status, the type and the text of the answer."""
     try:
-        answer = build_opener(ProxyHandler({})).open(f"http://127.0.0.1:{port}{path}", timeout=10)
+        answer = build_opener(ProxyHandler({})).open(f"http://127.0.0.1:{port}{path}", timeout=HANG_SECONDS)
     except HTTPError as error:
         answer = error
     with answer:
@@ -188,7 +191,7 @@ def test_its_port_is_free_again_afterwards():
     with served(0, registry=CollectorRegistry(), ages=dict) as port:
         pass
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", port), timeout=5)
+        socket.create_connection(("127.0.0.1", port), timeout=HANG_SECONDS)
     with served(port, registry=CollectorRegistry(), ages=dict) as again:
         assert again == port
 

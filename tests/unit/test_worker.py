@@ -1,19 +1,31 @@
 """The worker as its users have it, over queues in memory."""
 
+import asyncio
 import contextlib
 import os
 import signal
 import threading
-import time
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 import dueline
+from dueline import Discard
 from dueline import worker as worker_module
 from dueline.clock import SystemClock
-from dueline.errors import QueueNotFound
+from dueline.control import read_control, set_rate
+from dueline.control_rows import slots_key
+from dueline.errors import QueueNotFound, Throttled
+from dueline.memory import MemoryTable
 from dueline.message import Message
+from dueline.ports import Refusal
+from dueline.rate import Rate
 from dueline.worker import Equipped, Worker
+from dueline.working.event import Kind
+from dueline.working.line import Line
+from tests.builders import NOW, a_queue
+from tests.waiting import HANG_SECONDS
 from tests.work import Events, SharedQueue, a_place, due_now, wait_until
 
 
@@ -32,17 +44,23 @@ def equipped(monkeypatch, place):
 
 
 class Connected:
-    def __init__(self, place):
-        self.place, self.events, self.served, self.names = place, Events(), [], []
+    def __init__(self, place, **others):
+        self.places, self.place = {"emails": place} | others, place
+        self.events, self.served, self.names, self.closed = Events(), [], [], 0
 
     def connect(self, name, *, session):
         self.names.append(name)
-        return Equipped(place=self._place, clock=SystemClock(), report=self.events, serve=self._serve)
+        return Equipped(
+            place=self._place, clock=SystemClock(), report=self.events, serve=self._serve, close=self._close
+        )
 
     def _place(self, queue):
-        if queue != "emails":
+        if queue not in self.places:
             raise QueueNotFound(f"there is no queue {queue!r}")
-        return self.place
+        return self.places[queue]
+
+    def _close(self):
+        self.closed += 1
 
     @contextlib.contextmanager
     def _serve(self, port, ages):
@@ -62,7 +80,7 @@ class Running:
         self._thread.start()
 
     def end(self):
-        self._thread.join(10)
+        self._thread.join(HANG_SECONDS)
         assert not self._thread.is_alive()
         return self.returned[0]
 
@@ -94,9 +112,52 @@ def test_a_coroutine_function_is_a_handler_too(equipped):
     assert equipped.served == []
 
 
+@pytest.mark.parametrize("how", ["itself", "a task of its own"])
+def test_a_coroutine_that_exits_has_failed_and_others_go_on(equipped, how):
+    worker, got = Worker(), []
+
+    async def leave():
+        raise SystemExit
+
+    @worker.job("emails")
+    async def send(job):
+        got.append(job.payload)
+        if job.payload == 1 and job.attempt == 1:
+            await (leave() if how == "itself" else asyncio.create_task(leave()))
+
+    equipped.send(due_now(1))
+    running = Running(worker)
+    assert wait_until(lambda: bool(got))
+    equipped.send(due_now(2))
+    assert wait_until(lambda: equipped.place.levels[0].messages == [])
+    worker.stop()
+    assert running.end() is True
+    assert sorted(got) == [1, 1, 2]
+
+
+def test_a_coroutine_that_stops_the_event_loop_does_not_end_the_work_of_others(equipped):
+    worker, got = Worker(), []
+
+    @worker.job("emails")
+    async def send(job):
+        if job.payload == 1:
+            asyncio.get_running_loop().stop()
+        await asyncio.sleep(0)
+        got.append(job.payload)
+
+    equipped.send(due_now(1))
+    running = Running(worker, grace=1)
+    assert wait_until(lambda: equipped.place.levels[0].messages == [])
+    equipped.send(due_now(2))
+    assert wait_until(lambda: equipped.place.levels[0].messages == [])
+    worker.stop()
+    assert running.end() is True
+    assert got == [1, 2]
+
+
 def test_what_does_not_end_within_its_grace_goes_back_and_that_is_told(equipped):
     worker, held, begun = Worker(), threading.Event(), []
-    worker.job("emails")(lambda job: (begun.append(job), held.wait(20)))
+    worker.job("emails")(lambda job: (begun.append(job), held.wait(HANG_SECONDS)))
     equipped.send(due_now(1))
     running = Running(worker, grace=0.5)
     assert wait_until(lambda: bool(begun))
@@ -108,14 +169,60 @@ def test_what_does_not_end_within_its_grace_goes_back_and_that_is_told(equipped)
 
 def test_stopped_twice_it_takes_no_grace(equipped):
     worker, held, begun = Worker(), threading.Event(), []
-    worker.job("emails")(lambda job: (begun.append(job), held.wait(20)))
+    worker.job("emails")(lambda job: (begun.append(job), held.wait(HANG_SECONDS)))
     equipped.send(due_now(1))
-    running = Running(worker, grace=60)
+    running = Running(worker, grace=10 * HANG_SECONDS)
     assert wait_until(lambda: bool(begun))
     worker.stop()
     worker.stop()
     assert running.end() is False
     held.set()
+
+
+def test_a_job_that_is_done_is_acknowledged_within_the_grace_though_sqs_refuses_for_now(equipped, monkeypatch):
+    monkeypatch.setattr("dueline.working.line._LAST_ACKS_SECONDS", 0.0)
+    worker, queue, refused = Worker(), equipped.place.levels[0], []
+    delete = queue.delete
+
+    def refuse(receipts):
+        # The first time, and once more after the worker was told to stop and has nothing else to do.
+        if len(refused) < 2:
+            if refused:
+                assert wait_until(lambda: not any(each.name == "receive emails" for each in threading.enumerate()))
+            refused.append(receipts)
+            return [Refusal(index=0, reason="slow down", final=False)]
+        return delete(receipts)
+
+    queue.delete = refuse
+    worker.job("emails")(lambda job: None)
+    equipped.send(due_now(1))
+    running = Running(worker, grace=HANG_SECONDS)
+    assert wait_until(lambda: bool(refused))
+    worker.stop()
+    assert running.end() is True
+    assert (queue.messages, equipped.events.of(Kind.LOST)) == ([], [])
+
+
+def test_all_queues_finish_at_once_however_long_each_takes(monkeypatch):
+    barrier = threading.Barrier(3)
+    finish = Line.finish
+
+    def meeting(line):
+        barrier.wait(HANG_SECONDS)
+        return finish(line)
+
+    monkeypatch.setattr("dueline.working.receiver.LONG_POLL_SECONDS", 1)
+    monkeypatch.setattr(Line, "finish", meeting)
+    names = ["one", "two", "three"]
+    connected = Connected(a_place(), **{name: a_place(queue=a_queue(name=name)) for name in names})
+    monkeypatch.setattr(worker_module, "connect", connected.connect)
+    worker = Worker()
+    for name in names:
+        worker.job(name)(print)
+    running = Running(worker)
+    assert wait_until(lambda: len(connected.events.of(Kind.OPENED)) == 3)
+    worker.stop()
+    assert running.end() is True
 
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
@@ -134,12 +241,203 @@ def test_a_signal_ends_it_and_whoever_heard_it_before_hears_it_again(equipped, e
     assert signal.getsignal(ending) is before
 
 
+def test_a_stop_before_run_ends_it_as_it_begins_and_no_later_run(equipped):
+    worker, got = Worker(), []
+    worker.job("emails")(lambda job: got.append(job.payload))
+    equipped.send(due_now(1))
+    worker.stop()
+    assert Running(worker).end() is True
+    assert (got, equipped.place.levels[0].asked) == ([], [])
+    running = Running(worker)
+    assert wait_until(lambda: got == [1])
+    worker.stop()
+    assert running.end() is True
+
+
+def test_nothing_of_a_run_is_left_behind(equipped):
+    before, worker, got = set(threading.enumerate()), Worker(), []
+
+    @worker.job("emails")
+    async def send(job):
+        got.append(job.payload)
+
+    for number in range(2):
+        equipped.send(due_now(number))
+        running = Running(worker)
+        assert wait_until(lambda done=number + 1: len(got) == done)
+        worker.stop()
+        assert running.end() is True
+        assert wait_until(lambda: set(threading.enumerate()) <= before)
+        assert equipped.closed == number + 1
+
+
+class Unreadable(MemoryTable):
+    """A table that cannot be read; `met` is called first."""
+
+    def __init__(self, met=lambda: None):
+        super().__init__()
+        self._met = met
+
+    def read(self, keys, *, consistent=True):
+        self._met()
+        raise Throttled("slow down")
+
+
+def two_queues(monkeypatch, place, table):
+    """Return a worker of two queues of which the second one's table is given, and what it connects to."""
+    monkeypatch.setattr("dueline.working.receiver.LONG_POLL_SECONDS", 1)
+    connected = Connected(place, invoices=replace(a_place(queue=a_queue(name="invoices")), table=table))
+    monkeypatch.setattr(worker_module, "connect", connected.connect)
+    worker = Worker()
+    worker.job("invoices")(print)
+    return worker, connected
+
+
+def test_when_one_queue_cannot_begin_those_that_have_end_and_receive_no_more(monkeypatch):
+    before, place = set(threading.enumerate()), a_place()
+    worker, connected = two_queues(monkeypatch, place, Unreadable())
+    worker.job("emails")(print)
+    with pytest.raises(Throttled, match="slow down"):
+        worker.run(queues=["emails", "invoices"])
+    assert wait_until(lambda: set(threading.enumerate()) <= before)
+    asked = len(place.levels[0].asked)
+    connected.send(due_now(1))
+    assert (place.levels[0].queue.depth().waiting, len(place.levels[0].asked)) == (1, asked)
+    assert [event.kind for event in connected.events] == [Kind.OPENED] * 2 + [Kind.CLOSED] * 2
+    for kind in (Kind.OPENED, Kind.CLOSED):
+        assert sorted(event.queue for event in connected.events.of(kind)) == ["emails", "invoices"]
+
+
+def test_when_one_queue_cannot_begin_the_jobs_of_another_have_their_grace(monkeypatch):
+    place, begun, held, ended = a_place(), threading.Event(), threading.Event(), []
+
+    def meet():
+        assert begun.wait(60)
+        held.set()
+
+    worker, connected = two_queues(monkeypatch, place, Unreadable(meet))
+
+    @worker.job("emails")
+    async def send(job):
+        begun.set()
+        while not held.is_set():
+            await asyncio.sleep(0.01)
+        ended.append(job.payload)
+
+    connected.send(due_now(1))
+    with pytest.raises(Throttled):
+        worker.run(queues=["emails", "invoices"], grace=60)
+    assert ended == [1]
+    assert place.levels[0].messages == []
+
+
+def test_a_queue_that_begins_by_half_leaves_nothing_behind(equipped, monkeypatch):
+    before, start = set(threading.enumerate()), threading.Thread.start
+
+    def start_some(thread):
+        if thread.name == "acks emails":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    worker = Worker()
+    worker.job("emails")(print)
+    monkeypatch.setattr(threading.Thread, "start", start_some)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        worker.run()
+    assert wait_until(lambda: set(threading.enumerate()) <= before)
+
+
+def test_a_coroutine_function_that_blocks_does_not_outlive_its_grace(equipped):
+    worker, begun, held, ended = Worker(), threading.Event(), threading.Event(), []
+
+    @worker.job("emails")
+    async def send(job):
+        begun.set()
+        held.wait(60)
+        ended.append(job.payload)
+
+    equipped.send(due_now(1))
+    running = Running(worker, grace=0)
+    assert begun.wait(60)
+    worker.stop()
+    assert running.end() is False
+    assert ended == []
+    assert equipped.place.levels[0].queue.depth().waiting == 1
+    held.set()
+    assert wait_until(lambda: ended == [1])
+
+
+def test_a_coroutine_that_does_not_end_within_its_grace_is_cancelled_and_its_job_goes_back(equipped):
+    worker, begun, last_words = Worker(), threading.Event(), []
+
+    @worker.job("emails")
+    async def send(job):
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            last_words.append(job.is_claim_lost)
+
+    equipped.send(due_now(1))
+    running = Running(worker, grace=0)
+    assert begun.wait(60)
+    worker.stop()
+    assert running.end() is False
+    assert last_words == [True]
+    assert equipped.place.levels[0].queue.depth().waiting == 1
+
+
+def test_what_went_back_is_not_buried_by_a_handler_that_ends_later(equipped):
+    worker, begun, held, seen = Worker(), threading.Event(), threading.Event(), []
+
+    @worker.job("emails")
+    def send(job):
+        begun.set()
+        held.wait(60)
+        seen.append(job.is_claim_lost)
+        raise Discard("too late to say so")
+
+    equipped.send(due_now(1))
+    before = set(threading.enumerate())
+    running = Running(worker, grace=0)
+    assert begun.wait(60)
+    worker.stop()
+    assert running.end() is False
+    held.set()
+    assert wait_until(lambda: set(threading.enumerate()) <= before)
+    assert seen == [True]
+    assert equipped.place.dead_letters.messages == []
+    assert equipped.place.levels[0].queue.depth().waiting == 1
+
+
+class Ahead(SystemClock):
+    """AWS's time, where this machine's own clock is ten hours behind."""
+
+    def now(self):
+        return super().now() + timedelta(hours=10)
+
+
+def test_the_slots_of_a_rate_are_taken_in_the_time_of_aws_which_all_workers_share(equipped):
+    worker, begun, place = Worker(), threading.Event(), equipped.place
+    equipped.places["emails"] = replace(place, clock=Ahead())
+    set_rate("emails", Rate.parse("50/s"), table=place.table, now=NOW)
+    key = slots_key("emails", read_control("emails", table=place.table).rate_set)
+    worker.job("emails")(lambda job: begun.set())
+    equipped.send(due_now(1))
+    running = Running(worker)
+    assert begun.wait(60)
+    worker.stop()
+    assert running.end() is True
+    until = datetime.fromtimestamp(place.table.read([key]).rows[key]["until"] / 1e6, UTC)
+    assert until > datetime.now(UTC) + timedelta(hours=9)
+
+
 def test_only_the_queues_that_are_named_are_worked_at(equipped):
     worker = Worker()
     worker.job("emails")(print)
     worker.job("invoices")(print)
     running = Running(worker, queues=["emails"])
-    time.sleep(0.3)
+    assert wait_until(lambda: bool(equipped.events.of(Kind.OPENED)))
     worker.stop()
     assert running.end() is True
     with pytest.raises(QueueNotFound, match="invoices"):

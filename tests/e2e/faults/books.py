@@ -12,6 +12,7 @@ import httpx
 
 from local.consumer import Landed, consuming
 from tests.e2e.faults.stage import Stage
+from tests.e2e.faults.story import Story
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,7 +106,27 @@ class Books:
             first[landed.id] = min(first.get(landed.id, landed.lateness), landed.lateness)
         return sorted(first.values())
 
-    def complaints(self, stage: Stage, *, most: int = 3) -> str:
-        """Tell what befell the first few of the jobs with which something is wrong, while the stage stands."""
-        wrong = [*sorted(self.lost), *sorted(self.early), *sorted(self.broken)]
-        return "\n\n".join(map(stage.story_of, wrong[:most]))
+    @property
+    def last_due(self) -> datetime:
+        return max(job.due for job in self.accepted.values() if job.id in self.promised or self._is_promised(job.id))
+
+    def _is_promised(self, id: str) -> bool:
+        return self.cancels.get(id) == httpx.codes.OK
+
+    def close(self, story: Story, stage: Stage, *, most: int = 3) -> None:
+        """Write the promises that were not kept into a story, and what befell the first few of their jobs."""
+        for promise in ("lost", "early", "broken"):
+            wrong = sorted(getattr(self, promise))
+            story.expect(not wrong, f"{promise}: {len(wrong)} of {len(self.accepted)} jobs")
+            story.told += "\n\n".join(map(stage.story_of, wrong[:most]))
+        story.figures |= {
+            "jobs accepted": len(self.accepted),
+            "jobs by route": dict(Counter(job.route for job in self.accepted.values())),
+            "jobs whose call failed": len(self.maybe),
+            "cancels by answer": dict(Counter(self.cancels.values())),
+            "delivered": len(self.times),
+            "lost": len(self.lost),
+            "early": len(self.early),
+            "delivered after a 200 cancel": len(self.broken),
+            "repeats": sum(self.times.values()) - len(self.times),
+        }

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.e2e.faults.processes import Process
+from dueline.rows import STATE
+from tests.e2e.faults.processes import Process, Told
 
-_UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,18 +32,23 @@ class Answer:
 
 @dataclass(kw_only=True, slots=True)
 class Exchange:
-    """One request on its way. `turn` is the same for all requests of one invocation, and no other's.
-
-    The system does not always tell whose `process` it is."""
+    """One request on its way."""
 
     operation: str
     body: bytes
-    process: Process | None
-    turn: str
+    told: Told
     carry: Callable[[bytes], Answer]
     mishap: str = ""
     at: float = field(default_factory=time.time)
     answers: list[Answer] = field(default_factory=list)
+
+    @property
+    def process(self) -> Process:
+        return self.told.process
+
+    @property
+    def turn(self) -> str:
+        return self.told.turn
 
     def pass_on(self, asked: dict[str, Any] | None = None) -> Answer:
         """Let the request, or another in its place, take effect; return AWS's answer."""
@@ -57,14 +63,14 @@ class Exchange:
         return Record(
             at=self.at,
             seconds=time.time() - self.at,
-            function=self.process.function if self.process else "",
-            turn=self.turn,
+            told=self.told,
             operation=self.operation,
             mishap=self.mishap,
             statuses=tuple(answer.status for answer in self.answers),
-            uids=frozenset(_UID.findall(self.body.decode())),
+            uids=frozenset(UUID.findall(self.body.decode())),
             queue=_queue(self),
             sent=tuple(uid for answer in self.answers for uid in _sent(self, answer)),
+            state=_state(self),
         )
 
 
@@ -77,19 +83,53 @@ def straight(exchange: Exchange) -> Answer | None:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class StateChange:
+    """What a tick asks of its partition's state: to take the lease, or to move the cursor. Instants are texts.
+
+    `lease` is when it is to end, empty when it is given back; `now` and `cursor` are empty where none is named.
+    """
+
+    partition: str
+    now: str
+    lease: str
+    cursor: str
+
+    @property
+    def is_take(self) -> bool:
+        return not self.cursor
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Record:
     """What is kept of an exchange: `uids` are the jobs that it speaks of, `sent` those that it brought to `queue`."""
 
     at: float
     seconds: float
-    function: str
-    turn: str
+    told: Told
     operation: str
     mishap: str
     statuses: tuple[int, ...]
     uids: frozenset[str]
     queue: str
     sent: tuple[str, ...]
+    state: StateChange | None
+
+    @property
+    def function(self) -> str:
+        return self.told.process.function
+
+    @property
+    def turn(self) -> str:
+        return self.told.turn
+
+    @property
+    def delivered(self) -> tuple[str, ...]:
+        """The jobs that it brought to a team's queue, whose names alone have a `_`."""
+        return self.sent if "_" in self.queue else ()
+
+    @property
+    def had_effect(self) -> bool:
+        return 200 in self.statuses
 
     def __str__(self) -> str:
         took = " ".join(map(str, self.statuses)) or "never arrived"
@@ -113,3 +153,18 @@ def _sent(exchange: Exchange, answer: Answer) -> list[str]:
     entries = (entry for entry in exchange.asked()["Entries"] if entry["Id"] in accepted)
     ids = (entry["MessageAttributes"].get("dueline-id", {}).get("StringValue", "") for entry in entries)
     return [uid_of(id) for id in ids]
+
+
+def _state(exchange: Exchange) -> StateChange | None:
+    if exchange.operation != "UpdateItem":
+        return None
+    asked = exchange.asked()
+    if asked["Key"]["sk"]["S"] != STATE:
+        return None
+    values = {name: value.get("S", "") for name, value in asked["ExpressionAttributeValues"].items()}
+    return StateChange(
+        partition=asked["Key"]["pk"]["S"],
+        now=values.get(":now", ""),
+        lease=values.get(":lease", ""),
+        cursor=values.get(":cursor", ""),
+    )

@@ -39,6 +39,9 @@ class Kill:
     step: str
     had_effect: bool
 
+    def __str__(self) -> str:
+        return f"{self.function}: {self.step}, {'after' if self.had_effect else 'before'} its effect"
+
 
 def step_of(exchange: Exchange) -> str:
     """Return which step of its function a request is."""
@@ -104,8 +107,8 @@ class Killer:
 
     def __call__(self, exchange: Exchange) -> Answer | None:
         process = exchange.process
-        has_effect = None if process is None else self._chosen(exchange, process)
-        if process is None or has_effect is None:
+        has_effect = self._chosen(exchange, process)
+        if has_effect is None:
             return exchange.pass_on()
         if has_effect:
             exchange.pass_on()

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from dueline import instant
+from tests.e2e.faults.exchange import UUID
 
 MIB = 1024 * 1024
 PAYLOAD_LIMIT = 256 * 1024
@@ -36,6 +37,11 @@ class Letter:
     attributes: dict[str, Any] = field(default_factory=dict)
     ends_in: str = INBOUND
     reason: str = ""
+
+    @property
+    def mark(self) -> str:
+        """What a request speaks of that concerns this message: the mark of its body."""
+        return str(UUID.findall(self.body)[0])
 
 
 def text(value: str) -> dict[str, Any]:

@@ -93,7 +93,7 @@ RATES: Mapping[Callable[[Exchange], Answer | None], float] = MappingProxyType(
         delayed: 0.08,
         lost_request: 0.06,
         lost_answer: 0.06,
-        late_answer: 0.02,
+        late_answer: 0.04,
         repeated: 0.06,
         throttled: 0.06,
         failed: 0.03,
@@ -138,8 +138,3 @@ def the_table_throttled(exchange: Exchange) -> Answer | None:
         return exchange.pass_on()
     exchange.mishap = throttled.__name__
     return throttled(exchange)
-
-
-def writes_throttled(exchange: Exchange) -> Answer | None:
-    """Throttle ingest's writes to the table."""
-    return the_table_throttled(exchange) if exchange.operation == "BatchWriteItem" else exchange.pass_on()

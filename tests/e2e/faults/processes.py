@@ -1,14 +1,22 @@
-"""The processes in which the emulator runs the functions: who speaks on a connection, and an end to it."""
+"""The processes in which the emulator runs the functions: who made a request, and an end to it."""
 
+import json
 import os
 import signal
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.e2e.inbox import wait_until
+
 PROC = Path("/proc")
-_DIES_WITHIN_SECONDS = 5
-_LOOKS = 3
+# In a function's process, Python reads this folder's sitecustomize.py as it starts.
+SITE = Path(__file__).parent / "site"
+HEADER = "x-told"
+
+
+def environment(endpoint: str) -> dict[str, str]:
+    """Return what functions find in their environment that speak to AWS at `endpoint`, and say who asks."""
+    return {"AWS_ENDPOINT_URL": endpoint, "PYTHONPATH": str(SITE)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,11 +29,7 @@ class Process:
     def kill(self) -> None:
         """Kill it at once (SIGKILL), and return when it is dead."""
         os.kill(self.pid, signal.SIGKILL)
-        deadline = time.monotonic() + _DIES_WITHIN_SECONDS
-        while self._runs():
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"process {self.pid} of {self.function} did not die")
-            time.sleep(0.001)
+        assert wait_until(lambda: not self._runs(), every=0.001), f"process {self.pid} of {self.function} did not die"
 
     def _runs(self) -> bool:
         try:
@@ -34,43 +38,25 @@ class Process:
             return False
 
 
-def speaker(port: int, *, endpoint: str) -> Process | None:
-    """Return which function's process holds the connection from that port, if the system tells (as Linux does).
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Told:
+    """What a request tells of itself.
 
-    Only processes that were told to speak to `endpoint` are looked at.
+    `turn` is the same for all requests of one invocation, and no other's; `number` is the request's own in its process,
+    and `unheard` are the numbers of those before whose answer the process has not read.
     """
-    # The system's table of connections may miss one that is there while others come and go.
-    return next((found for found in (_speaker(port, endpoint) for _ in range(_LOOKS)) if found), None)
 
+    process: Process
+    turn: str
+    number: int
+    unheard: frozenset[int]
 
-def _speaker(port: int, endpoint: str) -> Process | None:
-    inode = _inode(port)
-    for folder in PROC.glob("[0-9]*") if inode else ():
-        try:
-            environment = dict(
-                pair.split("=", 1) for pair in (folder / "environ").read_text().split("\0") if "=" in pair
-            )
-            if environment.get("AWS_ENDPOINT_URL") == endpoint and _holds(folder, f"socket:[{inode}]"):
-                function = environment.get("AWS_LAMBDA_FUNCTION_NAME", "?").rpartition("-")[2]
-                return Process(pid=int(folder.name), function=function)
-        except (FileNotFoundError, ProcessLookupError, PermissionError):
-            continue
-    return None
-
-
-def _inode(port: int) -> str:
-    table = PROC / "net" / "tcp"
-    lines = table.read_text().splitlines()[1:] if table.exists() else []
-    found = [fields[9] for fields in map(str.split, lines) if int(fields[1].partition(":")[2], 16) == port]
-    return next((inode for inode in found if inode != "0"), "")
-
-
-def _holds(folder: Path, socket: str) -> bool:
-    return any(_target(descriptor) == socket for descriptor in (folder / "fd").iterdir())
-
-
-def _target(descriptor: Path) -> str:
-    try:
-        return os.readlink(descriptor)
-    except FileNotFoundError:  # closed since it was listed
-        return ""
+    @classmethod
+    def read(cls, header: str) -> "Told":
+        told = json.loads(header)
+        return cls(
+            process=Process(pid=told["pid"], function=told["function"]),
+            turn=told["turn"],
+            number=told["number"],
+            unheard=frozenset(told["unheard"]),
+        )

@@ -12,9 +12,11 @@ from typing import Any
 import httpx
 
 from tests.e2e.faults.exchange import Answer, Around, Exchange, Record, straight
-from tests.e2e.faults.processes import speaker
+from tests.e2e.faults.processes import HEADER, Told
+from tests.e2e.inbox import HANG_SECONDS
 
 _MOST_AT_ONCE = 128
+_NOT_PASSED_ON = {"host", "content-length", HEADER}
 # The checksum is of a body that may be rewritten here.
 _NOT_HANDED_BACK = {"connection", "content-length", "date", "server", "transfer-encoding", "x-amz-crc32"}
 
@@ -33,7 +35,7 @@ class Proxy(ThreadingHTTPServer):
         self.faults: list[BaseException] = []
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=30)
         self.carriers = ThreadPoolExecutor(_MOST_AT_ONCE)
-        self.upstream = httpx.Client(base_url=upstream, timeout=30, limits=limits, verify=False)  # noqa: S501, plain HTTP
+        self.upstream = httpx.Client(base_url=upstream, timeout=HANG_SECONDS, limits=limits, verify=False)  # noqa: S501, plain HTTP
 
     def of_job(self, uid: str) -> list[Record]:
         return [record for record in list(self.records) if uid in record.uids]
@@ -65,10 +67,6 @@ class _Passage(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     server: Proxy
 
-    def setup(self) -> None:
-        super().setup()
-        self.process = speaker(self.client_address[1], endpoint=self.server.endpoint)
-
     def do_POST(self) -> None:
         exchange = self._exchange(self.rfile.read(int(self.headers["content-length"])))
         try:
@@ -81,9 +79,7 @@ class _Passage(BaseHTTPRequestHandler):
             self._hand_back(answer)
 
     def _exchange(self, body: bytes) -> Exchange:
-        headers = {
-            name: value for name, value in self.headers.items() if name.lower() not in ("host", "content-length")
-        }
+        headers = {name: value for name, value in self.headers.items() if name.lower() not in _NOT_PASSED_ON}
 
         def carry(asked: bytes) -> Answer:
             post = partial(self.server.upstream.post, self.path, content=asked, headers=headers)
@@ -94,8 +90,7 @@ class _Passage(BaseHTTPRequestHandler):
         return Exchange(
             operation=self.headers["x-amz-target"].rpartition(".")[2],
             body=body,
-            process=self.process,
-            turn=self.headers.get("x-amzn-trace-id", "").partition(";")[0],
+            told=Told.read(self.headers[HEADER]),
             carry=carry,
         )
 

@@ -1,36 +1,71 @@
-"""Why jobs arrived more than once: the cause of each repeat, read from what the proxy saw."""
+"""Why jobs arrived more than once: the cause of each repeat, read from the requests, never from how long they took."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
+from dueline.job import JobId
+from dueline.rows import job_key
 from tests.e2e.faults.books import Books
 from tests.e2e.faults.exchange import Record, uid_of
 from tests.e2e.faults.killing import INGEST, TICK, Kill
 
-# Nearly a function's shortest wait for an answer, 1 s: `dueline/aws/clients.py`, in an attempt of a request of 4 s.
-# It waits longer than is seen here, where its request must first come in.
-TOO_LATE_SECONDS = 0.9
-
 BY_A_KILLED_TICK = "sent by a tick that was killed"
 BY_A_KILLED_INGEST = "sent by an ingest that was killed"
 AGAIN_AFTER_A_KILLED_INGEST = "its message came again after an ingest that was killed"
-AGAIN_BY_SQS = "its message came again, because ingest took longer than the visibility timeout"
-LOST_ANSWER = "the answer to its sending came too late"
-LOST_CHECKPOINT = "sent by a tick, an answer to which came too late"
+AGAIN_BY_SQS = "its message came again to another ingest"
+LOST_ANSWER = "the answer to its sending was not heard"
+REFUSED_BESIDE = "sent by a tick that could not send, or save, what stood before it"
+OUTLIVED_ITS_LEASE = "sent by a tick that outlived its lease"
 STILL_INGESTED = "still being ingested as its dispatch began"
 RECEIVED_TWICE = "received twice from its queue"
 UNEXPLAINED = "unexplained"
 
 
-def causes_of(books: Books, records: Sequence[Record], kills: Iterable[Kill]) -> dict[str, list[str]]:
+@dataclass(kw_only=True, slots=True)
+class Turns:
+    """What the invocations of functions did, by their turns: `killed` are those that were."""
+
+    records: Sequence[Record]
+    killed: frozenset[str] = frozenset()
+    _unheard: set[tuple[int, int]] = field(init=False)
+    _of_turn: dict[str, list[Record]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._unheard = {(each.told.process.pid, number) for each in self.records for number in each.told.unheard}
+        self._of_turn = defaultdict(list)
+        for record in self.records:
+            self._of_turn[record.turn].append(record)
+
+    def is_unheard(self, record: Record) -> bool:
+        """Tell whether the process gave up on the answer to a request, as it said in a later one."""
+        return (record.told.process.pid, record.told.number) in self._unheard
+
+    def fell_short(self, turn: str) -> bool:
+        """Tell whether a request of an invocation was refused or not heard of."""
+        return any(not record.had_effect or self.is_unheard(record) for record in self._of_turn[turn])
+
+    def has_taken(self, turn: str) -> bool:
+        """Tell whether a tick took its lease within these records."""
+        return any(each.state.is_take for each in self._of_turn[turn] if each.state and each.had_effect)
+
+    def has_saved(self, turn: str, job: str, partition: str) -> bool:
+        """Tell whether a tick moved the cursor behind a job's key."""
+        changes = (each.state for each in self._of_turn[turn] if each.state and each.had_effect)
+        return any(each.partition == partition and each.cursor >= job for each in changes)
+
+    def is_over(self, turn: str, *, by: str) -> bool:
+        """Tell whether the lease of a tick was over when another took it."""
+        leases = [each.state.lease for each in self._of_turn[turn] if each.state and each.had_effect]
+        taken = [each.state.now for each in self._of_turn[by] if each.state and each.state.is_take and each.had_effect]
+        return bool(leases and taken) and all(lease <= max(taken) for lease in leases)
+
+
+def causes_of(books: Books, records: Sequence[Record], kills: Iterable[Kill] = ()) -> dict[str, list[str]]:
     """Return the cause of each repeat, by the id of the job."""
-    killed = {kill.turn for kill in kills}
-    slow = {record.turn for record in records if record.seconds >= TOO_LATE_SECONDS}
+    turns = Turns(records=records, killed=frozenset(kill.turn for kill in kills))
     of_job = _by_job(records, {uid_of(id) for id in books.repeated})
-    return {
-        id: _causes(of_job[uid_of(id)], uid_of(id), times=times, killed=killed, slow=slow)
-        for id, times in books.repeated.items()
-    }
+    return {id: _causes(of_job[uid_of(id)], id, books, turns) for id in books.repeated}
 
 
 def most_by_one_kill(books: Books, records: Sequence[Record], kills: Iterable[Kill]) -> int:
@@ -39,6 +74,11 @@ def most_by_one_kill(books: Books, records: Sequence[Record], kills: Iterable[Ki
     of_job = _by_job(records, {uid_of(id) for id in books.repeated})
     turns = (turn for uid, found in of_job.items() for turn in {send.turn for send in _sends(found, uid)} & killed)
     return max(Counter(turns).values(), default=0)
+
+
+def unexplained(books: Books, records: Sequence[Record], kills: Iterable[Kill] = ()) -> list[str]:
+    """Return the jobs of which a repeat has no cause."""
+    return [id for id, causes in causes_of(books, records, kills).items() if UNEXPLAINED in causes]
 
 
 def _by_job(records: Iterable[Record], uids: set[str]) -> dict[str, list[Record]]:
@@ -51,30 +91,38 @@ def _by_job(records: Iterable[Record], uids: set[str]) -> dict[str, list[Record]
 
 def _sends(found: Iterable[Record], uid: str) -> list[Record]:
     """Return the requests that brought a job to its queue, once for each time."""
-    return [record for record in found if "_" in record.queue for sent in record.sent if sent == uid]
+    return [record for record in found for delivered in record.delivered if delivered == uid]
 
 
-def _causes(found: Sequence[Record], uid: str, *, times: int, killed: set[str], slow: set[str]) -> list[str]:
-    sends = _sends(found, uid)
+def _causes(found: Sequence[Record], id: str, books: Books, turns: Turns) -> list[str]:
+    sends = _sends(found, uid_of(id))
     ingests = {record.turn for record in found if record.function == INGEST}
     causes = [
-        _cause(send, sends[place + 1 :], ingests=ingests, killed=killed, slow=slow)
-        for place, send in enumerate(sends[:-1])
+        _cause(send, sends[place + 1 :], id=id, ingests=ingests, turns=turns) for place, send in enumerate(sends[:-1])
     ]
-    return causes + [RECEIVED_TWICE] * (times - len(sends))
+    return causes + [RECEIVED_TWICE] * (books.times[id] - len(sends))
 
 
-def _cause(send: Record, later: Sequence[Record], *, ingests: set[str], killed: set[str], slow: set[str]) -> str:
+def _cause(send: Record, later: Sequence[Record], *, id: str, ingests: set[str], turns: Turns) -> str:
     """Return why a job was sent again though it had been sent."""
     functions = {send.function, *(each.function for each in later)}
+    is_unsaved = send.function == TICK and not _is_saved(send, id, turns)
+    between_ticks = is_unsaved and functions == {TICK}
     reasons = {
-        BY_A_KILLED_TICK: send.turn in killed and send.function == TICK,
-        BY_A_KILLED_INGEST: send.turn in killed,
+        BY_A_KILLED_TICK: is_unsaved and send.turn in turns.killed,
+        BY_A_KILLED_INGEST: send.function == INGEST and send.turn in turns.killed,
         # Within one invocation nothing is sent again but what is not known to be sent.
-        LOST_ANSWER: send.seconds >= TOO_LATE_SECONDS or send.turn == later[0].turn,
-        AGAIN_AFTER_A_KILLED_INGEST: bool(ingests & killed) and INGEST in functions,
+        LOST_ANSWER: turns.is_unheard(send) or send.turn == later[0].turn,
+        AGAIN_AFTER_A_KILLED_INGEST: bool(ingests & turns.killed) and INGEST in functions,
         AGAIN_BY_SQS: len(ingests) > 1 and INGEST in functions,
-        LOST_CHECKPOINT: send.turn in slow,
+        OUTLIVED_ITS_LEASE: between_ticks and turns.is_over(send.turn, by=later[0].turn),
+        REFUSED_BESIDE: between_ticks and turns.fell_short(send.turn),
         STILL_INGESTED: functions >= {TICK, INGEST},
     }
     return next((reason for reason, holds in reasons.items() if holds), UNEXPLAINED)
+
+
+def _is_saved(send: Record, id: str, turns: Turns) -> bool:
+    """Tell whether the tick that sent a job moved the cursor behind it: then no other may send it."""
+    partition, key = job_key(JobId.parse(id))
+    return turns.has_saved(send.turn, key, partition)

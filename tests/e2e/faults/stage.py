@@ -1,14 +1,17 @@
 """A deployment of its own in an emulator of its own, whose functions reach AWS through a proxy."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import httpx
 
+from dueline import instant
 from dueline.config.deployment import Deployment, load
 from local.deploy import deploy
 from local.door import door
@@ -18,9 +21,13 @@ from local.running import TICK_SECONDS
 from local.template import configure, synthesize
 from local.ticks import fired_every
 from tests.e2e.faults.exchange import uid_of
+from tests.e2e.faults.processes import environment
 from tests.e2e.faults.proxy import Proxy, proxy
+from tests.e2e.inbox import HANG_SECONDS, wait_until
 
 QUEUES = Path(__file__).parent / "queues.yaml"
+# What a tick's fault says whose requests took too long: on a slow machine, no defect.
+TOO_SLOW = ("timed out", "timeout", "Timeout")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,6 +53,20 @@ class Stage:
         """Tell what befell a job: the requests that concerned it, and the log lines of the functions about it."""
         requests = "\n".join(map(str, self.proxy.of_job(uid_of(id)))) or "no request concerned it"
         return f"job {id}\n{requests}\n" + "\n".join(self._log_lines(id))
+
+    def partitions(self) -> list[str]:
+        """Return the partition keys of all queues."""
+        return [f"{name}#{n}" for name, queue in self.deployment.queues.items() for n in range(queue.partitions)]
+
+    def ticks_since(self, after: datetime) -> Counter[str]:
+        """Return how many ticks of each partition have taken the lease since, by its key."""
+        moment = instant.text(after)
+        changes = (record.state for record in list(self.proxy.records) if record.state and record.had_effect)
+        return Counter(change.partition for change in changes if change.is_take and change.now > moment)
+
+    def let_ticks_pass(self, after: datetime) -> bool:
+        """Wait until every partition was read whole since: the second tick that takes the lease finds it given back."""
+        return wait_until(lambda: all(self.ticks_since(after)[each] >= 2 for each in self.partitions()))
 
     def _log_lines(self, id: str) -> list[str]:
         logs = self.emulator.client("logs")
@@ -74,7 +95,7 @@ def staged(play: Play, *, folder: Path, again_after: int) -> Iterator[Stage]:
     with ExitStack() as stack:
         port = free_port()
         stand = stack.enter_context(proxy(f"http://127.0.0.1:{port}"))
-        emulator = stack.enter_context(Emulator(log=folder / "log", port=port, functions_endpoint=stand.endpoint))
+        emulator = stack.enter_context(Emulator(log=folder / "log", port=port, environment=environment(stand.endpoint)))
         deploy(emulator, play.assembly)
         endpoints = find(emulator, play.deployment)
         endpoints = replace(endpoints, api=stack.enter_context(door(endpoints.api)))
@@ -82,7 +103,7 @@ def staged(play: Play, *, folder: Path, again_after: int) -> Iterator[Stage]:
             QueueUrl=endpoints.inbound_url, Attributes={"VisibilityTimeout": str(again_after)}
         )
         faults = stack.enter_context(fired_every(TICK_SECONDS, emulator, play.deployment.names.schedule_group))
-        http = stack.enter_context(httpx.Client(base_url=endpoints.api, timeout=60))
+        http = stack.enter_context(httpx.Client(base_url=endpoints.api, timeout=HANG_SECONDS))
         # The function's cold start is over before anything is measured.
         http.get(f"/queues/{next(iter(endpoints.queues))}/jobs/none")
         yield Stage(
@@ -95,7 +116,14 @@ def staged(play: Play, *, folder: Path, again_after: int) -> Iterator[Stage]:
         )
 
 
-def is_ingested(stage: Stage) -> bool:
+class Deployed(Protocol):
+    """Where a deployment is reached."""
+
+    emulator: Emulator
+    endpoints: Endpoints
+
+
+def is_ingested(stage: Deployed) -> bool:
     """Tell whether the inbound queue is empty, and nothing of it in a function's hands."""
     counts = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
     answer = stage.emulator.client("sqs").get_queue_attributes(

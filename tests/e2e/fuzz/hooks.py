@@ -57,9 +57,8 @@ def _is_each_for_itself(body: Any, response: Response) -> bool:
 
 
 def _is_on_its_way(case: Case, response: Response) -> bool:
-    """Tell whether it is a reschedule that came before its job is in the table: without an id, nothing was begun."""
-    told = response.json()
-    return case.method == "PATCH" and told.get("code") == "unavailable" and "id" not in told
+    """Tell whether it is a reschedule that came before its job is in the table."""
+    return case.method == "PATCH" and response.json().get("code") == "not_yet"
 
 
 def _validator(schema: dict[str, Any]) -> jsonschema.Draft202012Validator:

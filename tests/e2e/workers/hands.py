@@ -1,7 +1,6 @@
 """The worker of the story: `dueline worker tests.e2e.workers.hands:worker`."""
 
 import asyncio
-import time
 
 from dueline import ReceivedJob, Worker
 from tests.e2e.workers import book, fates
@@ -22,11 +21,6 @@ async def hooks(job: ReceivedJob) -> None:
     else:
         fates.meet(job)
     book.write("hooks", job.id)
-
-
-@worker.job("exact", concurrency=64)
-def exact(job: ReceivedJob) -> None:
-    book.write("exact", job.id, late=time.time() - job.due.timestamp())
 
 
 @worker.job("limited")

@@ -3,7 +3,6 @@
 import random
 import signal
 import subprocess
-import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,8 +10,8 @@ from typing import Any
 
 from dueline import Job, NewJob, State
 from dueline.errors import DuelineError
-from tests.e2e.faults.stage import all_in
-from tests.e2e.inbox import wait_until
+from tests.e2e.faults.stage import all_in, is_ingested
+from tests.e2e.inbox import HANG_SECONDS, wait_until
 from tests.e2e.workers import book, fates
 from tests.e2e.workers.stage import Stage
 
@@ -29,6 +28,7 @@ _ERRORS = {fates.DOOMED: "Doomed", fates.DISCARDED: "Discard"}
 _CANCELLED_SHARE = 0.05
 _LATEST_SECONDS = 26.0
 _AT_ONCE = 500
+SLOWEST_A_SECOND = 10
 
 Progress = Callable[[int, int], None]
 
@@ -81,6 +81,17 @@ class Ended:
     def interrupted(self) -> list[str]:
         return [id for id, error in self.dead.items() if error == "Interrupted"]
 
+    def complaints(self) -> list[str]:
+        """Return the promises that were not kept, one a line."""
+        wrong = {
+            "lost": self.lost,
+            "had their effect twice": self.twice,
+            "had their effect after a cancel that was promised": self.after_a_promise,
+            "ended against their fate": self.against_its_fate,
+        }
+        told = [f"{len(ids)} jobs {what}: {ids[:3]}" for what, ids in wrong.items() if ids]
+        return told + [f"a worker that was told to end exited with {code}" for code in self.told.exits if code]
+
     def summary(self) -> dict[str, Any]:
         return {
             "jobs": len(self.told.fates),
@@ -97,10 +108,8 @@ class Ended:
         }
 
 
-def live(
-    stage: Stage, *, jobs: int, seed: int, patience: float, on_progress: Progress = lambda done, of: None
-) -> Ended:
-    """Play the story with so many jobs; wait for its end `patience` seconds at most."""
+def live(stage: Stage, *, jobs: int, seed: int, on_progress: Progress = lambda done, of: None) -> Ended:
+    """Play the story with so many jobs."""
     chance, told = random.Random(seed), Told()
     mishaps = {0.4: _kill, 0.7: _end}
     workers = [stage.hire(*QUEUES[:2]) for _ in mishaps]
@@ -108,9 +117,9 @@ def live(
         _schedule(stage, QUEUES[number % len(QUEUES)], count, chance, told)
         on_progress(len(book.read(stage.book)), jobs)
         for share in [share for share in mishaps if len(told.fates) >= jobs * share]:
-            wait_until(lambda: len(book.read(stage.book)) > jobs * 0.1, seconds=60)
+            wait_until(lambda: len(book.read(stage.book)) > jobs * 0.1)
             mishaps.pop(share)(stage, workers.pop(), told)
-    _wait_for_the_end(stage, jobs, patience, on_progress)
+    _wait_for_the_end(stage, jobs, on_progress)
     told.exits += stage.dismiss()
     return _ended(stage, told)
 
@@ -125,7 +134,7 @@ def _kill(stage: Stage, worker: "subprocess.Popen[bytes]", told: Told) -> None:
 def _end(stage: Stage, worker: "subprocess.Popen[bytes]", told: Told) -> None:
     """End a worker as a deployment does, and have another in its place."""
     worker.send_signal(signal.SIGTERM)
-    told.exits.append(worker.wait(30))
+    told.exits.append(worker.wait(HANG_SECONDS))
     stage.replace(worker, *QUEUES[:2])
 
 
@@ -160,14 +169,14 @@ def _scheduled(result: Job | DuelineError) -> Job:
     return result
 
 
-def _wait_for_the_end(stage: Stage, jobs: int, patience: float, on_progress: Progress) -> None:
-    until = time.monotonic() + patience
-    while time.monotonic() < until:
+def _wait_for_the_end(stage: Stage, jobs: int, on_progress: Progress) -> None:
+    def has_ended() -> bool:
         on_progress(len({line["id"] for line in book.read(stage.book)}), jobs)
-        if all(_is_empty(stage, queue) for queue in QUEUES):
-            return
-        time.sleep(1)
-    raise TimeoutError(f"the queues are not empty after {patience} s: {[stage.client.queue(q) for q in QUEUES]}")
+        # Twice: a job is in neither where it was counted in its queue before it was sent, and in the table after.
+        return is_ingested(stage) and all(_is_empty(stage, queue) for queue in QUEUES * 2)
+
+    ended = wait_until(has_ended, seconds=HANG_SECONDS + jobs / SLOWEST_A_SECOND, every=1)
+    assert ended, f"the queues are not empty: {[stage.client.queue(queue) for queue in QUEUES]}"
 
 
 def _is_empty(stage: Stage, queue: str) -> bool:

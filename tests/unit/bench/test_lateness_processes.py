@@ -6,12 +6,13 @@ import sys
 import pytest
 
 from bench.lateness.processes import running, wait_until
+from tests.waiting import HANG_SECONDS
 
 PARENT = """
 import signal, subprocess, sys, time
-child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
 print(child.pid, flush=True)
-time.sleep(60)
+time.sleep(3600)
 """
 
 
@@ -28,7 +29,7 @@ def _interrupted(log):
     told = []
     try:
         with running([sys.executable, "-c", PARENT], log=log) as process:
-            wait_until(lambda: log.read_text().strip().isdigit(), what="the child is there")
+            wait_until(lambda: log.read_text().strip().isdigit(), what="the child is there", seconds=HANG_SECONDS)
             told += [process.pid, int(log.read_text())]
             assert all(map(_is_there, told))
             raise KeyboardInterrupt
@@ -38,13 +39,13 @@ def _interrupted(log):
 
 def test_a_process_ends_with_its_context_and_all_that_it_started_too(tmp_path):
     started = _interrupted(tmp_path / "log")
-    wait_until(lambda: not any(map(_is_there, started)), what="both have ended", seconds=5)
+    wait_until(lambda: not any(map(_is_there, started)), what="both have ended", seconds=HANG_SECONDS)
 
 
 def test_a_process_has_the_environment_on_top_of_ours(tmp_path):
     command = [sys.executable, "-c", "import os; print(os.environ['LATENESS_TEST'], 'PATH' in os.environ)"]
     with running(command, log=tmp_path / "log", environment={"LATENESS_TEST": "told"}) as process:
-        process.wait(10)
+        process.wait(HANG_SECONDS)
     assert (tmp_path / "log").read_text().split() == ["told", str("PATH" in os.environ)]
 
 

@@ -1,3 +1,5 @@
+import threading
+
 import pytest
 
 from dueline.errors import Throttled
@@ -7,6 +9,7 @@ from dueline.working.acks import Ack, Acks
 from dueline.working.claim import Claim
 from dueline.working.event import Kind
 from tests.builders import NOW, a_message
+from tests.waiting import HANG_SECONDS
 from tests.work import Events, SharedQueue, a_place, wait_until
 
 
@@ -109,3 +112,79 @@ def test_what_comes_within_a_moment_goes_together_and_all_is_told_before_the_end
     desk.acks.stop(within=5)
     assert wait_until(lambda: desk.left() == [0, 0])
     assert [asked for level in desk.levels for asked in level.asked[1:]] == [("delete", 10), ("delete", 10)]
+
+
+def refusing(desk, refuses):
+    """Let SQS refuse to delete for now while `refuses()`."""
+    delete = desk.levels[0].delete
+
+    def ask(receipts):
+        if refuses():
+            desk.levels[0].asked.append(("refused", len(receipts)))
+            return [Refusal(index=0, reason="Throttled: slow down", final=False)]
+        return delete(receipts)
+
+    desk.levels[0].delete = ask
+
+
+def test_what_sqs_refuses_for_now_is_told_as_trouble(desk):
+    refusing(desk, lambda: True)
+    ack = Ack(claim=desk.claims[0])
+    assert desk.acks.tell([ack]) == [ack]
+    (event,) = desk.events
+    assert event.kind is Kind.TROUBLE
+    assert event.reason == "a message was not acknowledged, and will be: Throttled: slow down"
+
+
+def test_it_is_busy_until_sqs_was_told_of_all(desk):
+    refused = [True]
+    refusing(desk, lambda: bool(refused))
+    assert desk.acks.is_idle
+    desk.acks.put(Ack(claim=desk.claims[0]))
+    assert not desk.acks.is_idle
+    desk.acks.start()
+    assert wait_until(lambda: bool(desk.events))
+    assert not desk.acks.is_idle
+    assert desk.acks.has(desk.claims[0])
+    refused.clear()
+    assert wait_until(lambda: desk.acks.is_idle)
+    assert desk.left() == [9, 10]
+    desk.acks.stop(within=HANG_SECONDS)
+
+
+def test_what_is_unsent_at_the_end_is_told_as_lost_and_nothing_is_asked_any_more(desk, monkeypatch):
+    monkeypatch.setattr("dueline.working.acks._AGAIN_SECONDS", HANG_SECONDS)
+    before = set(threading.enumerate())
+    refusing(desk, lambda: True)
+    desk.acks.start()
+    desk.acks.put(Ack(claim=desk.claims[0]))
+    assert wait_until(lambda: bool(desk.events))
+    desk.acks.stop(within=0)
+    assert wait_until(lambda: set(threading.enumerate()) <= before)
+    assert [event.kind for event in desk.events] == [Kind.TROUBLE, Kind.LOST]
+    assert (desk.claims[0].lost, desk.ended) == (True, [desk.claims[0]])
+    assert [what for what, _ in desk.levels[0].asked].count("refused") == 1
+
+
+def test_told_to_stop_it_still_waits_before_it_asks_again(desk, monkeypatch):
+    monkeypatch.setattr("dueline.working.acks._AGAIN_SECONDS", HANG_SECONDS)
+    refusing(desk, lambda: True)
+    desk.acks.start()
+    desk.acks.put(Ack(claim=desk.claims[0]))
+    assert wait_until(lambda: bool(desk.events))
+    desk.acks.stop(within=0.5)
+    assert [what for what, _ in desk.levels[0].asked].count("refused") == 1
+
+
+def test_claims_are_heard_of_before_they_are_told_of_and_kept_while_they_are_to_be_told_again(desk):
+    heard = []
+    acks = Acks(
+        desk.place, on_send=lambda claims: heard.append((claims, desk.left())), on_end=lambda _: None, report=Events()
+    )
+    desk.levels[0].delete = lambda receipts: [Refusal(index=1, reason="InternalError", final=False)]
+    claims = desk.claims[:2]
+    for claim in claims:
+        claim.settled = True
+    acks.tell([Ack(claim=claim) for claim in claims])
+    assert heard == [(claims, [10, 10])]
+    assert [claim.settled for claim in claims] == [True, False]

@@ -1,6 +1,8 @@
 import pytest
 
+from dueline.dead_letter import to_its_queue
 from dueline.errors import Unavailable
+from dueline.folding import FOLDED
 from dueline.message import BATCH_BYTES, Message
 from dueline.ports import Refusal
 from dueline.working.bury import bury, failed
@@ -30,18 +32,28 @@ def test_a_second_failure_takes_the_place_of_the_first():
     }
 
 
-def test_ten_attributes_are_the_most_and_a_failure_comes_first():
+def test_a_burial_keeps_all_attributes_of_anyones_message_and_a_redrive_gives_them_back():
     many = a_message(attributes={f"a{number}": "1" for number in range(10)})
-    assert set(failed(many, DEAD, attempt=3).attributes) == {*(f"a{number}" for number in range(7)), *TOLD}
+    buried = failed(many, DEAD, attempt=3)
+    assert set(buried.attributes) == {*(f"a{number}" for number in range(6)), FOLDED, *TOLD}
+    assert to_its_queue(buried, levels=1).message == many
 
 
-def test_a_trace_makes_room_before_what_a_job_needs():
+def test_a_trace_is_folded_before_what_a_job_needs():
     trace = {"tracestate": "a=1", "traceparent": f"00-{'1' * 32}-{'2' * 16}-01"}
     job = a_job(payload="p", tenant="acme", priority=2, offloaded_bytes=9)
     sent = Message(body="p", attributes={**trace, **Message.of(job).attributes, "dueline-again": "1"})
-    kept = failed(sent, DEAD, attempt=3).attributes
-    assert len(kept) == 10
-    assert set(sent.attributes) - set(kept) == set(trace)
+    buried = failed(sent, DEAD, attempt=3)
+    assert set(sent.attributes) - set(buried.attributes) == {*trace, "dueline-again"}
+    assert to_its_queue(buried, levels=2).message.attributes == sent.attributes
+
+
+@pytest.mark.parametrize("text", ["\x1b[31mno such customer\x1b[0m", "\0", "\ufffe", "\ud800"])
+def test_whatever_an_error_says_its_job_can_be_buried(text):
+    letters = SharedQueue()
+    bury(a_taken(a_job()), Dead(error=f"Odd{text}", reason=text), dead_letters=letters)
+    (letter,) = letters.messages
+    assert letter.attributes["dueline-reason"] == text.encode("unicode_escape").decode()
 
 
 def test_a_failure_is_told_as_far_as_there_is_room():

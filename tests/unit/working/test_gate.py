@@ -1,14 +1,19 @@
 import threading
 from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime
+from email.utils import format_datetime
+from functools import partial
 
 import pytest
 
 from dueline import control
+from dueline.aws.service_clock import ServiceClock
 from dueline.errors import Throttled
 from dueline.memory import MemoryTable
 from dueline.rate import Rate
 from dueline.working.event import Kind
-from dueline.working.gate import Gate
+from dueline.working.gate import Gate, common_time
 from tests.builders import NOW
 from tests.work import Events, a_place
 
@@ -93,6 +98,42 @@ def test_two_workers_never_have_the_same_slot_and_together_keep_the_rate(place, 
     assert whole[0] == 500
 
 
+class Told(ServiceClock):
+    """The clock of a machine whose own is so far ahead, and that AWS tells the time at odd moments."""
+
+    def __init__(self, wall, *, ahead):
+        self.seconds = lambda: wall() + ahead
+        super().__init__(self.seconds)
+        self._aws = wall
+
+    def ask(self):
+        self._note_sent()
+        date = format_datetime(datetime.fromtimestamp(int(self._aws()), UTC), usegmt=True)
+        self._note_received({"headers": {"date": date}})
+
+
+@pytest.mark.parametrize("ahead", [-3600.0, -0.5, 0.5, 0.7, 3600.0])
+def test_workers_keep_a_rate_together_whatever_their_own_clocks_say(place, wall, ahead):
+    """One is slow, and takes a slot every 50 ms; the other takes what it gets."""
+    set_rate(place, "100/s")
+    clocks = [Told(wall, ahead=ahead), Told(wall, ahead=0.0)]
+    places = [replace(place, clock=clock, behind=clock.behind) for clock in clocks]
+    slow, quick = (a_gate(each, partial(common_time, each)) for each in places)
+    begun = []
+    for turn in range(3000):
+        if turn % 77 == 0:
+            for clock in clocks:
+                clock.ask()
+        if turn % 5 == 0 and slow.most():
+            begun += [wall.seconds + slot for slot in slow.slots(1)]
+        if most := quick.most():
+            begun += [wall.seconds + slot for slot in quick.slots(most)]
+        wall.seconds += 0.01
+    whole = Counter(int(at - begun[0]) // 10 for at in begun)
+    assert whole[1] == pytest.approx(1000, abs=50)
+    assert whole[0] <= 1000 + 50
+
+
 def test_only_jobs_that_were_got_are_charged(place, wall):
     set_rate(place, "10/s")
     gate = a_gate(place, wall)
@@ -156,3 +197,26 @@ def test_a_change_is_told_and_once_more_a_look_later_and_then_no_more(place, wal
     monkeypatch.setattr(gate, "read", look)
     gate.watch(stopped, on_change=lambda: told.append(len(looks)))
     assert told == [3, 4]
+
+
+def test_a_rate_of_0_that_is_set_while_jobs_are_received_has_no_slots_and_is_no_fault(place, wall):
+    set_rate(place, "0/s")
+    gate = a_gate(place, wall)
+    assert (gate.slots(2), gate.is_open) == ([0.0, 0.0], False)
+
+
+def test_whatever_goes_wrong_where_a_change_is_heeded_it_is_told_and_tried_again(place, wall, monkeypatch):
+    monkeypatch.setattr("dueline.working.gate.WATCH_SECONDS", 0.01)
+    events, heeded, stopped = Events(), [], threading.Event()
+    gate = Gate(place, wall=wall, report=events)
+    control.pause("emails", table=place.table, now=NOW)
+
+    def heed():
+        heeded.append(gate.is_open)
+        if len(heeded) < 4:
+            raise KeyError("Attributes")
+        stopped.set()
+
+    gate.watch(stopped, on_change=heed)
+    assert heeded == [False] * 4
+    assert [event.reason for event in events] == ["a changed pause or rate was not heeded: KeyError: 'Attributes'"] * 3

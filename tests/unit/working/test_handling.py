@@ -1,16 +1,23 @@
 import asyncio
+import concurrent.futures
 import contextlib
+import math
+from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from dueline import rows
+from dueline.clock import SystemClock
 from dueline.errors import Unavailable
 from dueline.job import State
+from dueline.memory import VirtualClock
 from dueline.outcome import read_outcome
+from dueline.pointer import Pointer
 from dueline.working.crew import event_loop
 from dueline.working.event import Kind
 from dueline.working.handling import Handler, Handling
-from dueline.working.verdict import Again, Dead, Discard, Done, Retry
+from dueline.working.verdict import Again, Dead, Discard, Done, Held, Retry
 from tests.builders import a_job, a_message, a_queue
 from tests.work import Events, a_place, a_taken
 
@@ -22,8 +29,8 @@ def no_trace(job_trace, **_):
 class Desk:
     """A handler's place of work, its events and verdicts."""
 
-    def __init__(self, call, *, once=False, loop=None, trace=no_trace, **settings):
-        self.place = a_place(**settings)
+    def __init__(self, call, *, once=False, loop=None, trace=no_trace, behind=0.0, **settings):
+        self.place = replace(a_place(**settings), behind=lambda: behind)
         self.events = Events()
         handler = Handler(queue="emails", call=call, once=once)
         of = {"report": self.events, "trace": trace, "jitter": lambda: 1.0, "loop": loop}
@@ -51,6 +58,13 @@ def test_a_handler_that_returns_is_done():
     assert [job.payload for job in got] == [{"to": "ada"}]
     assert desk.kinds() == [Kind.STARTED, Kind.SUCCEEDED]
     assert desk.events[1].duration >= 0
+
+
+def test_what_is_left_of_the_12_hours_is_counted_from_the_receipt():
+    """SQS counts from there: what waited for its turn, or ran for long, has less."""
+    received = SystemClock().monotonic() - 40_000
+    assert Desk(failing(Retry(2000))).run(a_taken(received=received)).seconds == 2000
+    assert isinstance(Desk(failing(Retry(3000))).run(a_taken(received=received)), Dead)
 
 
 def test_what_a_handler_raises_decides():
@@ -132,6 +146,38 @@ def test_once_a_job_whose_attempt_ended_without_a_word_is_not_run_again_and_ends
     assert isinstance(desk.run(a_taken(job, receives=3)), Dead)
 
 
+def test_what_aws_keeps_from_beginning_is_never_dead_whatever_the_attempt():
+    def fail(*_):
+        raise Unavailable("down")
+
+    job = a_job(payload=Pointer(bucket="b", key="k").text, offloaded_bytes=300_000)
+    desk = Desk(failing(AssertionError), queue=a_queue(track=True))
+    desk.place.read_payload = fail
+    assert isinstance(desk.run(a_taken(job, receives=99)), Held)
+    assert desk.outcome(job).state is State.DISPATCHED
+    desk = Desk(failing(AssertionError), once=True)
+    desk.place.once = fail
+    assert isinstance(desk.run(a_taken(receives=99)), Held)
+
+
+def test_what_a_handler_raises_of_aws_is_its_own_failure_and_so_is_a_note_that_fails_after_it():
+    def noting_fails(key, effect):
+        effect()
+        raise Unavailable("down")
+
+    assert isinstance(Desk(failing(Unavailable("down")), once=True).run(a_taken(receives=3)), Dead)
+    assert isinstance(Desk(failing(Unavailable("down"))).run(a_taken(receives=3)), Dead)
+    desk = Desk(lambda _: None, once=True)
+    desk.place.once = noting_fails
+    assert isinstance(desk.run(a_taken(receives=3)), Dead)
+
+
+def test_a_payload_that_is_gone_fails_its_job_as_its_policy_says():
+    job = a_job(payload=Pointer(bucket="payloads", key="gone").text, offloaded_bytes=300_000)
+    assert isinstance(Desk(print).run(a_taken(job)), Again)
+    assert Desk(print).run(a_taken(job, receives=3)).error == "InvalidJob"
+
+
 def test_once_a_coroutine_that_was_cancelled_may_have_had_its_effect():
     async def cancelled(job):
         raise asyncio.CancelledError
@@ -139,6 +185,21 @@ def test_once_a_coroutine_that_was_cancelled_may_have_had_its_effect():
     with event_loop() as loop:
         desk, taken = Desk(cancelled, once=True, loop=loop), a_taken()
         assert [desk.run(taken).error, desk.run(taken).error] == ["CancelledError", "Interrupted"]
+
+
+def test_once_a_coroutine_that_raised_a_cancellation_of_a_future_may_be_tried_again():
+    """It is an Exception: only the coroutine's own cancellation leaves it open whether it had its effect."""
+
+    async def call(job):
+        if job.attempt == 1:
+            future = concurrent.futures.Future()
+            future.cancel()
+            future.result()
+
+    with event_loop() as loop:
+        desk, job = Desk(call, once=True, loop=loop), a_job()
+        assert desk.run(a_taken(job)).error == "CancelledError"
+        assert desk.run(a_taken(job, receives=2)) == Done()
 
 
 def test_a_queue_that_tracks_notes_what_became_of_its_jobs():
@@ -203,3 +264,12 @@ def test_what_a_handler_asks_for_is_no_error_of_the_trace(error):
 
     Desk(failing(error), trace=trace).run(a_taken())
     assert isinstance(error, tuple(expected))
+
+
+@pytest.mark.parametrize(("behind", "bound"), [(0.75, 0.5), (math.inf, None)])
+def test_a_lateness_is_told_as_what_it_is_known_to_be_at_least_and_at_most(behind, bound):
+    got, job = [], a_job()
+    desk = Desk(got.append, behind=behind, clock=VirtualClock(job.id.due - timedelta(seconds=0.25)))
+    desk.run(a_taken(job))
+    assert [(event.lateness, event.lateness_at_most) for event in desk.events] == [(0.0, bound)] * 2
+    assert (got[0].lateness, got[0].lateness_at_most) == (0.0, math.inf if bound is None else bound)

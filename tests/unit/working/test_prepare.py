@@ -3,7 +3,8 @@ from datetime import timedelta
 import pytest
 
 from dueline import rows
-from dueline.errors import Throttled
+from dueline.errors import Throttled, Unavailable
+from dueline.job import Partition
 from dueline.memory import VirtualClock
 from dueline.working.prepare import prepare, seconds_until_due
 from tests.builders import NOW, a_job, a_message, a_queue
@@ -29,6 +30,24 @@ def test_the_cancellations_of_a_batch_are_read_in_one_request(monkeypatch):
     monkeypatch.setattr(place.table, "read", lambda keys: asked.append(len(keys)) or read(keys))
     prepare([a_claim(a_job()) for _ in range(10)], place)
     assert asked == [10]
+
+
+def test_a_job_of_another_queue_is_dead_with_the_reason_and_its_batch_mates_do_not_wait_for_it(monkeypatch):
+    place, read = a_place(), None
+    read = place.table.read
+
+    def as_iam_lets_it(keys):
+        """`dynamodb:LeadingKeys` refuses a request as a whole."""
+        if any(not partition.startswith("emails#") for partition, _ in keys):
+            raise Unavailable("AccessDeniedException")
+        return read(keys)
+
+    monkeypatch.setattr(place.table, "read", as_iam_lets_it)
+    forwarded = a_job(partition=Partition(queue="invoices", number=0))
+    prepared = prepare([a_claim(a_job()), a_claim(forwarded), a_claim(a_job())], place)
+    assert len(prepared.ready) == 2
+    ((_, dead),) = prepared.dead
+    assert dead.reason == f"message attribute dueline-id is {forwarded.id}: it must be of a job of the queue 'emails'"
 
 
 def test_a_batch_of_others_messages_asks_for_nothing(monkeypatch):

@@ -5,6 +5,7 @@ import pytest
 from dueline.errors import InvalidJob
 from dueline.memory import MemoryPayloads
 from dueline.message import Message
+from dueline.working.lateness import Lateness
 from dueline.working.received import Taken
 from dueline.working.verdict import Discard
 from tests.builders import NOW, a_job, a_message
@@ -12,14 +13,17 @@ from tests.work import a_claim, a_taken
 
 
 def received(taken, *, now=NOW, payloads=None):
-    return taken.received(now=now, read=(payloads or MemoryPayloads()).read)
+    return taken.received(
+        lateness=Lateness.of(taken.due, now=now, behind=0.5), read=(payloads or MemoryPayloads()).read
+    )
 
 
 def test_a_handler_gets_what_was_scheduled():
     job = a_job(payload='{"to":"ada"}', tenant="acme", priority=2)
     got = received(a_taken(job, receives=3), now=job.id.due + timedelta(seconds=2))
     assert (got.id, got.queue, got.payload, got.due) == (str(job.id), "emails", {"to": "ada"}, job.id.due)
-    assert (got.attempt, got.lateness, got.tenant, got.priority) == (3, 2.0, "acme", 2)
+    assert (got.attempt, got.tenant, got.priority) == (3, "acme", 2)
+    assert (got.lateness, got.lateness_at_most) == (2.0, 2.5)
 
 
 def test_a_payload_is_not_shown():

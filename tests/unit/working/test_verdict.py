@@ -2,21 +2,23 @@ from datetime import timedelta
 
 import pytest
 
+from dueline.working.backoff import Backoff, RetryPolicy
+from dueline.working.event import trouble
 from dueline.working.verdict import Again, Dead, Discard, Retry, verdict_on
 from tests.work import a_place
 
 SETTINGS = a_place().settings
 
 
-def verdict(error, *, attempt=1, settings=SETTINGS):
-    return verdict_on(error, attempt=attempt, settings=settings, jitter=1.0)
+def verdict(error, *, attempt=1, settings=SETTINGS, held=0.0):
+    return verdict_on(error, attempt=attempt, settings=settings, jitter=1.0, held=held)
 
 
 def test_an_error_is_tried_again_as_the_policy_says():
     assert verdict(TypeError("no")) == Again(seconds=1, error="TypeError", reason="no")
 
 
-@pytest.mark.parametrize(("delay", "seconds"), [(90, 90), (timedelta(minutes=2), 120), (0, 0), (0.4, 0)])
+@pytest.mark.parametrize(("delay", "seconds"), [(90, 90), (timedelta(minutes=2), 120), (0, 0), (0.4, 1), (1.4, 2)])
 def test_a_handler_may_say_when_to_try_again(delay, seconds):
     assert verdict(Retry(delay)).seconds == seconds
 
@@ -25,15 +27,66 @@ def test_a_retry_without_a_delay_waits_as_the_policy_says():
     assert verdict(Retry(reason="busy")) == Again(seconds=1, error="Retry", reason="busy")
 
 
-@pytest.mark.parametrize("delay", [-1, 43_201, timedelta(days=1)])
+@pytest.mark.parametrize("delay", [-1, 42_601, timedelta(days=1), float("nan")])
 def test_a_delay_that_sqs_does_not_know_is_refused_where_it_is_given(delay):
-    with pytest.raises(ValueError, match="it must be from 0 to 43200"):
+    with pytest.raises(ValueError, match="it must be from 0 to 42600"):
         Retry(delay)
 
 
-def test_a_delay_ends_before_the_12_hours_of_a_receipt_are_over():
-    settings = a_place(longest_run=3600).settings
-    assert verdict(Retry(43_200), settings=settings).seconds == 43_200 - 3600
+@pytest.mark.parametrize(("asked", "held"), [(7200, 35_400), (42_600, 0), (1, 42_599)])
+def test_a_retry_comes_when_it_was_asked_for_however_long_a_job_may_run(asked, held):
+    settings = a_place(longest_run=39_600).settings
+    assert verdict(Retry(asked), settings=settings, held=held).seconds == asked
+
+
+def test_a_retry_that_sqs_cannot_keep_is_dead_with_the_reason_and_comes_no_sooner():
+    told = verdict(Retry(7200, "busy"), held=35_400.5)
+    why = "Retry asked for 7200 s, of which 7199 are left: SQS hides a message for 43200 s in all from its receipt"
+    assert told == Dead(error="Retry", reason=f"{why}, of which 600 are kept in reserve: busy")
+
+
+@pytest.mark.parametrize(("held", "seconds"), [(42_599.0, 1), (42_600.0, 0), (50_000.0, 0)])
+def test_a_policys_delay_ends_before_the_12_hours_of_a_receipt_are_over(held, seconds):
+    policy = RetryPolicy(backoff=Backoff.CONSTANT, delay=3600, max_delay=3600)
+    assert verdict(TypeError(), settings=a_place(retry=policy).settings, held=held).seconds == seconds
+
+
+class NotReady(Retry):
+    def __init__(self, order):
+        self.order = order
+
+
+class Speechless(Exception):
+    def __str__(self):
+        return None
+
+
+class Broken(Discard):
+    def __str__(self):
+        raise KeyError("message")
+
+
+def test_a_retry_of_a_type_of_its_own_that_tells_no_delay_waits_as_the_policy_says():
+    assert verdict(NotReady(7)) == Again(seconds=1, error="NotReady", reason="7")
+
+
+@pytest.mark.parametrize(
+    ("delay", "seconds"),
+    [(90.5, 91), (timedelta(minutes=2), 120), ("90", 1), (-1, 1), (float("nan"), 1), (None, 1)],
+)
+def test_a_delay_that_was_never_checked_is_heeded_where_it_is_one(delay, seconds):
+    error = NotReady(7)
+    error.delay = delay
+    assert verdict(error).seconds == seconds
+    error.delay = float("inf")
+    assert isinstance(verdict(error), Dead)
+
+
+def test_an_error_whose_text_cannot_be_made_is_told_by_its_type():
+    assert verdict(Speechless()) == Again(seconds=1, error="Speechless", reason="Speechless")
+    assert verdict(Speechless(), attempt=3).reason == "attempt 3 of 3 failed: Speechless"
+    assert verdict(Broken()) == Dead(error="Broken", reason="Broken")
+    assert trouble(Speechless(), queue="emails").reason == "Speechless: Speechless"
 
 
 def test_what_is_discarded_is_dead_at_once_with_its_reason():

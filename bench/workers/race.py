@@ -1,5 +1,6 @@
-"""Fill a queue and work it off, and tell the seconds of the work: `python -m tests.e2e.workers.race way url jobs`."""
+"""One process that empties a queue: `python -m bench.workers.race way url jobs` tells in how many seconds."""
 
+import subprocess
 import sys
 import threading
 import time
@@ -8,9 +9,26 @@ from typing import Any
 import boto3
 
 from dueline import Client, NewJob, ReceivedJob, Worker
+from local.template import ROOT
+from tests.e2e.workers.stage import Stage
 
 _BATCH = 10
-_GONE = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
+_GONE: Any = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
+
+
+def race(stage: Stage, *, jobs: int) -> dict[str, float]:
+    """Return how many jobs a second one process receives and acknowledges, by the way in which it does.
+
+    `worker` is ours with an empty handler; `bare` is a loop that receives and deletes the same messages in batches with
+    boto3, one after the other, and does nothing else.
+    """
+    return {way: _run(stage, way, jobs) for way in WAYS}
+
+
+def _run(stage: Stage, way: str, jobs: int) -> float:
+    command = [sys.executable, "-m", "bench.workers.race", way, stage.endpoints.queues["race"], str(jobs)]
+    done = subprocess.run(command, cwd=ROOT, env=stage.environment(), capture_output=True, text=True, check=True)
+    return jobs / float(done.stderr.splitlines()[-1])
 
 
 def fill(jobs: int) -> None:
@@ -50,7 +68,7 @@ def worker(url: str, jobs: int) -> float:
 
 
 def _is_left(url: str) -> bool:
-    told = boto3.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=list(_GONE))["Attributes"]
+    told: Any = boto3.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=_GONE)["Attributes"]
     return any(told[each] != "0" for each in _GONE)
 
 

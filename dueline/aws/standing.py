@@ -1,0 +1,68 @@
+"""How many partitions of a queue stand: their schedules are there, so a tick will come."""
+
+import random
+from collections.abc import Callable
+
+from dueline.aws.faults import translated
+from dueline.errors import RETRYABLE, DuelineError, QueueNotFound
+from dueline.ports import Clock
+from dueline.queue import QueueSettings
+
+# Before what is not there yet, or was not answered, is asked for again; jittered, lest all processes ask at once.
+ASK_AGAIN_SECONDS = 5.0
+
+
+class Standing:
+    """Tells how many partitions of a queue stand, by what its stack published once their schedules were there.
+
+    SSM answers 40 requests a second of an account. So a queue is asked for until all stand that queues.yaml declares,
+    and never again: a schedule is never taken down while it is declared. `published` returns a queue as it is
+    published.
+    """
+
+    def __init__(
+        self,
+        published: Callable[[str], QueueSettings],
+        *,
+        clock: Clock,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._published = published
+        self._clock = clock
+        self._jitter = jitter
+        self._known: dict[str, int] = {}
+        self._asks_again: dict[str, float] = {}
+        self._fault: DuelineError | None = None
+        self._fault_over = 0.0
+
+    def __call__(self, queue: QueueSettings) -> int:
+        """Return how many partitions of a queue stand, as it was known last; none while it is not deployed.
+
+        Raises Throttled or Unavailable where that was never known.
+        """
+        known, again = self._known.get(queue.name), self._asks_again.get(queue.name, 0.0)
+        if known is not None and (known >= queue.partitions or self._clock.monotonic() < again):
+            return known
+        try:
+            self._known[queue.name] = self._ask(queue.name)
+        except RETRYABLE:
+            if known is None:
+                raise
+        self._asks_again[queue.name] = self._in_a_while()
+        return self._known[queue.name]
+
+    def _ask(self, name: str) -> int:
+        # One that is not answered takes seconds: of many queues, a batch would outlast its function.
+        if self._fault is not None and self._clock.monotonic() < self._fault_over:
+            raise self._fault.copy()
+        try:
+            with translated("asking how far queues are deployed"):
+                return self._published(name).partitions
+        except QueueNotFound:
+            return 0
+        except RETRYABLE as fault:
+            self._fault, self._fault_over = fault, self._in_a_while()
+            raise
+
+    def _in_a_while(self) -> float:
+        return self._clock.monotonic() + ASK_AGAIN_SECONDS * (0.5 + self._jitter())

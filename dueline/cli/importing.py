@@ -1,0 +1,152 @@
+"""Schedule a job a line: show how far it is, tell what became of the lines, and keep those that were not scheduled."""
+
+import shlex
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from itertools import compress, tee
+from typing import Any
+
+import typer
+
+from dueline import instant
+from dueline.answers import Job
+from dueline.cli import connect, given
+from dueline.cli.faults import DONE, exit_code_of
+from dueline.cli.lines import Left, Lines
+from dueline.cli.redriving import sigterm_as_ctrl_c, undisturbed
+from dueline.cli.run import Run
+from dueline.cli.screen import Bar, end_with
+from dueline.cli.told import json_of
+from dueline.errors import DuelineError
+from dueline.job import queue_name
+from dueline.new_job import NewJob
+from dueline.retry import Patience
+
+# An import tries as often as it takes, and gives up after so long without any progress.
+PATIENCE = Patience(attempts=1000, seconds=180)
+_EXAMPLES = 3
+
+
+@dataclass(kw_only=True, slots=True)
+class Kind:
+    """Errors of one kind: how many there were, and the first few of them with their lines."""
+
+    count: int = 0
+    examples: list[tuple[int, DuelineError]] = field(default_factory=list)
+
+
+class Import:
+    """One run over lines: `asked` is what is asked of each job, and line 7 goes under the key `{key}-7`.
+
+    Without a key of the caller's it makes one, so that lines that failed can be given back and none is there twice.
+    `source` is how the lines were given, and `left` where those go that were not scheduled. It finds the deployment, so
+    that no lines are read from stdin in vain. Raises what `connect.client` raises, and QueueNotFound.
+    """
+
+    def __init__(self, run: Run, queue: str, source: str, *, key: str | None, asked: Mapping[str, Any], left: Left):
+        self._run, self._screen = run, run.screen
+        self._queue, self._source, self._asked, self._left = queue, source, asked, left
+        queue_name(queue)
+        self._client = connect.client(run.target, patience=PATIENCE)
+        self._key = key or str(uuid.uuid4())
+        self._kinds: dict[str, Kind] = {}
+        self._is_left = bytearray()
+        self._code = DONE
+
+    def carry_out(self, lines: Lines) -> None:
+        """Schedule these lines; tell what became of them, also of an interrupted run. Ends with the highest code."""
+        # Each line is left until its job is known: whatever ends the run, and wherever, none is lost.
+        self._is_left = bytearray(b"\1") * lines.count
+        with sigterm_as_ctrl_c():
+            try:
+                self._send(lines)
+            finally:
+                self._keep(lines)
+                self._tell(lines.count)
+        end_with([self._code])
+
+    def _send(self, lines: Lines) -> None:
+        to_send, to_tell = tee(lines)
+        results = self._client.schedule_each(self._queue, self._new_jobs(to_send))
+        with closing(results), Bar("scheduling", shown=not self._screen.as_json) as bar:
+            for place, (result, (number, _)) in enumerate(zip(results, to_tell, strict=True)):
+                self._note(result, number)
+                self._is_left[place] = isinstance(result, DuelineError)
+                bar(place + 1, len(self._is_left))
+
+    def _new_jobs(self, lines: Iterator[tuple[int, bytes]]) -> Iterator[NewJob]:
+        for number, line in lines:
+            yield NewJob(payload=_payload_of(line, number), key=f"{self._key}-{number}", **self._asked)
+
+    def _note(self, result: Job | DuelineError, number: int) -> None:
+        if isinstance(result, DuelineError):
+            self._note_error(result, number)
+        elif self._screen.as_json:
+            self._screen.json({"line": number, **json_of(result)})
+
+    def _note_error(self, error: DuelineError, number: int) -> None:
+        self._code = max(self._code, exit_code_of(error))
+        if self._screen.as_json:
+            self._screen.fault(error, line=number)
+        kind = self._kinds.setdefault(error.code, Kind())
+        kind.count += 1
+        if len(kind.examples) < _EXAMPLES:
+            kind.examples.append((number, error))
+
+    def _keep(self, lines: Lines) -> None:
+        """Keep the lines that failed, and those whose results nobody waits for any more."""
+        with undisturbed():
+            self._left.keep(compress(lines, self._is_left), count=sum(self._is_left))
+
+    def _tell(self, count: int) -> None:
+        if not self._screen.as_json:
+            for code, kind in self._kinds.items():
+                self._screen.note(f"{_lines(kind.count)} failed: {code}, such as")
+                for number, error in kind.examples:
+                    self._screen.note(f"  line {number}: {error}")
+            self._screen.line(f"scheduled {count - self._left.count} of {count}")
+        if self._left.count:
+            self._tell_of_left()
+
+    def _tell_of_left(self) -> None:
+        left = self._left
+        if self._screen.as_json:
+            told = {"lines": left.count, "file": None if left.fault else str(left.path), "key": self._key}
+            return self._screen.json({"left": told}, is_fault=True)
+        if left.fault:
+            self._screen.note(f"{_lines(left.count)} left, which {left.path} could not take: {left.fault.strerror}")
+        else:
+            self._screen.note(f"{_lines(left.count)} left, in {left.path}, each under its old number")
+        self._screen.note(f"to go on, with none scheduled twice: {self._command()}")
+        return None
+
+    def _command(self) -> str:
+        at, delay = self._asked["at"], self._asked["delay"]
+        options = {
+            "--key": self._key,
+            "--at": None if at is None else instant.text(instant.round_up(at)),
+            "--delay": None if delay is None else f"{delay.total_seconds():.3f}".rstrip("0").rstrip("."),
+            "--tenant": self._asked["tenant"],
+            "--priority": None if self._asked["priority"] == 1 else str(self._asked["priority"]),
+        }
+        source = self._source if self._left.fault else f"@{self._left.path}"
+        target = self._run.target.options
+        return shlex.join(["dueline", *_typed(target), "schedule", self._queue, source, "--lines", *_typed(options)])
+
+
+def _typed(options: Mapping[str, str | None]) -> list[str]:
+    return [each for name, value in options.items() if value is not None for each in (name, value)]
+
+
+def _payload_of(line: bytes, number: int) -> object:
+    """Return the JSON value of a line; for one that cannot be read any more, what the client refuses as none."""
+    try:
+        return given.line(line, number)
+    except typer.BadParameter as error:
+        return error
+
+
+def _lines(count: int) -> str:
+    return "1 line" if count == 1 else f"{count} lines"

@@ -1,0 +1,135 @@
+"""All parts of the tests, several at once: `python -m tests --help`."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+from xml.etree import ElementTree
+
+import typer
+
+ROOT = Path(__file__).parent.parent
+PYTHON = (sys.executable, "-m")
+PYTEST = (*PYTHON, "pytest", "-q", "-o", "faulthandler_timeout=600")
+# The worker's threads wait; the floors install.
+APART = [f"--ignore=tests/unit/{part}" for part in ("working", "test_worker.py", "test_floors.py")]
+IGNORING = [f"--ignore=tests/e2e/{part}" for part in ("faults", "workers", "test_local_run.py")]
+# The longest come first; those that wait, wait beside those that compute.
+PARTS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "e2e": ((*PYTEST, "tests/e2e", *IGNORING),),
+    "faults": ((*PYTEST, "tests/e2e/faults", "--ignore=tests/e2e/faults/test_kills.py"),),
+    "simulation": ((*PYTEST, "tests/simulation"),),
+    "working": ((*PYTEST, "tests/unit/working", "tests/unit/test_worker.py", "tests/unit/test_floors.py"),),
+    "unit": ((*PYTEST, "tests/unit", "dueline", "local", *APART),),
+    "local": ((*PYTEST, "tests/e2e/test_local_run.py"),),
+    "contract": ((*PYTEST, "tests/contract"),),
+    "workers": ((*PYTEST, "tests/e2e/workers"),),
+    "kills": ((*PYTEST, "tests/e2e/faults/test_kills.py"),),
+    "template": ((*PYTEST, "tests/template"),),
+    "lint": (
+        (*PYTHON, "ruff", "check", "."),
+        (*PYTHON, "ruff", "format", "--check", "."),
+        (*PYTHON, "mypy"),
+    ),
+}
+SLOWEST = 10
+# Only a part that hangs takes so long.
+HANG_SECONDS = 3600
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ended:
+    """How a part ended, what it printed, and its tests: how many of each outcome, and the seconds of each by name."""
+
+    part: str
+    is_good: bool
+    output: str
+    seconds: float
+    counts: dict[str, int]
+    tests: dict[str, float]
+
+    def __str__(self) -> str:
+        told = ", ".join(f"{count} {outcome}" for outcome, count in self.counts.items() if count)
+        return f"{self.part:<12} {'ok' if self.is_good else 'FAILED':<7} {self.seconds:6.1f} s  {told}"
+
+
+@app.command()
+def main(
+    parts: Annotated[list[str] | None, typer.Argument(help=f"Of {', '.join(PARTS)}; all, where none is named.")] = None,
+    at_once: Annotated[int, typer.Option(help="How many parts to run at once.", min=1)] = 5,
+    busy: Annotated[int, typer.Option(help="How many busy loops to run beside them.", min=0)] = 0,
+) -> None:
+    """Run parts of the tests, a line for each as it ends; then the slowest tests. Exits with 1 if a part failed."""
+    chosen = parts or list(PARTS)
+    if unknown := set(chosen) - PARTS.keys():
+        raise typer.BadParameter(f"{', '.join(unknown)}: there are {', '.join(PARTS)}")
+    began, ended = time.monotonic(), list[Ended]()
+    typer.echo(f"running {', '.join(chosen)}: {at_once} at once")
+    with _busy_loops(busy), tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(at_once) as pool:
+        for future in as_completed([pool.submit(_run, part, Path(scratch)) for part in chosen]):
+            ended.append(future.result())
+            typer.echo(ended[-1] if ended[-1].is_good else f"{ended[-1].output}\n{ended[-1]}")
+    _tell(ended, seconds=time.monotonic() - began)
+    raise typer.Exit(0 if all(each.is_good for each in ended) else 1)
+
+
+def _run(part: str, scratch: Path) -> Ended:
+    began, report, output, is_good = time.monotonic(), scratch / f"{part}.xml", "", True
+    for command in PARTS[part]:
+        told = [f"--junitxml={report}"] if "pytest" in command else []
+        try:
+            done = subprocess.run(
+                [*command, *told], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=HANG_SECONDS
+            )
+        except subprocess.TimeoutExpired as hung:
+            return _ended(part, False, f"{(hung.stdout or b'').decode()}\nit hangs", began, report)
+        output += done.stdout.decode()
+        is_good &= done.returncode == 0
+    return _ended(part, is_good, output, began, report)
+
+
+def _ended(part: str, is_good: bool, output: str, began: float, report: Path) -> Ended:
+    cases = ElementTree.parse(report).findall(".//testcase") if report.exists() else []  # noqa: S314, our own
+    outcomes = [next((child.tag for child in case if child.tag in _OUTCOMES), "passed") for case in cases]
+    counts = {told: sum(_OUTCOMES.get(each, "passed") == told for each in outcomes) for told in _TOLD}
+    tests = {f"{case.get('classname')}.{case.get('name')}": float(case.get("time", 0)) for case in cases}
+    seconds = time.monotonic() - began
+    return Ended(part=part, is_good=is_good, output=output, seconds=seconds, counts=counts, tests=tests)
+
+
+_OUTCOMES = {"failure": "failed", "error": "failed", "skipped": "skipped"}
+_TOLD = ("passed", "failed", "skipped")
+
+
+def _tell(ended: list[Ended], *, seconds: float) -> None:
+    tests = {name: taken for each in ended for name, taken in each.tests.items()}
+    typer.echo(f"\nthe {SLOWEST} slowest:")
+    for name in sorted(tests, key=lambda name: tests[name], reverse=True)[:SLOWEST]:
+        typer.echo(f"{tests[name]:6.1f} s  {name}")
+    cpu = os.times()
+    typer.echo(f"\n{seconds:.0f} s, and {cpu.user + cpu.children_user:.0f} s of CPU")
+    passed, failed, skipped = (sum(each.counts[told] for each in ended) for told in _TOLD)
+    failed += sum(not each.is_good and not each.counts["failed"] for each in ended)
+    typer.echo(f"{passed} passed, {failed} failed, {skipped} skipped")
+
+
+@contextmanager
+def _busy_loops(number: int) -> Iterator[None]:
+    """Leave the machine less time, as whoever else works on it does."""
+    with ExitStack() as stack:
+        for _ in range(number):
+            loop = stack.enter_context(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
+            stack.callback(loop.kill)
+        yield
+
+
+if __name__ == "__main__":
+    app(prog_name="python -m tests")

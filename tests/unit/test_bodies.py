@@ -1,0 +1,57 @@
+"""The bodies of requests: what is wrong with a field is told, whatever it holds."""
+
+import json
+
+import pytest
+
+from dueline.errors import InvalidJob
+from functions import bodies
+
+
+def deepest(most):
+    """Return how deep a list may be nested for json.loads to read it."""
+    least = 1
+    while least < most:
+        depth = (least + most + 1) // 2
+        try:
+            json.loads("[" * depth + "]" * depth)
+            least = depth
+        except RecursionError:
+            most = depth - 1
+    return least
+
+
+@pytest.mark.parametrize("form", ['{"payload":1,"tenant":%s}', '{"jobs":{"a":%s}}', "%s"])
+def test_a_field_that_is_nested_as_deep_as_can_be_read_is_refused_by_its_name(form):
+    most = deepest(300_000)
+    for depth in range(most - 100, most + 1):
+        with pytest.raises(InvalidJob, match=r"^(tenant|jobs|body) is ") as error:
+            bodies.read(form % ("[" * depth + "]" * depth))
+        assert len(str(error.value)) < 400
+
+
+@pytest.mark.parametrize("value", [{"a": [1, None]}, "ü", "x" * 200, [1] * 99, [[]] * 99, True])
+def test_a_wrong_value_is_told_as_json_up_to_its_100th_character(value):
+    with pytest.raises(InvalidJob) as error:
+        bodies.read(json.dumps({"payload": 1, "at": value}))
+    assert str(error.value).startswith(f"at is {json.dumps(value)[:100]}: must be")
+
+
+def test_of_many_wrong_fields_the_first_three_are_told_and_how_many_more_there_are():
+    with pytest.raises(InvalidJob) as error:
+        bodies.read(json.dumps({"payload": 1} | {f"column_{n}": n for n in range(150)}))
+    first, second, third, more = str(error.value).split("; ")
+    assert [each.partition(" ")[0] for each in (first, second, third)] == ["column_0", "column_1", "column_2"]
+    assert more == "and 147 more"
+
+
+def test_the_name_of_a_wrong_field_is_told_up_to_its_100th_character():
+    with pytest.raises(InvalidJob) as error:
+        bodies.read(json.dumps({"payload": 1, "é" * 1_000_000: 1}))
+    assert str(error.value).startswith("é" * 100 + " is no field: there are payload")
+
+
+def test_an_answer_about_500_jobs_that_are_all_wrong_is_one_that_lambda_takes():
+    wrong = {"é" * 50 + str(n): n for n in range(30)}
+    results = bodies.read(json.dumps({"jobs": [wrong] * 500}))
+    assert sum(len(json.dumps(json.dumps(str(each)))) for each in results) < 6_000_000 / 2

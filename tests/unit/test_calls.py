@@ -1,0 +1,84 @@
+"""Calls in lanes, of which someone wants the results no more."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from dueline.calls import Calls, in_lanes
+from dueline.clock import SystemClock
+from dueline.errors import Unavailable
+from dueline.memory import VirtualClock
+from dueline.pace import Pace
+from dueline.retry import Patience
+from tests.builders import NOW
+from tests.waiting import HANG_SECONDS, wait_until
+
+FOR_EVER = Patience(attempts=10**9, seconds=10 * HANG_SECONDS, first_wait=10 * HANG_SECONDS, longest_wait=3600.0)
+
+
+class Outage:
+    """Calls that fail, all of them; `begun` once there were some."""
+
+    def __init__(self):
+        self.begun = threading.Event()
+        self.count = 0
+
+    def __call__(self, items):
+        self.count += 1
+        self.begun.set()
+        raise Unavailable("no")
+
+
+def lanes_in(outage, *, ask):
+    """Yield a first result, and then those of an outage."""
+    calls = Calls(patience=FOR_EVER, clock=SystemClock(), jitter=lambda: 0.5)
+    pace = Pace(most=10)
+
+    def call(number):
+        if number == 0:
+            assert outage.begun.wait(HANG_SECONDS)
+            return 0
+        if ask == "one":
+            return calls.ask(lambda: outage([number]))
+        return calls.ask_for_each(outage, [number], pace=pace)
+
+    return in_lanes(call, range(100))
+
+
+@pytest.mark.parametrize("ask", ["one", "each"])
+def test_who_leaves_in_an_outage_waits_for_what_is_under_way_and_not_for_what_is_to_be_tried_again(ask):
+    outage = Outage()
+    results = lanes_in(outage, ask=ask)
+    assert next(results) == 0
+    ended = threading.Thread(target=results.close, daemon=True)
+    ended.start()
+    ended.join(HANG_SECONDS)
+    assert not ended.is_alive()
+    assert not [each for each in threading.enumerate() if each.name.startswith("ThreadPoolExecutor")]
+
+
+def test_once_nobody_wants_the_results_of_a_lane_no_further_request_is_made(monkeypatch):
+    asked, left = [], threading.Event()
+    calls = Calls(patience=Patience(), clock=VirtualClock(NOW), jitter=lambda: 0.5)
+
+    class Pool(ThreadPoolExecutor):
+        def shutdown(self, **how):
+            left.set()
+            super().shutdown(**how)
+
+    def answer(items):
+        asked.append(items)
+        assert left.wait(HANG_SECONDS)
+        return items
+
+    def interrupted():
+        yield [1] * 30
+        assert wait_until(lambda: bool(asked), every=0.01)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dueline.calls.ThreadPoolExecutor", Pool)
+    lanes = in_lanes(lambda items: calls.ask_for_each(answer, items, pace=Pace(most=10)), interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        next(lanes)
+    assert len(asked) == 1

@@ -1,0 +1,80 @@
+"""What pyproject.toml allows at the least: installed into an environment of its own, and tried there."""
+
+import re
+import subprocess
+import sys
+import tomllib
+import venv
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+RANGES = [*PROJECT["dependencies"], *chain.from_iterable(PROJECT["optional-dependencies"].values())]
+FLOORS = {name: least for name, _, least in (each.partition(">=") for each in RANGES)}
+# What the tests need themselves, as it is pinned, and OpenTelemetry's SDK, of which each version wants its own API.
+TOOLS = ("pytest", "hypothesis", "cryptography", "jsonschema")
+SDK = f"opentelemetry-sdk=={FLOORS['opentelemetry-api']}"
+
+EVERYTHING = """
+import importlib, pkgutil, dueline
+for each in pkgutil.walk_packages(dueline.__path__, "dueline."):
+    if not each.name.endswith("__main__"):
+        importlib.import_module(each.name)
+"""
+# Each range is used by one of them. Of boto3: what it answers when AWS fails, by botocore and in its place.
+TRIED = (
+    "test_sending.py",
+    "test_gateway.py",
+    "test_service_clock.py",
+    "test_otel.py",
+    "test_watch.py",
+    "test_consumer.py",
+    "test_config.py::test_a_wrong_setting_is_told_with_its_value_and_what_is_allowed",
+    "test_config.py::test_the_documents_say_what_the_code_takes",
+    "test_cli.py::test_each_command_says_what_it_does_with_an_example",
+    "test_cli.py::test_what_is_typed_wrong_is_one_line_and_exits_2",
+    "test_cli.py::test_queues_are_told",
+)
+
+
+def run(*command):
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout[-4000:]}{done.stderr[-4000:]}"
+    return done.stdout
+
+
+def pinned(name):
+    (pin,) = re.findall(rf"^{name}==\S+", (ROOT / "requirements.txt").read_text(), re.MULTILINE)
+    return pin
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory):
+    """The Python of an environment with each range's least version and the newest of whatever these need."""
+    folder = tmp_path_factory.mktemp("floors")
+    venv.create(folder)
+    python = folder / "bin" / "python"
+    wanted = [*(f"{name}=={least}" for name, least in FLOORS.items()), SDK, *map(pinned, TOOLS)]
+    try:
+        # As `make setup` does: uv is quick, pip knows where packages are.
+        run(Path(sys.executable).with_name("uv"), "pip", "install", "--quiet", "--python", python, *wanted)
+    except (AssertionError, FileNotFoundError):
+        run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", *wanted)
+    return python
+
+
+def test_each_range_says_what_the_least_is_and_nothing_else():
+    assert all(re.fullmatch(r"[\w-]+>=[\d.]+", each) for each in RANGES), RANGES
+
+
+def test_at_the_floor_of_every_range_that_is_declared_it_works(python):
+    run(python, "-c", EVERYTHING)
+    nodes = [f"tests/unit/{each}" for each in TRIED]
+    # What was the least years ago may be out of date by now; how values are typed concerns no range.
+    options = ["-p", "no:cacheprovider", "-W", "ignore::DeprecationWarning", "-k", "not typed_as"]
+    told = run(python, "-m", "pytest", "-q", *options, *nodes)
+    assert re.search(r"\d+ passed", told)
+    assert "skipped" not in told

@@ -1,0 +1,110 @@
+"""The local run, without what it runs: who is up, and what a wrong queues.yaml says."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import typer
+import yaml
+
+import local.__main__ as main
+from dueline.config.deployment import ConfigurationError
+from local.note import AlreadyUp, noted_as_up, pid_of
+from local.template import configure
+
+
+@pytest.fixture
+def note(tmp_path, monkeypatch):
+    path = tmp_path / "home" / "up.pid"
+    monkeypatch.setattr(main, "PID", path)
+    return path
+
+
+@pytest.fixture
+def bystander():
+    """A process that has nothing to do with it."""
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    yield process
+    process.communicate(b"\n")
+
+
+def test_down_kills_nobody_who_only_has_the_process_id_of_a_note_that_was_left_behind(
+    note, bystander, monkeypatch, capsys
+):
+    killed = []
+    monkeypatch.setattr(os, "kill", lambda pid, signal: signal and killed.append(pid))
+    monkeypatch.setattr(main, "_STOP_SECONDS", 0)
+    note.parent.mkdir()
+    note.write_text(str(bystander.pid))
+    main.down()
+    assert killed == []
+    assert "it is not up" in capsys.readouterr().out
+
+
+def test_who_is_up_is_known_until_it_ends_and_whoever_comes_second_is_told(note):
+    with noted_as_up(note):
+        assert pid_of(note) == os.getpid()
+        with pytest.raises(AlreadyUp, match=f"up already, as process {os.getpid()}: end that with `make down`"):
+            noted_as_up(note).__enter__()
+        assert pid_of(note) == os.getpid()
+    assert pid_of(note) is None
+
+
+def test_a_note_that_was_left_behind_keeps_nobody_from_being_up(note, bystander):
+    note.parent.mkdir()
+    note.write_text(str(bystander.pid))
+    with noted_as_up(note):
+        assert pid_of(note) == os.getpid()
+
+
+def test_a_process_that_was_killed_is_not_up(note):
+    code = (
+        "import sys, pathlib, local.note\n"
+        "with local.note.noted_as_up(pathlib.Path(sys.argv[1])):\n  print(1, flush=True); input()"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code, str(note)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process.stdout.readline()
+    assert pid_of(note) == process.pid
+    process.kill()
+    process.communicate()
+    assert pid_of(note) is None
+    assert note.read_text() == str(process.pid)
+
+
+def test_up_that_is_up_already_says_so(note, monkeypatch, capsys):
+    monkeypatch.setattr(main.signal, "signal", lambda *_: None)
+    with noted_as_up(note), pytest.raises(typer.Exit) as ended:
+        main.up(tick="fast")
+    assert ended.value.exit_code == 1
+    assert f"it is up already, as process {os.getpid()}" in capsys.readouterr().err
+
+
+def _configured(tmp_path, text):
+    queues = tmp_path / "queues.yaml"
+    queues.write_text(text)
+    return configure(queues, out=tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("- emails", "it holds ['emails'], not settings"),
+        ("hello", "it holds 'hello', not settings"),
+        ("queues: [", "not YAML"),
+        ("queues:\n\temails:", "not YAML"),
+        ("queues:\n  emails:\n  emails:\n    partitions: 2\n", "line 2: emails is given twice"),
+        ("queues:\n  emails:\n    partitions: 0\n", "queues.emails.partitions is 0"),
+        ("lookahead: 5", "lookahead is 5"),
+    ],
+)
+def test_a_wrong_queues_yaml_is_told_by_the_local_run_with_its_name(tmp_path, text, told):
+    with pytest.raises(ConfigurationError) as refusal:
+        _configured(tmp_path, text)
+    assert str(refusal.value).startswith(f"{tmp_path / 'queues.yaml'}: ")
+    assert told in str(refusal.value)
+
+
+def test_a_local_run_has_its_own_periods_and_the_settings_of_queues_yaml(tmp_path):
+    settings = yaml.safe_load(_configured(tmp_path, "name: mine\nlookahead: 300\n").read_text())
+    assert (settings["name"], settings["tick_period"], settings["lookahead"]) == ("mine", 1, 19)

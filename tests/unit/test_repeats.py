@@ -1,0 +1,98 @@
+"""A story of kills finds the cause of each repeat in the requests, and finds none where there is none."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from dueline.job import JobId
+from dueline.rows import job_key
+from local.consumer import Landed
+from tests.e2e.faults import repeats
+from tests.e2e.faults.books import Books
+from tests.e2e.faults.exchange import Record, StateChange
+from tests.e2e.faults.killing import Kill
+from tests.e2e.faults.processes import Process, Told
+
+ID = "emails.0.t.1795255290123.0d6a387e-6d3b-4b8e-9f51-3d7c1f0a2b4c"
+UID = ID.rpartition(".")[2]
+PARTITION, KEY = job_key(JobId.parse(ID))
+DUE = datetime(2026, 11, 21, 10, 1, 30, 123000, UTC)
+EARLIER, LATER = "2026-11-21T10:01:00.000Z", "2026-11-21T10:02:00.000Z"
+
+
+def told(turn: str, *, number: int = 1, unheard: tuple[int, ...] = ()) -> Told:
+    function, pid = turn.split()
+    return Told(process=Process(pid=int(pid), function=function), turn=turn, number=number, unheard=frozenset(unheard))
+
+
+def a_record(turn: str, *, number: int = 1, unheard: tuple[int, ...] = (), **overrides: object) -> Record:
+    record = Record(
+        at=0.0,
+        seconds=0.0,
+        told=told(turn, number=number, unheard=unheard),
+        operation="SendMessageBatch",
+        mishap="",
+        statuses=(200,),
+        uids=frozenset({UID}),
+        queue="faults_emails",
+        sent=(UID,),
+        state=None,
+    )
+    return replace(record, **overrides)
+
+
+def a_change(turn: str, *, now: str = "", lease: str = "", cursor: str = "", status: int = 200) -> Record:
+    change = StateChange(partition=PARTITION, now=now, lease=lease, cursor=cursor)
+    return a_record(turn, operation="UpdateItem", statuses=(status,), uids=frozenset(), queue="", sent=(), state=change)
+
+
+def causes(*records: Record, arrivals: int = 2, kills: tuple[Kill, ...] = ()) -> list[str]:
+    landed = Landed(id=ID, payload="1", due=DUE, at=DUE + timedelta(seconds=1))
+    in_order = [replace(record, at=float(n)) for n, record in enumerate(records)]
+    return repeats.causes_of(Books(landed=[landed] * arrivals), in_order, kills)[ID]
+
+
+def a_kill(turn: str) -> Kill:
+    return Kill(at=0.0, function=turn.split()[0], turn=turn, pid=1, step="send", had_effect=True)
+
+
+def test_what_two_ticks_send_for_no_cause_is_unexplained() -> None:
+    taken = (a_change("tick 1", now=EARLIER, lease=LATER), a_change("tick 2", now=EARLIER, lease=LATER))
+    assert causes(*taken, a_record("tick 1"), a_record("tick 2")) == [repeats.UNEXPLAINED]
+
+
+def test_what_a_killed_tick_sent_comes_again() -> None:
+    assert causes(a_record("tick 1"), a_record("tick 2"), kills=(a_kill("tick 1"),)) == [repeats.BY_A_KILLED_TICK]
+
+
+def test_what_a_tick_moved_the_cursor_behind_may_not_come_again_though_it_was_killed() -> None:
+    sent = (a_record("tick 1"), a_change("tick 1", cursor=KEY), a_record("tick 2"))
+    assert causes(*sent, kills=(a_kill("tick 1"),)) == [repeats.UNEXPLAINED]
+
+
+def test_a_tick_whose_lease_was_over_as_another_took_it_is_the_cause_of_a_repeat() -> None:
+    first, second = a_change("tick 1", now=EARLIER, lease=LATER), a_change("tick 2", now=LATER, lease=LATER)
+    assert causes(first, a_record("tick 1"), second, a_record("tick 2")) == [repeats.OUTLIVED_ITS_LEASE]
+
+
+def test_a_checkpoint_that_was_refused_is_the_cause_of_a_repeat() -> None:
+    refused = a_change("tick 1", cursor=KEY, status=400)
+    assert causes(a_record("tick 1"), refused, a_record("tick 2")) == [repeats.REFUSED_BESIDE]
+
+
+def test_an_answer_that_was_never_heard_is_the_cause_of_a_repeat() -> None:
+    later = a_record("tick 1", number=2, unheard=(1,), sent=())
+    assert causes(a_record("tick 1"), later, a_record("tick 2")) == [repeats.LOST_ANSWER]
+
+
+def test_a_message_that_came_to_two_ingests_is_the_cause_of_a_repeat() -> None:
+    assert causes(a_record("ingest 1"), a_record("ingest 2")) == [repeats.AGAIN_BY_SQS]
+    of_one = causes(a_record("ingest 1"), a_record("ingest 2"), kills=(a_kill("ingest 1"),))
+    assert of_one == [repeats.BY_A_KILLED_INGEST]
+
+
+def test_what_ingest_and_a_tick_send_was_still_being_ingested() -> None:
+    assert causes(a_record("tick 1"), a_record("ingest 2")) == [repeats.STILL_INGESTED]
+
+
+def test_what_was_sent_once_and_came_twice_was_received_twice() -> None:
+    assert causes(a_record("tick 1")) == [repeats.RECEIVED_TWICE]

@@ -1,0 +1,383 @@
+"""A partition takes jobs once its schedule stands, and not before: who asks, how often, and what is answered."""
+
+import importlib
+import json
+import sys
+from dataclasses import replace
+from datetime import timedelta
+from types import SimpleNamespace
+
+import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError
+
+from dueline import instant, rows
+from dueline.aws.deployed import Deployed
+from dueline.aws.standing import ASK_AGAIN_SECONDS, Standing
+from dueline.config import metrics
+from dueline.config.registry import Registry
+from dueline.config.settings import ApiSettings, IngestSettings, TickSettings
+from dueline.errors import NotYet, QueueNotFound, Throttled, Unavailable
+from dueline.fences import without_tick
+from dueline.ingest import Ingest, Received
+from dueline.job import JobId, Partition
+from dueline.memory import MemoryPayloads, MemoryQueue, MemoryTable, VirtualClock
+from dueline.message import REASON, Message
+from tests.builders import NOBODY, NOW, a_job, a_queue
+from tests.system import System
+from tests.wire import on, straight
+
+THROTTLED = ClientError({"Error": {"Code": "ThrottlingException", "Message": "Rate exceeded"}}, "GetParameter")
+UNREACHABLE = EndpointConnectionError(endpoint_url="https://ssm.eu-west-1.amazonaws.com")
+
+
+class Ssm:
+    """What stacks published, by queue; `fault` is raised in its place."""
+
+    def __init__(self, **published):
+        self.published = published
+        self.fault = None
+        self.asked = []
+
+    def __call__(self, name):
+        self.asked.append(name)
+        if self.fault is not None:
+            raise self.fault
+        if name not in self.published:
+            raise QueueNotFound(f"there is no queue {name!r}")
+        return a_queue(name=name, partitions=self.published[name])
+
+
+@pytest.fixture
+def clock():
+    return VirtualClock(NOW)
+
+
+@pytest.fixture
+def ssm():
+    return Ssm()
+
+
+@pytest.fixture
+def registry(clock, ssm):
+    """Queues of four partitions each, as far as they are published."""
+    declared = {name: a_queue(name=name, partitions=4) for name in ("emails", "invoices")}
+    return Registry(declared, standing=Standing(ssm, clock=clock, jitter=lambda: 0.5))
+
+
+def of_emails(number):
+    return Partition(queue="emails", number=number)
+
+
+# Which partitions take jobs
+
+
+def test_a_queue_that_is_declared_and_not_deployed_takes_no_jobs(registry):
+    with pytest.raises(NotYet, match="queue 'emails' takes no jobs yet: its stack is not deployed"):
+        registry.taking("emails")
+    assert not registry.takes(of_emails(0))
+
+
+def test_a_queue_that_grows_takes_jobs_where_its_schedules_stand(registry, ssm):
+    ssm.published["emails"] = 2
+    assert registry.taking("emails") == replace(registry.queue("emails"), partitions=2)
+    assert [registry.takes(of_emails(number)) for number in range(5)] == [True, True, False, False, False]
+
+
+def test_a_queue_that_shrinks_takes_jobs_where_it_is_declared(registry, ssm):
+    ssm.published["emails"] = 9
+    assert registry.taking("emails").partitions == 4
+    assert [registry.takes(of_emails(number)) for number in (3, 4)] == [True, False]
+
+
+def test_a_queue_that_is_not_declared_is_not_found_and_nobody_is_asked_for_it(registry, ssm):
+    with pytest.raises(QueueNotFound, match=r"not in queues\.yaml"):
+        registry.taking("nobody")
+    assert not registry.takes(Partition(queue="nobody", number=0))
+    assert ssm.asked == []
+
+
+def test_without_anyone_to_ask_what_is_declared_stands():
+    declared = Registry({"emails": a_queue(partitions=4)})
+    assert declared.taking("emails") == a_queue(partitions=4)
+    assert declared.takes(of_emails(3))
+    assert declared.partitions() == [of_emails(number) for number in range(4)]
+
+
+# How often SSM is asked
+
+
+def test_once_all_that_is_declared_stands_nobody_asks_again(registry, ssm, clock):
+    ssm.published["emails"] = 4
+    for _ in range(100):
+        registry.taking("emails")
+        assert registry.takes(of_emails(3))
+        clock.sleep(3600)
+    assert ssm.asked == ["emails"]
+
+
+def test_until_then_it_is_asked_for_every_few_seconds_whatever_comes(registry, ssm, clock):
+    for _ in range(100):
+        with pytest.raises(NotYet):
+            registry.taking("emails")
+    assert ssm.asked == ["emails"]
+    ssm.published["emails"] = 2
+    clock.sleep(ASK_AGAIN_SECONDS)
+    assert registry.taking("emails").partitions == 2
+    ssm.published["emails"] = 4
+    assert registry.taking("emails").partitions == 2
+    clock.sleep(ASK_AGAIN_SECONDS)
+    assert registry.taking("emails").partitions == 4
+    assert ssm.asked == ["emails"] * 3
+
+
+@pytest.mark.parametrize(("fault", "error"), [(THROTTLED, Throttled), (UNREACHABLE, Unavailable)])
+def test_where_ssm_does_not_answer_the_last_answer_holds(registry, ssm, clock, fault, error):
+    ssm.published["emails"] = 2
+    registry.taking("emails")
+    ssm.fault = fault
+    clock.sleep(ASK_AGAIN_SECONDS)
+    assert registry.taking("emails").partitions == 2
+    with pytest.raises(error, match="asking how far queues are deployed"):
+        registry.taking("invoices")
+
+
+def test_of_many_queues_one_alone_waits_in_vain_for_an_answer(registry, ssm, clock):
+    ssm.fault = UNREACHABLE
+    for name in ("emails", "invoices", "emails"):
+        with pytest.raises(Unavailable):
+            registry.taking(name)
+        assert not registry.takes(Partition(queue=name, number=0))
+    assert ssm.asked == ["emails"]
+    ssm.fault, ssm.published = None, {"emails": 4, "invoices": 4}
+    clock.sleep(ASK_AGAIN_SECONDS)
+    assert registry.taking("invoices").partitions == 4
+
+
+# Ingest
+
+
+class Deployment(System):
+    """A system of one process of ingest, which knows of partitions what the function does."""
+
+    def __init__(self, registry):
+        super().__init__(a_queue(partitions=4))
+        self._ingest = Ingest(
+            table=self.table,
+            dispatcher=self.dispatcher,
+            rejects=lambda: self.rejects,
+            is_declared=lambda _: False,
+            stands=registry.takes,
+            clock=self.clock,
+        )
+
+    def an_ingest(self):
+        return self._ingest
+
+
+def ingested(registry, job, *, receives=1):
+    """Ingest one message, with that registry, into a system that has the queue emails."""
+    system = Deployment(registry)
+    return system, system.ingest([received(job, receives=receives)])
+
+
+def received(job, *, receives=1):
+    return Received(message_id="m", message=Message.of(job, group="emails"), receives=receives)
+
+
+def a_late_job(number):
+    return a_job(due=NOW + timedelta(hours=1), partition=of_emails(number))
+
+
+def test_a_job_of_a_partition_whose_schedule_does_not_stand_gets_no_row_and_comes_again(registry, ssm):
+    ssm.published["emails"] = 2
+    system, done = ingested(registry, job := a_late_job(2))
+    assert (done.failed, done.written) == ({"m"}, 0)
+    assert system.table.read([rows.job_key(job.id)]).rows == {}
+
+
+def test_a_job_of_a_partition_whose_schedule_does_not_come_is_parked_with_the_reason(registry):
+    system, done = ingested(registry, job := a_late_job(0), receives=3)
+    assert (done.failed, system.parked()) == (set(), [job.id])
+    reason = system.dead_letters.deliveries[0].message.attributes[REASON]
+    assert reason == "no tick reads emails#0: it is not in queues.yaml, or its queue's stack is not deployed yet"
+
+
+def test_a_job_of_a_partition_that_stands_is_written(registry, ssm):
+    ssm.published["emails"] = 2
+    _, done = ingested(registry, a_late_job(1))
+    assert (done.failed, done.written) == (set(), 1)
+
+
+def test_where_a_tick_has_been_jobs_are_written_though_ssm_does_not_answer(registry, ssm):
+    ssm.fault = THROTTLED
+    system, job = Deployment(registry), a_late_job(3)
+    system.tick(job.id.partition)
+    done = system.ingest([received(job)])
+    assert (done.failed, done.written) == (set(), 1)
+
+
+def test_where_a_tick_has_been_ssm_is_not_asked_and_the_state_once_a_process(registry, ssm):
+    system = Deployment(registry)
+    system.tick(of_emails(3))
+    reads = []
+    system.wire.around = on("table.read", lambda call: reads.append(call.args) or straight(call))
+    for _ in range(3):
+        system.ingest([received(a_late_job(3))])
+    states = [keys for keys in reads if rows.state_key(of_emails(3)) in keys[0]]
+    assert (ssm.asked, len(states)) == ([], 4)
+
+
+# The functions
+
+
+@pytest.fixture
+def function(monkeypatch, registry):
+    """Reads a function as on Lambda, with that registry."""
+    common = {"deployment": "d", "queue_urls": "http://localhost/"}
+    settings = [
+        IngestSettings(**common),
+        TickSettings(**common, tick_period=60, lookahead=240, lease=30),
+        ApiSettings(**common, payloads="p", direct_horizon=890, lookahead=240),
+    ]
+    for name, value in ({k: v for each in settings for k, v in each.to_env().items()} | NOBODY).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setitem(sys.modules, "functions.registry", SimpleNamespace(REGISTRY=registry))
+    monkeypatch.setitem(sys.modules, "functions.declared", SimpleNamespace(DECLARED=Registry(registry.queues)))
+    for name in ("ingest", "tick", "watch", "api"):
+        monkeypatch.delitem(sys.modules, f"functions.{name}", raising=False)
+    yield lambda name: importlib.import_module(f"functions.{name}")
+    for name in ("ingest", "tick", "watch", "api"):
+        sys.modules.pop(f"functions.{name}", None)
+
+
+@pytest.fixture
+def api(function, monkeypatch, clock):
+    """The API's function, on ports in memory."""
+    api = function("api")
+    inbound = MemoryQueue(name="inbound", clock=clock)
+    ports = {"table": MemoryTable(), "payloads": MemoryPayloads(), "clock": clock, "queue": lambda _: inbound}
+    for name, port in ports.items():
+        monkeypatch.setattr(api.RESOURCES, name, port, raising=False)
+    return SimpleNamespace(api=api, inbound=inbound)
+
+
+def schedule(api, queue="emails", **job):
+    http = {"method": "POST", "path": f"/queues/{queue}/jobs", "protocol": "HTTP/1.1", "sourceIp": "1.2.3.4"}
+    event = {
+        "version": "2.0",
+        "rawPath": http["path"],
+        "headers": {},
+        "requestContext": {"http": http, "stage": "$default"},
+        "isBase64Encoded": False,
+        "body": json.dumps({"payload": 1, "delay": 3600, **job}),
+    }
+    context = SimpleNamespace(get_remaining_time_in_millis=lambda: 20_000)
+    answer = api.api.app.resolve(event, context)
+    return answer["statusCode"], json.loads(answer["body"])
+
+
+@pytest.mark.parametrize("delay", [0, 3600])
+def test_the_api_refuses_jobs_for_a_queue_that_is_not_deployed_yet_and_says_so(api, delay):
+    status, told = schedule(api, delay=delay)
+    assert (status, told["code"]) == (503, "not_yet")
+    assert told["detail"] == "queue 'emails' takes no jobs yet: its stack is not deployed"
+    assert api.inbound.deliveries == []
+
+
+def test_the_api_gives_jobs_to_partitions_alone_whose_schedules_stand(api, ssm):
+    ssm.published["emails"] = 2
+    told = [schedule(api) for _ in range(40)]
+    assert {status for status, _ in told} == {201}
+    assert {JobId.parse(job["id"]).partition for _, job in told} == {of_emails(0), of_emails(1)}
+    assert ssm.asked == ["emails"]
+
+
+def test_the_api_does_not_guess_where_ssm_does_not_answer(api, ssm):
+    ssm.fault = UNREACHABLE
+    status, told = schedule(api)
+    assert (status, told["code"]) == (503, "unavailable")
+    assert api.inbound.deliveries == []
+
+
+def test_ingest_writes_jobs_where_schedules_stand_and_has_the_others_come_again(function, monkeypatch, ssm):
+    ssm.published["emails"] = 2
+    monkeypatch.setattr(Deployed, "table", table := MemoryTable())
+    there, not_yet = a_late_job(1), a_late_job(2)
+    event = {"Records": [a_record(name, job) for name, job in (("there", there), ("not yet", not_yet))]}
+    answer = function("ingest").handler(event, a_context())
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "not yet"}]}
+    assert table.read([rows.job_key(there.id), rows.job_key(not_yet.id)]).rows.keys() == {rows.job_key(there.id)}
+
+
+def a_record(name, job):
+    """Return the message of a job as Lambda brings it from the inbound queue."""
+    message = Message.of(job, group="emails")
+    return {
+        "messageId": name,
+        "body": message.body,
+        "attributes": {"ApproximateReceiveCount": "1"},
+        "messageAttributes": {key: {"stringValue": value} for key, value in message.attributes.items()},
+    }
+
+
+# The watch
+
+
+def fence(table, partition, at):
+    key = rows.state_key(partition)
+    table.write([{"pk": key[0], "sk": key[1], "fence": instant.text(at)}])
+
+
+def test_a_partition_has_a_tick_if_its_fence_lies_ahead():
+    table = MemoryTable()
+    fence(table, of_emails(0), NOW + timedelta(seconds=240))
+    fence(table, of_emails(1), NOW - timedelta(seconds=1))
+    partitions = [of_emails(number) for number in range(3)]
+    assert without_tick(partitions, table=table, now=NOW) == [of_emails(1), of_emails(2)]
+
+
+def test_what_is_left_unread_is_not_called_without_a_tick():
+    class Leaving(MemoryTable):
+        def read(self, keys):
+            found = super().read(keys[1:])
+            return replace(found, unread=frozenset(keys[:1]))
+
+    assert without_tick([of_emails(0), of_emails(1)], table=Leaving(), now=NOW) == [of_emails(1)]
+
+
+@pytest.mark.parametrize(("standing", "missing"), [(0, 8), (3, 5)])
+def test_the_watch_counts_declared_partitions_without_a_tick_and_names_them(
+    function, monkeypatch, capsys, caplog, standing, missing
+):
+    tick = function("tick")
+    table = MemoryTable()
+    for number in range(standing):
+        fence(table, of_emails(number), NOW + timedelta(seconds=240))
+    monkeypatch.setattr(tick, "DEPLOYED", SimpleNamespace(table=table, clock=VirtualClock(NOW), spread=map))
+    tick.handler({"watch": True}, a_context())
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
+    (named,) = [line.partitions for line in caplog.records if line.message == "no tick"]
+    (counted,) = [line for line in told if metrics.WITHOUT_TICK in line]
+    assert (counted[metrics.WITHOUT_TICK], counted["deployment"]) == ([missing], "d")
+    assert (len(named), "emails#3" in named) == (missing, True)
+
+
+def test_the_watch_tells_that_none_is_missing(function, monkeypatch, capsys):
+    tick, table = function("tick"), MemoryTable()
+    for queue in ("emails", "invoices"):
+        for number in range(4):
+            fence(table, Partition(queue=queue, number=number), NOW + timedelta(seconds=240))
+    monkeypatch.setattr(tick, "DEPLOYED", SimpleNamespace(table=table, clock=VirtualClock(NOW), spread=map))
+    tick.handler({"watch": True}, a_context())
+    (told,) = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
+    assert told[metrics.WITHOUT_TICK] == [0]
+
+
+def a_context():
+    return SimpleNamespace(
+        function_name="dueline-tick",
+        memory_limit_in_mb=512,
+        invoked_function_arn="arn:aws:lambda:us-east-1:123456789012:function:dueline-tick",
+        aws_request_id="r",
+        get_remaining_time_in_millis=lambda: 300_000,
+    )
