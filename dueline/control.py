@@ -56,8 +56,12 @@ def resume(queue: str, *, table: Table, now: datetime) -> Control:
 def set_rate(queue: str, rate: Rate | None, *, table: Table, now: datetime) -> Control:
     """Limit how many jobs a queue's workers begin, all of them together, or lift the limit (None).
 
-    A rate of 0 jobs stops them. Returns what holds then, and raises as `pause` does.
+    A rate of 0 jobs stops them. Asked again for the rate that holds, it changes nothing: no slot is given out twice.
+    Returns what holds then, and raises as `pause` does.
     """
+    holds = read_control(queue, table=table, consistent=True)
+    if holds.rate == rate:
+        return holds
     return _set(queue, rate_row(queue, rate, at=now), table=table)
 
 

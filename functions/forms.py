@@ -30,12 +30,18 @@ def rate_text(rate: Any) -> str:
     return rate
 
 
+def integral(number: Any) -> Any:
+    """Return a number without a fraction as an int, as JSON has but one kind of number: 615.0 is 615."""
+    return int(number) if isinstance(number, float) and number.is_integer() else number
+
+
 # What the core checks is only told here (`json_schema_extra`): its own errors say more than pydantic's.
 At = Annotated[datetime, BeforeValidator(instant_of)]
 Delay = Annotated[float, Field(json_schema_extra={"minimum": 0, "maximum": FURTHEST.total_seconds()})]
 Key = Annotated[str, Field(json_schema_extra={"pattern": f"^[ -~]{{1,{MAX_CHARACTERS}}}$"})]
 Tenant = Annotated[str, Field(json_schema_extra={"pattern": f"^[!-~]{{1,{MAX_TENANT_CHARACTERS}}}$"})]
-Priority = Annotated[int, Field(json_schema_extra={"minimum": 1, "maximum": MAX_PRIORITY})]
+Integer = Annotated[int, BeforeValidator(integral)]
+Priority = Annotated[Integer, Field(json_schema_extra={"minimum": 1, "maximum": MAX_PRIORITY})]
 RateText = Annotated[
     str, BeforeValidator(rate_text), Field(json_schema_extra={"pattern": "^(0?[0-9]{1,5}|100000)/[smh]$"})
 ]
@@ -93,7 +99,7 @@ class UploadBody(BaseModel):
 
     model_config = _STRICT
 
-    bytes: int = Field(
+    bytes: Integer = Field(
         json_schema_extra={"minimum": 1, "maximum": MAX_OFFLOADED_BYTES},
         description="The payload's size in bytes.",
         examples=[6_000_000],

@@ -55,3 +55,16 @@ def test_an_answer_about_500_jobs_that_are_all_wrong_is_one_that_lambda_takes():
     wrong = {"é" * 50 + str(n): n for n in range(30)}
     results = bodies.read(json.dumps({"jobs": [wrong] * 500}))
     assert sum(len(json.dumps(json.dumps(str(each)))) for each in results) < 6_000_000 / 2
+
+
+@pytest.mark.parametrize("one", ["1", "1.0", "0.1e1"])
+def test_a_number_without_a_fraction_is_an_integer_however_it_is_written(one):
+    size = bodies.read_upload(f'{{"bytes": {one}, "sha256": "{"0" * 64}"}}').bytes
+    request = bodies.read(f'{{"payload": 1, "priority": {one}}}')
+    assert (size, type(size)) == (request.priority, type(request.priority)) == (1, int)
+
+
+@pytest.mark.parametrize("size", ["615.5", '"615"', "true", "1e400"])
+def test_what_is_no_integer_is_refused(size):
+    with pytest.raises(InvalidJob, match="^bytes is "):
+        bodies.read_upload(f'{{"bytes": {size}, "sha256": "{"0" * 64}"}}')

@@ -85,6 +85,7 @@ class _Caller:
         self._plan, self._stage, self._books = plan, stage, books
         self._scattered = random.Random(plan.seed)
         self._queues = cycle(stage.endpoints.queues)
+        self._timers: list[threading.Timer] = []
 
     def schedule_and_cancel(self, killer: Killer) -> None:
         """Schedule in calls spread over the time; then, however slow the machine, until there is enough of all."""
@@ -98,9 +99,11 @@ class _Caller:
             time.sleep(CANCEL_WITHIN_SECONDS)
             for further in count(1):
                 if killer.is_done and self._promises() >= FEWEST_PROMISES:
-                    return
+                    break
                 self._call(JOBS_OF_AN_EXTRA_CALL, cancelling, further=further)
                 time.sleep(CALL_SECONDS)
+            for timer in self._timers:
+                timer.join()
 
     def _promises(self) -> int:
         return list(self._books.cancels.values()).count(httpx.codes.OK)
@@ -110,7 +113,9 @@ class _Caller:
         ids = self._books.schedule(self._stage.http, next(self._queues), wishes)
         for id in self._scattered.sample(ids, round(len(ids) * CANCELLED_SHARE)):
             moment = self._scattered.choice([0.0, self._scattered.uniform(0, CANCEL_WITHIN_SECONDS)])
-            threading.Timer(moment, cancelling.submit, (self._books.cancel, self._stage.http, id)).start()
+            timer = threading.Timer(moment, cancelling.submit, (self._books.cancel, self._stage.http, id))
+            self._timers.append(timer)
+            timer.start()
 
     def _wish(self, further: float) -> dict[str, Any]:
         """Return a job: a fifth go direct, two fifths by the table, two fifths due in one rush with others."""
