@@ -66,5 +66,5 @@ def test_a_number_without_a_fraction_is_an_integer_however_it_is_written(one):
 
 @pytest.mark.parametrize("size", ["615.5", '"615"', "true", "1e400"])
 def test_what_is_no_integer_is_refused(size):
-    with pytest.raises(InvalidJob, match="^bytes is "):
+    with pytest.raises(InvalidJob, match=r"^bytes is "):
         bodies.read_upload(f'{{"bytes": {size}, "sha256": "{"0" * 64}"}}')
