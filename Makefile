@@ -78,7 +78,7 @@ format: $(READY) ## Format the code and mend what the linter can
 
 schema: $(READY) ## Write docs/openapi.json, docs/queues.schema.json and docs/queues.md from the code
 	$(BIN)/python -m dueline.config.schema
-	$(BIN)/python -m functions.openapi
+	$(BIN)/python -m functions.http.openapi
 
 clean: ## Remove the virtual environment and all that was made
 	rm -rf $(VENV) $(dir $(ENGINES)) .local cdk.out .hypothesis .mypy_cache .pytest_cache .ruff_cache

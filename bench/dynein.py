@@ -12,11 +12,11 @@ from datetime import timedelta
 from itertools import islice
 from typing import Any, Protocol, TypeVar
 
-from dueline import instant, rows
-from dueline.job import Job, Partition
-from dueline.message import BATCH_MESSAGES, Message
+from dueline.model import instant, rows
+from dueline.model.job import Job, Partition
+from dueline.model.message import BATCH_MESSAGES, Message
+from dueline.model.rows import Key, Row
 from dueline.ports import WRITE_ROWS, Arrival, Clock, Inbox, Queue, Refusal, Spread, Table
-from dueline.rows import Key, Row
 
 SCHEDULED, ACQUIRED = "SCHEDULED", "ACQUIRED"
 # How long a partition that had no more overdue jobs is left alone (PartitionWorker.scanGroup).

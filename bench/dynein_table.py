@@ -7,7 +7,7 @@ from botocore.exceptions import ClientError
 
 from bench.dynein import ACQUIRED
 from dueline.aws.faults import is_refused_condition
-from dueline.rows import Key
+from dueline.model.rows import Key
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

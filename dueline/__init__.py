@@ -4,11 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dueline.answers import Job, PayloadPlace, ScheduledJob
-    from dueline.async_client import AsyncClient
-    from dueline.client import Client
-    from dueline.consumer import lambda_handler
-    from dueline.control import Control
+    from dueline.client.answers import Job, PayloadPlace, ScheduledJob
+    from dueline.client.async_client import AsyncClient
+    from dueline.client.client import Client
+    from dueline.client.new_job import NewJob
     from dueline.errors import (
         AlreadyFinished,
         DeploymentNotFound,
@@ -23,15 +22,16 @@ if TYPE_CHECKING:
         Throttled,
         Unavailable,
     )
-    from dueline.job import Route, State
-    from dueline.new_job import NewJob
-    from dueline.overview import Overview
-    from dueline.queue import QueueSettings
-    from dueline.rate import Rate
-    from dueline.retry import Patience
-    from dueline.worker import Worker
-    from dueline.working.received import ReceivedJob
-    from dueline.working.verdict import Discard, Retry
+    from dueline.lookup.overview import Overview
+    from dueline.model.job import Route, State
+    from dueline.model.queue_settings import QueueSettings
+    from dueline.model.rate import Rate
+    from dueline.operate.control import Control
+    from dueline.retry.backoff import Patience
+    from dueline.worker.consumer import lambda_handler
+    from dueline.worker.received import ReceivedJob
+    from dueline.worker.verdict import Discard, Retry
+    from dueline.worker.worker import Worker
 
 __version__ = "0.1.0"
 __all__ = [
@@ -67,24 +67,24 @@ __all__ = [
     "lambda_handler",
 ]
 _ELSEWHERE = {
-    "AsyncClient": "dueline.async_client",
-    "Client": "dueline.client",
-    "Control": "dueline.control",
-    "Discard": "dueline.working.verdict",
-    "Job": "dueline.answers",
-    "NewJob": "dueline.new_job",
-    "Overview": "dueline.overview",
-    "Patience": "dueline.retry",
-    "PayloadPlace": "dueline.answers",
-    "QueueSettings": "dueline.queue",
-    "Rate": "dueline.rate",
-    "ReceivedJob": "dueline.working.received",
-    "Retry": "dueline.working.verdict",
-    "Route": "dueline.job",
-    "ScheduledJob": "dueline.answers",
-    "State": "dueline.job",
-    "Worker": "dueline.worker",
-    "lambda_handler": "dueline.consumer",
+    "AsyncClient": "dueline.client.async_client",
+    "Client": "dueline.client.client",
+    "Control": "dueline.operate.control",
+    "Discard": "dueline.worker.verdict",
+    "Job": "dueline.client.answers",
+    "NewJob": "dueline.client.new_job",
+    "Overview": "dueline.lookup.overview",
+    "Patience": "dueline.retry.backoff",
+    "PayloadPlace": "dueline.client.answers",
+    "QueueSettings": "dueline.model.queue_settings",
+    "Rate": "dueline.model.rate",
+    "ReceivedJob": "dueline.worker.received",
+    "Retry": "dueline.worker.verdict",
+    "Route": "dueline.model.job",
+    "ScheduledJob": "dueline.client.answers",
+    "State": "dueline.model.job",
+    "Worker": "dueline.worker.worker",
+    "lambda_handler": "dueline.worker.consumer",
 }
 
 if not TYPE_CHECKING:

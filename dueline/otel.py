@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from dueline import __version__
-from dueline.trace import TraceContext
+from dueline.model.trace import TraceContext
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context

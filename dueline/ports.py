@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 
-from dueline.job import Partition
-from dueline.message import Message
-from dueline.pointer import Pointer
-from dueline.rows import Key, PartitionState, Row
+from dueline.model.job import Partition
+from dueline.model.message import Message
+from dueline.model.pointer import Pointer
+from dueline.model.rows import Key, PartitionState, Row
 
 WRITE_ROWS = 25
 READ_KEYS = 100

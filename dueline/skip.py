@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from dueline import rows
 from dueline.errors import RETRYABLE, DuelineError, Unavailable
-from dueline.job import JobId
-from dueline.message import batches
+from dueline.model import rows
+from dueline.model.job import JobId
+from dueline.model.message import batches
 from dueline.ports import READ_KEYS, Table
 
 

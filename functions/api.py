@@ -9,22 +9,22 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from dueline import control
 from dueline.aws.resources import Resources
-from dueline.cancel import Cancelled
-from dueline.cancel import cancel as cancel_job
 from dueline.config import metrics
 from dueline.config.settings import ApiSettings
-from dueline.control import Control
 from dueline.errors import DuelineError, InvalidJob, JobNotFound
-from dueline.job import JobId, State
-from dueline.keys import Repeat
-from dueline.status import Status, status_of
-from dueline.submitted import Told
-from dueline.trace import TraceContext
-from functions import answers, bodies, problems, queries, tell
-from functions.answers import JobAnswer, OverviewAnswer, Page, Queues, Refused, Results, UploadAnswer
-from functions.control_answers import ControlAnswer, of_control
+from dueline.lookup.status import Status, status_of
+from dueline.lookup.submitted import Told
+from dueline.model.job import JobId, State
+from dueline.model.trace import TraceContext
+from dueline.operate import control
+from dueline.operate.control import Control
+from dueline.protocol.cancel import Cancelled
+from dueline.protocol.cancel import cancel as cancel_job
+from dueline.protocol.keys import Repeat
+from functions.http import answers, bodies, problems, queries, tell
+from functions.http.answers import JobAnswer, OverviewAnswer, Page, Queues, Refused, Results, UploadAnswer
+from functions.http.control_answers import ControlAnswer, of_control
 from functions.log import log
 from functions.registry import REGISTRY
 from functions.telemetry import report

@@ -12,10 +12,10 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from dueline.aws.deployed import Deployed
 from dueline.config import metrics
 from dueline.config.settings import IngestSettings
-from dueline.dispatch import Dispatcher
-from dueline.ingest import Ingest, Ingested, Received
-from dueline.job import JobId
-from dueline.message import Message
+from dueline.model.job import JobId
+from dueline.model.message import Message
+from dueline.protocol.dispatch import Dispatcher
+from dueline.protocol.ingest import Ingest, Ingested, Received
 from functions.log import log
 from functions.registry import REGISTRY
 from functions.telemetry import report

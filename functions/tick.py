@@ -11,9 +11,9 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from dueline.aws.deployed import Deployed
 from dueline.config import metrics
 from dueline.config.settings import TickSettings, longest_send
-from dueline.job import Partition
-from dueline.lease import Lease, Periods
-from dueline.tick import Tick, Ticked
+from dueline.model.job import Partition
+from dueline.protocol.lease import Lease, Periods
+from dueline.protocol.tick import Tick, Ticked
 from functions.declared import DECLARED
 from functions.log import log
 from functions.telemetry import report

@@ -7,7 +7,7 @@ from aws_cdk.aws_sqs import IQueue
 from constructs import Construct
 
 from dueline.config.names import Names
-from dueline.queue import QueueSettings
+from dueline.model.queue_settings import QueueSettings
 from infra.arns import Arns
 from infra.function import allow
 from infra.nag import acknowledge_wildcard

@@ -4,7 +4,7 @@ from aws_cdk import Duration, RemovalPolicy
 from aws_cdk.aws_s3 import BlockPublicAccess, Bucket, BucketEncryption, LifecycleRule
 from constructs import Construct
 
-from dueline.job import KEEP_DAYS
+from dueline.model.job import KEEP_DAYS
 from infra.nag import acknowledge
 
 # A key begins with the days that its object is kept, in four digits, or with this, and then the queue.

@@ -11,7 +11,7 @@ from constructs import Construct
 from dueline.config.deployment import Deployment
 from dueline.config.queue import JOBS_PER_PARTITION
 from dueline.config.work import published
-from dueline.queue import QueueSettings
+from dueline.model.queue_settings import QueueSettings
 from infra.alarms import Alarms
 from infra.arns import Arns
 from infra.consumer import ConsumerPolicy

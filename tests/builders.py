@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from dueline.job import Job, JobId, Partition, Route
-from dueline.message import Message
-from dueline.queue import QueueSettings
-from dueline.trace import TraceContext
+from dueline.model.job import Job, JobId, Partition, Route
+from dueline.model.message import Message
+from dueline.model.queue_settings import QueueSettings
+from dueline.model.trace import TraceContext
 
 NOW = datetime(2026, 11, 21, 7, 5, tzinfo=UTC)
 RETENTION = timedelta(days=7)

@@ -13,7 +13,7 @@ import pytest
 from dueline.config.registry import Registry
 from dueline.config.settings import ApiSettings
 from dueline.memory import MemoryQueue, MemoryTable
-from dueline.queue import QueueSettings
+from dueline.model.queue_settings import QueueSettings
 from tests.builders import NOBODY
 
 CONTEXT = SimpleNamespace(get_remaining_time_in_millis=lambda: 20_000)

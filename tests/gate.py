@@ -11,8 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from dueline import instant
-from dueline.job import JobId
+from dueline.model import instant
+from dueline.model.job import JobId
 from tests.builders import NOW, an_id
 from tests.waiting import HANG_SECONDS
 

@@ -5,27 +5,27 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
-from dueline import rows
-from dueline.cancel import Cancelled, CancelMany, cancel
-from dueline.dispatch import Dispatcher
 from dueline.errors import DuelineError
-from dueline.ingest import Ingest, Ingested, Received
-from dueline.job import Job, JobId, Partition, State
-from dueline.lease import Lease, Periods
-from dueline.listing import Listed, Span, list_jobs
+from dueline.lookup.listing import Listed, Span, list_jobs
+from dueline.lookup.overview import Overview, overview
+from dueline.lookup.status import Status, look_up, status_of
+from dueline.lookup.submitted import Told, told_of
 from dueline.memory import MemoryPayloads, MemoryQueue, MemoryTable, VirtualClock
-from dueline.message import Message
-from dueline.overview import Overview, overview
-from dueline.park import Parking
+from dueline.model import rows
+from dueline.model.job import Job, JobId, Partition, State
+from dueline.model.message import Message
+from dueline.model.queue_settings import QueueSettings
+from dueline.model.request import Request
 from dueline.ports import Clock, Spread
-from dueline.queue import QueueSettings
-from dueline.request import Request
-from dueline.reschedule import Reschedule
+from dueline.protocol.cancel import Cancelled, CancelMany, cancel
+from dueline.protocol.dispatch import Dispatcher
+from dueline.protocol.ingest import Ingest, Ingested, Received
+from dueline.protocol.lease import Lease, Periods
+from dueline.protocol.park import Parking
+from dueline.protocol.reschedule import Reschedule
+from dueline.protocol.submit import Submit
+from dueline.protocol.tick import Tick, Ticked
 from dueline.skip import cancelled_among
-from dueline.status import Status, look_up, status_of
-from dueline.submit import Submit
-from dueline.submitted import Told, told_of
-from dueline.tick import Tick, Ticked
 from tests.builders import EMAILS, NOW, a_queue, uids
 from tests.wire import Wire
 

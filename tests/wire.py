@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from dueline.errors import Unavailable
-from dueline.message import Message
+from dueline.model.message import Message
 from dueline.ports import Reading, Refusal
 
 

@@ -7,17 +7,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from dueline.clock import SystemClock
-from dueline.job import Job, Route
 from dueline.memory import MemoryPayloads, MemoryQueue, MemoryTable
-from dueline.message import Message
+from dueline.model.job import Job, Route
+from dueline.model.message import Message
+from dueline.model.retry_policy import Backoff, RetryPolicy
+from dueline.model.work_settings import WorkSettings
 from dueline.ports import Arrival, Clock, Refusal
-from dueline.working.backoff import Backoff, RetryPolicy
-from dueline.working.claim import Claim
-from dueline.working.event import Event, Kind
-from dueline.working.place import Place
-from dueline.working.received import Taken
-from dueline.working.settings import WorkSettings
-from dueline.working.verdict import Interrupted
+from dueline.worker.connection import Place
+from dueline.worker.delivery import Claim
+from dueline.worker.received import Taken
+from dueline.worker.verdict import Interrupted
+from dueline.worker.watch.event import Event, Kind
 from tests import waiting
 from tests.builders import EMAILS, NOW, a_job, a_queue, an_id
 

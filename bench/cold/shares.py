@@ -26,7 +26,7 @@ _LINE = re.compile(r"^import time:\s+(\d+) \|\s+\d+ \|\s+(\S+)$", re.MULTILINE)
 def share_of(module: str) -> str:
     """Return whose a module is; what is nobody else's is the standard library's.
 
-    >>> share_of("botocore.session"), share_of("dueline.tick"), share_of("email.parser")
+    >>> share_of("botocore.session"), share_of("dueline.protocol.tick"), share_of("email.parser")
     ('boto3', 'ours', 'stdlib')
     """
     return _SHARE.get(module.partition(".")[0], STDLIB)

@@ -14,9 +14,10 @@ from bench.cost.plan import BATCHED, CODED, HIGH, HTTP_CALL_JOBS, Batch, Plan, n
 from bench.cost.stage import Stage
 from bench.cost.step import Step, step_of
 from bench.dynein import Dynein, cut, job_row
-from dueline import NewJob, rows
-from dueline.job import Job, Partition, Route
-from dueline.message import BATCH_MESSAGES
+from dueline import NewJob
+from dueline.model import rows
+from dueline.model.job import Job, Partition, Route
+from dueline.model.message import BATCH_MESSAGES
 from dueline.ports import WRITE_ROWS
 
 SOON, LATER = timedelta(seconds=60), timedelta(days=1)

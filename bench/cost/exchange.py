@@ -7,7 +7,7 @@ from functools import cached_property
 from math import ceil
 from typing import Any
 
-from dueline.units import UNIT_BYTES
+from dueline.model.units import UNIT_BYTES
 
 # Each 64 KB of a request's messages is a request: https://aws.amazon.com/sqs/pricing/
 SQS_CHUNK_BYTES = 64 * 1024

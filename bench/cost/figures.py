@@ -10,7 +10,7 @@ from bench.cost.payloads import PACKED, RETENTION, SIZES
 from bench.cost.plan import HIGH, HTTP_CALL_JOBS, POLLERS, RATES, Load
 from bench.cost.ways import TENS, Costs, Way, total
 from bench.part import Figures, Target
-from dueline.job import Route
+from dueline.model.job import Route
 
 WAITS = (1, 30, 180)
 ONE, HTTP_ONE, HTTP_MANY = replace(TENS, jobs=1), Way(by="http", jobs=1), Way(by="http", jobs=HTTP_CALL_JOBS)

@@ -14,8 +14,8 @@ from typing import Any
 from dueline.config import metrics
 from dueline.config.registry import Registry
 from dueline.config.settings import ApiSettings, IngestSettings, TickSettings
-from dueline.job import Job
-from dueline.message import Message, type_of
+from dueline.model.job import Job
+from dueline.model.message import Message, type_of
 
 ACCOUNT, REGION = "000000000000", "us-east-1"
 REQUEST_ID = "8476a536-e9f4-11e8-9739-2dfe598c3fcd"

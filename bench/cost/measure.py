@@ -18,7 +18,7 @@ from bench.cost.prices import prices
 from bench.cost.step import Step
 from bench.cost.ways import Costs
 from bench.part import Bench, Measured
-from dueline.job import Partition
+from dueline.model.job import Partition
 from local.emulator import CREDENTIALS, REGION, Emulator
 from local.template import ROOT
 from tests.contract import dynalite

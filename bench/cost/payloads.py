@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from bench.dynein import SCHEDULED
-from dueline import rows
-from dueline.job import Job, JobId, Partition, Route
+from dueline.model import rows
+from dueline.model.job import Job, JobId, Partition, Route
 
 QUEUE = "bench"
 PARTITIONS = 400

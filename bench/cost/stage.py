@@ -21,16 +21,16 @@ from bench.dynein import Dynein
 from bench.dynein_table import DynamoClaims
 from dueline import Client
 from dueline.aws import clients
-from dueline.aws.inbox import SqsInbox
-from dueline.aws.queue import SqsQueue
-from dueline.aws.table import DynamoTable
+from dueline.aws.dynamodb.table import DynamoTable
+from dueline.aws.sqs.inbox import SqsInbox
+from dueline.aws.sqs.queue import SqsQueue
 from dueline.clock import SystemClock
 from dueline.config import registry
 from dueline.config.names import Names
 from dueline.config.registry import Registry
 from dueline.config.settings import ApiSettings
-from dueline.job import Partition
-from dueline.queue import QueueSettings
+from dueline.model.job import Partition
+from dueline.model.queue_settings import QueueSettings
 
 LONGEST = timedelta(seconds=10)
 

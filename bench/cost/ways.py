@@ -17,8 +17,8 @@ from bench.cost.bill import (
 from bench.cost.payloads import RETENTION, USUAL, Size
 from bench.cost.plan import BATCHED, CODED, TICK_SECONDS, Load, Plan, named
 from bench.cost.step import Step
-from dueline.job import Route
-from dueline.message import BATCH_MESSAGES
+from dueline.model.job import Route
+from dueline.model.message import BATCH_MESSAGES
 
 SECONDS_A_MONTH = MONTH_HOURS * 3600
 # An event source mapping that finds nothing asks again after the longest wait that SQS has.

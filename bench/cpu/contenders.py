@@ -12,7 +12,7 @@ from bench.cpu.loopback import Loopback, Request
 from bench.cpu.names import BATCHED, BOTO3, DYNEIN, HTTP, INGEST, INGEST_FEW, OURS, SUBMIT, TICK, WORKER
 from bench.cpu.steps import Step, timed
 from dueline.aws import clients
-from dueline.job import Job
+from dueline.model.job import Job
 from dueline.ports import A, B, Spread
 
 _BATCH, _FEW, _DUE, _SINGLY = 1000, 100, 2000, 200

@@ -11,15 +11,15 @@ from bench.cpu.steps import Step, timed
 from bench.dynein import Dynein
 from bench.dynein_table import DynamoClaims
 from dueline.aws import clients
-from dueline.aws.connections import Connections
-from dueline.aws.inbox import SqsInbox
-from dueline.aws.queue import SqsQueue
-from dueline.aws.sending import OPERATIONS, send_directly
-from dueline.aws.table import DynamoTable
+from dueline.aws.dynamodb.table import DynamoTable
+from dueline.aws.sqs.inbox import SqsInbox
+from dueline.aws.sqs.queue import SqsQueue
+from dueline.aws.transport.connections import Connections
+from dueline.aws.transport.sending import OPERATIONS, send_directly
 from dueline.clock import SystemClock
 from dueline.config.names import Names
-from dueline.job import Job
-from dueline.message import BATCH_MESSAGES
+from dueline.model.job import Job
+from dueline.model.message import BATCH_MESSAGES
 
 _LONGEST = timedelta(seconds=10)
 # What it asks for each job, besides what Dueline's functions do.

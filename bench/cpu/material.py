@@ -8,14 +8,14 @@ from typing import Any
 
 from bench.cpu.answers import Stock, Told
 from bench.dynein import SCHEDULED, cut
-from dueline import instant, rows
 from dueline.config.settings import ApiSettings, TickSettings
 from dueline.config.work import published
-from dueline.job import Job, JobId, Partition, Route
-from dueline.message import Message, type_of
-from dueline.queue import QueueSettings
-from dueline.rows import Row
-from dueline.working.settings import WorkSettings
+from dueline.model import instant, rows
+from dueline.model.job import Job, JobId, Partition, Route
+from dueline.model.message import Message, type_of
+from dueline.model.queue_settings import QueueSettings
+from dueline.model.rows import Row
+from dueline.model.work_settings import WorkSettings
 
 DEPLOYMENT = "dueline"
 QUEUE = QueueSettings(name="emails", partitions=1, retention=timedelta(days=7))

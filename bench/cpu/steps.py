@@ -13,11 +13,11 @@ from typing import Any
 from bench.cpu import material
 from bench.cpu.loopback import Loopback
 from bench.cpu.material import DEPLOYMENT, PARTITION, QUEUE
-from dueline.client import Client
+from dueline.client.client import Client
+from dueline.client.new_job import NewJob
 from dueline.config.registry import Registry
-from dueline.job import Job
-from dueline.new_job import NewJob
-from dueline.worker import Worker
+from dueline.model.job import Job
+from dueline.worker.worker import Worker
 
 # Carries out a step and returns how many jobs it was for, and the seconds that this process computed for them.
 Step = Callable[[], tuple[int, float]]

@@ -16,17 +16,17 @@ from functools import partial
 from typing import Any
 
 from bench.growth.latency import Latency
-from dueline import rows
 from dueline.aws.clients import LANES
-from dueline.dispatch import Dispatcher
-from dueline.job import Job, JobId, Partition, Route
-from dueline.lease import Lease
 from dueline.memory import MemoryQueue, MemoryTable
-from dueline.message import ID, Message
-from dueline.park import Parking
+from dueline.model import rows
+from dueline.model.job import Job, JobId, Partition, Route
+from dueline.model.message import ID, Message
+from dueline.model.rows import Row
 from dueline.ports import WRITE_ROWS, Depth, Refusal
-from dueline.rows import Row
-from dueline.tick import Tick
+from dueline.protocol.dispatch import Dispatcher
+from dueline.protocol.lease import Lease
+from dueline.protocol.park import Parking
+from dueline.protocol.tick import Tick
 from tests.contract.limits import item_bytes
 from tests.simulation.lateness import PERIODS, SENDS_KEPT_BACK, TIMEOUT
 from tests.simulation.turns import Process, Turns

@@ -15,8 +15,8 @@ from typing import Any
 
 from boto3.dynamodb.types import TypeSerializer
 
-from dueline import instant
-from dueline.rows import Row
+from dueline.model import instant
+from dueline.model.rows import Row
 
 HERE = Path(__file__).parent
 DYNALITE = HERE.parents[1] / "tests" / "contract" / "node_modules" / "dynalite"

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from bench.growth.drain import QUEUE, Drained, Draining, offsets, uid_of
 from bench.growth.latency import Latency
 from bench.part import Figures
-from dueline.job import Partition
-from dueline.routing import partition_of
+from dueline.model.job import Partition
+from dueline.model.routing import partition_of
 
 PARTITIONS = (1, 4, 16)
 _POINTS = 60

@@ -9,21 +9,21 @@ from unittest.mock import patch
 
 from bench.growth.drain import a_row
 from bench.growth.engine import SCHEMA, Engine, Rows
-from dueline import instant, rows
 from dueline.aws import clients
 from dueline.aws.resources import Resources
-from dueline.cancel import cancel
 from dueline.config.names import Names
-from dueline.ingest import Ingest, Received
-from dueline.job import Job, JobId, Partition, Route, State
-from dueline.lease import Lease
+from dueline.lookup.status import look_up
 from dueline.memory import VirtualClock
-from dueline.message import Message
+from dueline.model import instant, rows
+from dueline.model.job import Job, JobId, Partition, Route, State
+from dueline.model.message import Message
+from dueline.model.queue_settings import QueueSettings
+from dueline.model.request import Request
 from dueline.ports import WRITE_ROWS
-from dueline.queue import QueueSettings
-from dueline.request import Request
-from dueline.status import look_up
-from dueline.tick import Tick
+from dueline.protocol.cancel import cancel
+from dueline.protocol.ingest import Ingest, Received
+from dueline.protocol.lease import Lease
+from dueline.protocol.tick import Tick
 from tests.simulation.lateness import PERIODS
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from bench.growth.engine import Engine, running
 from bench.growth.meter import Meter
 from bench.growth.stand import HAND_OVER, NOW, PARTITION, Stand, create_table, jobs_waiting
 from bench.part import Figures
-from dueline import instant
 from dueline.memory import VirtualClock
-from dueline.rows import FIRST, JOB, key, read_job
+from dueline.model import instant
+from dueline.model.rows import FIRST, JOB, key, read_job
 from local.emulator import CREDENTIALS, REGION
 
 # Seconds by what they were taken for and by how many jobs waited, one of each round.

@@ -8,7 +8,7 @@ from bench.lateness.ours import Ours
 from bench.lateness.plan import EXACT, KILLED, MISSED, RUSH, Ticks, Wish
 from bench.lateness.plan import PLAIN as PLAIN_LANES
 from bench.part import Figures, Target
-from dueline.tick import CHECKPOINT_JOBS
+from dueline.protocol.tick import CHECKPOINT_JOBS
 
 PLAIN, WORKER = "Dueline, plain consumer", "Dueline, its worker"
 DYNEIN, CELERY = "Dynein's protocol", "Celery, ETA on Redis"

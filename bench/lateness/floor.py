@@ -14,9 +14,9 @@ from bench.lateness.processes import python, running
 from bench.lateness.stage import Stage
 from bench.lateness.waiting import wait_for_the_last
 from bench.part import Progress
-from dueline.aws.queue import SqsQueue
-from dueline.message import BATCH_MESSAGES, Message
-from dueline.routing import delay_seconds
+from dueline.aws.sqs.queue import SqsQueue
+from dueline.model.message import BATCH_MESSAGES, Message
+from dueline.model.routing import delay_seconds
 
 _BEGIN_SECONDS = 3
 _SENDERS = 4

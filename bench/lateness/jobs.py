@@ -8,8 +8,8 @@ from datetime import timedelta
 
 from bench.dynein import cut
 from bench.lateness.plan import Scheduled, Wish
-from dueline.job import Job, JobId, Partition, Route
-from dueline.message import BATCH_MESSAGES, Message
+from dueline.model.job import Job, JobId, Partition, Route
+from dueline.model.message import BATCH_MESSAGES, Message
 from dueline.ports import Queue
 
 _RETENTION = timedelta(days=7)

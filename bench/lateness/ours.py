@@ -18,7 +18,7 @@ from bench.lateness.ticking import ticking, warm
 from bench.lateness.waiting import wait_for, wait_for_the_last
 from bench.part import Progress
 from dueline import State
-from dueline.job import Job
+from dueline.model.job import Job
 
 _INGESTED_A_SECOND, _INGEST_SECONDS = 250, 4
 _WARMING_JOBS = 200

@@ -9,11 +9,11 @@ from datetime import timedelta
 from bench.dynein import POLL, Dynein
 from bench.dynein_table import DynamoClaims
 from dueline.aws import clients
-from dueline.aws.inbox import SqsInbox
-from dueline.aws.queue import SqsQueue
-from dueline.aws.table import DynamoTable
+from dueline.aws.dynamodb.table import DynamoTable
+from dueline.aws.sqs.inbox import SqsInbox
+from dueline.aws.sqs.queue import SqsQueue
 from dueline.clock import SystemClock
-from dueline.job import Partition
+from dueline.model.job import Partition
 
 _LONGEST = timedelta(seconds=10)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from bench.lateness.processes import of_aws
 from bench.lateness.record import PLACE
 from dueline import Client
-from dueline.aws.queue import SqsQueue
+from dueline.aws.sqs.queue import SqsQueue
 from dueline.config.deployment import Deployment, load
 from local.deploy import deploy
 from local.door import door

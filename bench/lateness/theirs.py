@@ -14,7 +14,7 @@ from bench.lateness.processes import python, running
 from bench.lateness.stage import Stage
 from bench.lateness.waiting import wait_for_the_last
 from bench.part import Progress
-from dueline.aws.table import DynamoTable
+from dueline.aws.dynamodb.table import DynamoTable
 from dueline.ports import WRITE_ROWS
 
 TABLE = "dynein"

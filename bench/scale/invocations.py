@@ -10,14 +10,14 @@ from bench.scale.record import PARTITION
 from bench.scale.table import TablePort
 from bench.scale.turns import Environment
 from dueline.config.settings import longest_send
-from dueline.dispatch import Dispatcher
 from dueline.errors import RETRYABLE
-from dueline.ingest import Ingest, Received
-from dueline.lease import Lease, Periods
 from dueline.memory import MemoryQueue
-from dueline.park import Parking
 from dueline.ports import Table
-from dueline.tick import Tick
+from dueline.protocol.dispatch import Dispatcher
+from dueline.protocol.ingest import Ingest, Received
+from dueline.protocol.lease import Lease, Periods
+from dueline.protocol.park import Parking
+from dueline.protocol.tick import Tick
 
 if TYPE_CHECKING:
     from bench.scale.world import World

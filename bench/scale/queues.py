@@ -10,7 +10,7 @@ from bench.scale.parameters import Aws
 from bench.scale.record import Record
 from bench.scale.turns import Environment
 from dueline.errors import Unavailable
-from dueline.message import ID, Message
+from dueline.model.message import ID, Message
 from dueline.ports import Depth, Refusal
 
 

@@ -5,9 +5,9 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from bench.scale.turns import START
-from dueline import instant
-from dueline.job import Job, JobId, Partition, Route
-from dueline.message import ID, Message
+from dueline.model import instant
+from dueline.model.job import Job, JobId, Partition, Route
+from dueline.model.message import ID, Message
 
 PARTITION = Partition(queue="emails", number=0)
 EXPIRES_MS = 7 * 86_400_000

@@ -8,12 +8,12 @@ from typing import TypeVar
 from bench.scale.limits import Allowance, read_units, write_units
 from bench.scale.parameters import DynamoDb, Latency
 from bench.scale.turns import Environment
-from dueline import rows
 from dueline.errors import Throttled, Unavailable
-from dueline.job import Partition
 from dueline.memory import MemoryTable
+from dueline.model import rows
+from dueline.model.job import Partition
+from dueline.model.rows import Key, PartitionState, Row
 from dueline.ports import Page, Reading
-from dueline.rows import Key, PartitionState, Row
 
 Answer = TypeVar("Answer")
 # As the functions' clients do: botocore's standard mode tries twice, with a wait of up to a second.

@@ -13,9 +13,9 @@ from bench.scale.record import PARTITION, Record
 from bench.scale.story import Story
 from bench.scale.table import Storage
 from bench.scale.turns import START, Turns
-from dueline import instant, rows
-from dueline.message import Message
-from dueline.tick import Ticked
+from dueline.model import instant, rows
+from dueline.model.message import Message
+from dueline.protocol.tick import Ticked
 
 # Rows that are there already are made so long before they can be read, and so many seconds' at once.
 _MADE_BEFORE = 90.0

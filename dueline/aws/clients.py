@@ -16,8 +16,8 @@ import boto3
 from botocore.config import Config
 
 from dueline import __version__
-from dueline.aws.connections import Connections
-from dueline.aws.sending import send_directly
+from dueline.aws.transport.connections import Connections
+from dueline.aws.transport.sending import send_directly
 
 if TYPE_CHECKING:
     from boto3 import Session

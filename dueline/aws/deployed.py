@@ -8,13 +8,13 @@ from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
 from dueline.aws import clients
-from dueline.aws.queue import SqsQueue
-from dueline.aws.table import DynamoTable
+from dueline.aws.dynamodb.table import DynamoTable
+from dueline.aws.sqs.queue import SqsQueue
 from dueline.clock import SystemClock
 from dueline.config.names import Names
-from dueline.dispatch import Dispatcher
-from dueline.park import Parking
 from dueline.ports import Clock
+from dueline.protocol.dispatch import Dispatcher
+from dueline.protocol.park import Parking
 
 if TYPE_CHECKING:
     from boto3 import Session

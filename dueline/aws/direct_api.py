@@ -7,30 +7,31 @@ from typing import Any, Self, TypeVar
 
 import boto3
 
-from dueline import control, instant
-from dueline.answers import Job, ScheduledJob
 from dueline.aws import clients
 from dueline.aws.faults import as_callers, of_callers
 from dueline.aws.per_process import PerProcess
 from dueline.aws.published import Published
 from dueline.aws.resources import Resources
 from dueline.aws.service_clock import ServiceClock
-from dueline.cancel import Cancelled
+from dueline.client.answers import Job, ScheduledJob
+from dueline.client.new_job import NewJob
 from dueline.config.names import Names
 from dueline.config.settings import ApiSettings
-from dueline.control import Control
 from dueline.errors import DuelineError, JobNotFound
-from dueline.job import JobId, State
-from dueline.listing import FAR_END, MOST_JOBS, Span
-from dueline.new_job import NewJob
-from dueline.overview import Overview
+from dueline.lookup.listing import FAR_END, MOST_JOBS, Span
+from dueline.lookup.overview import Overview
+from dueline.lookup.status import Status, status_of
+from dueline.model import instant
+from dueline.model.job import JobId, State
+from dueline.model.queue_settings import QueueSettings
+from dueline.model.rate import Rate
+from dueline.model.request import Request, json_text
+from dueline.model.trace import TraceContext
+from dueline.operate import control
+from dueline.operate.control import Control
 from dueline.ports import Clock
-from dueline.queue import QueueSettings
-from dueline.rate import Rate
-from dueline.request import Request, json_text
-from dueline.status import Status, status_of
-from dueline.trace import TraceContext
-from dueline.uploads import check_size
+from dueline.protocol.cancel import Cancelled
+from dueline.protocol.uploads import check_size
 
 _LONGEST_REQUEST = timedelta(seconds=5)
 _LONGEST_CALL_SECONDS = 30

@@ -16,9 +16,9 @@ from botocore.utils import get_environ_proxies
 from dueline import __version__
 from dueline.aws.faults import of_callers, translated
 from dueline.aws.per_process import PerProcess
+from dueline.client.http_answer import HttpAnswer
 from dueline.config.names import Names
 from dueline.errors import DeploymentNotFound, Forbidden
-from dueline.http_answer import HttpAnswer
 
 _CONNECT_SECONDS = 3
 # API Gateway gives up on a function after 30 s.

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 
 from dueline.aws.faults import is_missing_object, is_refused_object, translated
 from dueline.errors import InvalidJob
-from dueline.pointer import Pointer
+from dueline.model.pointer import Pointer
 from dueline.ports import Found
 
 _TYPE = "application/json"

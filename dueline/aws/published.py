@@ -14,10 +14,10 @@ from dueline.config.registry import settings_from
 from dueline.config.settings import ApiSettings
 from dueline.config.work import work_settings_from
 from dueline.errors import QueueNotFound
-from dueline.job import queue_name
+from dueline.model.job import queue_name
+from dueline.model.queue_settings import QueueSettings
+from dueline.model.work_settings import WorkSettings
 from dueline.ports import Clock
-from dueline.queue import QueueSettings
-from dueline.working.settings import WorkSettings
 
 if TYPE_CHECKING:
     from mypy_boto3_ssm import SSMClient

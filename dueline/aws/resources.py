@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 from dueline.aws import clients
 from dueline.aws.deployed import Deployed
 from dueline.aws.payloads import S3Payloads
-from dueline.cancel import CancelMany
 from dueline.errors import DuelineError
-from dueline.job import Job
-from dueline.listing import Listed, Span, list_jobs
-from dueline.overview import Overview, overview
-from dueline.queue import QueueSettings
-from dueline.reschedule import Reschedule
-from dueline.submit import Submit
-from dueline.submitted import Told, told_of
-from dueline.uploads import Begun, begin
+from dueline.lookup.listing import Listed, Span, list_jobs
+from dueline.lookup.overview import Overview, overview
+from dueline.lookup.submitted import Told, told_of
+from dueline.model.job import Job
+from dueline.model.queue_settings import QueueSettings
+from dueline.protocol.cancel import CancelMany
+from dueline.protocol.reschedule import Reschedule
+from dueline.protocol.submit import Submit
+from dueline.protocol.uploads import Begun, begin
 
 if TYPE_CHECKING:
     from boto3 import Session

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 from dueline.aws.faults import translated
 from dueline.errors import RETRYABLE, DuelineError, QueueNotFound
+from dueline.model.queue_settings import QueueSettings
 from dueline.ports import Clock
-from dueline.queue import QueueSettings
 
 # Before what is not there yet, or was not answered, is asked for again; jittered, lest all processes ask at once.
 ASK_AGAIN_SECONDS = 5.0

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, TypeVar
 import boto3
 
 from dueline.aws import clients
+from dueline.aws.dynamodb.once import DynamoOnce
+from dueline.aws.dynamodb.table import DynamoTable
 from dueline.aws.faults import of_callers
-from dueline.aws.inbox import SqsInbox
-from dueline.aws.once import DynamoOnce
 from dueline.aws.payloads import S3Payloads
 from dueline.aws.published import Published
-from dueline.aws.queue import SqsQueue
 from dueline.aws.service_clock import ServiceClock
-from dueline.aws.table import DynamoTable
+from dueline.aws.sqs.inbox import SqsInbox
+from dueline.aws.sqs.queue import SqsQueue
 from dueline.config.names import Names
-from dueline.control_rows import paused_key
-from dueline.working.place import Place
+from dueline.model.control_rows import paused_key
+from dueline.worker.connection import Place
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

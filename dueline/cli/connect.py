@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dueline.client import Client
-from dueline.redrive import Ends
-from dueline.retry import Patience
+from dueline.client.client import Client
+from dueline.operate.redrive import Ends
+from dueline.retry.backoff import Patience
 
 _NAME = "dueline"
 
@@ -42,7 +42,8 @@ def dead_letters(target: Target, queue: str | None) -> Ends:
 
     Raises QueueNotFound, DeploymentNotFound, Forbidden or Unavailable.
     """
-    from dueline.aws import clients, dead_letters, faults
+    from dueline.aws import clients, faults
+    from dueline.aws.sqs import dead_letters
 
     with faults.of_callers("finding AWS credentials"):
         session = clients.session(profile=target.profile, region=target.region)

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from dueline import instant
+from dueline.model import instant
 
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 _DELAY = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)([smhd]?)", re.ASCII)

@@ -10,8 +10,6 @@ from typing import Any
 
 import typer
 
-from dueline import instant
-from dueline.answers import Job
 from dueline.cli import connect, given
 from dueline.cli.faults import DONE, exit_code_of
 from dueline.cli.lines import Left, Lines
@@ -19,10 +17,12 @@ from dueline.cli.redriving import sigterm_as_ctrl_c, undisturbed
 from dueline.cli.run import Run
 from dueline.cli.screen import Bar, end_with
 from dueline.cli.told import json_of
+from dueline.client.answers import Job
+from dueline.client.new_job import NewJob
 from dueline.errors import DuelineError
-from dueline.job import queue_name
-from dueline.new_job import NewJob
-from dueline.retry import Patience
+from dueline.model import instant
+from dueline.model.job import queue_name
+from dueline.retry.backoff import Patience
 
 # An import tries as often as it takes, and gives up after so long without any progress.
 PATIENCE = Patience(attempts=1000, seconds=180)

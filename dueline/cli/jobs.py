@@ -9,16 +9,16 @@ from typing import Annotated
 
 import typer
 
-from dueline.answers import Job, ScheduledJob
-from dueline.calls import attempt, in_lanes
 from dueline.cli import given
 from dueline.cli.faults import DONE, TOO_LATE
 from dueline.cli.run import Run, run_of
 from dueline.cli.schedule import show_job
 from dueline.cli.screen import end_with
 from dueline.cli.told import json_of
+from dueline.client.answers import Job, ScheduledJob
 from dueline.errors import DuelineError
-from dueline.job import State
+from dueline.model.job import State
+from dueline.retry.calls import attempt, in_lanes
 
 # A table's cell of a payload.
 _SHOWN_CHARACTERS = 80

@@ -7,9 +7,9 @@ import typer
 from dueline.cli import given
 from dueline.cli.run import Run, run_of
 from dueline.cli.told import control_told, overview_told, settings_told
-from dueline.control import Control
-from dueline.overview import Overview
-from dueline.rate import Rate
+from dueline.lookup.overview import Overview
+from dueline.model.rate import Rate
+from dueline.operate.control import Control
 
 _NONE = "none"
 _SOON = "its workers heed that within 5 s"

@@ -8,7 +8,7 @@ import typer
 from dueline.cli import given
 from dueline.cli.redriving import Plan, carry_out
 from dueline.cli.run import run_of
-from dueline.dead_letter import Wanted
+from dueline.operate.dead_letters import Wanted
 
 Span = Annotated[timedelta | None, typer.Option(parser=given.span, metavar="SPAN", show_default=False)]
 

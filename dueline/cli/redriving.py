@@ -12,16 +12,16 @@ from typing import Any, NoReturn
 
 import typer
 
-from dueline.calls import Calls, in_lanes
 from dueline.cli import connect
 from dueline.cli.faults import AGAIN, DONE
 from dueline.cli.run import Run
 from dueline.cli.screen import Bar, end_with
 from dueline.cli.told import json_of
 from dueline.clock import SystemClock
-from dueline.dead_letter import Rule, Wanted, to_inbound, to_its_queue
-from dueline.redrive import HIDDEN_SECONDS, Ends, Redrive, Redriven
-from dueline.retry import Patience
+from dueline.operate.dead_letters import Rule, Wanted, to_inbound, to_its_queue
+from dueline.operate.redrive import HIDDEN_SECONDS, Ends, Redrive, Redriven
+from dueline.retry.backoff import Patience
+from dueline.retry.calls import Calls, in_lanes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,7 +8,7 @@ import typer
 from dueline.cli import connect
 from dueline.cli.connect import Target
 from dueline.cli.screen import Screen
-from dueline.client import Client
+from dueline.client.client import Client
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,13 +5,13 @@ from typing import Annotated, Any
 
 import typer
 
-from dueline.answers import Job
 from dueline.cli import given
 from dueline.cli.importing import Import
 from dueline.cli.lines import Left, lines_of
 from dueline.cli.run import Run, run_of
 from dueline.cli.told import json_of
-from dueline.new_job import NewJob
+from dueline.client.answers import Job
+from dueline.client.new_job import NewJob
 
 Payload = Annotated[
     str, typer.Argument(metavar="PAYLOAD", show_default=False, help="JSON; - is stdin, @name a file's content.")

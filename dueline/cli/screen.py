@@ -16,7 +16,7 @@ from rich.table import Table
 
 from dueline.cli.faults import DONE, Fault
 from dueline.cli.times import local
-from dueline.printable import printable
+from dueline.model.printable import printable
 
 # Where nobody looks, nothing is wrapped.
 _WIDE = 1000

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from dueline.errors import DuelineError
-from dueline.worker import GRACE_SECONDS, Worker
+from dueline.worker.worker import GRACE_SECONDS, Worker
 
 
 def worker(

@@ -12,9 +12,9 @@ from pydantic_core import ErrorDetails
 
 from dueline.config.names import Names
 from dueline.config.queue import STRICT, Queue, Retry
-from dueline.job import MAX_RETENTION, QUEUE_NAME
-from dueline.queue import QueueSettings
-from dueline.working.settings import WorkSettings
+from dueline.model.job import MAX_RETENTION, QUEUE_NAME
+from dueline.model.queue_settings import QueueSettings
+from dueline.model.work_settings import WorkSettings
 
 QueueName = Annotated[str, Field(pattern=f"^{QUEUE_NAME}$")]
 _MINUTE = 60

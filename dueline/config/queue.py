@@ -4,8 +4,8 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from dueline.job import MAX_PRIORITY, MAX_RETENTION
-from dueline.working.backoff import MAX_HIDDEN_SECONDS, Backoff, RetryPolicy
+from dueline.model.job import MAX_PRIORITY, MAX_RETENTION
+from dueline.model.retry_policy import MAX_HIDDEN_SECONDS, Backoff, RetryPolicy
 
 # Each is a schedule in the queue's stack, and CloudFormation takes 500 resources a stack.
 MOST_PARTITIONS = 400

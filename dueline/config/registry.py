@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from dueline.errors import RETRYABLE, NotYet, QueueNotFound
-from dueline.job import Partition
-from dueline.queue import QueueSettings
+from dueline.model.job import Partition
+from dueline.model.queue_settings import QueueSettings
 
 
 @dataclass(frozen=True, slots=True)

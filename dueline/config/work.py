@@ -6,8 +6,8 @@ from typing import Any
 
 from dueline.config.registry import settings_from, settings_of
 from dueline.errors import QueueNotFound
-from dueline.working.backoff import Backoff, RetryPolicy
-from dueline.working.settings import WorkSettings
+from dueline.model.retry_policy import Backoff, RetryPolicy
+from dueline.model.work_settings import WorkSettings
 
 _PLAIN = ("dead_letters", "visibility_timeout", "longest_run", "max_receives")
 

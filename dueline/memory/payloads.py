@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from dueline.errors import InvalidJob
-from dueline.pointer import Pointer
+from dueline.model.pointer import Pointer
 from dueline.ports import Found
 
 

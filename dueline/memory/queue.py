@@ -8,9 +8,9 @@ from itertools import count
 
 from dueline.errors import QueueNotFound
 from dueline.memory.limits import at_most
-from dueline.message import BATCH_BYTES, BATCH_MESSAGES, Message
+from dueline.model.message import BATCH_BYTES, BATCH_MESSAGES, Message
+from dueline.model.routing import MAX_DELAY_SECONDS
 from dueline.ports import Arrival, Clock, Depth, Refusal
-from dueline.routing import MAX_DELAY_SECONDS
 
 # Source: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
 _REFUSED = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from threading import Lock
 
-from dueline import rows
-from dueline.job import Partition, State
+from dueline.lookup.outcome import FINAL
 from dueline.memory.limits import at_most
-from dueline.outcome import FINAL
+from dueline.model import rows
+from dueline.model.job import Partition, State
+from dueline.model.rows import Key, PartitionState, Row
 from dueline.ports import READ_KEYS, WRITE_ROWS, Page, Reading
-from dueline.rows import Key, PartitionState, Row
 
 
 class MemoryTable:

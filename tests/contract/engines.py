@@ -16,13 +16,13 @@ import requests
 from moto import mock_aws
 
 from dueline.aws import clients
-from dueline.aws.inbox import SqsInbox
+from dueline.aws.dynamodb.table import DynamoTable
 from dueline.aws.payloads import S3Payloads
-from dueline.aws.queue import SqsQueue
-from dueline.aws.table import DynamoTable
+from dueline.aws.sqs.inbox import SqsInbox
+from dueline.aws.sqs.queue import SqsQueue
 from dueline.memory import MemoryPayloads, MemoryQueue, MemoryTable, VirtualClock
-from dueline.message import Message
-from dueline.pointer import Pointer
+from dueline.model.message import Message
+from dueline.model.pointer import Pointer
 from dueline.ports import Inbox, Payloads, Queue, Table
 from local.emulator import CREDENTIALS, REGION, Emulator
 from tests.builders import NOW

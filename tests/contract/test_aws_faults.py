@@ -7,13 +7,13 @@ import pytest
 from botocore.exceptions import ConnectTimeoutError, EndpointConnectionError, ReadTimeoutError
 
 from dueline.aws import clients
-from dueline.aws.queue import SqsQueue
-from dueline.aws.table import CONFLICT_ATTEMPTS, RESERVE_ATTEMPTS, DynamoTable
+from dueline.aws.dynamodb.table import CONFLICT_ATTEMPTS, RESERVE_ATTEMPTS, DynamoTable
+from dueline.aws.sqs.queue import SqsQueue
 from dueline.errors import DuelineError, QueueNotFound, Throttled, Unavailable
-from dueline.job import State
-from dueline.outcome import Outcome, outcome_row
+from dueline.lookup.outcome import Outcome, outcome_row
+from dueline.model.job import State
+from dueline.model.rows import PartitionState
 from dueline.ports import Depth, Refusal
-from dueline.rows import PartitionState
 from tests.builders import EMAILS, NOW, a_message, an_id
 from tests.contract.answers import answer, answering, error
 from tests.contract.engines import LONGEST

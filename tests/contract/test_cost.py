@@ -13,14 +13,14 @@ from functools import partial
 
 import pytest
 
-from dueline import rows
-from dueline.ingest import Received
-from dueline.job import State
+from dueline.lookup.outcome import Outcome, note_outcome
 from dueline.memory import VirtualClock
-from dueline.message import Message
-from dueline.outcome import Outcome, note_outcome
+from dueline.model import rows
+from dueline.model.job import State
+from dueline.model.message import Message
+from dueline.model.units import write_units
 from dueline.ports import WRITE_ROWS
-from dueline.units import write_units
+from dueline.protocol.ingest import Received
 from tests.builders import EMAILS, NOW, a_job, a_queue
 from tests.contract.limits import item_bytes
 from tests.system import PERIODS, Core, Stores

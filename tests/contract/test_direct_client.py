@@ -32,15 +32,15 @@ from dueline import (
     State,
     Throttled,
     Unavailable,
-    rows,
 )
-from dueline import job as core
-from dueline.aws.table import DynamoTable
+from dueline.aws.dynamodb.table import DynamoTable
 from dueline.config import registry
 from dueline.config.names import Names
 from dueline.config.settings import ApiSettings
-from dueline.job import JobId, Partition
-from dueline.outcome import Outcome, note_outcome
+from dueline.lookup.outcome import Outcome, note_outcome
+from dueline.model import job as core
+from dueline.model import rows
+from dueline.model.job import JobId, Partition
 from tests.builders import a_queue, an_id
 from tests.forked import in_a_child
 from tests.opentelemetry import TRACER, parent_of

@@ -6,9 +6,9 @@ import pytest
 
 from bench.dynein import ACQUIRED, SCHEDULED, Dynein, job_row
 from bench.dynein_table import DynamoClaims
-from dueline import rows
-from dueline.aws.table import DynamoTable
+from dueline.aws.dynamodb.table import DynamoTable
 from dueline.memory import MemoryQueue, VirtualClock
+from dueline.model import rows
 from dueline.ports import Page
 from tests.builders import EMAILS, NOW, a_job
 

@@ -4,7 +4,7 @@ import pytest
 
 from bench.growth import waiting
 from bench.growth.stand import HAND_OVER, IDLE_TICK, PARTITION
-from dueline.rows import FIRST, read_job
+from dueline.model.rows import FIRST, read_job
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 import pytest
 
 from dueline.errors import QueueNotFound
-from dueline.message import Message
+from dueline.model.message import Message
 from tests.builders import a_job, a_message
 from tests.contract.engines import QUEUES
 

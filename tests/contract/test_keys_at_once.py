@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from dueline.job import Job
 from dueline.memory import VirtualClock
-from dueline.request import Request
+from dueline.model.job import Job
+from dueline.model.request import Request
 from tests.builders import NOW, a_queue
 from tests.system import DIRECT_HORIZON, PERIODS, Core, Stores
 from tests.wire import Wire, straight

@@ -3,7 +3,7 @@
 import pytest
 from botocore.exceptions import ClientError
 
-from dueline.aws.table import DynamoTable
+from dueline.aws.dynamodb.table import DynamoTable
 from dueline.errors import DuelineError
 from tests.builders import EMAILS, a_message
 from tests.contract import limits

@@ -16,9 +16,9 @@ from aws_lambda_powertools.utilities.idempotency.persistence import base
 from botocore.awsrequest import AWSResponse
 from botocore.exceptions import EndpointConnectionError, ReadTimeoutError
 
-from dueline.aws.once import REMEMBERED, DynamoOnce
+from dueline.aws.dynamodb.once import REMEMBERED, DynamoOnce
 from dueline.errors import Throttled, Unavailable
-from dueline.working.verdict import Discard, Interrupted, Retry
+from dueline.worker.verdict import Discard, Interrupted, Retry
 from tests.contract.answers import answering, error
 from tests.contract.engines import TABLES_ON_AWS, TABLES_UNDER_THREADS
 

@@ -12,8 +12,8 @@ from botocore.awsrequest import AWSResponse
 from dueline.aws import clients
 from dueline.aws.payloads import S3Payloads
 from dueline.errors import InvalidJob, Throttled, Unavailable
-from dueline.message import Message
-from dueline.pointer import Pointer
+from dueline.model.message import Message
+from dueline.model.pointer import Pointer
 from tests.builders import a_job
 from tests.contract.answers import answering
 from tests.contract.engines import LONGEST, QUEUES

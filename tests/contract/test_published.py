@@ -14,7 +14,7 @@ from dueline.config.names import Names
 from dueline.config.work import published
 from dueline.errors import QueueNotFound, Throttled
 from dueline.memory import VirtualClock
-from dueline.working.settings import WorkSettings
+from dueline.model.work_settings import WorkSettings
 from tests.builders import NOW, a_queue
 from tests.contract.answers import answering, error
 

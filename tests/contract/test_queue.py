@@ -3,7 +3,7 @@
 import pytest
 
 from dueline.errors import DuelineError, QueueNotFound
-from dueline.message import BATCH_BYTES, Message
+from dueline.model.message import BATCH_BYTES, Message
 from dueline.ports import Depth
 from tests.builders import a_job, a_message
 from tests.contract.engines import QUEUES

@@ -6,12 +6,12 @@ from itertools import product
 
 import pytest
 
-from dueline import instant, rows
-from dueline.control_rows import slots_key
 from dueline.errors import DuelineError
-from dueline.job import Partition, State
-from dueline.outcome import OF_WORKERS, Outcome, outcome_row
-from dueline.rows import PartitionState
+from dueline.lookup.outcome import OF_WORKERS, Outcome, outcome_row
+from dueline.model import instant, rows
+from dueline.model.control_rows import slots_key
+from dueline.model.job import Partition, State
+from dueline.model.rows import PartitionState
 from tests.builders import EMAILS, NOW, a_job, an_id
 from tests.contract.engines import TABLES, TABLES_UNDER_THREADS, TABLES_WITH_TRANSACTIONS
 

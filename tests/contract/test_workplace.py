@@ -8,11 +8,11 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from dueline import worker
 from dueline.aws.workplace import Workplace
 from dueline.config.names import Names
 from dueline.config.work import published
-from dueline.working.settings import WorkSettings
+from dueline.model.work_settings import WorkSettings
+from dueline.worker import worker
 from tests.builders import a_queue
 from tests.work import wait_until
 

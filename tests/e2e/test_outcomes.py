@@ -11,12 +11,12 @@ import httpx
 import pytest
 
 from dueline.aws import clients
+from dueline.aws.dynamodb.table import DynamoTable
 from dueline.aws.published import Published
-from dueline.aws.table import DynamoTable
 from dueline.clock import SystemClock
 from dueline.config.names import Names
-from dueline.job import JobId, State
-from dueline.outcome import Outcome, note_outcome
+from dueline.lookup.outcome import Outcome, note_outcome
+from dueline.model.job import JobId, State
 from local.emulator import ACCOUNT, REGION, Emulator
 from local.endpoints import Endpoints
 from tests.e2e.early import schedule

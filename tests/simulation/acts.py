@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dueline.job import Partition
+from dueline.model.job import Partition
 
 ALL = range(100)
 PARTITIONS = [*(Partition(queue="emails", number=number) for number in range(3)), Partition(queue="invoices", number=0)]

@@ -5,13 +5,13 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from dueline import rows
 from dueline.errors import AlreadyFinished, JobNotFound
-from dueline.ingest import Received
-from dueline.job import Job, JobId, State
-from dueline.message import Message
-from dueline.request import Request
-from dueline.rows import Key
+from dueline.model import rows
+from dueline.model.job import Job, JobId, State
+from dueline.model.message import Message
+from dueline.model.request import Request
+from dueline.model.rows import Key
+from dueline.protocol.ingest import Received
 from tests.builders import NOW
 from tests.simulation import acts
 from tests.simulation.record import Broken

@@ -4,10 +4,10 @@ import json
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from dueline.job import Job, JobId
 from dueline.memory import Delivery
-from dueline.message import REASON
-from dueline.move import Intent
+from dueline.model.job import Job, JobId
+from dueline.model.message import REASON
+from dueline.protocol.move import Intent
 from tests.simulation import acts
 from tests.simulation.record import Parked, Sent
 

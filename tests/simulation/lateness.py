@@ -14,14 +14,14 @@ from itertools import product
 from typing import Any
 from unittest.mock import patch
 
-from dueline import tick
 from dueline.config.deployment import Deployment
 from dueline.config.settings import longest_send
-from dueline.job import Job
-from dueline.lease import Periods
 from dueline.memory import Delivery, MemoryTable
-from dueline.message import ID
-from dueline.rows import job_row
+from dueline.model.job import Job
+from dueline.model.message import ID
+from dueline.model.rows import job_row
+from dueline.protocol import tick
+from dueline.protocol.lease import Periods
 from tests.builders import EMAILS, NOW, a_job, a_queue
 from tests.simulation.turns import Process, Turns
 from tests.system import Core, Stores

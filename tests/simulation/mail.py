@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from dueline.job import Job
 from dueline.memory import MemoryQueue
-from dueline.message import Message
+from dueline.model.job import Job
+from dueline.model.message import Message
 from dueline.ports import Clock
 
 

@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Any
 
 from dueline.errors import Throttled
-from dueline.message import ID
+from dueline.model.message import ID
 from dueline.ports import Reading
 from tests.wire import Call, done_in_part, losing_the_answer, refusing, straight
 

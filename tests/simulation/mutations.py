@@ -41,7 +41,7 @@ def mutation(name: str, file: str, old: str, new: str, *breaks: str) -> Mutation
 IN_TICK = [
     mutation(
         "the cursor is moved before sending",
-        "tick.py",
+        "protocol/tick.py",
         "            self._seen |= bool(page.rows)\n",
         "            self._seen |= bool(page.rows)\n"
         '            page.rows and self._lease.checkpoint(str(page.rows[-1]["sk"]))\n',
@@ -49,28 +49,28 @@ IN_TICK = [
     ),
     mutation(
         "the cursor goes past an unsent job",
-        "tick.py",
+        "protocol/tick.py",
         "            if entry.key in unfinished:\n                return False\n            self._cursor = entry.key\n",
         "            self._cursor = entry.key\n            if entry.key in unfinished:\n                return False\n",
         LOST,
     ),
     mutation(
         "the cursor goes to the highest finished job",
-        "tick.py",
+        "protocol/tick.py",
         "            if entry.key in unfinished:\n                return False\n",
         "            if entry.key in unfinished:\n                continue\n",
         LOST,
     ),
     mutation(
         "the cursor is a time, not a key",
-        "tick.py",
+        "protocol/tick.py",
         "            self._cursor = entry.key\n",
         '            self._cursor = rows.end_of(entry.key.partition("#")[0])\n',
         LOST,
     ),
     mutation(
         "an eventually consistent query",
-        "tick.py",
+        "protocol/tick.py",
         "after=after, until=end)",
         "after=after, until=end, consistent=False)",
         LOST,
@@ -78,31 +78,31 @@ IN_TICK = [
     ),
     mutation(
         "a cancellation is not carried over a page",
-        "tick.py",
+        "protocol/tick.py",
         "entries_of(page.rows, settled=settled)",
         'entries_of(page.rows, settled="")',
         EXACT,
     ),
     mutation(
         "no checkpoint before the end",
-        "tick.py",
+        "protocol/tick.py",
         "if self._unsaved >= CHECKPOINT_JOBS or self._clock.monotonic() >= self._lease.renew_at:",
         "if False:",
         TWICE,
     ),
     mutation(
-        "DelaySeconds is rounded down", "routing.py", "else math.ceil(delay)\n", "else math.floor(delay)\n", EARLY
+        "DelaySeconds is rounded down", "model/routing.py", "else math.ceil(delay)\n", "else math.floor(delay)\n", EARLY
     ),
     mutation(
         "a job past its retention is sent by a tick",
-        "dispatch.py",
+        "protocol/dispatch.py",
         "expired = [job for job in jobs if now >= job.expires]",
         "expired = list[Job]()",
         EXACT,
     ),
     mutation(
         "what is throttled is parked",
-        "dispatch.py",
+        "protocol/dispatch.py",
         "            return Handed(unfinished=tuple(jobs), fault=str(fault))\n        sent",
         "            return self._park(jobs, str(fault))\n        sent",
         LOST,
@@ -112,7 +112,7 @@ IN_TICK = [
 IN_LEASE = [
     mutation(
         "the lease is taken without a condition",
-        "lease.py",
+        "protocol/lease.py",
         "            if (state.owner, state.lease) == (self._owner, lease):\n",
         "            if state.fence <= fence:\n",
         TWICE,
@@ -131,7 +131,7 @@ IN_LEASE = [
     ),
     mutation(
         "a missing state is taken for now, not for the beginning",
-        "lease.py",
+        "protocol/lease.py",
         "        self.fence, self.cursor = state.fence, state.cursor\n",
         "        self.fence = state.fence\n"
         "        self.cursor = state.cursor if state.cursor != FIRST else instant.text(self._clock.now())\n",
@@ -142,14 +142,14 @@ IN_LEASE = [
 IN_INGEST = [
     mutation(
         "no fence check after the write",
-        "ingest.py",
+        "protocol/ingest.py",
         "seen_later.update(job for job in its if fence < instant.text(job.id.due))",
         "seen_later.update(its)",
         LOST,
     ),
     mutation(
         "the fence is read before the write",
-        "ingest.py",
+        "protocol/ingest.py",
         "        written, unwritten = self._write(ours, done)\n"
         "        done.written = len(written)\n"
         "        late, unknown = self._not_left_to_a_tick(ours - unwritten, written, done)\n",
@@ -160,21 +160,21 @@ IN_INGEST = [
     ),
     mutation(
         "a row due at the fence is taken for a later one",
-        "ingest.py",
+        "protocol/ingest.py",
         "job for job in its if fence < instant.text(job.id.due)",
         "job for job in its if fence <= instant.text(job.id.due)",
         LOST,
     ),
     mutation(
         "UnprocessedKeys are taken for no fence",
-        "ingest.py",
+        "protocol/ingest.py",
         "unknown = set(chain.from_iterable(by_state[key] for key in fences.unread))",
         "unknown = set[Job]()",
         LOST,
     ),
     mutation(
         "what is unwritten is acknowledged",
-        "ingest.py",
+        "protocol/ingest.py",
         "done.again |= unwritten | unknown |",
         "done.again |= unknown |",
         LOST,
@@ -184,13 +184,13 @@ IN_INGEST = [
         breaks=[EXACT],
         edits=[
             Edit(
-                file="ingest.py",
+                file="protocol/ingest.py",
                 old="        late, unknown = self._not_left_to_a_tick(",
                 new="        self._early = self._read({rows.cancellation_key(job.id) for job in jobs.values()}, done)\n"
                 "        late, unknown = self._not_left_to_a_tick(",
             ),
             Edit(
-                file="ingest.py",
+                file="protocol/ingest.py",
                 old="cancellations = self._read({rows.cancellation_key(job.id) for job in late}, done)",
                 new="cancellations = self._early",
             ),
@@ -198,7 +198,7 @@ IN_INGEST = [
     ),
     mutation(
         "the late path sends what is cancelled",
-        "ingest.py",
+        "protocol/ingest.py",
         "            if rows.cancellation_key(job.id) not in cancellations.rows:\n",
         "            if True:\n",
         EXACT,
@@ -208,7 +208,7 @@ IN_INGEST = [
         breaks=[EXACT],
         edits=[
             Edit(
-                file="ingest.py",
+                file="protocol/ingest.py",
                 old="        cancellations = self._read({rows.cancellation_key(job.id) for job in late}, done)\n",
                 new="        at, clock = self._clock.now(), self._clock\n"
                 '        then = type("Then", (), {"now": lambda _: at, "monotonic": lambda _: clock.monotonic(),'
@@ -216,7 +216,7 @@ IN_INGEST = [
                 "        cancellations = self._read({rows.cancellation_key(job.id) for job in late}, done)\n",
             ),
             Edit(
-                file="ingest.py",
+                file="protocol/ingest.py",
                 old="self._dispatcher(queue).hand_over(jobs, until=until)",
                 new='__import__("dataclasses").replace(self._dispatcher(queue), clock=then)'
                 ".hand_over(jobs, until=until)",
@@ -225,14 +225,14 @@ IN_INGEST = [
     ),
     mutation(
         "no note of what the late path sent",
-        "ingest.py",
+        "protocol/ingest.py",
         "            self._note(handed, done)\n",
         "",
         TWICE,
     ),
     mutation(
         "the note is written before the job is sent",
-        "ingest.py",
+        "protocol/ingest.py",
         "            handed = self._dispatcher(queue).hand_over(jobs, until=until)\n",
         "            self._note(Handed(dispatched=tuple(jobs)), done)\n"
         "            handed = self._dispatcher(queue).hand_over(jobs, until=until)\n",
@@ -240,7 +240,7 @@ IN_INGEST = [
     ),
     mutation(
         "the late path sends all jobs to one queue",
-        "ingest.py",
+        "protocol/ingest.py",
         "by_queue[job.id.queue].append(job)",
         "by_queue[min(each.id.queue for each in late)].append(job)",
         "isolation",
@@ -251,28 +251,28 @@ IN_INGEST = [
 IN_LEVELS = [
     mutation(
         "a row forgets its job's priority",
-        "rows.py",
+        "model/rows.py",
         'priority = {} if job.priority == 1 else {"priority": job.priority}',
         "priority: dict[str, int] = {}",
         LEVEL,
     ),
     mutation(
         "a message forgets its job's priority",
-        "message.py",
+        "model/message.py",
         "        attributes |= {PRIORITY: str(job.priority)} if job.priority != 1 else {}\n",
         "",
         LEVEL,
     ),
     mutation(
         "a batch holds jobs of several levels",
-        "message.py",
+        "model/message.py",
         "levels = groupby(sorted(jobs, key=_BY_PRIORITY), key=_BY_PRIORITY)",
         "levels = [(1, jobs)]",
         LEVEL,
     ),
     mutation(
         "a moved job forgets its priority",
-        "reschedule.py",
+        "protocol/reschedule.py",
         "replace(job, id=id, expires=due + self._queue.retention)",
         "replace(job, id=id, expires=due + self._queue.retention, priority=1)",
         LEVEL,
@@ -285,13 +285,13 @@ IN_CANCEL = [
         breaks=[EXACT],
         edits=[
             Edit(
-                file="cancel.py",
+                file="protocol/cancel.py",
                 old="    written = _Written(id=id, cancellation=table.add(",
                 new="    seen = states_of([id.partition], table=table)\n"
                 "    written = _Written(id=id, cancellation=table.add(",
             ),
             Edit(
-                file="cancel.py",
+                file="protocol/cancel.py",
                 old="states_of([id.partition], table=table) if written.asks_for_the_fence else Reading()",
                 new="seen",
             ),
@@ -299,21 +299,21 @@ IN_CANCEL = [
     ),
     mutation(
         "a promise is noted before the fence is known",
-        "cancel.py",
+        "protocol/cancel.py",
         "    # Read after the cancellation is written",
         "    table.mark_exact(rows.cancellation_key(id))\n    # Read after the cancellation is written",
         EXACT,
     ),
     mutation(
         "an unread fence is taken for none",
-        "cancel.py",
+        "protocol/cancel.py",
         "    if key in fences.unread:\n",
         "    if False:\n",
         EXACT,
     ),
     mutation(
         "a direct job's cancel is promised",
-        "cancel.py",
+        "protocol/cancel.py",
         " and self.id.route is Route.TABLE",
         "",
         EXACT,
@@ -327,7 +327,7 @@ IN_CANCEL = [
     ),
     mutation(
         "a cancellation is collected with its job",
-        "rows.py",
+        "model/rows.py",
         "later=MAX_RETENTION + CANCELLATION_OUTLIVES_RETENTION",
         "later=MAX_RETENTION",
         EXACT,
@@ -350,14 +350,14 @@ IN_KEYS = [
     ),
     mutation(
         "a repeat submits an id of its own",
-        "keys.py",
+        "protocol/keys.py",
         "        id=first, payload=job.payload,",
         "        id=job.id, payload=job.payload,",
         ONCE,
     ),
     mutation(
         "a key is noted as done before its job is submitted",
-        "rows.py",
+        "model/rows.py",
         '"done": False',
         '"done": True',
         LOST,
@@ -377,12 +377,12 @@ IN_MOVE = [
         breaks=[LOST, NEITHER],
         edits=[
             Edit(
-                file="reschedule.py",
+                file="protocol/reschedule.py",
                 old="            self._announce(intent)\n            is_ours",
                 new="            is_ours",
             ),
             Edit(
-                file="reschedule.py",
+                file="protocol/reschedule.py",
                 old="                self._check_who_was_quicker(intent)\n",
                 new="                self._check_who_was_quicker(intent)\n            self._announce(intent)\n",
             ),
@@ -390,7 +390,7 @@ IN_MOVE = [
     ),
     mutation(
         "ingest writes the new job's row without the transaction",
-        "ingest.py",
+        "protocol/ingest.py",
         "unsettled = self._settle(intents, done, until)",
         "unsettled = set[Job]()",
         BOTH,
@@ -423,7 +423,7 @@ IN_MOVE = [
     ),
     mutation(
         "ingest leaves a moved job to a tick unseen",
-        "ingest.py",
+        "protocol/ingest.py",
         "here = set(jobs.values()) - unsettled - done.dropped",
         "here = set(jobs.values()) - unsettled - done.dropped - done.moved",
         LOST,
@@ -431,7 +431,7 @@ IN_MOVE = [
     ),
     mutation(
         "ingest takes a refusal for the end without looking who moved the job",
-        "move.py",
+        "protocol/move.py",
         "            return True\n        found = _found(intent, table)\n",
         "            return True\n        found = False\n",
         LOST,
@@ -439,7 +439,7 @@ IN_MOVE = [
     ),
     mutation(
         "a caller takes a refusal for the end though ingest has moved the job",
-        "reschedule.py",
+        "protocol/reschedule.py",
         "                self._check_who_was_quicker(intent)\n",
         "                _refuse(id)\n",
         SECOND,

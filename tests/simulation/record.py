@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
 
-from dueline import rows, tick
-from dueline.dispatch import PAST_RETENTION
-from dueline.job import Job, JobId, Partition
-from dueline.move import Intent
-from dueline.rows import Key
+from dueline.model import rows
+from dueline.model.job import Job, JobId, Partition
+from dueline.model.rows import Key
+from dueline.protocol import tick
+from dueline.protocol.dispatch import PAST_RETENTION
+from dueline.protocol.move import Intent
 
 # Two processes' clocks, and the part of a second that a TTL knows nothing of.
 CLOCKS_DIFFER = 6.0

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from dueline.job import JobId
+from dueline.model.job import JobId
 from tests.simulation.choices import Choices, Decided
 from tests.simulation.history import UNTOUCHED, History
 from tests.simulation.record import Broken, Record

@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from dueline import instant
-from dueline.message import Message
+from dueline.model import instant
+from dueline.model.message import Message
 from tests.builders import NOW
 from tests.simulation.acts import Act, Event
 from tests.simulation.mishaps import Fault, Hot, Meanwhile, Mishap, Pause, SlowAnswer

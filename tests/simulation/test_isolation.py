@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from dueline.job import Partition
+from dueline.model.job import Partition
 from tests.builders import a_job
 from tests.simulation.choices import Choices
 from tests.simulation.history import UNTOUCHED, History

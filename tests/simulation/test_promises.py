@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from dueline.dispatch import PAST_RETENTION
-from dueline.move import Intent
-from dueline.rows import cancellation_key, job_key
+from dueline.model.rows import cancellation_key, job_key
+from dueline.protocol.dispatch import PAST_RETENTION
+from dueline.protocol.move import Intent
 from tests.builders import NOW, a_job
 from tests.simulation.record import Broken, Parked, Record, Sent
 

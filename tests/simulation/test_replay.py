@@ -2,7 +2,7 @@
 
 import pytest
 
-from dueline import tick
+from dueline.protocol import tick
 from tests.simulation.choices import Choices
 from tests.simulation.run import first_failure, report_of, run, shrunk
 from tests.simulation.shrink import shrink

@@ -8,12 +8,13 @@ from datetime import timedelta
 from itertools import count
 from typing import Any
 
-from dueline import message, rows, tick
 from dueline.errors import RETRYABLE
-from dueline.job import JobId, Partition
-from dueline.lease import Periods
 from dueline.memory import MemoryQueue
-from dueline.rows import Row
+from dueline.model import message, rows
+from dueline.model.job import JobId, Partition
+from dueline.model.rows import Row
+from dueline.protocol import tick
+from dueline.protocol.lease import Periods
 from tests.builders import NOW, a_queue
 from tests.simulation import acts
 from tests.simulation.acts import Act, Event

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dueline.job import KEEP_DAYS
+from dueline.model.job import KEEP_DAYS
 from tests.template.synthesis import Assembly
 
 

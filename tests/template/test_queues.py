@@ -8,8 +8,8 @@ import pytest
 
 from dueline.config.names import Names
 from dueline.config.work import published
-from dueline.queue import QueueSettings
-from dueline.working.settings import WorkSettings
+from dueline.model.queue_settings import QueueSettings
+from dueline.model.work_settings import WorkSettings
 from tests.template.synthesis import Assembly, Template
 
 FOURTEEN_DAYS = 14 * 86_400

@@ -4,15 +4,15 @@ import json
 
 import pytest
 
-from dueline.control import Control
-from dueline.job import State
-from dueline.listing import Listed, read_place
-from dueline.outcome import Outcome
-from dueline.overview import Overview
+from dueline.lookup.listing import Listed, read_place
+from dueline.lookup.outcome import Outcome
+from dueline.lookup.overview import Overview
+from dueline.model.job import State
+from dueline.model.rate import Rate
+from dueline.operate.control import Control
 from dueline.ports import Depth
-from dueline.rate import Rate
-from functions import answers
-from functions.control_answers import of_control
+from functions.http import answers
+from functions.http.control_answers import of_control
 from tests.builders import NOW, a_job, a_queue, an_id
 
 PLACE = "2026-12-01T00:00:00.000Z#00000000-0000-4000-8000-000000000000#job"

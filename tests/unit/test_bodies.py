@@ -5,7 +5,7 @@ import json
 import pytest
 
 from dueline.errors import InvalidJob
-from functions import bodies
+from functions.http import bodies
 
 
 def deepest(most):

@@ -5,12 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from dueline.calls import Calls, in_lanes
 from dueline.clock import SystemClock
 from dueline.errors import Unavailable
 from dueline.memory import VirtualClock
-from dueline.pace import Pace
-from dueline.retry import Patience
+from dueline.retry.backoff import Patience
+from dueline.retry.calls import Calls, in_lanes
+from dueline.retry.pace import Pace
 from tests.builders import NOW
 from tests.waiting import HANG_SECONDS, wait_until
 

@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from dueline import rows
-from dueline.cancel import Cancelled
 from dueline.errors import JobNotFound, Throttled, Unavailable
-from dueline.job import Partition, Route, State
+from dueline.model import rows
+from dueline.model.job import Partition, Route, State
 from dueline.ports import Reading
+from dueline.protocol.cancel import Cancelled
 from tests.builders import NOW, a_job, a_queue, an_id
 from tests.system import System
 from tests.wire import done_in_part, failing, losing_the_answer, meanwhile, on

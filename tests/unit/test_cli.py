@@ -24,8 +24,8 @@ from dueline.cli.connect import Target
 from dueline.cli.faults import EXIT_CODES, exit_code_of
 from dueline.cli.screen import Screen
 from dueline.memory import MemoryQueue, VirtualClock
-from dueline.message import ERROR, ID, REASON, Message
-from dueline.redrive import Ends
+from dueline.model.message import ERROR, ID, REASON, Message
+from dueline.operate.redrive import Ends
 from tests.builders import a_job, an_id
 from tests.gate import a_job_told, an_api, open_gate, problem, refused, told
 from tests.wire import Wire, failing, on, refusing, straight

@@ -15,17 +15,18 @@ from urllib.parse import parse_qs
 import boto3
 import pytest
 
-from dueline import Client, Control, Job, NewJob, Patience, Rate, Route, State, errors, instant
-from dueline.answers import PayloadPlace
+from dueline import Client, Control, Job, NewJob, Patience, Rate, Route, State, errors
 from dueline.aws.gateway import connect
-from dueline.calls import LANES
+from dueline.client.answers import PayloadPlace
+from dueline.client.http_api import HttpApi
 from dueline.errors import DuelineError, InvalidJob, JobNotFound, KeyReused, QueueNotFound, Throttled, Unavailable
-from dueline.http_api import HttpApi
-from dueline.job import JobId, Partition
+from dueline.lookup.overview import Overview
 from dueline.memory import VirtualClock
-from dueline.overview import Overview
+from dueline.model import instant
+from dueline.model.job import JobId, Partition
+from dueline.model.queue_settings import QueueSettings
 from dueline.ports import Depth
-from dueline.queue import QueueSettings
+from dueline.retry.calls import LANES
 from tests.builders import NOW, an_id
 from tests.gate import (
     CUT_OFF,

@@ -32,7 +32,8 @@ STANDING = {
     "functions.registry",
 }
 OURS_OF = {
-    "ingest": {"dueline.astray", "dueline.ingest", "dueline.move", "functions.ingest"} | STANDING,
+    "ingest": {"dueline.protocol.astray", "dueline.protocol.ingest", "dueline.protocol.move", "functions.ingest"}
+    | STANDING,
     "tick": {*under("dueline", "fences lease states tick"), *under("functions", "tick watch")},
     "api": STANDING
     | {

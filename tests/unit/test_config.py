@@ -17,9 +17,9 @@ from dueline.config.names import Names
 from dueline.config.schema import DOCS, documents
 from dueline.config.settings import ApiSettings, IngestSettings, TickSettings
 from dueline.errors import QueueNotFound
-from dueline.job import MAX_PRIORITY, Partition
-from dueline.working.backoff import Backoff, RetryPolicy
-from dueline.working.settings import WorkSettings
+from dueline.model.job import MAX_PRIORITY, Partition
+from dueline.model.retry_policy import Backoff, RetryPolicy
+from dueline.model.work_settings import WorkSettings
 from tests.builders import a_queue
 
 ROOT = Path(__file__).parents[2]

@@ -5,12 +5,13 @@ import re
 import pytest
 
 import dueline
-from dueline import consumer, rows
-from dueline.consumer import address_of
 from dueline.errors import Throttled
-from dueline.message import BATCH_MESSAGES, Message, batches
+from dueline.model import rows
+from dueline.model.message import BATCH_MESSAGES, Message, batches
 from dueline.ports import READ_KEYS, Reading, Refusal
-from dueline.working.event import Kind
+from dueline.worker import consumer
+from dueline.worker.consumer import address_of
+from dueline.worker.watch.event import Kind
 from tests.builders import NOW, a_job, a_message
 from tests.work import Events, SharedQueue, a_place
 

@@ -4,13 +4,14 @@ from datetime import timedelta
 
 import pytest
 
-from dueline import control, rows
-from dueline.control import Control, read_control
-from dueline.control_rows import paused_key, rate_key, slots_key
 from dueline.errors import Unavailable
 from dueline.memory import MemoryTable
+from dueline.model import rows
+from dueline.model.control_rows import paused_key, rate_key, slots_key
+from dueline.model.rate import Rate
+from dueline.operate import control
+from dueline.operate.control import Control, read_control
 from dueline.ports import Reading
-from dueline.rate import Rate
 from tests.builders import NOW
 from tests.wire import Wire, done_in_part, meanwhile, on, straight
 

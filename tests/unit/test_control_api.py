@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from dueline.control import Control, read_control
-from dueline.rate import Rate
+from dueline.model.rate import Rate
+from dueline.operate.control import Control, read_control
 from tests.builders import a_queue
 from tests.called import call, imported
 

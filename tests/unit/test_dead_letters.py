@@ -5,9 +5,9 @@ import json
 import boto3
 import pytest
 
-from dueline.aws import dead_letters
+from dueline.aws.sqs import dead_letters
 from dueline.errors import DeploymentNotFound, Forbidden, QueueNotFound, Unavailable
-from dueline.message import Message
+from dueline.model.message import Message
 from tests.gate import DROPPED, open_gate, told
 
 URLS = ["https://sqs/1/dueline_emails", "https://sqs/1/dueline_emails_p2"]

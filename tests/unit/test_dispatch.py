@@ -3,9 +3,9 @@ from datetime import timedelta
 
 import pytest
 
-from dueline.dispatch import PAST_RETENTION
 from dueline.errors import Throttled, Unavailable
-from dueline.message import REASON
+from dueline.model.message import REASON
+from dueline.protocol.dispatch import PAST_RETENTION
 from tests.builders import NOW, a_job, a_queue
 from tests.system import System
 from tests.wire import done_in_part, failing, losing_the_answer, meanwhile, on, refusing_for_good

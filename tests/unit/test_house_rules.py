@@ -19,15 +19,15 @@ OUTER = ("bench", "functions", "infra", "local")
 # The longest prefix of a file's module name decides what it may import; a prefix allows all below it.
 MAY_IMPORT = {
     "dueline": CORE,
-    "dueline.client": CORE | {"boto3"},  # the type of a session
+    "dueline.client.client": CORE | {"boto3"},  # the type of a session
     "dueline.otel": CORE | {"opentelemetry"},
-    "dueline.worker": CORE | {"boto3"},  # the type of a session
-    "dueline.consumer": CORE | {"aws_lambda_powertools"},
+    "dueline.worker.worker": CORE | {"boto3"},  # the type of a session
+    "dueline.worker.consumer": CORE | {"aws_lambda_powertools"},
     "dueline.watch": CORE | {"aws_lambda_powertools", "prometheus_client"},
     "dueline.cli": CORE | {"typer", "rich"},
     "dueline.aws": AWS,
-    "dueline.aws.connections": AWS | {"urllib3"},  # what botocore itself sends by
-    "dueline.aws.once": AWS | {"aws_lambda_powertools"},
+    "dueline.aws.transport.connections": AWS | {"urllib3"},  # what botocore itself sends by
+    "dueline.aws.dynamodb.once": AWS | {"aws_lambda_powertools"},
     "dueline.config": CORE | {"pydantic", "pydantic_core", "yaml"},
     "dueline.config.names": CORE,
     "dueline.config.registry": CORE,
@@ -37,7 +37,7 @@ MAY_IMPORT = {
     "functions": CORE | {"functions", "aws_lambda_powertools", "pydantic", "pydantic_core", "typing_extensions"},
     "infra": STDLIB
     | {"infra", "aws_cdk", "constructs", "cdk_nag", "jsii"}
-    | {"dueline.config", "dueline.job", "dueline.queue"},
+    | {"dueline.config", "dueline.model.job", "dueline.model.queue_settings"},
 }
 # What is measured is deployed and called as it is.
 MEASURED = {"bench": {"functions", "local"}}
@@ -46,9 +46,9 @@ CONSTRUCTOR_LINES = 40  # of a stack or a construct, which lists what it is made
 # The core knows none of what is around it.
 MAY_NOT_IMPORT = {
     "dueline": {"dueline.aws", "dueline.config", "dueline.watch"},
-    "dueline.client": {"dueline.config", "dueline.watch"},
-    "dueline.worker": {"dueline.config"},
-    "dueline.consumer": {"dueline.config"},
+    "dueline.client.client": {"dueline.config", "dueline.watch"},
+    "dueline.worker.worker": {"dueline.config"},
+    "dueline.worker.consumer": {"dueline.config"},
     "dueline.cli": {"dueline.aws", "dueline.config", "dueline.watch"},
     "dueline.cli.connect": {"dueline.config", "dueline.watch"},
     "dueline.aws": {"dueline.config.deployment", "dueline.config.queue"},
@@ -165,7 +165,9 @@ def most_lines_of(module, name):
 
 
 def test_the_rules_look_at_the_whole_house():
-    assert {"dueline.tick", "dueline.aws.table", "dueline.config.settings"} <= {module_of(path) for path in FILES}
+    assert {"dueline.protocol.tick", "dueline.aws.dynamodb.table", "dueline.config.settings"} <= {
+        module_of(path) for path in FILES
+    }
 
 
 def test_types_of_every_module_of_the_cdk_that_is_named_are_checked():

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dueline import instant, rows
-from dueline.astray import PATIENT_RECEIVES
-from dueline.dispatch import PAST_RETENTION
 from dueline.errors import Throttled, Unavailable
-from dueline.ingest import Received
-from dueline.job import Partition, Route, State
-from dueline.message import ID, REASON, Message
+from dueline.model import instant, rows
+from dueline.model.job import Partition, Route, State
+from dueline.model.message import ID, REASON, Message
+from dueline.protocol.astray import PATIENT_RECEIVES
+from dueline.protocol.dispatch import PAST_RETENTION
+from dueline.protocol.ingest import Received
 from tests.builders import NOW, a_job, a_message, a_queue
 from tests.system import System
 from tests.wire import done_in_part, failing, losing_the_answer, meanwhile, on, straight

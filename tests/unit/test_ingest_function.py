@@ -8,8 +8,8 @@ import pytest
 
 from dueline.config.registry import Registry
 from dueline.config.settings import IngestSettings
-from dueline.ingest import Ingested, Received
-from dueline.message import Message
+from dueline.model.message import Message
+from dueline.protocol.ingest import Ingested, Received
 from tests.builders import NOBODY
 
 CONTEXT = SimpleNamespace(

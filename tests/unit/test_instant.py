@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dueline import instant
+from dueline.model import instant
 
 ZONES = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 INSTANTS = st.datetimes(datetime.fromisoformat("1970-01-02"), datetime.fromisoformat("2200-01-01"), timezones=ZONES)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dueline import instant
 from dueline.errors import InvalidJob, JobNotFound, PayloadTooLarge
-from dueline.job import MAX_PARTITIONS, MAX_PAYLOAD_BYTES, QUEUE_NAME, JobId, Partition, Route
+from dueline.model import instant
+from dueline.model.job import MAX_PARTITIONS, MAX_PAYLOAD_BYTES, QUEUE_NAME, JobId, Partition, Route
 from tests.builders import a_job, an_id
 
 IDS = st.builds(

@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dueline import rows
 from dueline.config.registry import Registry
 from dueline.errors import Throttled
-from dueline.job import Job, JobId, Partition
+from dueline.model import rows
+from dueline.model.job import Job, JobId, Partition
 from tests.builders import a_queue, an_id
 from tests.called import call, imported
 

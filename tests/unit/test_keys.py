@@ -2,11 +2,11 @@ from datetime import timedelta
 
 import pytest
 
-from dueline import rows
 from dueline.errors import InvalidJob, KeyReused, QueueNotFound, Throttled, Unavailable
-from dueline.job import Job, Route
-from dueline.keys import Repeat
-from dueline.request import Request
+from dueline.model import rows
+from dueline.model.job import Job, Route
+from dueline.model.request import Request
+from dueline.protocol.keys import Repeat
 from tests.builders import NOW, RETENTION, a_queue
 from tests.system import System
 from tests.wire import failing, losing_the_answer, meanwhile, on, straight

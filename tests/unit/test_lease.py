@@ -2,8 +2,8 @@ from datetime import timedelta
 
 import pytest
 
-from dueline import instant
 from dueline.errors import Throttled, Unavailable
+from dueline.model import instant
 from tests.builders import EMAILS, NOW
 from tests.system import System
 from tests.wire import failing, losing_the_answer, meanwhile, on

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dueline import rows
 from dueline.errors import InvalidJob, Throttled, Unavailable
-from dueline.job import Partition, State
-from dueline.listing import MOST_BYTES, place_text, read_place
+from dueline.lookup.listing import MOST_BYTES, place_text, read_place
+from dueline.model import rows
+from dueline.model.job import Partition, State
 from tests.builders import NOW, RETENTION, a_job, a_queue
 from tests.system import System
 from tests.wire import done_in_part, failing, on

@@ -2,8 +2,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
-from dueline import rows
 from dueline.memory import MemoryQueue, MemoryTable, VirtualClock
+from dueline.model import rows
 from tests.builders import EMAILS, NOW, RETENTION, a_job, a_message
 
 

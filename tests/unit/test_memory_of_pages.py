@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from dueline.job import MAX_PAYLOAD_BYTES
+from dueline.model.job import MAX_PAYLOAD_BYTES
 from tests.builders import NOW, a_job
 from tests.system import System
 

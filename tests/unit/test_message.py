@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dueline.errors import InvalidJob, PayloadTooLarge
-from dueline.folding import FOLDED, unfolded
-from dueline.job import MAX_PAYLOAD_BYTES, MAX_TENANT_CHARACTERS, Partition, Route
-from dueline.message import (
+from dueline.model.folding import FOLDED, unfolded
+from dueline.model.job import MAX_PAYLOAD_BYTES, MAX_TENANT_CHARACTERS, Partition, Route
+from dueline.model.message import (
     ATTRIBUTES_BYTES,
     BATCH_BYTES,
     DUE,
@@ -22,7 +22,7 @@ from dueline.message import (
     batches,
     job_batches,
 )
-from dueline.trace import MAX_STATE_CHARACTERS, TraceContext
+from dueline.model.trace import MAX_STATE_CHARACTERS, TraceContext
 from tests.builders import NOW, a_job, a_message, an_id
 
 PARENT = "00-0d6a387e6d3b4b8e9f513d7c1f0a2b4c-3d7c1f0a2b4c0d6a-01"

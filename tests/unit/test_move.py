@@ -5,13 +5,13 @@ from datetime import timedelta
 
 import pytest
 
-from dueline import instant, rows
-from dueline.astray import PATIENT_RECEIVES
-from dueline.dispatch import PAST_RETENTION
 from dueline.errors import InvalidJob, Throttled, Unavailable
-from dueline.job import MAX_RETENTION, Job, Partition, Route, State
-from dueline.message import MOVES, Message
-from dueline.rows import CANCELLATION_OUTLIVES_RETENTION
+from dueline.model import instant, rows
+from dueline.model.job import MAX_RETENTION, Job, Partition, Route, State
+from dueline.model.message import MOVES, Message
+from dueline.model.rows import CANCELLATION_OUTLIVES_RETENTION
+from dueline.protocol.astray import PATIENT_RECEIVES
+from dueline.protocol.dispatch import PAST_RETENTION
 from tests.builders import NOW, RETENTION, a_job, a_queue, an_id
 from tests.system import System
 from tests.wire import done_in_part, failing, losing_the_answer, meanwhile, on

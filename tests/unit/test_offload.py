@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dueline import instant, rows
-from dueline.answers import payload_told
+from dueline.client.answers import payload_told
 from dueline.errors import InvalidJob, KeyReused, PayloadTooLarge, Throttled, Unavailable
-from dueline.job import KEEP_DAYS, MAX_OFFLOADED_BYTES, MAX_PAYLOAD_BYTES, MAX_RETENTION, Job, Route
-from dueline.keys import Repeat
-from dueline.message import OFFLOADED_BYTES, Message, type_of
-from dueline.offload import MAX_ROW_PAYLOAD_BYTES
-from dueline.pointer import Pointer, object_key
-from dueline.request import FURTHEST, Request, json_text
-from dueline.uploads import URL_LASTS, Upload, begin
-from functions import answers, bodies
+from dueline.model import instant, rows
+from dueline.model.job import KEEP_DAYS, MAX_OFFLOADED_BYTES, MAX_PAYLOAD_BYTES, MAX_RETENTION, Job, Route
+from dueline.model.message import OFFLOADED_BYTES, Message, type_of
+from dueline.model.pointer import Pointer, object_key
+from dueline.model.request import FURTHEST, Request, json_text
+from dueline.protocol.keys import Repeat
+from dueline.protocol.offload import MAX_ROW_PAYLOAD_BYTES
+from dueline.protocol.uploads import URL_LASTS, Upload, begin
+from functions.http import answers, bodies
 from tests.builders import NOW, a_job, a_message, a_queue, an_id, uids
 from tests.system import DIRECT_HORIZON, System
 from tests.wire import failing, on

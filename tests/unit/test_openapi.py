@@ -7,11 +7,11 @@ import pytest
 from pydantic import ConfigDict, TypeAdapter, with_config
 
 from dueline.config.registry import settings_of
-from dueline.job import State
-from functions import answers, control_answers, problems
-from functions.openapi import examples
-from functions.openapi.document import PATH, document, text
-from functions.openapi.operation import Told
+from dueline.model.job import State
+from functions.http import answers, control_answers, problems
+from functions.http.openapi import examples
+from functions.http.openapi.document import PATH, document, text
+from functions.http.openapi.operation import Told
 from tests.builders import a_queue, an_id
 from tests.called import imported
 
@@ -186,5 +186,5 @@ def test_a_body_without_an_example_is_refused():
 
 def test_no_function_imports_what_writes_the_document():
     functions = sorted(PATH.parents[1].glob("functions/*.py"))
-    assert [path.name for path in functions if "functions.openapi" in path.read_text()] == []
+    assert [path.name for path in functions if "functions.http.openapi" in path.read_text()] == []
     assert "api.py" in {path.name for path in functions}

@@ -11,10 +11,10 @@ from opentelemetry import propagate, trace
 
 from dueline import AsyncClient, Client, NewJob, Patience, otel
 from dueline.aws.gateway import connect
-from dueline.calls import LANES
-from dueline.http_api import HttpApi
+from dueline.client.http_api import HttpApi
 from dueline.memory import VirtualClock
-from dueline.trace import TraceContext
+from dueline.model.trace import TraceContext
+from dueline.retry.calls import LANES
 from tests.builders import NOW
 from tests.gate import DROPPED, open_gate
 from tests.opentelemetry import EXPORTER, TRACER, parent_of

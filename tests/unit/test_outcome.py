@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from dueline import rows
 from dueline.errors import InvalidJob, Unavailable
-from dueline.job import JobId, Partition, Route, State
-from dueline.outcome import FINAL, OF_WORKERS, Outcome, note_outcome, outcome_row, read_outcome
+from dueline.lookup.outcome import FINAL, OF_WORKERS, Outcome, note_outcome, outcome_row, read_outcome
+from dueline.model import rows
+from dueline.model.job import JobId, Partition, Route, State
 from tests.builders import NOW, a_job, an_id
 from tests.system import System
 from tests.wire import losing_the_answer, on

@@ -4,12 +4,12 @@ from datetime import timedelta
 
 import pytest
 
-from dueline.control import Control, pause, set_rate
 from dueline.errors import QueueNotFound
-from dueline.job import Partition
+from dueline.model.job import Partition
+from dueline.model.rate import Rate
+from dueline.model.request import Request
+from dueline.operate.control import Control, pause, set_rate
 from dueline.ports import Depth
-from dueline.rate import Rate
-from dueline.request import Request
 from tests.builders import EMAILS, NOW, a_job, a_message, a_queue
 from tests.system import System
 

@@ -7,11 +7,11 @@ import uuid
 import pytest
 
 from dueline import Client, Job, NewJob, Patience, Unavailable, errors
-from dueline.calls import LANES
-from dueline.http_answer import HttpAnswer
-from dueline.http_api import HttpApi
+from dueline.client.http_answer import HttpAnswer
+from dueline.client.http_api import HttpApi
 from dueline.memory import VirtualClock
-from dueline.pace import FIRST_ITEMS, LEAST_ITEMS, SLOW_SECONDS, STEP_ITEMS, Pace
+from dueline.retry.calls import LANES
+from dueline.retry.pace import FIRST_ITEMS, LEAST_ITEMS, SLOW_SECONDS, STEP_ITEMS, Pace
 from tests.builders import NOW, an_id
 from tests.gate import a_job_told, problem
 

@@ -105,8 +105,8 @@ def test_an_editor_sees_the_types_of_what_is_public():
     )
     command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--cache-dir=/dev/null", "-c", code]
     told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout
-    assert 'Revealed type is "dueline.answers.Job"' in told
-    assert 'Revealed type is "typing.Awaitable[dueline.answers.Job]"' in told
+    assert 'Revealed type is "dueline.client.answers.Job"' in told
+    assert 'Revealed type is "typing.Awaitable[dueline.client.answers.Job]"' in told
     assert 'incompatible type "int"; expected "str"' in told
     assert 'Module "dueline" has no attribute "Nothing"' in told
 

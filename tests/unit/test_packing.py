@@ -10,11 +10,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dueline import rows
 from dueline.errors import InvalidJob
-from dueline.job import MAX_PAYLOAD_BYTES
-from dueline.packing import pack, unpack
-from dueline.units import write_units
+from dueline.model import rows
+from dueline.model.job import MAX_PAYLOAD_BYTES
+from dueline.model.packing import pack, unpack
+from dueline.model.units import write_units
 from tests.builders import a_job
 from tests.contract.limits import item_bytes
 from tests.system import System

@@ -3,10 +3,10 @@ import math
 
 import pytest
 
-from dueline import rows
 from dueline.errors import Throttled, Unavailable
-from dueline.job import State
-from dueline.message import REASON
+from dueline.model import rows
+from dueline.model.job import State
+from dueline.model.message import REASON
 from tests.builders import a_job
 from tests.system import System
 from tests.wire import done_in_part, failing, losing_the_answer, on

@@ -6,14 +6,14 @@ from datetime import timedelta
 
 import pytest
 
-from dueline import rows
-from dueline.dispatch import PAST_RETENTION
 from dueline.errors import InvalidJob, QueueNotFound, Throttled
-from dueline.job import MAX_PRIORITY, Job
-from dueline.keys import Repeat
-from dueline.message import EXPIRES, ID, MAX_ATTRIBUTES, PRIORITY, REASON, TENANT, Message, job_batches
-from dueline.request import Request
-from functions.bodies import read
+from dueline.model import rows
+from dueline.model.job import MAX_PRIORITY, Job
+from dueline.model.message import EXPIRES, ID, MAX_ATTRIBUTES, PRIORITY, REASON, TENANT, Message, job_batches
+from dueline.model.request import Request
+from dueline.protocol.dispatch import PAST_RETENTION
+from dueline.protocol.keys import Repeat
+from functions.http.bodies import read
 from tests.builders import NOW, a_job, a_message, a_queue, an_id
 from tests.system import System
 from tests.wire import failing, meanwhile, on

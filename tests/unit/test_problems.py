@@ -5,9 +5,9 @@ import json
 import pytest
 
 from dueline import errors
+from dueline.client.http_answer import error_of
 from dueline.errors import DuelineError
-from dueline.http_answer import error_of
-from functions import problems
+from functions.http import problems
 
 # A client's alone: the API never tells them.
 OF_CLIENTS = {DuelineError, errors.Forbidden, errors.DeploymentNotFound}

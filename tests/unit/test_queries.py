@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dueline import instant
 from dueline.errors import InvalidJob
-from dueline.listing import FAR_END, Span, place_text
-from functions.queries import read_jobs
+from dueline.lookup.listing import FAR_END, Span, place_text
+from dueline.model import instant
+from functions.http.queries import read_jobs
 from tests.builders import NOW
 
 PLACE = "2026-12-01T00:00:00.000Z#00000000-0000-4000-8000-000000000000#job"

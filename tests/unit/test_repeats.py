@@ -3,8 +3,8 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from dueline.job import JobId
-from dueline.rows import job_key
+from dueline.model.job import JobId
+from dueline.model.rows import job_key
 from local.consumer import Landed
 from tests.e2e.faults import repeats
 from tests.e2e.faults.books import Books

@@ -3,10 +3,10 @@ from datetime import timedelta
 
 import pytest
 
-from dueline import instant, rows
 from dueline.errors import AlreadyFinished, InvalidJob, JobNotFound, NotYet, QueueNotFound, Throttled, Unavailable
-from dueline.job import MAX_RETENTION, JobId, Partition, Route, State
-from dueline.message import EXPIRES, MOVES
+from dueline.model import instant, rows
+from dueline.model.job import MAX_RETENTION, JobId, Partition, Route, State
+from dueline.model.message import EXPIRES, MOVES
 from tests.builders import NOW, RETENTION, a_job, a_queue, an_id
 from tests.system import System
 from tests.wire import done_in_part, failing, losing_the_answer, meanwhile, on, refusing_for_good, straight

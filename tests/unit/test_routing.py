@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dueline.job import Route
-from dueline.routing import delay_seconds, partition_of, route_of, whole_seconds
+from dueline.model.job import Route
+from dueline.model.routing import delay_seconds, partition_of, route_of, whole_seconds
 from tests.builders import NOW
 
 LEFT = st.timedeltas(timedelta(days=-1), timedelta(seconds=900))

@@ -2,10 +2,10 @@ from datetime import timedelta
 
 import pytest
 
-from dueline import rows
 from dueline.errors import InvalidJob
-from dueline.job import Job
-from dueline.rows import PartitionState
+from dueline.model import rows
+from dueline.model.job import Job
+from dueline.model.rows import PartitionState
 from tests.builders import NOW, a_job, an_id
 
 

@@ -27,10 +27,11 @@ from cryptography.x509.oid import NameOID
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dueline.aws import clients, connections
-from dueline.aws.connections import Connections
-from dueline.aws.signature import signed
-from dueline.aws.typed import typed, untyped
+from dueline.aws import clients
+from dueline.aws.dynamodb.typed import typed, untyped
+from dueline.aws.transport import connections
+from dueline.aws.transport.connections import Connections
+from dueline.aws.transport.signature import signed
 from tests.gate import DROPPED, NO_HTTP, Reply, open_gate
 from tests.waiting import HANG_SECONDS
 

@@ -1,7 +1,7 @@
 import pytest
 
 from dueline.errors import Throttled, Unavailable
-from dueline.job import State
+from dueline.model.job import State
 from dueline.skip import cancellations_of
 from tests.system import System
 from tests.wire import done_in_part, failing, on

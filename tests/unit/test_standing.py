@@ -10,18 +10,18 @@ from types import SimpleNamespace
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
-from dueline import instant, rows
 from dueline.aws.deployed import Deployed
 from dueline.aws.standing import ASK_AGAIN_SECONDS, Standing
 from dueline.config import metrics
 from dueline.config.registry import Registry
 from dueline.config.settings import ApiSettings, IngestSettings, TickSettings
 from dueline.errors import NotYet, QueueNotFound, Throttled, Unavailable
-from dueline.fences import without_tick
-from dueline.ingest import Ingest, Received
-from dueline.job import JobId, Partition
 from dueline.memory import MemoryPayloads, MemoryQueue, MemoryTable, VirtualClock
-from dueline.message import REASON, Message
+from dueline.model import instant, rows
+from dueline.model.job import JobId, Partition
+from dueline.model.message import REASON, Message
+from dueline.protocol.fences import without_tick
+from dueline.protocol.ingest import Ingest, Received
 from tests.builders import NOBODY, NOW, a_job, a_queue
 from tests.system import System
 from tests.wire import on, straight

@@ -3,11 +3,11 @@ from datetime import timedelta
 
 import pytest
 
-from dueline import rows
 from dueline.errors import JobNotFound, Unavailable
-from dueline.job import Partition, Route, State
-from dueline.outcome import OF_WORKERS, Outcome, note_outcome, outcome_row
-from dueline.status import Status
+from dueline.lookup.outcome import OF_WORKERS, Outcome, note_outcome, outcome_row
+from dueline.lookup.status import Status
+from dueline.model import rows
+from dueline.model.job import Partition, Route, State
 from tests.builders import NOW, RETENTION, a_job, a_queue, an_id
 from tests.system import System
 from tests.wire import done_in_part, failing, on

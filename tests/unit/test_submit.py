@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dueline.errors import InvalidJob, NotYet, PayloadTooLarge, QueueNotFound, Throttled, Unavailable
-from dueline.job import MAX_OFFLOADED_BYTES, Job, JobId, Route
-from dueline.request import FURTHEST, Request, due_of, json_text
+from dueline.model.job import MAX_OFFLOADED_BYTES, Job, JobId, Route
+from dueline.model.request import FURTHEST, Request, due_of, json_text
 from tests.builders import NOW, RETENTION, a_queue
 from tests.system import System
 from tests.wire import done_in_part, failing, meanwhile, on, refusing_for_good

@@ -3,11 +3,11 @@
 import pytest
 
 from dueline.errors import InvalidJob, Throttled, Unavailable
-from dueline.job import Route, State
-from dueline.keys import Repeat
-from dueline.outcome import Outcome, note_outcome
-from dueline.request import Request
-from dueline.status import Status
+from dueline.lookup.outcome import Outcome, note_outcome
+from dueline.lookup.status import Status
+from dueline.model.job import Route, State
+from dueline.model.request import Request
+from dueline.protocol.keys import Repeat
 from tests.builders import NOW, RETENTION, a_queue
 from tests.system import System
 from tests.wire import done_in_part, failing, meanwhile, on

@@ -3,8 +3,8 @@
 import pytest
 
 from dueline.errors import InvalidJob
-from dueline.job import Job
-from dueline.request import Request
+from dueline.model.job import Job
+from dueline.model.request import Request
 from tests.builders import NOW, a_job
 from tests.system import System
 

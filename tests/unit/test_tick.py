@@ -3,13 +3,13 @@ from datetime import timedelta
 
 import pytest
 
-from dueline import instant, rows
-from dueline.dispatch import PAST_RETENTION
 from dueline.errors import Throttled, Unavailable
-from dueline.job import Partition, State
-from dueline.message import REASON
+from dueline.model import instant, rows
+from dueline.model.job import Partition, State
+from dueline.model.message import REASON
 from dueline.ports import Page
-from dueline.tick import entries_of
+from dueline.protocol.dispatch import PAST_RETENTION
+from dueline.protocol.tick import entries_of
 from tests.builders import EMAILS, NOW, a_job, a_queue, an_id
 from tests.system import PERIODS, System
 from tests.wire import failing, losing_the_answer, meanwhile, on, refusing, refusing_for_good

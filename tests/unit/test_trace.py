@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dueline import rows
 from dueline.errors import InvalidJob
-from dueline.job import Job
-from dueline.keys import Repeat
-from dueline.message import Message
-from dueline.request import Request
-from dueline.trace import MAX_STATE_CHARACTERS, TraceContext
-from dueline.units import write_units
-from functions import bodies
+from dueline.model import rows
+from dueline.model.job import Job
+from dueline.model.message import Message
+from dueline.model.request import Request
+from dueline.model.trace import MAX_STATE_CHARACTERS, TraceContext
+from dueline.model.units import write_units
+from dueline.protocol.keys import Repeat
+from functions.http import bodies
 from tests.builders import NOW, a_job
 from tests.system import System
 

@@ -13,10 +13,10 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from dueline.watch.health import HEALTHY_SECONDS, served
-from dueline.watch.log import log, logger
-from dueline.watch.metrics import Metrics
-from dueline.working.event import Event, Kind
+from dueline.worker.watch.event import Event, Kind
+from dueline.worker.watch.health import HEALTHY_SECONDS, served
+from dueline.worker.watch.log import log, logger
+from dueline.worker.watch.metrics import Metrics
 from tests.waiting import HANG_SECONDS
 
 LEVELS = {

@@ -12,18 +12,18 @@ import pytest
 
 import dueline
 from dueline import Discard
-from dueline import worker as worker_module
 from dueline.clock import SystemClock
-from dueline.control import read_control, set_rate
-from dueline.control_rows import slots_key
 from dueline.errors import QueueNotFound, Throttled
 from dueline.memory import MemoryTable
-from dueline.message import Message
+from dueline.model.control_rows import slots_key
+from dueline.model.message import Message
+from dueline.model.rate import Rate
+from dueline.operate.control import read_control, set_rate
 from dueline.ports import Refusal
-from dueline.rate import Rate
-from dueline.worker import Equipped, Worker
-from dueline.working.event import Kind
-from dueline.working.line import Line
+from dueline.worker import worker as worker_module
+from dueline.worker.queue_worker import Line
+from dueline.worker.watch.event import Kind
+from dueline.worker.worker import Equipped, Worker
 from tests.builders import NOW, a_queue
 from tests.waiting import HANG_SECONDS
 from tests.work import Events, SharedQueue, a_place, due_now, wait_until

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from dueline import instant
+from dueline.model import instant
 from tests.e2e.faults import repeats
 from tests.e2e.faults.books import Books
 from tests.e2e.faults.exchange import Answer, Exchange, Record, straight, uid_of

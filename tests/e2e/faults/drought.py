@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx
 
-from dueline import instant
+from dueline.model import instant
 from tests.e2e.faults.books import Books
 from tests.e2e.faults.exchange import Record, straight
 from tests.e2e.faults.repeats import Turns

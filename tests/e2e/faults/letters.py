@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from dueline import instant
+from dueline.model import instant
 from tests.e2e.faults.exchange import UUID
 
 MIB = 1024 * 1024

@@ -14,8 +14,8 @@ from typing import Any
 
 import httpx
 
-from dueline import instant
-from dueline.tick import CHECKPOINT_JOBS, WAVE_JOBS
+from dueline.model import instant
+from dueline.protocol.tick import CHECKPOINT_JOBS, WAVE_JOBS
 from local.summary import percentile
 from tests.e2e.faults import repeats
 from tests.e2e.faults.books import Books

@@ -4,8 +4,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from dueline.job import JobId
-from dueline.rows import job_key
+from dueline.model.job import JobId
+from dueline.model.rows import job_key
 from tests.e2e.faults.books import Books
 from tests.e2e.faults.exchange import Record, uid_of
 from tests.e2e.faults.killing import INGEST, TICK, Kill

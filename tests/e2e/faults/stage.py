@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 import httpx
 
-from dueline import instant
 from dueline.config.deployment import Deployment, load
+from dueline.model import instant
 from local.deploy import deploy
 from local.door import door
 from local.emulator import Emulator, free_port

@@ -20,10 +20,10 @@ from bench.cost.plan import FULL, RATES, Load, named
 from bench.cost.step import LOG_EVENT_BYTES, NotAsCharged, Step, step_of
 from bench.cost.ways import Costs, Way, total
 from bench.dynein import job_row
-from dueline import rows
-from dueline.aws.queue import SqsQueue
-from dueline.job import Partition, Route
-from dueline.units import write_units
+from dueline.aws.sqs.queue import SqsQueue
+from dueline.model import rows
+from dueline.model.job import Partition, Route
+from dueline.model.units import write_units
 from tests.builders import NOW, a_message
 
 PRICES = price_list.prices()

@@ -15,11 +15,11 @@ from bench.cpu.loopback import answering
 from bench.cpu.names import BATCHED, BOTO3, DYNEIN, HTTP, INGEST, INGEST_FEW, OURS, SUBMIT, TICK, WORKER
 from bench.cpu.process import rounds
 from bench.cpu.profiling import OTHER, SEND, SERIALIZE, group_of, shares
-from dueline import rows
-from dueline.aws.inbox import SqsInbox
-from dueline.aws.queue import SqsQueue
-from dueline.aws.table import DynamoTable
-from dueline.message import Message
+from dueline.aws.dynamodb.table import DynamoTable
+from dueline.aws.sqs.inbox import SqsInbox
+from dueline.aws.sqs.queue import SqsQueue
+from dueline.model import rows
+from dueline.model.message import Message
 
 JOBS = material.jobs(1200, due=datetime(2026, 11, 21, 7, 5, tzinfo=UTC))
 URLS = "https://sqs.us-east-1.amazonaws.com/123456789012/"

@@ -17,7 +17,7 @@ from bench.growth.measure import COUNTS, cpu_of_a_job_ms, growth_of, ratios_of, 
 from bench.growth.meter import Meter
 from bench.growth.stand import HAND_OVER
 from bench.growth.tell import tell
-from dueline.units import write_units
+from dueline.model.units import write_units
 from tests.builders import EMAILS
 
 ROOT = Path(__file__).parents[3]

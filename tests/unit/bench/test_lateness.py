@@ -23,7 +23,7 @@ from bench.lateness.plan import EXACT, KILLED, LANES, MISSED, RUSH, STEADY, Load
 from bench.lateness.record import Landed
 from bench.lateness.redis_server import found
 from bench.lateness.telling import tell
-from dueline.job import Route
+from dueline.model.job import Route
 
 BEGIN = 1_800_000_000
 TICKS = Ticks(period=15, lookahead=60, missed=2, killed=4)

@@ -20,7 +20,7 @@ from bench.scale.world import World
 from dueline.aws.clients import LANES
 from dueline.config.deployment import Deployment
 from dueline.config.queue import JOBS_PER_PARTITION
-from dueline.message import Message
+from dueline.model.message import Message
 
 ROOT = Path(__file__).parents[3]
 SLOW = 200

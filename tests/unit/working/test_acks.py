@@ -5,9 +5,9 @@ import pytest
 from dueline.errors import Throttled
 from dueline.memory import VirtualClock
 from dueline.ports import Refusal
-from dueline.working.acks import Ack, Acks
-from dueline.working.claim import Claim
-from dueline.working.event import Kind
+from dueline.worker.acknowledger import Ack, Acks
+from dueline.worker.delivery import Claim
+from dueline.worker.watch.event import Kind
 from tests.builders import NOW, a_message
 from tests.waiting import HANG_SECONDS
 from tests.work import Events, SharedQueue, a_place, wait_until

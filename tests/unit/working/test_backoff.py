@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dueline.working.backoff import MAX_HIDDEN_SECONDS, Backoff, RetryPolicy
+from dueline.model.retry_policy import MAX_HIDDEN_SECONDS, Backoff, RetryPolicy
 
 
 def delays(jitter=1.0, **given):

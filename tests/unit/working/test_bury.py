@@ -1,12 +1,12 @@
 import pytest
 
-from dueline.dead_letter import to_its_queue
 from dueline.errors import Unavailable
-from dueline.folding import FOLDED
-from dueline.message import BATCH_BYTES, Message
+from dueline.model.folding import FOLDED
+from dueline.model.message import BATCH_BYTES, Message
+from dueline.operate.dead_letters import to_its_queue
 from dueline.ports import Refusal
-from dueline.working.bury import bury, failed
-from dueline.working.verdict import Dead
+from dueline.worker.bury import bury, failed
+from dueline.worker.verdict import Dead
 from tests.builders import a_job, a_message
 from tests.work import SharedQueue, a_taken
 

@@ -4,9 +4,9 @@ import pytest
 
 from dueline.errors import Unavailable
 from dueline.memory import VirtualClock
-from dueline.working.claim import Claim
-from dueline.working.claims import Claims
-from dueline.working.event import Kind
+from dueline.worker.delivery import Claim
+from dueline.worker.visibility import Claims
+from dueline.worker.watch.event import Kind
 from tests.builders import NOW, a_message
 from tests.waiting import HANG_SECONDS
 from tests.work import Events, SharedQueue, a_claim, a_place, wait_until

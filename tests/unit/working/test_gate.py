@@ -7,13 +7,13 @@ from functools import partial
 
 import pytest
 
-from dueline import control
 from dueline.aws.service_clock import ServiceClock
 from dueline.errors import Throttled
 from dueline.memory import MemoryTable
-from dueline.rate import Rate
-from dueline.working.event import Kind
-from dueline.working.gate import Gate, common_time
+from dueline.model.rate import Rate
+from dueline.operate import control
+from dueline.worker.rate_limiter import Gate, common_time
+from dueline.worker.watch.event import Kind
 from tests.builders import NOW
 from tests.work import Events, a_place
 

@@ -7,17 +7,17 @@ from datetime import timedelta
 
 import pytest
 
-from dueline import rows
 from dueline.clock import SystemClock
 from dueline.errors import Unavailable
-from dueline.job import State
+from dueline.lookup.outcome import read_outcome
 from dueline.memory import VirtualClock
-from dueline.outcome import read_outcome
-from dueline.pointer import Pointer
-from dueline.working.crew import event_loop
-from dueline.working.event import Kind
-from dueline.working.handling import Handler, Handling
-from dueline.working.verdict import Again, Dead, Discard, Done, Held, Retry
+from dueline.model import rows
+from dueline.model.job import State
+from dueline.model.pointer import Pointer
+from dueline.worker.handler import Handler, Handling
+from dueline.worker.runner import event_loop
+from dueline.worker.verdict import Again, Dead, Discard, Done, Held, Retry
+from dueline.worker.watch.event import Kind
 from tests.builders import a_job, a_message, a_queue
 from tests.work import Events, a_place, a_taken
 

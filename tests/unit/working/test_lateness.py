@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dueline.working.lateness import Lateness
+from dueline.worker.lateness import Lateness
 from tests.builders import NOW
 
 SECONDS = st.integers(0, 10_000_000).map(lambda micros: micros / 1e6)

@@ -9,19 +9,20 @@ from datetime import UTC, datetime
 
 import pytest
 
-from dueline import control, rows
-from dueline.control_rows import paused_key
 from dueline.errors import Throttled, Unavailable
 from dueline.memory import MemoryTable
-from dueline.message import BATCH_MESSAGES, Message
-from dueline.pointer import Pointer
+from dueline.model import rows
+from dueline.model.control_rows import paused_key
+from dueline.model.message import BATCH_MESSAGES, Message
+from dueline.model.pointer import Pointer
+from dueline.model.rate import Rate
+from dueline.operate import control
 from dueline.ports import READ_KEYS
-from dueline.rate import Rate
-from dueline.working.event import Kind
-from dueline.working.gate import WATCH_SECONDS
-from dueline.working.handling import Handler, Handling
-from dueline.working.line import Line
-from dueline.working.verdict import Discard, Retry
+from dueline.worker.handler import Handler, Handling
+from dueline.worker.queue_worker import Line
+from dueline.worker.rate_limiter import WATCH_SECONDS
+from dueline.worker.verdict import Discard, Retry
+from dueline.worker.watch.event import Kind
 from tests.builders import NOW, a_message, a_queue
 from tests.waiting import HANG_SECONDS
 from tests.work import Events, SharedQueue, a_place, due_now, wait_until

@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from dueline.working.pool import Pool
+from dueline.worker.pool import Pool
 from tests.waiting import HANG_SECONDS
 from tests.work import wait_until
 

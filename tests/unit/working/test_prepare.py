@@ -2,11 +2,11 @@ from datetime import timedelta
 
 import pytest
 
-from dueline import rows
 from dueline.errors import Throttled, Unavailable
-from dueline.job import Partition
 from dueline.memory import VirtualClock
-from dueline.working.prepare import prepare, seconds_until_due
+from dueline.model import rows
+from dueline.model.job import Partition
+from dueline.worker.prepare import prepare, seconds_until_due
 from tests.builders import NOW, a_job, a_message, a_queue
 from tests.work import a_claim, a_place, a_taken
 

@@ -4,10 +4,10 @@ import pytest
 
 from dueline.errors import InvalidJob
 from dueline.memory import MemoryPayloads
-from dueline.message import Message
-from dueline.working.lateness import Lateness
-from dueline.working.received import Taken
-from dueline.working.verdict import Discard
+from dueline.model.message import Message
+from dueline.worker.lateness import Lateness
+from dueline.worker.received import Taken
+from dueline.worker.verdict import Discard
 from tests.builders import NOW, a_job, a_message
 from tests.work import a_claim, a_taken
 

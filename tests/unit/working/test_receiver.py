@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 import pytest
 
 from dueline.errors import Unavailable
-from dueline.working.receiver import Receiver
+from dueline.worker.receiver import Receiver
 from tests.builders import a_message
 from tests.work import Events, SharedQueue, a_place
 

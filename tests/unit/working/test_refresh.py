@@ -6,11 +6,11 @@ import pytest
 
 from dueline.errors import Forbidden
 from dueline.memory import VirtualClock
-from dueline.working.backoff import RetryPolicy
-from dueline.working.event import Kind
-from dueline.working.prepare import seconds_until_due
-from dueline.working.receiver import Receiver
-from dueline.working.refresh import Refresh
+from dueline.model.retry_policy import RetryPolicy
+from dueline.worker.prepare import seconds_until_due
+from dueline.worker.receiver import Receiver
+from dueline.worker.refresh import Refresh
+from dueline.worker.watch.event import Kind
 from tests.builders import NOW, a_job, a_message, a_queue
 from tests.work import Events, SharedQueue, a_place, a_taken
 

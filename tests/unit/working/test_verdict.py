@@ -2,9 +2,9 @@ from datetime import timedelta
 
 import pytest
 
-from dueline.working.backoff import Backoff, RetryPolicy
-from dueline.working.event import trouble
-from dueline.working.verdict import Again, Dead, Discard, Retry, verdict_on
+from dueline.model.retry_policy import Backoff, RetryPolicy
+from dueline.worker.verdict import Again, Dead, Discard, Retry, verdict_on
+from dueline.worker.watch.event import trouble
 from tests.work import a_place
 
 SETTINGS = a_place().settings

@@ -1,0 +1,1 @@
+"""The table on DynamoDB, and the notes that let a job have its effect once."""

@@ -1,0 +1,1 @@
+"""Queues on SQS: sending, receiving and acknowledging, and moving dead letters."""

@@ -1,0 +1,167 @@
+"""Sign, send and read the functions' requests that concern every job, in place of botocore.
+
+They take most of what a tick computes, and less of it here: docs/benchmarks.md has the figures. A handler of botocore's
+event `before-call` may answer in its place, as its own Stubber does, and this is one. What is asked is still botocore's
+to write, and what goes wrong is its to judge: which error it is, and whether and when to try again.
+"""
+
+import json
+import time
+from base64 import b64decode
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+from zlib import crc32
+
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.endpoint import convert_to_response_dict
+from botocore.hooks import first_non_none_response
+from botocore.parsers import create_parser
+
+from dueline.aws.transport.connections import Connections
+from dueline.aws.transport.signature import Credentials, signed
+
+# Those of DynamoDB and SQS. The rest is asked once a tick, a cancel or a look-up.
+OPERATIONS = frozenset(("BatchGetItem", "BatchWriteItem", "Query", "SendMessageBatch"))
+_REQUEST_ID = "x-amzn-requestid"
+Answer = tuple[AWSResponse, dict[str, Any]]
+
+
+def send_directly(client: Any, connections: Connections, *, operations: Container[str] = OPERATIONS) -> None:
+    """Let a boto3 client of DynamoDB or SQS carry out these operations over these connections."""
+    # Last: botocore's own handlers add headers, and whoever else may answer in its place, such as a Stubber, is asked.
+    client.meta.events.register_last("before-call", _Sender(client.meta.events, connections, operations))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Call:
+    """A call as botocore has written it; `name` is its service's and its operation's, as events have it."""
+
+    model: Any
+    params: dict[str, Any]
+    request_signer: Any
+    context: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        return f"{self.model.service_model.service_id.hyphenize()}.{self.model.name}"
+
+    @property
+    def scope(self) -> tuple[str, str]:
+        """The service and the region that are signed for."""
+        told = self.context.get("signing", {})
+        service = told.get("signing_name", self.model.service_model.signing_name)
+        return service, told.get("region", self.context["client_region"])
+
+    def credentials(self) -> Credentials | None:
+        """Return the credentials of this moment to sign with, nothing where another signature is asked for."""
+        signer = self.request_signer.get_auth_instance(*self.scope)
+        is_usual = type(signer) is SigV4Auth and self.context["auth_type"] in (None, "v4")
+        return signer.credentials if is_usual else None
+
+
+class _Sender:
+    """Answers the calls of a client."""
+
+    def __init__(self, events: Any, connections: Connections, operations: Container[str]) -> None:
+        self._events = events
+        self._connections = connections
+        self._operations = operations
+
+    def __call__(
+        self, *, model: Any, params: dict[str, Any], request_signer: Any, context: dict[str, Any], **_: Any
+    ) -> Answer | None:
+        """Return the answer to a call, or nothing: then botocore goes on."""
+        if model.name not in self._operations:
+            return None
+        call = _Call(model=model, params=params, request_signer=request_signer, context=context)
+        for attempt in count(1):
+            credentials = call.credentials()
+            if credentials is None:
+                return None
+            came = self._attempt(call, credentials)
+            pause = None if _is_good(came) else self._pause(call, attempt, came)
+            if pause is None:
+                return _ended(came, retries=attempt - 1)
+            time.sleep(pause)
+        return None
+
+    def _attempt(self, call: _Call, credentials: Credentials) -> Answer | Exception:
+        """Return what came of one attempt."""
+        try:
+            http = self._send(call, credentials)
+            return http, _parsed(convert_to_response_dict(http, call.model), call.model)
+        except Exception as error:
+            return error
+
+    def _send(self, call: _Call, credentials: Credentials) -> AWSResponse:
+        url, body = call.params["url"], call.params["body"]
+        place, (service, region) = self._connections.to(url), call.scope
+        headers: Any = signed(
+            call.params["headers"],
+            body=body,
+            host=place.host,
+            path=place.path,
+            credentials=credentials,
+            region=region,
+            service=service,
+            at=time.time(),
+        )
+        request = AWSPreparedRequest("POST", url, headers, body, False)
+        answered = first_non_none_response(self._events.emit(f"before-send.{call.name}", request=request))
+        return place.send(request) if answered is None else answered
+
+    def _pause(self, call: _Call, attempt: int, came: Answer | Exception) -> float | None:
+        """Return how long to wait before another attempt, nothing if there is to be none, as botocore judges."""
+        answer, fault = (None, came) if isinstance(came, Exception) else (came, None)
+        asked = {"operation": call.model, "request_dict": call.params, "endpoint": None}
+        judged = self._events.emit(
+            f"needs-retry.{call.name}", response=answer, attempts=attempt, caught_exception=fault, **asked
+        )
+        pause = first_non_none_response(judged)
+        return None if pause is False else pause
+
+
+def _is_good(came: Answer | Exception) -> bool:
+    """Tell whether botocore need not look at what came. DynamoDB's answers have a checksum."""
+    if isinstance(came, Exception):
+        return False
+    http, _ = came
+    checksum = http.headers.get("x-amz-crc32")
+    return http.status_code == 200 and (checksum is None or int(checksum) == crc32(http.content))
+
+
+def _ended(came: Answer | Exception, *, retries: int) -> Answer:
+    if isinstance(came, Exception):
+        raise came
+    came[1]["ResponseMetadata"]["RetryAttempts"] = retries
+    return came
+
+
+def _parsed(told: Mapping[str, Any], model: Any) -> dict[str, Any]:
+    if told["status_code"] == 200:
+        body: bytes = told["body"]
+        try:
+            # A quotation mark within a text is escaped, so that this is a name, or an attribute that is called so.
+            parsed: dict[str, Any] = json.loads(body, object_hook=_with_bytes if b'"B"' in body else None)
+            return parsed | {"ResponseMetadata": _metadata(told)}
+        except ValueError:
+            pass
+    protocol = model.service_model.resolved_protocol
+    botocores: dict[str, Any] = create_parser(protocol).parse(told, model.output_shape)
+    return botocores
+
+
+def _metadata(told: Mapping[str, Any]) -> dict[str, Any]:
+    headers = {name.lower(): value for name, value in told["headers"].items()}
+    named = {"RequestId": headers[_REQUEST_ID]} if _REQUEST_ID in headers else {}
+    return {**named, "HTTPStatusCode": told["status_code"], "HTTPHeaders": headers}
+
+
+def _with_bytes(told: dict[str, Any]) -> dict[str, Any]:
+    """Return an attribute of DynamoDB that has bytes with those, and everything else as it is."""
+    if len(told) == 1 and isinstance(text := told.get("B"), str):
+        return {"B": b64decode(text)}
+    return told

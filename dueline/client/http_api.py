@@ -1,0 +1,188 @@
+"""A deployment's HTTP API: what is asked of it, and what its answers say."""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol, Self, TypeVar
+from urllib.parse import urlencode
+
+from dueline.client.answers import Job, ScheduledJob, control_of, overview_of, page_of, queues_of, upload_of
+from dueline.client.http_answer import HttpAnswer, error_of
+from dueline.client.new_job import NewJob
+from dueline.errors import DuelineError, Unavailable
+from dueline.lookup.listing import MOST_JOBS
+from dueline.lookup.overview import Overview
+from dueline.model import instant
+from dueline.model.job import JobId, State
+from dueline.model.queue_settings import QueueSettings
+from dueline.model.rate import Rate
+from dueline.model.request import json_text
+from dueline.model.trace import TraceContext
+from dueline.operate.control import Control
+from dueline.ports import Clock
+from dueline.protocol.uploads import check_size
+from dueline.retry.calls import attempt
+
+A = TypeVar("A")
+
+# A function's event has 6 MB at most, the rest of the request included.
+MOST_BYTES = 5_000_000
+_NO_HEADERS: Mapping[str, str] = {}
+
+
+class Transport(Protocol):
+    """How requests get there, each once. Raises Unavailable when there is no answer."""
+
+    def send(self, method: str, path: str, body: str | None, *, headers: Mapping[str, str]) -> HttpAnswer:
+        """Ask the API, with `headers` beside the usual ones. Raises Forbidden without credentials."""
+
+    def put(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
+        """Send a body to a URL that is signed already."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HttpDraft:
+    """A job as JSON text, which is the same each time it is tried: its payload, and all else that is asked of it.
+
+    Its `trace` goes in the headers of the request, which has one for all of its jobs.
+    """
+
+    key: str
+    payload: str = field(repr=False)
+    asked: str
+    trace: TraceContext | None = None
+
+    @property
+    def text(self) -> str:
+        # The braces of the two are joined.
+        return f'{{"payload":{self.payload},{self.asked[1:]}'
+
+    @property
+    def size(self) -> int:
+        """The bytes that it takes of a function's event, in which a request's body is a JSON string, escaped."""
+        return len(json.dumps(self.text))
+
+    def after(self, _: DuelineError) -> Self:
+        return self
+
+
+class HttpApi:
+    """Asks over HTTP; a job without a key gets a `new_key`, so that it is safe to post twice."""
+
+    def __init__(self, transport: Transport, *, clock: Clock, new_key: Callable[[], str]) -> None:
+        self._transport = transport
+        self._clock = clock
+        self._new_key = new_key
+
+    def draft(self, job: NewJob, *, trace: TraceContext | None = None) -> HttpDraft:
+        # By this machine's clock, which may be wrong, what is no more than 10 years ahead would be refused.
+        told = job.checked(now=None, trace=trace)
+        key = self._new_key() if told.key is None else told.key
+        asked = {
+            **({} if told.at is None else {"at": instant.text(instant.round_up(told.at))}),
+            **({} if told.delay is None else {"delay": told.delay}),
+            **({} if told.tenant is None else {"tenant": told.tenant}),
+            **({} if told.priority == 1 else {"priority": told.priority}),
+            "key": key,
+        }
+        payload = json_text(told.payload)
+        check_size(len(payload))
+        return HttpDraft(key=key, payload=payload, asked=json.dumps(asked), trace=told.trace)
+
+    def schedule(self, queue: str, drafts: Sequence[HttpDraft]) -> Sequence[Job | DuelineError]:
+        headers = drafts[0].trace.headers if drafts[0].trace else {}
+        if len(drafts) == 1:
+            (draft,) = drafts
+            text = draft.text if draft.size <= MOST_BYTES else self._uploaded(queue, draft)
+            return [Job.of(self._ask("POST", _jobs(queue), text, headers=headers))]
+        body = f'{{"jobs":[{",".join(draft.text for draft in drafts)}]}}'
+        return self._ask_for_each(_jobs(queue), body, read=Job.of, count=len(drafts), headers=headers)
+
+    def get(self, id: JobId) -> Job:
+        return Job.of(self._ask("GET", _job(id)))
+
+    def cancel(self, queue: str, ids: Sequence[JobId]) -> Sequence[State | DuelineError]:
+        if len(ids) == 1:
+            return [_state_of(self._ask("DELETE", _job(ids[0])))]
+        body = json.dumps({"ids": [str(id) for id in ids]})
+        return self._ask_for_each(f"/queues/{queue}/cancellations", body, read=_state_of, count=len(ids))
+
+    def reschedule(self, id: JobId, *, at: datetime | None, delay: float | None, key: str) -> Job:
+        # A delay goes as it is: by this machine's clock, which may be wrong, it would be another instant.
+        asked = {"delay": delay} if at is None else {"at": instant.text(instant.round_up(at))}
+        return Job.of(self._ask("PATCH", _job(id), json.dumps(asked), headers={"idempotency-key": key}))
+
+    def page(
+        self, queue: str, *, start: datetime | None, end: datetime | None, after: str
+    ) -> tuple[Sequence[ScheduledJob], str]:
+        times = {"from": start, "to": end}
+        query = {name: instant.text(instant.round_up(at)) for name, at in times.items() if at is not None}
+        query |= {"limit": str(MOST_JOBS)} | ({"next": after} if after else {})
+        return page_of(self._ask("GET", f"{_jobs(queue)}?{urlencode(query)}"))
+
+    def queues(self) -> Sequence[QueueSettings]:
+        return queues_of(self._ask("GET", "/queues"))
+
+    def overview(self, queue: str) -> Overview:
+        return overview_of(self._ask("GET", f"/queues/{queue}"))
+
+    def pause(self, queue: str) -> Control:
+        return control_of(self._ask("POST", f"/queues/{queue}/pause"))
+
+    def resume(self, queue: str) -> Control:
+        return control_of(self._ask("POST", f"/queues/{queue}/resume"))
+
+    def set_rate(self, queue: str, rate: Rate | None) -> Control:
+        body = json.dumps({"rate": None if rate is None else str(rate)})
+        return control_of(self._ask("PUT", f"/queues/{queue}/rate", body))
+
+    def _uploaded(self, queue: str, draft: HttpDraft) -> str:
+        """Upload the payload of a job; return what to post in its place."""
+        content = draft.payload.encode()
+        asked = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        begun = upload_of(self._ask("POST", f"/queues/{queue}/uploads", json.dumps(asked)))
+        answer = self._transport.put(begun.url, begun.headers, content)
+        if not answer.is_success:
+            raise Unavailable(f"uploading a payload: status {answer.status}")
+        return f'{{"upload":{json.dumps(begun.id)},{draft.asked[1:]}'
+
+    def _ask(
+        self, method: str, path: str, body: str | None = None, *, headers: Mapping[str, str] = _NO_HEADERS
+    ) -> dict[str, Any]:
+        return self._transport.send(method, path, body, headers=headers).told(now=self._clock.now())
+
+    def _ask_for_each(
+        self,
+        path: str,
+        body: str,
+        *,
+        read: Callable[[Mapping[str, Any]], A],
+        count: int,
+        headers: Mapping[str, str] = _NO_HEADERS,
+    ) -> Sequence[A | DuelineError]:
+        told = self._ask("POST", path, body, headers=headers).get("jobs")
+        if not isinstance(told, list) or len(told) != count:
+            raise Unavailable(f"POST {path}: the answer does not tell of each job")
+        return [attempt(lambda each: read(_told_of(each)), each) for each in told]
+
+
+def _told_of(each: Any) -> Mapping[str, Any]:
+    """Return what is told of one job among several, or raise its error."""
+    if isinstance(each, dict) and isinstance(problem := each.get("error"), dict):
+        raise error_of(problem, status=problem.get("status"), asked="the job")
+    told: Mapping[str, Any] = each
+    return told
+
+
+def _state_of(told: Mapping[str, Any]) -> State:
+    return Job.of(told).state
+
+
+def _jobs(queue: str) -> str:
+    return f"/queues/{queue}/jobs"
+
+
+def _job(id: JobId) -> str:
+    return f"{_jobs(id.queue)}/{id}"

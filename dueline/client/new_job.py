@@ -1,0 +1,85 @@
+"""Jobs as a client is given them, checked before any request."""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from dueline.errors import InvalidJob
+from dueline.lookup.listing import FAR_END
+from dueline.model import instant
+from dueline.model.job import check_priority, check_tenant
+from dueline.model.printable import shown
+from dueline.model.request import Request, check_time
+from dueline.model.trace import TraceContext
+from dueline.protocol import keys
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NewJob:
+    """A job to schedule.
+
+    `payload` is any JSON value, 10 MiB at most. It is due `at` an instant with a zone, or after `delay` (seconds, or a
+    timedelta), or else now. `key` is its idempotency key: of one queue and key there is one job, however often it is
+    asked for. SQS treats a `tenant` fairly beside the queue's others. A `priority` is from 1, the most urgent, to as
+    many as the queue has.
+    """
+
+    payload: object = field(repr=False)
+    at: datetime | None = None
+    delay: float | timedelta | None = None
+    key: str | None = None
+    tenant: str | None = None
+    priority: int = 1
+
+    def checked(self, *, now: datetime | None, trace: TraceContext | None = None) -> Request:
+        """Return this as a request, whose time and key are good, and whose job is to carry `trace`.
+
+        Without `now` it is left to the deployment how far ahead it may be. Raises InvalidJob, naming the field, its
+        value and what is allowed.
+        """
+        check_tenant(self.tenant)
+        check_priority(self.priority)
+        key = None if self.key is None else keys.checked(self.key)
+        delay = seconds_of(self.delay)
+        request = Request(
+            payload=self.payload,
+            at=instant_of(self.at),
+            delay=delay,
+            key=key,
+            tenant=self.tenant,
+            priority=self.priority,
+            trace=trace,
+        )
+        check_time(request, now=now)
+        return request
+
+
+def a_job(given: object) -> NewJob:
+    """Return what is a job. Raises InvalidJob, which does not quote what is none: it may be a payload."""
+    if not isinstance(given, NewJob):
+        raise InvalidJob(f"a job is of type {type(given).__name__}: it must be a NewJob")
+    return given
+
+
+def instant_of(at: object, *, name: str = "at") -> datetime | None:
+    if at is not None and not isinstance(at, datetime):
+        raise InvalidJob(f"{name} is {shown(at)}: it must be a datetime with a zone")
+    return at
+
+
+def bound_of(at: object, *, name: str) -> datetime | None:
+    """Return the start or the end of what is to be listed, if there is one. Raises InvalidJob."""
+    bound = instant_of(at, name=name)
+    if bound is not None and (bound.utcoffset() is None or not instant.EPOCH <= bound <= FAR_END):
+        allowed = f"from {instant.text(instant.EPOCH)} to {instant.text(FAR_END)}"
+        raise InvalidJob(f"{name} is {bound.isoformat()}: it must have a zone, and be {allowed}")
+    return bound
+
+
+def seconds_of(delay: object) -> float | None:
+    if delay is None:
+        return None
+    if isinstance(delay, timedelta):
+        return delay.total_seconds()
+    if isinstance(delay, bool) or not isinstance(delay, int | float):
+        raise InvalidJob(f"delay is {shown(delay)}: it must be a number of seconds, or a timedelta")
+    return delay

@@ -1,0 +1,77 @@
+"""Outcome: note what became of a job that reached a worker, and read it.
+
+Only queues that `track` have outcomes. Their rows have partition keys of their own, so that workers may write them and
+no others, and are the one kind of row that is written over.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from dueline.errors import InvalidJob
+from dueline.model import instant, rows
+from dueline.model.job import JobId, State
+from dueline.model.printable import plain
+from dueline.model.rows import Row
+from dueline.ports import Table
+
+FINAL = (State.SUCCEEDED, State.FAILED)
+OF_WORKERS = (State.RUNNING, State.DISPATCHED, *FINAL)
+MAX_ERROR_CHARACTERS = 200
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """What became of a job so far: its last attempt, how many there were, and when that one began and ended.
+
+    DISPATCHED means: between two attempts, of which the last failed. An `error` is a type's name or a short reason,
+    never a payload; it is kept as up to 200 printable characters of ASCII. Raises InvalidJob.
+    """
+
+    state: State
+    attempts: int
+    started: datetime
+    ended: datetime | None = None
+    error: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.state not in OF_WORKERS:
+            raise InvalidJob(f"an outcome is {self.state}: it must be one of {', '.join(OF_WORKERS)}")
+        if self.attempts < 1:
+            raise InvalidJob(f"attempts is {self.attempts}: it must be 1 or more")
+        if (self.ended is None) is not (self.state is State.RUNNING):
+            raise InvalidJob(f"ended is {self.ended} of an outcome that is {self.state}: all but running have it")
+        if any(at is not None and at.tzinfo is None for at in (self.started, self.ended)):
+            raise InvalidJob(f"started is {self.started}, ended {self.ended}: each must have a zone")
+        if self.error is not None:
+            object.__setattr__(self, "error", plain(self.error, most=MAX_ERROR_CHARACTERS))
+
+
+def note_outcome(id: JobId, outcome: Outcome, *, expires: datetime, table: Table) -> bool:
+    """Note what became of a job, up to when it `expires`; tell whether that was news, as `Table.record` has it.
+
+    Safe to repeat. Raises Throttled or Unavailable.
+    """
+    return table.record(outcome_row(id, outcome, expires=expires))
+
+
+def outcome_row(id: JobId, outcome: Outcome, *, expires: datetime) -> Row:
+    pk, sk = rows.outcome_key(id)
+    ended = {} if outcome.ended is None else {"ended": instant.text(outcome.ended)}
+    error = {} if outcome.error is None else {"error": outcome.error}
+    told = {"state": outcome.state.value, "attempts": outcome.attempts, "started": instant.text(outcome.started)}
+    return {"pk": pk, "sk": sk, **told, **ended, **error, "ttl": int(expires.timestamp())}
+
+
+def read_outcome(row: Row) -> Outcome:
+    """Return the outcome that a row holds. Raises InvalidJob when it cannot be read: any worker may write it."""
+    try:
+        int(row["ttl"])
+        return Outcome(
+            state=State(str(row["state"])),
+            attempts=int(row["attempts"]),
+            started=instant.parse(str(row["started"])),
+            ended=instant.parse(str(row["ended"])) if "ended" in row else None,
+            error=str(row["error"]) if "error" in row else None,
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidJob(f"row {rows.key(row)} cannot be read: {type(error).__name__}: {error}") from None

@@ -1,0 +1,87 @@
+"""Overview: tell how a queue is doing."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial, reduce
+from operator import call
+
+from dueline.errors import QueueNotFound
+from dueline.lookup.listing import Snapshot, Span, partitions_of, read_states, scan
+from dueline.model import instant, rows
+from dueline.model.queue_settings import QueueSettings, not_there
+from dueline.model.rows import Key, Row
+from dueline.operate.control import Control, read_control
+from dueline.ports import Depth, Queue, Spread, Table
+
+MOST_COUNTED = 1000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Overview:
+    """How many jobs of a queue are where.
+
+    `scheduled` is counted up to 1,000; `more_scheduled` tells that there may be more. `next_due` is when the earliest
+    of them is due. `fence_age` is how many seconds ago the oldest fence of its partitions was raised; None while one of
+    them has none, for want of a tick. `levels` are the depths of its SQS queues, that of priority 1 first, `dead` is
+    how many jobs are in its dead-letter queue. `control` tells whether its workers are paused, and how fast they
+    may go.
+    """
+
+    scheduled: int
+    more_scheduled: bool
+    next_due: datetime | None
+    fence_age: float | None
+    levels: tuple[Depth, ...]
+    dead: int
+    control: Control = field(default_factory=Control)
+
+    @property
+    def depth(self) -> Depth:
+        """The queue's depth, over all its levels."""
+        return reduce(Depth.__add__, self.levels)
+
+
+def overview(
+    queue: QueueSettings,
+    *,
+    table: Table,
+    level: Callable[[int], Queue],
+    dead_letters: Queue,
+    lookahead: timedelta,
+    now: datetime,
+    spread: Spread = map,
+) -> Overview:
+    """Tell how a queue is doing, at a cost that does not grow with what is scheduled beyond 1,000 jobs.
+
+    `level` returns its SQS queue of a priority. What SQS tells is an estimate of its own. Raises QueueNotFound when one
+    of them or the dead-letter queue is not on SQS, Throttled or Unavailable.
+    """
+    states = read_states(queue, table=table, spread=spread)
+    snapshot = Snapshot(queue=queue, table=table, states=states, now=now)
+    counted = scan(Span(limit=MOST_COUNTED), snapshot=snapshot, spread=spread)
+    asking = [partial(_depth, queue, level(number), priority=number) for number in range(1, queue.priorities + 1)]
+    *levels, dead = spread(call, [*asking, partial(_depth, queue, dead_letters)])
+    return Overview(
+        scheduled=len(counted.rows),
+        more_scheduled=counted.after is not None,
+        next_due=rows.read_job(counted.rows[0]).id.due if counted.rows else None,
+        fence_age=_fence_age(queue, states, lookahead=lookahead, now=now),
+        levels=tuple(levels),
+        dead=dead.waiting,
+        control=read_control(queue.name, table=table, consistent=True),
+    )
+
+
+def _depth(queue: QueueSettings, of: Queue, *, priority: int = 1) -> Depth:
+    try:
+        return of.depth()
+    except QueueNotFound:
+        raise not_there(queue, priority=priority) from None
+
+
+def _fence_age(queue: QueueSettings, states: Mapping[Key, Row], *, lookahead: timedelta, now: datetime) -> float | None:
+    fences = [rows.read_state(states.get(rows.state_key(partition))).fence for partition in partitions_of(queue)]
+    if not all(fences):
+        return None
+    return max(0.0, (now + lookahead - instant.parse(min(fences))).total_seconds())

@@ -1,0 +1,148 @@
+"""Status: tell what is known of one job."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from itertools import chain
+
+from dueline.errors import RETRYABLE, DuelineError, InvalidJob, JobNotFound, NotYet, Unavailable
+from dueline.lookup.outcome import Outcome, read_outcome
+from dueline.model import rows
+from dueline.model.job import JobId, Route, State
+from dueline.model.queue_settings import QueueSettings
+from dueline.model.rows import Key, Row
+from dueline.ports import READ_KEYS, Clock, Reading, Spread, Table
+from dueline.protocol.partitions import check_partition
+
+_KEYS_READ = 6
+_MOST_AT_ONCE = READ_KEYS // _KEYS_READ
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Status:
+    """A job's state, and the job that took its place, if it was rescheduled: it is CANCELLED then.
+
+    `outcome` is what workers noted of it, if its queue tracks: then that tells its state.
+    """
+
+    state: State
+    moved_to: JobId | None = None
+    outcome: Outcome | None = None
+
+
+def look_up(id: JobId, *, queue: QueueSettings, table: Table, now: datetime) -> State:
+    """Return a job's state; as `status_of`, whose promises and errors are the same."""
+    return status_of(id, queue=queue, table=table, now=now).state
+
+
+def status_of(id: JobId, *, queue: QueueSettings, table: Table, now: datetime) -> Status:
+    """Return what is known of a job.
+
+    ACCEPTED is what the id alone tells: the job is on its way to the table. DISPATCHED means handed to its queue, of a
+    direct job from the start; where the queue tracks, with the `outcome` of an attempt that failed, to be tried again.
+    Raises JobNotFound once a job is past its retention and collected, or when its partition never was; Throttled or
+    Unavailable.
+    """
+    return _status(id, table.read(_keys_read(id, queue)), queue=queue, now=now)
+
+
+def statuses_of(
+    ids: Iterable[JobId], *, queue: QueueSettings, table: Table, clock: Clock, until: float, spread: Spread = map
+) -> dict[JobId, Status | DuelineError]:
+    """Return what `status_of` returns or raises of each job, by its id: some are read at once, and several times that.
+
+    Begins no request after `until` (monotonic).
+    """
+    distinct = list(dict.fromkeys(ids))
+    some = [distinct[start : start + _MOST_AT_ONCE] for start in range(0, len(distinct), _MOST_AT_ONCE)]
+    read = partial(_statuses, queue=queue, table=table, clock=clock, until=until)
+    return dict(chain.from_iterable(spread(read, some)))
+
+
+def _statuses(
+    ids: Sequence[JobId], *, queue: QueueSettings, table: Table, clock: Clock, until: float
+) -> list[tuple[JobId, Status | DuelineError]]:
+    """Return what is known of as many jobs as can be read at once."""
+    try:
+        if clock.monotonic() >= until:
+            raise NotYet("out of time: it was not looked up")
+        reading = table.read(list(dict.fromkeys(key for id in ids for key in _keys_read(id, queue))))
+    except RETRYABLE as error:
+        return [(id, error.copy(job_id=str(id))) for id in ids]
+    return [(id, _status_or_error(id, reading, queue=queue, now=clock.now())) for id in ids]
+
+
+def _status_or_error(id: JobId, reading: Reading, *, queue: QueueSettings, now: datetime) -> Status | DuelineError:
+    try:
+        return _status(id, reading, queue=queue, now=now)
+    except DuelineError as error:
+        return error
+
+
+def _status(id: JobId, reading: Reading, *, queue: QueueSettings, now: datetime) -> Status:
+    if not reading.unread.isdisjoint(_keys_read(id, queue)):
+        raise Unavailable(f"the rows of job {id} could not be read: try again").copy(job_id=str(id))
+    cancellation = reading.rows.get(rows.cancellation_key(id))
+    outcome = _outcome_of(id, reading.rows, now=now)
+    state = outcome.state if outcome else state_of(id, reading.rows, queue=queue, now=now)
+    moved = rows.moved_to(cancellation) if cancellation and rows.is_promised(id, cancellation) else None
+    return Status(state=state, moved_to=moved, outcome=outcome)
+
+
+def state_of(id: JobId, found: Mapping[Key, Row], *, queue: QueueSettings, now: datetime) -> State:
+    """Return a job's state as its rows and its partition's state tell it. Raises JobNotFound as `look_up` does."""
+    state = rows.state_key(id.partition)
+    known = {key: found[key] for key in _keys(id) if rows.is_live(found.get(key), now=now)}
+    known |= {state: found[state]} if state in found else {}
+    if told := _taken_back(id, known) or _under_way(id, known):
+        return told
+    check_partition(id, Reading(rows=known), queue=queue)
+    if now >= id.due + queue.retention:
+        raise JobNotFound(f"nothing is known of job {id}: it is past its retention")
+    return State.DISPATCHED if id.route is Route.DIRECT else State.ACCEPTED
+
+
+def _keys_read(id: JobId, queue: QueueSettings) -> list[Key]:
+    """Return the keys of all that tells of a job, `_KEYS_READ` at most."""
+    return [*_keys(id), rows.state_key(id.partition), *([rows.outcome_key(id)] if queue.track else [])]
+
+
+def _keys(id: JobId) -> list[Key]:
+    return [rows.cancellation_key(id), rows.parked_key(id), rows.handled_key(id), rows.job_key(id)]
+
+
+def _outcome_of(id: JobId, found: Mapping[Key, Row], *, now: datetime) -> Outcome | None:
+    """Return what workers noted of a job, even after a cancel that came too late, unless one was promised."""
+    row, cancellation = found.get(rows.outcome_key(id)), found.get(rows.cancellation_key(id))
+    if row is None or (cancellation and rows.is_promised(id, cancellation) and rows.is_live(cancellation, now=now)):
+        return None
+    try:
+        outcome = read_outcome(row)
+    except InvalidJob:
+        return None
+    return outcome if rows.is_live(row, now=now) else None
+
+
+def _taken_back(id: JobId, known: Mapping[Key, Row]) -> State | None:
+    cancellation = known.get(rows.cancellation_key(id))
+    if cancellation and rows.is_promised(id, cancellation):
+        return State.CANCELLED
+    if rows.parked_key(id) in known and not _is_late_dispatched(id, known):
+        return State.PARKED
+    return State.CANCEL_REQUESTED if cancellation else None
+
+
+def _under_way(id: JobId, known: Mapping[Key, Row]) -> State | None:
+    if _is_late_dispatched(id, known):
+        return State.DISPATCHED
+    if rows.job_key(id) in known:
+        cursor = rows.read_state(known.get(rows.state_key(id.partition))).cursor
+        return State.DISPATCHED if rows.job_key(id)[1] <= cursor else State.SCHEDULED
+    return None
+
+
+def _is_late_dispatched(id: JobId, known: Mapping[Key, Row]) -> bool:
+    """Tell whether the late path sent a job, perhaps after it had been parked and was put back."""
+    handled = known.get(rows.handled_key(id))
+    return bool(handled and handled["dispatched"])

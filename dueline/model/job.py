@@ -1,0 +1,168 @@
+"""A job and its id, which alone tells where to find it."""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from functools import lru_cache
+
+from dueline.errors import InvalidJob, JobNotFound, PayloadTooLarge, QueueNotFound
+from dueline.model import instant
+from dueline.model.printable import shown
+from dueline.model.trace import TraceContext
+
+MAX_PAYLOAD_BYTES = 256 * 1024
+MAX_OFFLOADED_BYTES = 10 * 1024 * 1024
+# The days that an offloaded payload may be kept, up to 10 years and what comes on top: powers of two.
+KEEP_DAYS = tuple(2**power for power in range(4, 13))
+MAX_PARTITIONS = 999
+MAX_RETENTION = timedelta(days=30)
+MAX_TENANT_CHARACTERS = 128
+MAX_PRIORITY = 5
+
+QUEUE_NAME = r"[a-z0-9-]{1,60}"
+_UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+_ID = re.compile(
+    rf"(?P<queue>{QUEUE_NAME})\.(?P<partition>0|[1-9]\d{{0,2}})\.(?P<route>[dt])"
+    rf"\.(?P<due_ms>0|[1-9]\d{{0,12}})\.(?P<uid>{_UUID})",
+    re.ASCII,
+)
+
+
+class Route(StrEnum):
+    """How a job gets to its queue, decided once, when it is submitted."""
+
+    DIRECT = "d"
+    TABLE = "t"
+
+
+class State(StrEnum):
+    """What a look-up tells of a job; RUNNING, SUCCEEDED and FAILED of queues that track alone."""
+
+    ACCEPTED = "accepted"
+    SCHEDULED = "scheduled"
+    DISPATCHED = "dispatched"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    CANCEL_REQUESTED = "cancel_requested"
+    PARKED = "parked"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Partition:
+    """A slice of one queue's jobs that one tick reads."""
+
+    queue: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.queue}#{self.number}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobId:
+    """Where a job is found: its partition, its route, its due time and a random UUID."""
+
+    partition: Partition
+    route: Route
+    due: datetime
+    uid: str
+
+    def __hash__(self) -> int:
+        # It is random: no more is needed to tell jobs apart, and ingest looks into sets of them a dozen times a job.
+        return hash(self.uid)
+
+    @property
+    def queue(self) -> str:
+        return self.partition.queue
+
+    def __str__(self) -> str:
+        due_ms = instant.epoch_ms(self.due)
+        return f"{self.queue}.{self.partition.number}.{self.route}.{due_ms}.{self.uid}"
+
+    @classmethod
+    def parse(cls, text: str) -> "JobId":
+        """Return the id that `text` writes out.
+
+        Raises JobNotFound when it is not of the form `{queue}.{partition}.{d|t}.{due in ms}.{uuid}`.
+        """
+        match = _ID.fullmatch(text) if isinstance(text, str) else None
+        if match is None:
+            raise JobNotFound(f"no job has the id {shown(text, most=200)}: it is not of the form of an id")
+        queue, number, route, due_ms, uid = match.groups()
+        due = instant.from_epoch_ms(int(due_ms))
+        return cls(partition=_partition(queue, number), route=Route(route), due=due, uid=uid)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Job:
+    """A payload, which is JSON text, with its id and the instant after which it is no longer sent.
+
+    A `tenant` is whom SQS treats fairly beside others: the message group of a fair queue. A `priority` is the level of
+    its queue, each an SQS queue of its own, 1 the most urgent. A payload that is kept elsewhere has `offloaded_bytes`
+    there, and `payload` is the pointer to it. Its `trace` is the one that it was scheduled in, if any.
+    """
+
+    id: JobId
+    payload: str
+    expires: datetime
+    tenant: str | None = None
+    priority: int = 1
+    offloaded_bytes: int | None = None
+    trace: TraceContext | None = None
+
+    def __hash__(self) -> int:
+        return hash(self.id.uid)
+
+    def __post_init__(self) -> None:
+        if self.size > MAX_PAYLOAD_BYTES:
+            raise PayloadTooLarge(f"payload has {self.size} bytes: at most {MAX_PAYLOAD_BYTES} are allowed")
+        if not self.payload:
+            raise InvalidJob("payload is empty: it must be JSON")
+        check_tenant(self.tenant)
+        check_priority(self.priority)
+        if self.offloaded_bytes is not None and self.offloaded_bytes < 1:
+            raise InvalidJob(
+                f"a payload that is kept elsewhere has {self.offloaded_bytes} bytes: it must have 1 or more"
+            )
+
+    @property
+    def size(self) -> int:
+        """The payload's size in bytes, as SQS and DynamoDB count it."""
+        return len(self.payload) if self.payload.isascii() else len(self.payload.encode())
+
+
+# Thousands of jobs are read of each of a few.
+@lru_cache(maxsize=1024)
+def _partition(queue: str, number: str) -> Partition:
+    return Partition(queue=queue, number=int(number))
+
+
+def queue_name(text: str) -> str:
+    """Return the name of a queue. Raises QueueNotFound for what cannot be one."""
+    if not (isinstance(text, str) and re.fullmatch(QUEUE_NAME, text)):
+        raise QueueNotFound(f"no queue is named {shown(text)}: a name has 1 to 60 of a-z, 0-9 and -")
+    return text
+
+
+def check_tenant(tenant: object) -> None:
+    """Raise InvalidJob for what is neither None nor the name of a tenant."""
+    if tenant is not None and not (isinstance(tenant, str) and _is_message_group(tenant)):
+        must = f"it must have 1 to {MAX_TENANT_CHARACTERS} letters, digits and punctuation of ASCII, no spaces"
+        raise InvalidJob(f"tenant is {shown(tenant, most=200)}: {must}")
+
+
+def check_priority(priority: object) -> None:
+    """Raise InvalidJob for what is the priority of no queue."""
+    if not isinstance(priority, int) or isinstance(priority, bool) or not 1 <= priority <= MAX_PRIORITY:
+        raise InvalidJob(f"priority is {shown(priority)}: it must be a whole number from 1 to {MAX_PRIORITY}")
+
+
+def _is_message_group(text: str) -> bool:
+    """Tell whether SQS takes a text as MessageGroupId.
+
+    Source: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
+    """
+    return 1 <= len(text) <= MAX_TENANT_CHARACTERS and all("!" <= character <= "~" for character in text)

@@ -1,0 +1,210 @@
+"""A job as SQS carries it: the body is the payload, untouched; the rest travels in message attributes.
+
+The same form is sent to a team's queue, to the inbound queue and to the dead-letter queues,
+so that whatever was parked can be put back through the inbound queue as it is.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain, groupby
+from operator import attrgetter
+from typing import TypeVar
+
+from dueline.errors import InvalidJob, JobNotFound
+from dueline.model import instant
+from dueline.model.folding import folded, unfolded
+from dueline.model.job import MAX_PRIORITY, Job, JobId, Route
+from dueline.model.printable import plain
+from dueline.model.trace import TRACEPARENT, TRACESTATE, TraceContext
+
+ID = "dueline-id"
+DUE = "dueline-due"
+EXPIRES = "dueline-expires"
+TENANT = "dueline-tenant"
+PRIORITY = "dueline-priority"
+MOVES = "dueline-moves"
+REASON = "dueline-reason"
+# What a worker tells of a job that it gave up: the type of the error, and how often it was tried.
+ERROR = "dueline-error"
+ATTEMPTS = "dueline-attempts"
+# How often a job was put back whose attempt ended without a word, so that a once-only job may run again.
+AGAIN = "dueline-again"
+# That a body is a pointer to a payload of so many bytes, as the Amazon SQS Extended Client Library says it:
+# https://github.com/awslabs/amazon-sqs-java-extended-client-lib
+OFFLOADED_BYTES = "ExtendedPayloadSize"
+
+BATCH_MESSAGES = 10
+BATCH_BYTES = 1024 * 1024
+MAX_ATTRIBUTES = 10
+# More than all of Dueline's attributes take together, a reason and a tracestate of their greatest length among them.
+ATTRIBUTES_BYTES = 2560
+_REASON_CHARACTERS = 1000
+_PRIORITIES = tuple(map(str, range(1, MAX_PRIORITY + 1)))
+_MAX_DIGITS = 18
+_DISPENSABLE = (TRACESTATE, TRACEPARENT)
+# What is read of a message where it is: these are folded last, and its trace first.
+_READ = (ID, EXPIRES, DUE, PRIORITY, TENANT, OFFLOADED_BYTES, MOVES, AGAIN)
+_FIRST = {name: place for place, name in enumerate(_READ)} | {TRACEPARENT: len(_READ) + 2, TRACESTATE: len(_READ) + 3}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Message:
+    """What is sent to SQS: a body, attributes, seconds to hold it, and the group for fair queues."""
+
+    body: str
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    delay: int = 0
+    group: str | None = None
+
+    @property
+    def sent_bytes(self) -> int:
+        """The bytes that SQS counts: the body's, and each attribute's name, type and value."""
+        told = ((name, type_of(name, value), value) for name, value in self.attributes.items())
+        return _bytes(self.body, *chain.from_iterable(told))
+
+    @property
+    def size(self) -> int:
+        """At least the bytes that SQS counts for a message with the attributes that Dueline writes."""
+        return len(self.body.encode()) + ATTRIBUTES_BYTES
+
+    @classmethod
+    def of(cls, job: Job, *, delay: int = 0, group: str | None = None, moves: JobId | None = None) -> "Message":
+        """Return the message that carries a job; `moves` is the job whose place it is to take."""
+        attributes = {ID: str(job.id), DUE: instant.text(job.id.due), EXPIRES: instant.text(job.expires)}
+        attributes |= {TENANT: job.tenant} if job.tenant is not None else {}
+        attributes |= {PRIORITY: str(job.priority)} if job.priority != 1 else {}
+        attributes |= {MOVES: str(moves)} if moves else {}
+        attributes |= {OFFLOADED_BYTES: str(job.offloaded_bytes)} if job.offloaded_bytes is not None else {}
+        attributes |= job.trace.headers if job.trace is not None else {}
+        return cls(body=job.payload, attributes=attributes, delay=delay, group=group)
+
+    def with_reason(self, reason: str) -> "Message":
+        """Return this message as it is parked, saying why, as far as SQS leaves room for it."""
+        return self.telling({REASON: reason})
+
+    def telling(self, why: Mapping[str, str]) -> "Message":
+        """Return this message with what there is room for of why it goes into a dead-letter queue.
+
+        It keeps its attributes: those for which SQS has no place beside are folded into one, its trace first. Where
+        bytes are too many, its tracestate goes, then its traceparent, and then the end of the reason.
+        """
+        told = {name: plain(value, most=_REASON_CHARACTERS) for name, value in why.items()}
+        own = {name: value for name, value in unfolded(self.attributes).items() if value and name not in told}
+        own = dict(sorted(own.items(), key=lambda each: _FIRST.get(each[0], len(_READ))))
+        most = MAX_ATTRIBUTES - len(told)
+        for name in _DISPENSABLE:
+            if not self._has_room(folded(own, most=most) | told):
+                own.pop(name, None)
+        kept = folded(own, most=most)
+        return self._with_room_for(told, kept if self._has_room(kept) else folded(own, most=MAX_ATTRIBUTES))
+
+    def _with_room_for(self, why: Mapping[str, str], kept: dict[str, str]) -> "Message":
+        for name, value in why.items():
+            room = BATCH_BYTES - self._sent_with(kept) - _bytes(name, type_of(name, ""))
+            if len(kept) < MAX_ATTRIBUTES and room >= (1 if name == REASON else len(value)):
+                kept = kept | {name: value[:room]}
+        return Message(body=self.body, attributes=kept)
+
+    def _has_room(self, attributes: Mapping[str, str]) -> bool:
+        return self._sent_with(attributes) <= BATCH_BYTES
+
+    def _sent_with(self, attributes: Mapping[str, str]) -> int:
+        return Message(body=self.body, attributes=attributes).sent_bytes
+
+    def job(self) -> Job:
+        """Return the job that this message carries.
+
+        Raises InvalidJob, saying what is wrong, when it carries none.
+        """
+        try:
+            id = JobId.parse(self.attributes[ID])
+            expires = instant.parse(self.attributes[EXPIRES])
+        except KeyError as missing:
+            raise InvalidJob(f"message attribute {missing} is missing") from None
+        except (JobNotFound, ValueError) as error:
+            raise InvalidJob(f"message attributes name no job: {error}") from None
+        if expires < id.due:
+            raise InvalidJob(f"message attribute {EXPIRES} is {instant.text(expires)}, before the job is due")
+        return Job(
+            id=id,
+            payload=self.body,
+            expires=expires,
+            tenant=self.attributes.get(TENANT),
+            priority=self._priority(),
+            offloaded_bytes=self._offloaded_bytes(),
+            trace=TraceContext.from_headers(self.attributes),
+        )
+
+    def _priority(self) -> int:
+        told = self.attributes.get(PRIORITY, "1")
+        if told not in _PRIORITIES:
+            raise InvalidJob(f"message attribute {PRIORITY} is {told[:200]!r}: it must be from 1 to {MAX_PRIORITY}")
+        return int(told)
+
+    def _offloaded_bytes(self) -> int | None:
+        told = self.attributes.get(OFFLOADED_BYTES)
+        if told is not None and not _is_number(told):
+            raise InvalidJob(f"message attribute {OFFLOADED_BYTES} is {told[:100]!r}: it must be a number of bytes")
+        return None if told is None else int(told)
+
+    def moves(self) -> JobId | None:
+        """Return the job whose place this message's job is to take, if it is to take one's.
+
+        Raises InvalidJob, saying what is wrong, when it is to take one's but carries no job, or names none of which it
+        could take the place.
+        """
+        if MOVES not in self.attributes:
+            return None
+        taker = self.job().id
+        try:
+            id = JobId.parse(self.attributes[MOVES])
+        except JobNotFound as error:
+            raise InvalidJob(f"message attribute {MOVES} names no job: {error}") from None
+        if id == taker or id.queue != taker.queue or {id.route, taker.route} != {Route.TABLE}:
+            raise InvalidJob(
+                f"message attribute {MOVES} is {id}: it must be another job of the table, of the same queue"
+            )
+        return id
+
+
+def type_of(name: str, value: str) -> str:
+    """Return the type under which SQS takes an attribute: a text, unless it is a number to whoever reads it."""
+    return "Number" if name == OFFLOADED_BYTES and _is_number(value) else "String"
+
+
+_T = TypeVar("_T")
+_BY_PRIORITY = attrgetter("priority")
+
+
+def batches(
+    items: Iterable[_T], *, size: Callable[[_T], int], most: int = BATCH_MESSAGES, most_bytes: int = BATCH_BYTES
+) -> Iterator[list[_T]]:
+    """Cut items, in order, into batches of at most so many items and bytes, by default those that SQS takes.
+
+    An item that is larger is a batch of its own. Source: the quotas of SendMessageBatch.
+    """
+    batch: list[_T] = []
+    room = most_bytes
+    for item in items:
+        if batch and (len(batch) == most or size(item) > room):
+            yield batch
+            batch, room = [], most_bytes
+        batch.append(item)
+        room -= size(item)
+    if batch:
+        yield batch
+
+
+def job_batches(jobs: Iterable[Job]) -> Iterator[list[Job]]:
+    """Cut jobs into batches of one priority each that SQS takes, whatever attributes are added; earliest due first."""
+    levels = groupby(sorted(jobs, key=_BY_PRIORITY), key=_BY_PRIORITY)
+    cut = chain.from_iterable(batches(level, size=lambda job: job.size + ATTRIBUTES_BYTES) for _, level in levels)
+    return iter(sorted(cut, key=lambda batch: batch[0].id.due))
+
+
+def _bytes(*texts: str) -> int:
+    return sum(len(text.encode()) for text in texts)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS

@@ -1,0 +1,93 @@
+"""Requests: jobs as they are asked for, and when they are due."""
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from dueline.errors import InvalidJob
+from dueline.model import instant
+from dueline.model.job import JobId
+from dueline.model.printable import shown
+from dueline.model.trace import TraceContext
+
+FURTHEST = timedelta(days=3653)
+# What can be written out, whatever the time is.
+_LATEST = datetime(9999, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Request:
+    """A job as it is asked for: `payload` is any JSON value, `delay` is in seconds; without a time it is due now.
+
+    A `text`, a payload as JSON text already, takes the place of the payload, as does an `upload`, by its id. One job is
+    submitted under a `key` within its retention, however often it is asked for. SQS treats a `tenant` fairly beside the
+    queue's others. A `priority` is from 1, the most urgent, to as many as the queue has. `again` is the id of an
+    earlier try, which may have submitted it: one job then. Its `trace` goes with the job.
+    """
+
+    payload: object = None
+    text: str | None = field(default=None, repr=False)
+    at: datetime | None = None
+    delay: float | None = None
+    key: str | None = None
+    tenant: str | None = None
+    priority: int = 1
+    upload: str | None = None
+    again: JobId | None = None
+    trace: TraceContext | None = None
+
+
+def due_of(request: Request, *, now: datetime) -> datetime:
+    """Return when a request is due: `at`, or `now` plus `delay`, in whole milliseconds, and never in the past.
+
+    Raises InvalidJob, naming the field, its value and what is allowed.
+    """
+    check_time(request, now=now)
+    # The present is this millisecond: rounded up, what is due now would wait for a whole second of SQS's.
+    present = instant.from_epoch_ms(instant.epoch_ms(now))
+    if request.delay is not None:
+        return instant.round_up(present + timedelta(seconds=request.delay))
+    return present if request.at is None else max(present, instant.round_up(request.at))
+
+
+def check_time(request: Request, *, now: datetime | None) -> None:
+    """Raise InvalidJob, as `due_of` does, unless the time of a request is good.
+
+    How far ahead of `now` an instant may be is not checked without one: for whoever does not know the right time.
+    """
+    if request.at is not None and request.delay is not None:
+        raise InvalidJob("at and delay are both given: give one of them")
+    if request.delay is not None:
+        _check_delay(request.delay)
+    if request.at is not None:
+        _check_at(request.at, latest=_LATEST if now is None else now + FURTHEST)
+
+
+def json_text(payload: object) -> str:
+    """Return a payload as JSON text, compact, with every character beyond ASCII escaped.
+
+    Raises InvalidJob when it is no JSON value.
+    """
+    try:
+        return json.dumps(payload, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidJob(f"payload is not JSON: {error}") from None
+
+
+def text_of(request: Request) -> str:
+    """Return a request's payload as JSON text, as it was given. Raises InvalidJob when it is no JSON value."""
+    return json_text(request.payload) if request.text is None else request.text
+
+
+def _check_delay(delay: float) -> None:
+    furthest = FURTHEST.total_seconds()
+    if not 0 <= delay <= furthest:  # also NaN and infinity
+        raise InvalidJob(f"delay is {shown(delay)}: it must be from 0 to {furthest:.0f} seconds (10 years)")
+
+
+def _check_at(at: datetime, *, latest: datetime) -> None:
+    if at.utcoffset() is None:
+        raise InvalidJob(f"at is {at.isoformat()}, which has no zone: add one, such as Z or +01:00")
+    if not instant.EPOCH <= at <= latest:
+        allowed = f"from {instant.text(instant.EPOCH)} to {instant.text(latest)}"
+        raise InvalidJob(f"at is {at.isoformat()}: it must be {allowed}")

@@ -1,0 +1,249 @@
+"""The table's schema: what is written under which key.
+
+| row             | pk                    | sk                      | holds                              |
+|-----------------|-----------------------|-------------------------|------------------------------------|
+| job             | `{queue}#{partition}` | `{due}#{uid}#job`       | payload or packed, tenant,         |
+|                 |                       |                         | priority, offloaded_bytes, ttl,    |
+|                 |                       |                         | traceparent, tracestate            |
+| cancellation    | same                  | `{due}#{uid}#cancelled` | at, exact, moved_to, ttl           |
+| handled         | same                  | `{due}#{uid}#handled`   | dispatched, ttl                    |
+| parked          | same                  | `{due}#{uid}#parked`    | reason, ttl                        |
+| partition state | same                  | `!state`                | fence, cursor, owner, lease        |
+| idempotency key | `{queue}#keys{0..31}` | `!key#{key}`            | id, payload_hash, done, ttl        |
+| outcome         | `{queue}#outcome#`    | `{due}#{uid}`           | state, attempts, started, ended,   |
+|                 | `{partition}`         |                         | error, ttl                         |
+| pause           | `{queue}#control`     | `!paused`               | paused, at                         |
+| rate            | same                  | `!rate`                 | rate, at                           |
+| slots           | `{queue}#rate`        | `!slots#{rate's at}`    | until, ttl                         |
+
+`#cancelled` and `#handled` sort before `#job`: whoever reads in order knows what to skip before meeting it.
+A `#handled` row stands only where ingest sent or parked a job itself, by the late path.
+`moved_to` is the id of the job that took the cancelled one's place, where it was rescheduled.
+`packed` is the payload compressed, where that takes fewer write units. `offloaded_bytes` stands only where the payload
+is a pointer: the size of what it points to. Each of the two of a trace stands only where there is one. The last three
+rows control a queue's workers (control_rows.py): without `rate` there is no limit, and `until` is the instant, in
+microseconds since 1970, up to which slots of a rate are taken.
+"""
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from dueline.errors import InvalidJob
+from dueline.model import instant
+from dueline.model.job import MAX_PAYLOAD_BYTES, MAX_RETENTION, Job, JobId, Partition, Route
+from dueline.model.packing import pack, unpack
+from dueline.model.trace import TraceContext
+from dueline.model.units import write_units
+
+Row = Mapping[str, str | int | bool | bytes]
+Key = tuple[str, str]
+
+STATE = "!state"
+IDEMPOTENCY = "!key"
+JOB = "job"
+CANCELLED = "cancelled"
+HANDLED = "handled"
+PARKED = "parked"
+FIRST = "0"
+
+# DynamoDB's TTL keeps no order: a cancellation collected before its job would bring the job back.
+# The longest retention, not the queue's own, because a queue's may have been lowered since.
+CANCELLATION_OUTLIVES_RETENTION = timedelta(days=7)
+# Not the queue's own partitions: a key must be found again when their number has grown.
+IDEMPOTENCY_PARTITIONS = 32
+PARKED_IS_KEPT = timedelta(days=14)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PartitionState:
+    """How far a partition is handed over, and who is at it.
+
+    All jobs due up to `fence` are being handed over; all rows up to the key `cursor` are. Both only grow,
+    and both lie below every key until the first tick. `lease` is the instant up to which `owner` has it.
+    """
+
+    fence: str = ""
+    cursor: str = FIRST
+    owner: str = ""
+    lease: str = ""
+
+
+def key(row: Row) -> Key:
+    return str(row["pk"]), str(row["sk"])
+
+
+def state_key(partition: Partition) -> Key:
+    return str(partition), STATE
+
+
+def job_key(id: JobId) -> Key:
+    return _key(id, JOB)
+
+
+def cancellation_key(id: JobId) -> Key:
+    return _key(id, CANCELLED)
+
+
+def handled_key(id: JobId) -> Key:
+    return _key(id, HANDLED)
+
+
+def parked_key(id: JobId) -> Key:
+    return _key(id, PARKED)
+
+
+def outcome_key(id: JobId) -> Key:
+    return f"{id.queue}#outcome#{id.partition.number}", f"{instant.text(id.due)}#{id.uid}"
+
+
+def idempotency_key(queue: str, key: str) -> Key:
+    return f"{queue}#keys{zlib.crc32(key.encode()) % IDEMPOTENCY_PARTITIONS}", f"{IDEMPOTENCY}#{key}"
+
+
+def end_of(fence: str) -> str:
+    """Return a sort key above every row that is due up to `fence`, and below any later one."""
+    return f"{fence}#~"
+
+
+def due_at(cursor: str) -> datetime | None:
+    """Return up to when a cursor has handed over, nothing if it has not begun."""
+    try:
+        return instant.parse(cursor.partition("#")[0])
+    except ValueError:
+        return None
+
+
+def prefix_and_kind(sort_key: str) -> tuple[str, str]:
+    """Return which job a row is of (`{due}#{uid}`), and which of its rows it is."""
+    prefix, _, kind = sort_key.rpartition("#")
+    return prefix, kind
+
+
+def job_row(job: Job) -> Row:
+    pk, sk = job_key(job.id)
+    tenant = {} if job.tenant is None else {"tenant": job.tenant}
+    priority = {} if job.priority == 1 else {"priority": job.priority}
+    offloaded = {} if job.offloaded_bytes is None else {"offloaded_bytes": job.offloaded_bytes}
+    trace = {} if job.trace is None else job.trace.headers
+    rest: Row = {"pk": pk, "sk": sk, "ttl": _seconds(job.expires), **tenant, **priority, **offloaded, **trace}
+    return _smaller_of(rest, job.payload)
+
+
+def payload_bytes(row: Row) -> int:
+    """Return the bytes that a job's row keeps of its payload, compressed or not."""
+    packed = row.get("packed")
+    return len(packed) if isinstance(packed, bytes) else len(str(row["payload"]).encode())
+
+
+def cancellation_row(id: JobId, *, at: datetime, moved_to: JobId | None = None) -> Row:
+    pk, sk = cancellation_key(id)
+    ttl = _seconds(id.due, later=MAX_RETENTION + CANCELLATION_OUTLIVES_RETENTION)
+    moved = {"moved_to": str(moved_to)} if moved_to else {}
+    return {"pk": pk, "sk": sk, "at": instant.text(at), "exact": moved_to is not None, **moved, "ttl": ttl}
+
+
+def is_promised(id: JobId, cancellation: Row) -> bool:
+    """Tell whether a job was promised never to reach its queue."""
+    # No direct job ever is: the note is of an id that differs in its route alone, and so has the same rows.
+    return id.route is Route.TABLE and bool(cancellation["exact"])
+
+
+def moved_to(cancellation: Row) -> JobId | None:
+    """Return the job that took a cancelled one's place, if one did."""
+    return JobId.parse(str(cancellation["moved_to"])) if "moved_to" in cancellation else None
+
+
+def is_cancellation_kept(id: JobId, *, now: datetime) -> bool:
+    """Tell whether a job's cancellation, if it ever had one, is still there: TTL is days away from it."""
+    return now < id.due + MAX_RETENTION
+
+
+def handled_row(job: Job, *, dispatched: bool) -> Row:
+    pk, sk = handled_key(job.id)
+    # Like a cancellation: a note that is collected before its job would bring the job back.
+    ttl = _seconds(job.expires, later=CANCELLATION_OUTLIVES_RETENTION)
+    return {"pk": pk, "sk": sk, "dispatched": dispatched, "ttl": ttl}
+
+
+def idempotency_row(job: Job, key: str, *, payload_hash: str) -> Row:
+    pk, sk = idempotency_key(job.id.queue, key)
+    ttl = _seconds(job.expires)
+    return {"pk": pk, "sk": sk, "id": str(job.id), "payload_hash": payload_hash, "done": False, "ttl": ttl}
+
+
+def parked_row(id: JobId, *, reason: str, at: datetime) -> Row:
+    pk, sk = parked_key(id)
+    return {"pk": pk, "sk": sk, "reason": reason, "ttl": _seconds(at, later=PARKED_IS_KEPT)}
+
+
+def read_job(row: Row) -> Job:
+    """Return the job that a row holds.
+
+    Raises InvalidJob, saying what is wrong, when the row cannot be read.
+    """
+    try:
+        job = Job(
+            id=_id(str(row["pk"]), str(row["sk"])),
+            payload=_payload_of(row),
+            expires=instant.from_epoch_ms(int(row["ttl"]) * 1000),
+            tenant=str(row["tenant"]) if "tenant" in row else None,
+            priority=int(row.get("priority", 1)),
+            offloaded_bytes=int(row["offloaded_bytes"]) if "offloaded_bytes" in row else None,
+            trace=TraceContext.from_headers(row),
+        )
+    except KeyError as missing:
+        raise InvalidJob(f"row {key(row)} has no {missing}") from None
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidJob(f"row {key(row)} cannot be read: {error}") from None
+    if job_key(job.id) != key(row):
+        raise InvalidJob(f"row {key(row)} cannot be read: its key is not written as that of job {job.id}")
+    return job
+
+
+def read_state(row: Row | None) -> PartitionState:
+    if row is None:
+        return PartitionState()
+    return PartitionState(
+        fence=str(row.get("fence", "")),
+        cursor=str(row.get("cursor", FIRST)),
+        owner=str(row.get("owner", "")),
+        lease=str(row.get("lease", "")),
+    )
+
+
+def is_live(row: Row | None, *, now: datetime) -> bool:
+    """Tell whether a row is there and not past its TTL, which DynamoDB may take days to collect."""
+    return row is not None and int(row["ttl"]) > now.timestamp()
+
+
+def _smaller_of(rest: Row, payload: str) -> Row:
+    """Return a row with its payload as it is, or compressed if that takes fewer write units."""
+    plain = {**rest, "payload": payload}
+    units = write_units(plain)
+    if units == 1:
+        return plain
+    packed = {**rest, "packed": pack(payload)}
+    return packed if write_units(packed) < units else plain
+
+
+def _payload_of(row: Row) -> str:
+    packed = row.get("packed")
+    return unpack(packed, most=MAX_PAYLOAD_BYTES) if isinstance(packed, bytes) else str(row["payload"])
+
+
+def _key(id: JobId, kind: str) -> Key:
+    return str(id.partition), f"{instant.text(id.due)}#{id.uid}#{kind}"
+
+
+def _id(pk: str, sk: str) -> JobId:
+    queue, number = pk.split("#")
+    due, uid, _ = sk.split("#")
+    partition = Partition(queue=queue, number=int(number))
+    return JobId(partition=partition, route=Route.TABLE, due=instant.parse(due), uid=uid)
+
+
+def _seconds(at: datetime, *, later: timedelta = timedelta()) -> int:
+    # Added as seconds: an instant later than the year 9999 cannot be told otherwise.
+    return int(at.timestamp() + later.total_seconds())

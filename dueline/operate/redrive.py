@@ -1,0 +1,241 @@
+"""Redrive: put dead letters back, so that whatever interrupts it, each is in its queue or still where it was.
+
+A message is sent first and deleted after: a crash in between repeats it. What is not wanted is hidden while the run
+lasts, so that each is met once, and shown again at its end. A run that is killed leaves it hidden for HIDDEN_SECONDS.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import chain, groupby
+from typing import Protocol
+
+from dueline.errors import DuelineError, InvalidJob
+from dueline.model.message import BATCH_MESSAGES, batches
+from dueline.operate.dead_letters import PutBack, Rule, Wanted, kind_of
+from dueline.ports import Arrival, Depth, Inbox, Queue, Refusal, Spread
+from dueline.retry.calls import LANES, Calls, attempt
+
+HIDDEN_SECONDS = 600
+_WAIT_SECONDS = 1
+# An SQS queue that is nearly empty may answer with nothing though something is there.
+_EMPTY_ROUNDS = 2
+
+
+class DeadLetters(Inbox, Protocol):
+    """A dead-letter queue: to receive from, and to ask how full it is."""
+
+    def depth(self) -> Depth:
+        """Return how many messages there are. Raises QueueNotFound."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ends:
+    """Where dead letters are, and the queues that they are put back into, by level."""
+
+    dead_letters: DeadLetters
+    queues: Sequence[Queue]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kind:
+    """How many dead letters of one error there are, and when the oldest and the newest of them were sent."""
+
+    error: str
+    count: int
+    oldest: datetime
+    newest: datetime
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Redriven:
+    """What a run met and did.
+
+    `found` messages were looked at, those of `kinds` were wanted, and `moved` of them were put back. `stay` and
+    `failed` tell how many were wanted and not put back, by the reason: they cannot be, or SQS refused them this time.
+    `hidden` messages were someone else's as it began, or of a run that was killed.
+    """
+
+    found: int
+    hidden: int
+    kinds: tuple[Kind, ...]
+    moved: int
+    stay: Mapping[str, int]
+    failed: Mapping[str, int]
+
+    @property
+    def wanted(self) -> int:
+        """How many messages were wanted, those that stay included."""
+        return sum(kind.count for kind in self.kinds)
+
+
+@dataclass(frozen=True, slots=True)
+class _Letter:
+    arrival: Arrival
+    back: PutBack
+
+
+@dataclass(kw_only=True, slots=True)
+class _Met:
+    """What was met so far, by the ids of messages: `held` has the receipts of what is hidden, `sent` what was sent."""
+
+    seen: set[str] = field(default_factory=set)
+    held: dict[str, str] = field(default_factory=dict)
+    sent: set[str] = field(default_factory=set)
+    wanted: list[Arrival] = field(default_factory=list)
+    moved: int = 0
+    stay: Counter[str] = field(default_factory=Counter)
+    failed: Counter[str] = field(default_factory=Counter)
+
+
+class Redrive:
+    """One run over a dead-letter queue, which ends after as many messages as were there when it began.
+
+    So a job that fails again at once is not put back twice. `rule` says as what a message is put back, `limit` how many
+    at most. `spread` runs several calls at once; each is tried again as `calls` says. `on_progress` is told how many
+    messages of how many were met. Raises QueueNotFound, and what the last try raised.
+    """
+
+    def __init__(
+        self,
+        ends: Ends,
+        *,
+        rule: Rule,
+        calls: Calls,
+        wanted: Wanted | None = None,
+        limit: int | None = None,
+        spread: Spread = map,
+        on_progress: Callable[[int, int], None] = lambda _done, _of: None,
+    ) -> None:
+        self._dead_letters, self._queues = ends.dead_letters, ends.queues
+        self._rule, self._calls, self._spread = rule, calls, spread
+        self._wanted, self._limit = wanted or Wanted(), limit
+        self._on_progress = on_progress
+        self._met = _Met()
+
+    def look(self) -> Redriven:
+        """Tell what would be put back, and leave everything where it is."""
+        return self._run(lambda _: None)
+
+    def apply(self) -> Redriven:
+        """Put back what is wanted. Whatever ends it early, another run goes on with what is left."""
+        return self._run(self._move)
+
+    def _run(self, act: Callable[[Sequence[_Letter]], None]) -> Redriven:
+        depth = self._calls.ask(self._dead_letters.depth)
+        empty = 0
+        try:
+            while empty < _EMPTY_ROUNDS and (asked := self._asked_for(depth.waiting)):
+                arrivals = self._new(chain.from_iterable(self._spread(self._receive, asked)))
+                empty = 0 if arrivals else empty + 1
+                act(self._chosen(arrivals))
+                self._on_progress(len(self._met.seen), depth.waiting)
+        finally:
+            self._let_go()
+        return self._redriven(hidden=depth.in_flight)
+
+    def _asked_for(self, there: int) -> list[int]:
+        """Return how many messages to ask for in each receive of the next round."""
+        left = 0 if self._has_enough else max(0, there - len(self._met.seen))
+        full, rest = divmod(left, BATCH_MESSAGES)
+        return [*[BATCH_MESSAGES] * min(full, LANES), *([rest] if rest else [])][:LANES]
+
+    @property
+    def _has_enough(self) -> bool:
+        return self._limit is not None and len(self._met.wanted) - self._met.stay.total() >= self._limit
+
+    def _receive(self, most: int) -> Sequence[Arrival]:
+        def receive() -> Sequence[Arrival]:
+            return self._dead_letters.receive(most=most, wait=_WAIT_SECONDS, hidden=HIDDEN_SECONDS)
+
+        arrivals = self._calls.ask(receive)
+        # Noted here and not by whoever reads the answers: an interrupt may come in between.
+        self._met.held.update((each.message_id, each.receipt) for each in arrivals)
+        return arrivals
+
+    def _new(self, arrivals: Iterable[Arrival]) -> list[Arrival]:
+        new = {each.message_id: each for each in arrivals if each.message_id not in self._met.seen}
+        self._met.seen.update(new)
+        return list(new.values())
+
+    def _chosen(self, arrivals: Sequence[Arrival]) -> list[_Letter]:
+        """Return what is to be put back of these, and note what is wanted and stays."""
+        letters = []
+        for arrival in arrivals:
+            if self._has_enough or not self._wanted.has(arrival):
+                continue
+            self._met.wanted.append(arrival)
+            try:
+                letters.append(_Letter(arrival, self._rule(arrival.message)))
+            except InvalidJob as error:
+                self._met.stay[str(error)] += 1
+        return letters
+
+    def _move(self, letters: Sequence[_Letter]) -> None:
+        levels = groupby(sorted(letters, key=_level), key=_level)
+        cut = chain.from_iterable(batches(level, size=_bytes) for _, level in levels)
+        for refusals, count in self._spread(self._put_back, cut):
+            self._met.failed.update(refusal.reason for refusal in refusals)
+            self._met.moved += count - len(refusals)
+
+    def _put_back(self, batch: Sequence[_Letter]) -> tuple[Sequence[Refusal], int]:
+        """Send a batch to its queue, then delete it; return those that were not sent, and how many there were."""
+        queue = self._queues[batch[0].back.level - 1]
+        refusals = self._calls.ask(lambda: queue.send([each.back.message for each in batch]))
+        refused = {refusal.index for refusal in refusals}
+        ids = [each.arrival.message_id for index, each in enumerate(batch) if index not in refused]
+        self._met.sent.update(ids)
+        self._delete(ids)
+        return refusals, len(batch)
+
+    def _delete(self, ids: Sequence[str]) -> None:
+        """Delete messages that were sent. Those of which SQS says no for now are tried once more at the end."""
+        if not ids:
+            return
+        refusals = self._calls.ask(lambda: self._dead_letters.delete([self._met.held[id] for id in ids]))
+        left = {refusal.index for refusal in refusals if not refusal.final}
+        for index, id in enumerate(ids):
+            if index not in left:
+                self._met.sent.discard(id)
+                del self._met.held[id]
+
+    def _let_go(self) -> None:
+        """Delete what was sent and is still there, and show the rest again; what fails shows itself after its time."""
+        sent = list(batches(sorted(self._met.sent), size=lambda _: 0))
+        list(self._spread(lambda ids: attempt(self._delete, ids), sent))
+        kept = [receipt for id, receipt in self._met.held.items() if id not in self._met.sent]
+        list(self._spread(self._show, batches(kept, size=lambda _: 0)))
+
+    def _show(self, receipts: Sequence[str]) -> Sequence[Refusal] | DuelineError:
+        return attempt(
+            lambda shown: self._calls.ask(lambda: self._dead_letters.hide(shown, [0] * len(shown))), receipts
+        )
+
+    def _redriven(self, *, hidden: int) -> Redriven:
+        met = self._met
+        return Redriven(
+            found=len(met.seen),
+            hidden=hidden,
+            kinds=_kinds(met.wanted),
+            moved=met.moved,
+            stay=met.stay,
+            failed=met.failed,
+        )
+
+
+def _kinds(arrivals: Iterable[Arrival]) -> tuple[Kind, ...]:
+    """Return how many there are of each kind, the most frequent first."""
+    sent: dict[str, list[datetime]] = {}
+    for arrival in arrivals:
+        sent.setdefault(kind_of(arrival.message), []).append(arrival.sent)
+    kinds = (Kind(error=e, count=len(at), oldest=min(at), newest=max(at)) for e, at in sent.items())
+    return tuple(sorted(kinds, key=lambda kind: (-kind.count, kind.error)))
+
+
+def _level(letter: _Letter) -> int:
+    return letter.back.level
+
+
+def _bytes(letter: _Letter) -> int:
+    return letter.back.message.sent_bytes

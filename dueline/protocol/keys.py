@@ -1,0 +1,63 @@
+"""Keys: a caller's idempotency key submits one job, however often it is asked to.
+
+The key's row is put before the job is submitted, on condition that there is none, and is marked as done after. Whoever
+finds it done has the first job's id; whoever finds it undone submits the same id again, because its first caller may
+have died in between.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from dueline.errors import RETRYABLE, InvalidJob, KeyReused
+from dueline.model import rows
+from dueline.model.job import Job, JobId
+from dueline.model.printable import shown
+from dueline.ports import Spread, Table
+
+MAX_CHARACTERS = 255
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Repeat(Job):
+    """A job that an earlier call submitted under the same key."""
+
+
+def checked(key: object) -> str:
+    """Return a key. Raises InvalidJob unless it has 1 to 255 printable ASCII characters."""
+    if isinstance(key, str) and 1 <= len(key) <= MAX_CHARACTERS and key.isascii() and key.isprintable():
+        return key
+    raise InvalidJob(f"key is {shown(key)}: it must have 1 to {MAX_CHARACTERS} printable ASCII characters")
+
+
+def claim(key: str, job: Job, *, payload_hash: str, table: Table, now: datetime) -> Job | Repeat:
+    """Return the job to submit under a key: this one, or an earlier call's that is not known to be submitted.
+
+    A Repeat is submitted already. Raises KeyReused when the key was used for another payload, Throttled or
+    Unavailable: then nothing was submitted by this call.
+    """
+    row = table.claim(rows.idempotency_row(job, key, payload_hash=payload_hash), now=now)
+    first = JobId.parse(str(row["id"]))
+    if row["payload_hash"] != payload_hash:
+        raise KeyReused(f"key is {key!r}: it was used for job {first}, which has another payload")
+    form = Repeat if row["done"] else Job
+    expires = first.due + (job.expires - job.id.due)
+    return form(
+        id=first, payload=job.payload, expires=expires, tenant=job.tenant, priority=job.priority, trace=job.trace
+    )
+
+
+def note_done(jobs: Iterable[tuple[str, JobId]], *, table: Table, spread: Spread) -> None:
+    """Note that the jobs of keys are submitted. A note that is lost costs a second submission of the same id.
+
+    A key that was claimed anew meanwhile, for another job after its retention, is not that job's to note.
+    """
+
+    def note(submitted: tuple[str, JobId]) -> None:
+        key, id = submitted
+        try:
+            table.mark_done(rows.idempotency_key(id.queue, key), id=str(id))
+        except RETRYABLE:
+            return
+
+    list(spread(note, jobs))

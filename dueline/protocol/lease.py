@@ -1,0 +1,105 @@
+"""The lease on a partition: who reads it now, how far (the fence), from where (the cursor) and until when."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from dueline.model import instant
+from dueline.model.job import Partition
+from dueline.model.rows import FIRST, PartitionState
+from dueline.ports import Clock, Table
+
+_FENCE_ATTEMPTS = 3
+_RENEW_SECONDS = 10.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Periods:
+    """How often ticks fire, how far they look ahead, how long a lease lasts, and the longest send with its retries."""
+
+    period: timedelta
+    lookahead: timedelta
+    lease: timedelta
+    longest_send: timedelta
+
+
+class Lease:
+    """One owner's lease on one partition. `owner` is unique to the run, which begins no send after `until` (monotonic).
+
+    No promise rests on it: it saves the repeats of two ticks at once. `renew_at` (monotonic) is when to renew it,
+    `stop_at` the last moment to begin a send that ends before it does.
+    """
+
+    def __init__(
+        self, partition: Partition, *, table: Table, clock: Clock, periods: Periods, owner: str, until: float
+    ) -> None:
+        self._partition = partition
+        self._table = table
+        self._clock = clock
+        self._periods = periods
+        self._owner = owner
+        self._until = until
+        self.renew_at = self.stop_at = until
+        self.fence = ""
+        self.cursor = FIRST
+
+    def take(self) -> bool:
+        """Take the lease and raise the fence to the lookahead; tell whether it was taken.
+
+        If not, `cursor` is where its holder was last known to be.
+        Another's lease is waited for once, up to the expiry that was read: whoever died holding it is then followed
+        at once, whoever renewed it is left alone.
+        """
+        holder = self._ask()
+        if holder is None:
+            return True
+        if not holder.lease:  # free again, but others took it in between at every attempt
+            return False
+        wait = (instant.parse(holder.lease) - self._clock.now()).total_seconds()
+        if self._clock.monotonic() + wait >= self._until:
+            return False
+        self._clock.sleep(max(0.0, wait))
+        return self._ask() is None
+
+    def checkpoint(self, cursor: str) -> bool:
+        """Move the cursor, renew the lease and raise the fence again; tell whether the lease was still held."""
+        started, lease, fence = self._terms()
+        kept = self._table.checkpoint(self._partition, owner=self._owner, cursor=cursor, fence=fence, lease=lease)
+        if kept:
+            self._adopt(PartitionState(fence=fence, cursor=cursor), started)
+        return kept
+
+    @property
+    def outlasts_the_period(self) -> bool:
+        """Tell whether the next tick would have to wait for a lease that was not released."""
+        return self._periods.lease >= self._periods.period
+
+    def release(self, cursor: str) -> bool:
+        """Move the cursor and give the lease back; tell whether it was still held."""
+        return self._table.checkpoint(self._partition, owner=self._owner, cursor=cursor, fence=self.fence, lease="")
+
+    def _ask(self) -> PartitionState | None:
+        """Ask for the lease; return the state in which another has it, or nothing when it was taken."""
+        state = PartitionState()
+        for _ in range(_FENCE_ATTEMPTS):
+            started, lease, fence = self._terms()
+            now = instant.text(self._clock.now())
+            state = self._table.take(self._partition, owner=self._owner, now=now, lease=lease, fence=fence)
+            if (state.owner, state.lease) == (self._owner, lease):
+                self._adopt(state, started)
+                return None
+            self.cursor = state.cursor
+            if state.lease > now:
+                return state
+            self.fence = max(self.fence, state.fence)
+        return state
+
+    def _terms(self) -> tuple[float, str, str]:
+        started, now = self._clock.monotonic(), self._clock.now()
+        lease = instant.text(now + self._periods.lease)
+        return started, lease, max(self.fence, instant.text(now + self._periods.lookahead))
+
+    def _adopt(self, state: PartitionState, started: float) -> None:
+        self.fence, self.cursor = state.fence, state.cursor
+        margin = (self._periods.lease - self._periods.longest_send).total_seconds()
+        self.renew_at = started + min(_RENEW_SECONDS, margin / 2)
+        self.stop_at = min(self._until, started + margin)

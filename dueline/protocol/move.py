@@ -1,0 +1,107 @@
+"""Move: let one job take another's place, so that one of the two is always there, and never both.
+
+One transaction cancels the one job and writes the other's row, if no tick can send the first any more. An intent in the
+inbound queue, sent before it, lets ingest carry it out where a crash left it undone, and see to what was written.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from dueline.errors import RETRYABLE, Unavailable
+from dueline.model import instant, rows
+from dueline.model.job import Job, JobId
+from dueline.ports import Clock, Spread, Table
+from dueline.protocol.dispatch import OUT_OF_TIME
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Intent:
+    """That a job is to take another's place: that of `old`."""
+
+    job: Job
+    old: JobId
+
+    def carry_out(self, *, table: Table, clock: Clock) -> bool:
+        """Cancel the old job and write the new one's row, both or neither; tell whether that was done.
+
+        It is not once the old job may be sent, or has a cancellation, be it one that moved it here. Raises Throttled or
+        Unavailable.
+        """
+        cancellation = rows.cancellation_row(self.old, at=clock.now(), moved_to=self.job.id)
+        state, due = rows.state_key(self.old.partition), instant.text(self.old.due)
+        return table.move(cancellation, rows.job_row(self.job), state=state, fence_below=due)
+
+
+@dataclass(kw_only=True, slots=True)
+class Settled:
+    """The jobs of intents: those in the other's place, those that never will be, and those not settled, with why."""
+
+    moved: set[Job] = field(default_factory=set)
+    dropped: set[Job] = field(default_factory=set)
+    unclear: dict[Job, str] = field(default_factory=dict)
+
+
+def settle_all(intents: Sequence[Intent], *, table: Table, clock: Clock, spread: Spread, until: float) -> Settled:
+    """Settle each intent for itself; begin none after `until` (monotonic)."""
+    settled = Settled()
+    settle_one = partial(_settle_or_tell, table=table, clock=clock, until=until)
+    for intent, told in zip(intents, spread(settle_one, intents), strict=True):
+        if isinstance(told, str):
+            settled.unclear[intent.job] = told
+        else:
+            (settled.moved if told else settled.dropped).add(intent.job)
+    return settled
+
+
+def settle(intent: Intent, *, table: Table, clock: Clock) -> bool:
+    """Carry out an intent unless it was before; tell whether its job is in the other's place.
+
+    Final: an intent that came to nothing never comes to anything. When so much time has passed that this can be known
+    no more, a job past its own retention counts as being in place: it will be parked. Raises Throttled or Unavailable.
+    """
+    found = _found(intent, table)
+    if found is None and rows.is_cancellation_kept(intent.old, now=clock.now()):
+        if intent.carry_out(table=table, clock=clock):
+            return True
+        found = _found(intent, table)
+    if found is not None:
+        return found
+    now = clock.now()
+    return not rows.is_cancellation_kept(intent.old, now=now) and now >= intent.job.expires
+
+
+def _settle_or_tell(intent: Intent, *, table: Table, clock: Clock, until: float) -> bool | str:
+    """Settle an intent, or return why that could not be done now."""
+    if clock.monotonic() >= until:
+        return OUT_OF_TIME
+    try:
+        return settle(intent, table=table, clock=clock)
+    except RETRYABLE as fault:
+        return str(fault)
+
+
+def _found(intent: Intent, table: Table) -> bool | None:
+    """Return whether an intent was carried out, or nothing if no row says so or otherwise."""
+    taken, cancelled = rows.job_key(intent.job.id), rows.cancellation_key(intent.old)
+    reading = table.read([cancelled, taken])
+    if reading.unread:
+        raise Unavailable(f"what became of job {intent.old} could not be read: try again")
+    if taken in reading.rows:
+        return True
+    if (cancellation := reading.rows.get(cancelled)) is None:
+        return None
+    is_carried_out = rows.moved_to(cancellation) == intent.job.id
+    if is_carried_out:
+        _write(intent.job, table)
+    return is_carried_out
+
+
+def _write(job: Job, table: Table) -> None:
+    """Write the row of a job that was moved, as its move does.
+
+    DynamoDB shows all rows of a transaction once that has succeeded; before, the cancellation may be there and this row
+    not yet, nor in a query of the tick that comes after the fence is read.
+    """
+    if table.write([rows.job_row(job)]):
+        raise Unavailable(f"the row of job {job.id} could not be written: try again")

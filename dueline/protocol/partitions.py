@@ -1,0 +1,41 @@
+"""States: read how far partitions are handed over, of many at once, and tell which of them never were."""
+
+from collections.abc import Collection, Iterable
+
+from dueline.errors import DuelineError, JobNotFound, Unavailable
+from dueline.model import rows
+from dueline.model.job import JobId, Partition
+from dueline.model.queue_settings import QueueSettings
+from dueline.ports import READ_KEYS, Reading, Spread, Table
+
+
+def states_of(partitions: Collection[Partition], *, table: Table, spread: Spread = map) -> Reading:
+    """Read the states of distinct partitions, consistently, 100 a request. Raises Throttled or Unavailable."""
+    keys = [rows.state_key(partition) for partition in partitions]
+    chunks = [keys[start : start + READ_KEYS] for start in range(0, len(keys), READ_KEYS)]
+    readings = list(spread(table.read, chunks))
+    return Reading(
+        rows={key: row for reading in readings for key, row in reading.rows.items()},
+        unread=frozenset(key for reading in readings for key in reading.unread),
+    )
+
+
+def undeclared(ids: Iterable[JobId | DuelineError], *, queue: QueueSettings) -> set[Partition]:
+    """Return the partitions of ids that queues.yaml does not give their queue, or no longer."""
+    return {id.partition for id in ids if isinstance(id, JobId) and not queue.declares(id.partition)}
+
+
+def check_partition(id: JobId, states: Reading, *, queue: QueueSettings) -> None:
+    """Raise JobNotFound where a job's partition never was: queues.yaml does not have it, and it has no state.
+
+    `states` tells of the partitions that queues.yaml does not have: one that has left it keeps its ticks, and so its
+    state. Raises Unavailable where that is unread.
+    """
+    key = rows.state_key(id.partition)
+    if queue.declares(id.partition) or key in states.rows:
+        return
+    if key in states.unread:
+        raise Unavailable(f"the state of {id.partition} could not be read: try again").copy(job_id=str(id))
+    has = "0 alone" if queue.partitions == 1 else f"0 to {queue.partitions - 1}"
+    never = f"queue {queue.name!r} never had a partition {id.partition.number}: it has {has}"
+    raise JobNotFound(f"no job has the id {id}: {never}")

@@ -1,0 +1,226 @@
+"""Reschedule: move a job to another due time, as a new job that takes its place, or say that it has left."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import NoReturn
+from uuid import UUID, uuid5
+
+from dueline.errors import RETRYABLE, AlreadyFinished, InvalidJob, JobNotFound, NotYet, QueueNotFound, Unavailable
+from dueline.lookup.status import Status, status_of
+from dueline.model import instant, rows
+from dueline.model.job import Job, JobId, Partition, Route, State
+from dueline.model.message import Message
+from dueline.model.pointer import Pointer
+from dueline.model.queue_settings import QueueSettings
+from dueline.model.request import Request, due_of
+from dueline.model.routing import partition_of
+from dueline.model.rows import Key, Row
+from dueline.ports import Clock, Payloads, Queue, Reading, Table
+from dueline.protocol import keys
+from dueline.protocol.move import Intent
+from dueline.protocol.offload import Offload
+from dueline.protocol.partitions import check_partition
+
+Rows = Mapping[Key, Row]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Moved:
+    """The job that took another's place, and whether this `was_before`, by an earlier call or by ingest."""
+
+    id: JobId
+    was_before: bool
+
+
+class Reschedule:
+    """Reschedules jobs of one queue.
+
+    `inbound` is the way into the table, `payloads` keeps what is too large for it, `new_uid` returns a random UUID. Of
+    the queue's partitions the first `taking` take jobs, by default all.
+    """
+
+    def __init__(
+        self,
+        queue: QueueSettings,
+        *,
+        inbound: Queue,
+        table: Table,
+        payloads: Payloads,
+        clock: Clock,
+        new_uid: Callable[[], str],
+        taking: int | None = None,
+    ) -> None:
+        self._queue = queue
+        self._taking = queue.partitions if taking is None else taking
+        self._inbound = inbound
+        self._table = table
+        self._offload = Offload(queue.name, payloads=payloads, clock=clock)
+        self._clock = clock
+        self._new_uid = new_uid
+
+    def told(self, id: JobId, *, at: datetime | None, delay: float | None, key: str | None) -> tuple[JobId, Status]:
+        """Move a job as `run` does; return the id of the job that took its place, and what is known of that one.
+
+        It is scheduled, unless an earlier call put it there. Raises what `run` and `status_of` raise.
+        """
+        moved = self.run(id, at=at, delay=delay, key=key)
+        if not moved.was_before:
+            return moved.id, Status(state=State.SCHEDULED)
+        with _naming(moved.id):
+            return moved.id, status_of(moved.id, queue=self._queue, table=self._table, now=self._clock.now())
+
+    def run(
+        self, id: JobId, *, at: datetime | None = None, delay: float | None = None, key: str | None = None
+    ) -> Moved:
+        """Move a job to `at`, or to `delay` seconds from now; return which job took its place.
+
+        That is a promise: the job with the old id never reaches its queue. A repeat with the same due time, or under
+        the same `key`, returns the same id: a delay counts from the first call under a key. Raises InvalidJob,
+        JobNotFound, and AlreadyFinished when the job has left for its queue, was cancelled or was moved to another
+        time: then there is no second job. After Throttled or Unavailable either the old job or the new one is there,
+        whose id the error names if there may be a new one.
+        """
+        if at is None and delay is None:
+            raise InvalidJob("at and delay are both missing: give one of them")
+        now = self._clock.now()
+        due = due_of(Request(payload=None, at=at, delay=delay), now=now)
+        uid = None if key is None else _uid_of(id, keys.checked(key))
+        known = self._looked_up(id)
+        asked = due if at is None else min(due, instant.round_up(at))
+        if (moved := self._moved_before(id, known, earliest=asked, latest=due, uid=uid)) is not None:
+            return Moved(id=moved, was_before=True)
+        intent = Intent(job=self._successor(self._movable(id, known, now=now), due=due, uid=uid), old=id)
+        with _naming(intent.job.id):
+            self._announce(intent)
+            is_ours = intent.carry_out(table=self._table, clock=self._clock)
+            if not is_ours:
+                self._check_who_was_quicker(intent)
+        return Moved(id=intent.job.id, was_before=not is_ours)
+
+    def _looked_up(self, id: JobId) -> Rows:
+        """Read what there is of a job.
+
+        One read of several rows is not of one instant: a job that was moved may look as if it had left, when its fence
+        rose in mid-read. A cancellation that is read after the fence tells.
+        """
+        of_job = [rows.cancellation_key(id), rows.parked_key(id), rows.handled_key(id), rows.job_key(id)]
+        known = self._read(id, *of_job, rows.state_key(id.partition))
+        if _has_left(id, known) and of_job[0] not in known:
+            return {**known, **self._read(id, of_job[0])}
+        return known
+
+    def _read(self, id: JobId, *keys: Key) -> Rows:
+        reading = self._table.read(keys)
+        if reading.unread:
+            raise Unavailable(f"the rows of job {id} could not be read: try again")
+        return reading.rows
+
+    def _moved_before(
+        self, id: JobId, known: Rows, *, earliest: datetime, latest: datetime, uid: str | None
+    ) -> JobId | None:
+        """Return the job that an earlier call, whose answer may be lost, put in this one's place for the same request.
+
+        That has the same key, or due time. What is asked to be due in the past became due at the call's own present.
+        """
+        cancellation = known.get(rows.cancellation_key(id))
+        moved = rows.moved_to(cancellation) if cancellation else None
+        if cancellation and (moved is None or not (moved.uid == uid or earliest <= moved.due <= latest)):
+            _refuse(id, cancellation)
+        return moved
+
+    def _movable(self, id: JobId, known: Rows, *, now: datetime) -> Job:
+        """Return the job of an id, if it waits in the table."""
+        if not known:
+            check_partition(id, Reading(), queue=self._queue)
+        row = known.get(rows.job_key(id))
+        is_over = not rows.is_live(row, now=now) if row else now >= id.due + self._queue.retention
+        if is_over:
+            raise JobNotFound(f"nothing is known of job {id}: it is past its retention")
+        if _has_left(id, known):
+            self._refuse_as_left(id)
+        if row is None:
+            on_its_way = "it may still be on its way there, then try again in a moment"
+            raise NotYet(f"job {id} is not in the table: {on_its_way}; or no such job was ever scheduled")
+        return rows.read_job(row)
+
+    def _successor(self, job: Job, *, due: datetime, uid: str | None) -> Job:
+        uid = uid or self._new_uid()
+        partition = Partition(queue=self._queue.name, number=partition_of(uid, self._taking))
+        id = JobId(partition=partition, route=Route.TABLE, due=due, uid=uid)
+        successor = replace(job, id=id, expires=due + self._queue.retention)
+        return successor if job.offloaded_bytes is None else self._with_payload(successor)
+
+    def _with_payload(self, job: Job) -> Job:
+        """Return a job with a copy of the payload that it points to, which lasts as long as itself."""
+        try:
+            source = Pointer.parse(job.payload)
+        except ValueError:
+            return job  # who sends to the inbound queue may point in a way of their own
+        return self._offload.move(job, source=source)
+
+    def _announce(self, intent: Intent) -> None:
+        """Send an intent to the inbound queue, before it is carried out: ingest will not leave it half done."""
+        message = Message.of(intent.job, group=self._queue.name, moves=intent.old)
+        try:
+            refusals = self._inbound.send([message])
+        except QueueNotFound as error:
+            raise Unavailable(str(error)) from None
+        for refusal in refusals:
+            raise InvalidJob(refusal.reason) if refusal.final else Unavailable(refusal.reason)
+
+    def _check_who_was_quicker(self, intent: Intent) -> None:
+        """Return if ingest carried the intent out; raise AlreadyFinished if it came to nothing."""
+        cancellation = self._read(intent.old, rows.cancellation_key(intent.old)).get(rows.cancellation_key(intent.old))
+        if cancellation is None:
+            self._refuse_as_left(intent.old)
+        moved = rows.moved_to(cancellation)
+        if moved and moved != intent.job.id and moved.uid == intent.job.id.uid:
+            raise NotYet(f"an earlier call under the same key moved job {intent.old}: try again")
+        if moved != intent.job.id:
+            _refuse(intent.old, cancellation)
+
+    def _refuse_as_left(self, id: JobId) -> NoReturn:
+        """Raise what tells that a job has left for its queue, of which no cancellation was read just now.
+
+        Once cancellations may have been collected, that none is there says nothing.
+        """
+        if not rows.is_cancellation_kept(id, now=self._clock.now()):
+            raise Unavailable(f"what became of job {id} is not known any more")
+        _refuse(id)
+
+
+def _uid_of(id: JobId, key: str) -> str:
+    """Return the one UUID of whatever takes a job's place under a key, so that a repeat knows it by that."""
+    return str(uuid5(UUID(id.uid), key))
+
+
+def _has_left(id: JobId, known: Rows) -> bool:
+    """Tell whether a job is or may be on its way to its queue."""
+    fence = rows.read_state(known.get(rows.state_key(id.partition))).fence
+    is_handled = rows.handled_key(id) in known or rows.parked_key(id) in known
+    return id.route is Route.DIRECT or is_handled or fence >= instant.text(id.due)
+
+
+def _refuse(id: JobId, cancellation: Row | None = None) -> NoReturn:
+    """Raise what tells that a job can be moved no more: it has left for its queue, unless its cancellation says why.
+
+    A direct job has left, whatever a cancellation says.
+    """
+    told = cancellation if id.route is Route.TABLE else None
+    moved = rows.moved_to(told) if told else None
+    became = f"was moved to {moved}" if moved else "was cancelled" if told else "has left for its queue"
+    error = AlreadyFinished(f"job {id} {became}: it can be moved no more")
+    error.job_id = str(moved) if moved else None
+    raise error
+
+
+@contextmanager
+def _naming(id: JobId) -> Iterator[None]:
+    """Let a fault name the job that may be scheduled all the same, for its caller to look up or cancel."""
+    try:
+        yield
+    except RETRYABLE as fault:
+        fault.job_id = str(id)
+        raise

@@ -1,0 +1,153 @@
+"""Calls that are tried again where that may help, and several at once."""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from itertools import islice
+from typing import TypeVar
+
+from dueline.errors import RETRYABLE, DuelineError, Throttled
+from dueline.ports import Clock
+from dueline.retry.backoff import Backoff, Patience
+from dueline.retry.pace import Pace
+
+LANES = 8
+
+
+class _Here(threading.local):
+    """The lane that this thread is, if it is one: `ended` is set once nobody wants its results any more."""
+
+    ended: threading.Event | None = None
+
+
+_HERE = _Here()
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+class Calls:
+    """Calls again and again, while `patience` lasts, after Throttled and Unavailable.
+
+    So whatever is called must be safe to call twice.
+    """
+
+    def __init__(self, *, patience: Patience, clock: Clock, jitter: Callable[[], float]) -> None:
+        self._patience = patience
+        self._clock = clock
+        self._jitter = jitter
+
+    def ask(self, call: Callable[[], A]) -> A:
+        """Return what a call returns. Raises what it raised last."""
+        backoff = self._backoff()
+        while True:
+            try:
+                return call()
+            except RETRYABLE as error:
+                if not backoff.wait([error]):
+                    raise
+
+    def ask_for_each(
+        self,
+        call: Callable[[Sequence[A]], Sequence[B | DuelineError]],
+        items: Sequence[A | DuelineError],
+        *,
+        pace: Pace,
+        again: Callable[[A, DuelineError], A] = lambda item, _: item,
+    ) -> list[B | DuelineError]:
+        """Return the result or the error of each item, and each error that is there already, in order.
+
+        A call gets as many items as `pace` says. What fails is tried again, as `again` returns it, after what was not
+        tried yet; a call that fails as a whole is each item's error. Patience is renewed by progress, that of others at
+        the same pace too, and by calls that get smaller. Once it is over, what is left is not tried any more.
+        """
+        results: dict[int, B | DuelineError] = {
+            i: item for i, item in enumerate(items) if isinstance(item, DuelineError)
+        }
+        left: dict[int, A] = {i: item for i, item in enumerate(items) if not isinstance(item, DuelineError)}
+        wait = self._renewed_by(pace)
+        while left:
+            _leave_if_ended()
+            some = {i: left.pop(i) for i in list(islice(left, pace.items))}
+            results |= zip(some, self._at_a_pace(call, list(some.values()), pace), strict=True)
+            failed = {i: error for i in some if isinstance(error := results[i], RETRYABLE)}
+            if failed and wait(failed.values()):
+                left |= {i: again(some[i], error) for i, error in failed.items()}
+            elif len(failed) == len(some):
+                last = next(iter(failed.values()))
+                return [results.get(i) or _untried(last) for i in range(len(items))]
+        return [results[i] for i in range(len(items))]
+
+    def _at_a_pace(
+        self, call: Callable[[Sequence[A]], Sequence[B | DuelineError]], items: Sequence[A], pace: Pace
+    ) -> Sequence[B | DuelineError]:
+        begun = self._clock.monotonic()
+        results = _of_each(call, items)
+        failed = [each for each in results if isinstance(each, RETRYABLE)]
+        # The API's throttle counts calls: smaller ones would only meet it sooner.
+        too_much = bool(failed) and not all(isinstance(each, Throttled) for each in failed)
+        now = self._clock.monotonic()
+        pace.note(len(items), finished=len(items) - len(failed), too_much=too_much, begun=begun, now=now)
+        return results
+
+    def _renewed_by(self, pace: Pace) -> Callable[[Iterable[DuelineError]], bool]:
+        """Return what waits as a Backoff does that begins anew whenever that pace renews patience."""
+        renewals, backoff = -1, self._backoff()
+
+        def wait(errors: Iterable[DuelineError]) -> bool:
+            nonlocal renewals, backoff
+            if pace.renewals != renewals:
+                renewals, backoff = pace.renewals, self._backoff(since=pace.failing_since)
+            return backoff.wait(errors)
+
+        return wait
+
+    def _backoff(self, *, since: float | None = None) -> Backoff:
+        return Backoff(self._patience, clock=self._clock, jitter=self._jitter, since=since, ended=_HERE.ended)
+
+
+def attempt(call: Callable[[A], B], argument: A) -> B | DuelineError:
+    """Return what a call returns, or the error that it raises."""
+    try:
+        return call(argument)
+    except DuelineError as error:
+        return error
+
+
+def in_lanes(call: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
+    """Yield the result of each call in the items' order, several calls at once; items are taken as lanes come free.
+
+    Whoever leaves early waits for what is under way; what is not is not begun, and what failed is not tried again.
+    """
+    under_way: deque[Future[B]] = deque()
+    ended = threading.Event()
+    pool = ThreadPoolExecutor(LANES, initializer=setattr, initargs=(_HERE, "ended", ended))
+    try:
+        for item in items:
+            under_way.append(pool.submit(call, item))
+            if len(under_way) > 2 * LANES:
+                yield under_way.popleft().result()
+        while under_way:
+            yield under_way.popleft().result()
+    finally:
+        ended.set()
+        pool.shutdown(cancel_futures=True)
+
+
+def _leave_if_ended() -> None:
+    if _HERE.ended is not None and _HERE.ended.is_set():
+        raise CancelledError
+
+
+def _of_each(
+    call: Callable[[Sequence[A]], Sequence[B | DuelineError]], items: Sequence[A]
+) -> Sequence[B | DuelineError]:
+    try:
+        return call(items)
+    except DuelineError as error:
+        return [error] if len(items) == 1 else [error.copy() for _ in items]
+
+
+def _untried(error: DuelineError) -> DuelineError:
+    return type(error)(f"not tried, after others failed: {error}")

@@ -1,1 +1,0 @@
-"""How a worker is watched: logs, metrics and health."""

@@ -1,0 +1,49 @@
+"""Heed what is published of a queue while its workers run."""
+
+import threading
+from collections.abc import Callable
+
+from dueline.model.work_settings import LEAST_VISIBILITY_TIMEOUT
+from dueline.worker.connection import Place
+from dueline.worker.watch.event import Event, Kind, Report, trouble
+
+# What is deployed is heeded within so long. A parameter is read 40 times a second at most by a whole account.
+LONGEST_SECONDS = 60.0
+
+
+class Refresh:
+    """Reads a queue's settings again every minute or sooner, and lets its place heed them.
+
+    `jitter`, 0 to 1, spreads the reads of many processes. What cannot be read or heeded is told, and changes nothing.
+    """
+
+    def __init__(self, place: Place, *, report: Report, jitter: Callable[[], float]) -> None:
+        self._place, self._report, self._jitter = place, report, jitter
+
+    def watch(self, stopped: threading.Event) -> None:
+        """Read them again and again until `stopped`."""
+        while not stopped.wait(LONGEST_SECONDS * (1 + self._jitter()) / 2):
+            self.read()
+
+    def read(self) -> None:
+        """Read them, and tell of what has changed."""
+        if self._place.anew is None:
+            return
+        try:
+            published = self._place.anew()
+            check(published)
+        except Exception as fault:
+            self._report(trouble(fault, queue=self._place.queue, what="its published settings are not heeded"))
+            return
+        if news := self._place.heed(published):
+            self._report(Event(kind=Kind.CHANGED, queue=self._place.queue, reason=news))
+
+
+def check(place: Place) -> None:
+    """Raise ValueError when a worker cannot work with the settings of a queue."""
+    hidden = place.settings.visibility_timeout
+    if hidden < LEAST_VISIBILITY_TIMEOUT:
+        raise ValueError(
+            f"visibility_timeout of queue {place.queue} is {hidden}: for a worker it must be"
+            f" {LEAST_VISIBILITY_TIMEOUT} or more"
+        )

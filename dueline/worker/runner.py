@@ -1,0 +1,107 @@
+"""All lines of one process, from their start to their end."""
+
+import asyncio
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+
+from dueline.ports import Clock
+from dueline.worker.queue_worker import Line
+
+_LOOK_SECONDS = 0.1
+# What a coroutine that is cancelled may take for its last words. One that blocks hears nothing: it is left behind.
+_LAST_WORDS_SECONDS = 1.0
+
+
+class Ending:
+    """When a worker ends: asked once, it takes its grace; asked twice, it does not.
+
+    No lock is taken, so that a signal may ask.
+    """
+
+    def __init__(self) -> None:
+        self._asked = 0
+
+    def ask(self) -> None:
+        self._asked += 1
+
+    @property
+    def is_asked(self) -> bool:
+        return self._asked > 0
+
+    @property
+    def is_hurried(self) -> bool:
+        return self._asked > 1
+
+
+class Crew:
+    """The lines of a process, by queue."""
+
+    def __init__(self, lines: Mapping[str, Line], *, clock: Clock) -> None:
+        self._lines = lines
+        self._clock = clock
+
+    def work(self, ending: Ending, *, grace: float) -> bool:
+        """Work until it is to end, then give what runs `grace` seconds; tell whether all had ended.
+
+        Raises Throttled or Unavailable when it cannot begin: then what has begun has ended in the same way.
+        """
+        begun: list[Line] = []
+        try:
+            for line in self._lines.values():
+                if ending.is_asked:
+                    break
+                begun.append(line)
+                line.start()
+            while not ending.is_asked:
+                self._clock.sleep(_LOOK_SECONDS)
+        finally:
+            has_ended = self._end(begun, ending, grace=grace)
+        return has_ended
+
+    def _end(self, lines: Sequence[Line], ending: Ending, *, grace: float) -> bool:
+        for line in lines:
+            line.stop()
+        until = self._clock.monotonic() + grace
+        while any(line.is_busy for line in lines) and not ending.is_hurried and self._clock.monotonic() < until:
+            self._clock.sleep(_LOOK_SECONDS)
+        return _finished(lines)
+
+    def ages(self) -> dict[str, float]:
+        """Return how many seconds ago each queue was last asked for messages."""
+        now = self._clock.monotonic()
+        return {queue: now - line.turned for queue, line in self._lines.items()}
+
+
+def _finished(lines: Sequence[Line]) -> bool:
+    """Let all lines finish at once, as each may wait for what AWS does not answer; tell whether all had ended."""
+    with ThreadPoolExecutor(max_workers=max(1, len(lines)), thread_name_prefix="finish") as threads:
+        ended = list(threads.map(Line.finish, lines))
+    return all(ended)
+
+
+@contextmanager
+def event_loop() -> Iterator[asyncio.AbstractEventLoop]:
+    """Run an event loop in a thread while the context lasts; then cancel what runs in it.
+
+    What does not end within a second then is left behind, in a daemon's thread.
+    """
+    loop, ended = asyncio.new_event_loop(), asyncio.Event()
+    thread = threading.Thread(target=_turn, args=(loop, ended), name="coroutines", daemon=True)
+    thread.start()
+    try:
+        yield loop
+    finally:
+        # It is closed where a coroutine did that.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(ended.set)
+        thread.join(_LAST_WORDS_SECONDS)
+
+
+def _turn(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        while not ended.is_set() and not loop.is_closed():
+            # A coroutine that exits, or stops the loop, ends the loop's run, and not the work of the others.
+            with suppress(SystemExit, KeyboardInterrupt, RuntimeError):
+                runner.run(ended.wait())

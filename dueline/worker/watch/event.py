@@ -1,0 +1,61 @@
+"""What happens to jobs in a worker, for logs and metrics."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from dueline.errors import DuelineError
+from dueline.model.printable import text_of
+
+
+class Kind(StrEnum):
+    """What happened.
+
+    OPENED, CLOSED: this process begins to work at the queue, and has ended. RECEIVED: a message was received. STARTED:
+    its handler begins. SUCCEEDED, RETRIED: it goes back into its queue. FAILED: it goes into the dead-letter queue.
+    SKIPPED: it was cancelled. RETURNED: it was put back before its handler ran. LOST: the claim was lost, so its
+    message was not acknowledged. TROUBLE: AWS failed; it will be tried again. CHANGED: the queue's published settings
+    are others than before, which this process heeds from now on.
+    """
+
+    OPENED = "opened"
+    CLOSED = "closed"
+    RECEIVED = "received"
+    STARTED = "started"
+    SUCCEEDED = "succeeded"
+    RETRIED = "retried"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    RETURNED = "returned"
+    LOST = "lost"
+    TROUBLE = "trouble"
+    CHANGED = "changed"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Event:
+    """What happened to a job of a queue, never its payload. Times are in seconds.
+
+    `lateness` is what it was at least, `lateness_at_most` what it was at most.
+    """
+
+    kind: Kind
+    queue: str
+    job: str = ""
+    attempt: int = 0
+    lateness: float | None = None
+    lateness_at_most: float | None = None
+    duration: float | None = None
+    delay: int | None = None
+    error: str = ""
+    reason: str = ""
+
+
+Report = Callable[[Event], None]
+
+
+def trouble(fault: Exception, *, queue: str, job: str = "", what: str = "") -> Event:
+    """Return the event that tells of a fault: of Dueline's own errors what they say, of others also what they are."""
+    text = text_of(fault)
+    told = text if isinstance(fault, DuelineError) else f"{type(fault).__name__}: {text}"
+    return Event(kind=Kind.TROUBLE, queue=queue, job=job, reason=f"{what}: {told}" if what else told)

@@ -1,0 +1,193 @@
+"""docs/openapi.json, written from the types of requests and answers."""
+
+import json
+from collections.abc import Mapping
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import dueline
+from dueline.model.job import QUEUE_NAME
+from dueline.protocol.keys import MAX_CHARACTERS
+from functions.http import problems
+from functions.http.openapi.examples import ID
+from functions.http.openapi.operation import Operation, Told
+from functions.http.openapi.operations import OPERATIONS
+from functions.http.openapi.refusals import EVERYWHERE, GatewayRefusal, refusal, retry_after
+from functions.http.openapi.schemas import Json, Schemas
+
+PATH = Path(__file__).parents[2] / "docs" / "openapi.json"
+_INFO: Json = {
+    "title": "Dueline",
+    "version": dueline.__version__,
+    "summary": "A distributed delayed-job queue, serverless on AWS.",
+    "description": "This job, to that queue, at that time, months ahead if need be, and taken back if you change your"
+    " mind. Requests are signed with AWS's Signature Version 4; IAM allows a caller one queue's paths. The body's"
+    " content type does not matter: it is read as JSON.",
+    "license": {"name": "Apache 2.0", "identifier": "Apache-2.0"},
+}
+_SERVERS: list[Json] = [
+    {"url": "/", "description": "where this document is served: a local run (`make up`), which signs for you"},
+    {
+        "url": "https://{api}.execute-api.{region}.amazonaws.com",
+        "description": "on AWS: an output of the core stack",
+        "variables": {"api": {"default": "api-id"}, "region": {"default": "us-east-1"}},
+    },
+]
+_TAGS: list[Json] = [
+    {"name": "jobs", "description": "Schedule jobs, look them up, list, reschedule and cancel (unschedule) them."},
+    {"name": "queues", "description": "What queues there are, how they are doing, and how fast their workers go."},
+]
+# Source: "Controlling access with IAM authorization" and "x-amazon-apigateway-authtype" of API Gateway's guide.
+_SIGNED: Json = {
+    "type": "apiKey",
+    "name": "Authorization",
+    "in": "header",
+    "description": "AWS Signature Version 4, of the service execute-api.",
+    "x-amazon-apigateway-authtype": "awsSigv4",
+}
+_PARAMETERS: Json = {
+    "queue": {
+        "name": "queue",
+        "in": "path",
+        "required": True,
+        "description": "The queue's name in queues.yaml.",
+        "schema": {"type": "string", "pattern": f"^{QUEUE_NAME}$"},
+        "example": "emails",
+    },
+    "id": {
+        "name": "id",
+        "in": "path",
+        "required": True,
+        "description": "The job's id, as its answer told it.",
+        "schema": {"type": "string", "minLength": 1},
+        "example": ID,
+    },
+    "key": {
+        "name": "Idempotency-Key",
+        "in": "header",
+        "description": "The idempotency key of one job, as `key` in its body; or of one reschedule, whose repeats"
+        " tell of the same job.",
+        "schema": {"type": "string", "pattern": f"^[!-~]([ -~]{{0,{MAX_CHARACTERS - 2}}}[!-~])?$"},
+        "example": "welcome-ann",
+    },
+    "traceparent": {
+        "name": "traceparent",
+        "in": "header",
+        "description": "The W3C trace context that the messages of the jobs carry. One that is no good is none.",
+        "schema": {"type": "string"},
+        "example": "00-0d6a387e6d3b4b8e9f513d7c1f0a2b4c-3d7c1f0a2b4c0d6a-01",
+    },
+    "tracestate": {
+        "name": "tracestate",
+        "in": "header",
+        "description": "The rest of that trace context, up to 512 characters.",
+        "schema": {"type": "string"},
+        "example": "vendor=7",
+    },
+}
+
+
+def text() -> str:
+    """Return the document as its file holds it."""
+    return json.dumps(document(), indent=2) + "\n"
+
+
+def document() -> Json:
+    """Return the API as OpenAPI 3.1 tells it."""
+    schemas = _schemas()
+    paths: dict[str, Json] = {}
+    for operation in OPERATIONS:
+        paths.setdefault(operation.path, {})[operation.method] = _operation(operation, schemas)
+    return {
+        "openapi": "3.1.0",
+        "info": _INFO,
+        "servers": _SERVERS,
+        "tags": _TAGS,
+        "security": [{"sigv4": []}],
+        "paths": paths,
+        "components": _components(schemas),
+    }
+
+
+def _schemas() -> Schemas:
+    answered = [told.form for operation in OPERATIONS for told in operation.answers.values()]
+    return Schemas(
+        asked=[operation.body.form for operation in OPERATIONS if operation.body],
+        answered=[*answered, problems.Problem, GatewayRefusal],
+    )
+
+
+def _components(schemas: Schemas) -> Json:
+    statuses = sorted({status for operation in OPERATIONS for status in _refused(operation)})
+    return {
+        "schemas": schemas.named,
+        "parameters": _PARAMETERS,
+        "headers": {"Retry-After": retry_after()},
+        "responses": {_name(status): refusal(status, ref=schemas.__getitem__) for status in statuses},
+        "securitySchemes": {"sigv4": _SIGNED},
+    }
+
+
+def _operation(operation: Operation, schemas: Schemas) -> Json:
+    answers = {str(status.value): _answer(told, schemas) for status, told in operation.answers.items()}
+    refused = {str(status.value): {"$ref": f"#/components/responses/{_name(status)}"} for status in _refused(operation)}
+    body = {} if operation.body is None else {"requestBody": _body(operation.body, schemas)}
+    return {
+        "operationId": operation.id,
+        "tags": [operation.tag],
+        "summary": operation.summary,
+        "description": operation.means,
+        "parameters": _parameters(operation),
+        **body,
+        "responses": answers | refused,
+    }
+
+
+def _parameters(operation: Operation) -> list[Json]:
+    named = [name for name in ("queue", "id") if f"{{{name}}}" in operation.path] + ["key"] * operation.keyed
+    named += ["traceparent", "tracestate"] * operation.traced
+    properties = operation.query.model_json_schema()["properties"] if operation.query else {}
+    shared = [{"$ref": f"#/components/parameters/{name}"} for name in named]
+    return shared + [_asked(name, schema) for name, schema in properties.items()]
+
+
+def _asked(name: str, told: Mapping[str, Any]) -> Json:
+    """Return a parameter of the query: a field that may be null is one that may be left out."""
+    (schema,) = [each for each in told.get("anyOf", [told]) if each.get("type") != "null"]
+    kept = {key: value for key, value in schema.items() if key not in ("title", "description", "examples")}
+    if not kept.get("default"):
+        kept.pop("default", None)
+    example = {"example": told["examples"][0]}
+    return {"name": name, "in": "query", "description": told["description"], "schema": kept, **example}
+
+
+def _body(told: Told, schemas: Schemas) -> Json:
+    return {"required": True, "description": told.means, "content": _content(told, schemas)}
+
+
+def _answer(told: Told, schemas: Schemas) -> Json:
+    links = {operation: _link(operation) for operation in told.leads_to}
+    return {
+        "description": told.means,
+        "content": _content(told, schemas),
+        **({"links": links} if links else {}),
+    }
+
+
+def _content(told: Told, schemas: Schemas) -> Json:
+    examples = {name: {"value": value} for name, value in told.examples.items()}
+    return {"application/json": {"schema": schemas[told.form], "examples": examples}}
+
+
+def _link(operation: str) -> Json:
+    parameters = {"queue": "$response.body#/queue", "id": "$response.body#/id"}
+    return {"operationId": operation, "parameters": parameters}
+
+
+def _refused(operation: Operation) -> list[HTTPStatus]:
+    return sorted({*operation.refused, *EVERYWHERE})
+
+
+def _name(status: HTTPStatus) -> str:
+    return problems.title(status).replace(" ", "")
