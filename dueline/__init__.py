@@ -22,12 +22,12 @@ if TYPE_CHECKING:
         Throttled,
         Unavailable,
     )
+    from dueline.lookup.control import Control
     from dueline.lookup.overview import Overview
     from dueline.model.job import Route, State
     from dueline.model.queue_settings import QueueSettings
     from dueline.model.rate import Rate
-    from dueline.operate.control import Control
-    from dueline.retry.backoff import Patience
+    from dueline.retry.patience import Patience
     from dueline.worker.consumer import lambda_handler
     from dueline.worker.received import ReceivedJob
     from dueline.worker.verdict import Discard, Retry
@@ -69,12 +69,12 @@ __all__ = [
 _ELSEWHERE = {
     "AsyncClient": "dueline.client.async_client",
     "Client": "dueline.client.client",
-    "Control": "dueline.operate.control",
+    "Control": "dueline.lookup.control",
     "Discard": "dueline.worker.verdict",
     "Job": "dueline.client.answers",
     "NewJob": "dueline.client.new_job",
     "Overview": "dueline.lookup.overview",
-    "Patience": "dueline.retry.backoff",
+    "Patience": "dueline.retry.patience",
     "PayloadPlace": "dueline.client.answers",
     "QueueSettings": "dueline.model.queue_settings",
     "Rate": "dueline.model.rate",

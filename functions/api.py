@@ -13,12 +13,12 @@ from dueline.aws.resources import Resources
 from dueline.config import metrics
 from dueline.config.settings import ApiSettings
 from dueline.errors import DuelineError, InvalidJob, JobNotFound
+from dueline.lookup.control import Control
 from dueline.lookup.status import Status, status_of
 from dueline.lookup.submitted import Told
 from dueline.model.job import JobId, State
 from dueline.model.trace import TraceContext
 from dueline.operate import control
-from dueline.operate.control import Control
 from dueline.protocol.cancel import Cancelled
 from dueline.protocol.cancel import cancel as cancel_job
 from dueline.protocol.keys import Repeat
@@ -95,7 +95,8 @@ def reschedule(queue: str, id: str) -> JobAnswer:
     job_id = _id_in(queue, id)
     key = app.current_event.headers.get("idempotency-key")
     service = RESOURCES.reschedule(settings, taking=taking.partitions)
-    successor, known = service.told(job_id, at=asked.at, delay=asked.delay, key=key)
+    moved = service.run(job_id, at=asked.at, delay=asked.delay, key=key)
+    successor, known = RESOURCES.told_of_move(moved, queue=settings)
     logger.info("rescheduled", extra={"queue": queue, "job": id, "moved_to": str(successor)})
     return _told(successor, known)
 

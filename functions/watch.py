@@ -2,7 +2,7 @@
 
 from dueline.aws.deployed import Deployed
 from dueline.config import metrics
-from dueline.protocol.fences import without_tick
+from dueline.protocol.partitions import without_tick
 from functions.declared import DECLARED
 from functions.log import log
 from functions.telemetry import report

@@ -1,4 +1,4 @@
-"""What tests of workers speak of: a queue in memory that threads may share, and a place around it."""
+"""What tests of workers speak of: a queue in memory that threads may share, and a connection around it."""
 
 import threading
 import time
@@ -13,8 +13,8 @@ from dueline.model.message import Message
 from dueline.model.retry_policy import Backoff, RetryPolicy
 from dueline.model.work_settings import WorkSettings
 from dueline.ports import Arrival, Clock, Refusal
-from dueline.worker.connection import Place
-from dueline.worker.delivery import Claim
+from dueline.worker.claim import Claim
+from dueline.worker.queue_connection import QueueConnection
 from dueline.worker.received import Taken
 from dueline.worker.verdict import Interrupted
 from dueline.worker.watch.event import Event, Kind
@@ -95,13 +95,13 @@ class Events(list[Event]):
         return [event for event in self if event.kind is kind]
 
 
-def a_place(*levels: SharedQueue, clock: Clock | None = None, **overrides: Any) -> Place:
-    """Return a place of work in memory, with the settings that are given."""
+def a_connection(*levels: SharedQueue, clock: Clock | None = None, **overrides: Any) -> QueueConnection:
+    """Return a connection of work in memory, with the settings that are given."""
     given = {"queue": a_queue(priorities=max(1, len(levels))), "retry": AT_ONCE, "max_receives": 10, "longest_run": 60}
     inboxes = levels or (SharedQueue(clock=clock),)
     urls = tuple(f"memory://emails/{number}" for number in range(len(inboxes)))
     settings = WorkSettings(**({"urls": urls, "dead_letters": "memory://dead"} | given | overrides))
-    return Place(
+    return QueueConnection(
         settings=settings,
         levels=inboxes,
         dead_letters=SharedQueue(clock=clock),

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 import boto3
 
@@ -18,9 +18,11 @@ from dueline.client.new_job import NewJob
 from dueline.config.names import Names
 from dueline.config.settings import ApiSettings
 from dueline.errors import DuelineError, JobNotFound
+from dueline.lookup.control import Control
 from dueline.lookup.listing import FAR_END, MOST_JOBS, Span
 from dueline.lookup.overview import Overview
 from dueline.lookup.status import Status, status_of
+from dueline.lookup.submitted import Told
 from dueline.model import instant
 from dueline.model.job import JobId, State
 from dueline.model.queue_settings import QueueSettings
@@ -28,7 +30,6 @@ from dueline.model.rate import Rate
 from dueline.model.request import Request, json_text
 from dueline.model.trace import TraceContext
 from dueline.operate import control
-from dueline.operate.control import Control
 from dueline.ports import Clock
 from dueline.protocol.cancel import Cancelled
 from dueline.protocol.uploads import check_size
@@ -113,8 +114,12 @@ class DirectApi:
 
     def reschedule(self, id: JobId, *, at: datetime | None, delay: float | None, key: str) -> Job:
         with of_callers(f"moving job {id}"):
-            to: Any = {"at": at, "delay": delay, "key": key}
-            return _told(*self._sure(id.queue, lambda queue: self._resources.reschedule(queue).told(id, **to)))
+
+            def move(queue: QueueSettings) -> Told:
+                moved = self._resources.reschedule(queue).run(id, at=at, delay=delay, key=key)
+                return self._resources.told_of_move(moved, queue=queue)
+
+            return _told(*self._sure(id.queue, move))
 
     def page(
         self, queue: str, *, start: datetime | None, end: datetime | None, after: str

@@ -12,11 +12,11 @@ from dueline.aws.payloads import S3Payloads
 from dueline.errors import DuelineError
 from dueline.lookup.listing import Listed, Span, list_jobs
 from dueline.lookup.overview import Overview, overview
-from dueline.lookup.submitted import Told, told_of
+from dueline.lookup.submitted import Told, told_of, told_of_move
 from dueline.model.job import Job
 from dueline.model.queue_settings import QueueSettings
 from dueline.protocol.cancel import CancelMany
-from dueline.protocol.reschedule import Reschedule
+from dueline.protocol.reschedule import Moved, Reschedule
 from dueline.protocol.submit import Submit
 from dueline.protocol.uploads import Begun, begin
 
@@ -77,6 +77,9 @@ class Resources(Deployed):
             clock=self.clock,
             new_uid=new_uid,
         )
+
+    def told_of_move(self, moved: Moved, *, queue: QueueSettings) -> Told:
+        return told_of_move(moved, queue=queue, table=self.table, now=self.clock.now())
 
     def begin_upload(self, queue: str, *, bytes: int, sha256: str) -> Begun:
         return begin(queue, bytes=bytes, sha256=sha256, payloads=self.payloads, clock=self.clock, new_uid=new_uid)

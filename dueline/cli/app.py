@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from dueline import __version__
-from dueline.cli import given, jobs, queues, redrive, schedule, worker
+from dueline.cli import jobs, options, queues, redrive, schedule, worker
 from dueline.cli.connect import Target
 from dueline.cli.faults import EXIT_CODES
 from dueline.cli.group import Group
@@ -59,7 +59,7 @@ def begin(
 
     The deployment and the credentials are given before the command.
     """
-    target = Target(name=name, url=given.url(url), profile=profile, region=region)
+    target = Target(name=name, url=options.url(url), profile=profile, region=region)
     ctx.obj = Run(target=target, screen=Screen(as_json=as_json, now=SystemClock().now()))
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from dueline.client.client import Client
 from dueline.operate.redrive import Ends
-from dueline.retry.backoff import Patience
+from dueline.retry.patience import Patience
 
 _NAME = "dueline"
 

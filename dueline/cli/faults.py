@@ -18,7 +18,7 @@ from dueline.errors import (
     KeyReused,
     QueueNotFound,
 )
-from dueline.model.printable import printable
+from dueline.model.text import printable
 
 DONE, AGAIN, WRONG, NOT_FOUND, TOO_LATE, FORBIDDEN, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
 EXIT_CODES = (

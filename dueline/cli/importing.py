@@ -10,19 +10,19 @@ from typing import Any
 
 import typer
 
-from dueline.cli import connect, given
+from dueline.cli import connect, options
 from dueline.cli.faults import DONE, exit_code_of
 from dueline.cli.lines import Left, Lines
+from dueline.cli.output import json_of
 from dueline.cli.redriving import sigterm_as_ctrl_c, undisturbed
 from dueline.cli.run import Run
 from dueline.cli.screen import Bar, end_with
-from dueline.cli.told import json_of
 from dueline.client.answers import Job
 from dueline.client.new_job import NewJob
 from dueline.errors import DuelineError
 from dueline.model import instant
 from dueline.model.job import queue_name
-from dueline.retry.backoff import Patience
+from dueline.retry.patience import Patience
 
 # An import tries as often as it takes, and gives up after so long without any progress.
 PATIENCE = Patience(attempts=1000, seconds=180)
@@ -143,7 +143,7 @@ def _typed(options: Mapping[str, str | None]) -> list[str]:
 def _payload_of(line: bytes, number: int) -> object:
     """Return the JSON value of a line; for one that cannot be read any more, what the client refuses as none."""
     try:
-        return given.line(line, number)
+        return options.line(line, number)
     except typer.BadParameter as error:
         return error
 

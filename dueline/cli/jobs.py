@@ -9,12 +9,12 @@ from typing import Annotated
 
 import typer
 
-from dueline.cli import given
+from dueline.cli import options
 from dueline.cli.faults import DONE, TOO_LATE
+from dueline.cli.output import json_of
 from dueline.cli.run import Run, run_of
 from dueline.cli.schedule import show_job
 from dueline.cli.screen import end_with
-from dueline.cli.told import json_of
 from dueline.client.answers import Job, ScheduledJob
 from dueline.errors import DuelineError
 from dueline.model.job import State
@@ -24,12 +24,14 @@ from dueline.retry.calls import attempt, in_lanes
 _SHOWN_CHARACTERS = 80
 _TOO_LATE = "it is or may be in its queue already; a worker that uses the library still skips it"
 
-From = Annotated[datetime | None, typer.Option("--from", parser=given.moment, metavar="ISO8601", help="Or now.")]
-To = Annotated[datetime | None, typer.Option("--to", parser=given.moment, metavar="ISO8601", help="Just before then.")]
+From = Annotated[datetime | None, typer.Option("--from", parser=options.moment, metavar="ISO8601", help="Or now.")]
+To = Annotated[
+    datetime | None, typer.Option("--to", parser=options.moment, metavar="ISO8601", help="Just before then.")
+]
 Limit = Annotated[int, typer.Option(min=1, help="How many at most.")]
 
 
-def get(ctx: typer.Context, ids: given.Ids) -> None:
+def get(ctx: typer.Context, ids: options.Ids) -> None:
     """Look jobs up."""
     run = run_of(ctx)
     found = list(in_lanes(partial(attempt, run.client.get), ids))
@@ -42,7 +44,7 @@ def get(ctx: typer.Context, ids: given.Ids) -> None:
     end_with(_codes(run, ids, found))
 
 
-def cancel(ctx: typer.Context, ids: given.Ids) -> None:
+def cancel(ctx: typer.Context, ids: options.Ids) -> None:
     """Take jobs back (unschedule them). Exits 4 when one is or may be in its queue already."""
     run = run_of(ctx)
     results = run.client.cancel_many(ids)
@@ -56,15 +58,15 @@ def cancel(ctx: typer.Context, ids: given.Ids) -> None:
 def reschedule(
     ctx: typer.Context,
     id: Annotated[str, typer.Argument(metavar="ID", show_default=False)],
-    at: given.At = None,
-    delay: given.Delay = None,
+    at: options.At = None,
+    delay: options.Delay = None,
 ) -> None:
     """Move a job to another time; show the one that takes its place."""
     run = run_of(ctx)
     show_job(run, run.client.reschedule(id, at=at, delay=delay))
 
 
-def jobs(ctx: typer.Context, queue: given.Queue, start: From = None, end: To = None, limit: Limit = 100) -> None:
+def jobs(ctx: typer.Context, queue: options.Queue, start: From = None, end: To = None, limit: Limit = 100) -> None:
     """List what is scheduled, in due order."""
     run = run_of(ctx)
     found = islice(run.client.jobs(queue, start=start, end=end), limit)

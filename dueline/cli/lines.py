@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import IO
 
-from dueline.cli import given
+from dueline.cli import options
 
 _HELD_BYTES = 8_000_000
 
@@ -27,7 +27,7 @@ class Lines:
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
         """Yield each line; one iteration ends the one before."""
         self.kept.seek(0)
-        return ((number, line) for number, line in enumerate(self.kept, start=1) if not given.is_blank(line))
+        return ((number, line) for number, line in enumerate(self.kept, start=1) if not options.is_blank(line))
 
 
 @contextmanager
@@ -35,11 +35,11 @@ def lines_of(text: str) -> Iterator[Lines]:
     """Read the lines on stdin or in a file. Raises typer.BadParameter for one that is no JSON, before any is used."""
     with SpooledTemporaryFile(_HELD_BYTES) as kept:
         count = 0
-        with given.source(text) as source:
+        with options.source(text) as source:
             for number, line in enumerate(source, start=1):
                 kept.write(line)
-                if not given.is_blank(line):
-                    given.line(line, number)
+                if not options.is_blank(line):
+                    options.line(line, number)
                     count += 1
         yield Lines(kept=kept, count=count)
 

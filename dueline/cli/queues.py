@@ -4,12 +4,12 @@ from typing import Annotated
 
 import typer
 
-from dueline.cli import given
+from dueline.cli import options
+from dueline.cli.output import control_told, overview_told, settings_told
 from dueline.cli.run import Run, run_of
-from dueline.cli.told import control_told, overview_told, settings_told
+from dueline.lookup.control import Control
 from dueline.lookup.overview import Overview
 from dueline.model.rate import Rate
-from dueline.operate.control import Control
 
 _NONE = "none"
 _SOON = "its workers heed that within 5 s"
@@ -30,13 +30,13 @@ def queues(
     return run.screen.table(columns, rows)
 
 
-def pause(ctx: typer.Context, queue: given.Queue) -> None:
+def pause(ctx: typer.Context, queue: options.Queue) -> None:
     """Let a queue's workers take no more jobs."""
     run = run_of(ctx)
     _show_control(run, queue, run.client.pause(queue))
 
 
-def resume(ctx: typer.Context, queue: given.Queue) -> None:
+def resume(ctx: typer.Context, queue: options.Queue) -> None:
     """Let a queue's workers take jobs again."""
     run = run_of(ctx)
     _show_control(run, queue, run.client.resume(queue))
@@ -44,7 +44,7 @@ def resume(ctx: typer.Context, queue: given.Queue) -> None:
 
 def rate(
     ctx: typer.Context,
-    queue: given.Queue,
+    queue: options.Queue,
     rate: Annotated[
         str | None, typer.Argument(metavar="RATE", show_default=False, help="Such as 50/s, 90/m or 200/h; or none.")
     ] = None,

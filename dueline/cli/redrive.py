@@ -5,12 +5,12 @@ from typing import Annotated
 
 import typer
 
-from dueline.cli import given
+from dueline.cli import options
 from dueline.cli.redriving import Plan, carry_out
 from dueline.cli.run import run_of
 from dueline.operate.dead_letters import Wanted
 
-Span = Annotated[timedelta | None, typer.Option(parser=given.span, metavar="SPAN", show_default=False)]
+Span = Annotated[timedelta | None, typer.Option(parser=options.span, metavar="SPAN", show_default=False)]
 
 
 def redrive(
@@ -46,7 +46,7 @@ def redrive(
         reason=reason,
         ids=frozenset(id or ()),
         queue=of_queue,
-        sent_before=given.before(now, older_than, "--older-than"),
-        sent_after=given.before(now, younger_than, "--younger-than"),
+        sent_before=options.before(now, older_than, "--older-than"),
+        sent_after=options.before(now, younger_than, "--younger-than"),
     )
     carry_out(run, Plan(queue=queue, wanted=wanted, limit=limit, past_retention=past_retention), apply=apply, yes=yes)

@@ -14,14 +14,14 @@ import typer
 
 from dueline.cli import connect
 from dueline.cli.faults import AGAIN, DONE
+from dueline.cli.output import json_of
 from dueline.cli.run import Run
 from dueline.cli.screen import Bar, end_with
-from dueline.cli.told import json_of
 from dueline.clock import SystemClock
 from dueline.operate.dead_letters import Rule, Wanted, to_inbound, to_its_queue
 from dueline.operate.redrive import HIDDEN_SECONDS, Ends, Redrive, Redriven
-from dueline.retry.backoff import Patience
 from dueline.retry.calls import Calls, in_lanes
+from dueline.retry.patience import Patience
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -5,11 +5,11 @@ from typing import Annotated, Any
 
 import typer
 
-from dueline.cli import given
+from dueline.cli import options
 from dueline.cli.importing import Import
 from dueline.cli.lines import Left, lines_of
+from dueline.cli.output import json_of
 from dueline.cli.run import Run, run_of
-from dueline.cli.told import json_of
 from dueline.client.answers import Job
 from dueline.client.new_job import NewJob
 
@@ -27,10 +27,10 @@ LeftFile = Annotated[
 
 def schedule(
     ctx: typer.Context,
-    queue: given.Queue,
+    queue: options.Queue,
     payload: Payload,
-    at: given.At = None,
-    delay: given.Delay = None,
+    at: options.At = None,
+    delay: options.Delay = None,
     key: Key = None,
     tenant: Tenant = None,
     priority: Priority = 1,
@@ -45,7 +45,7 @@ def schedule(
     if lines:
         _schedule_lines(run, queue, payload, key=key, asked=asked, left=left)
     else:
-        job = NewJob(payload=given.payload(payload), key=key, **asked)
+        job = NewJob(payload=options.payload(payload), key=key, **asked)
         show_job(run, _schedule(run, queue, job))
 
 

@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Self
 
@@ -15,12 +15,13 @@ from rich.progress import Progress
 from rich.table import Table
 
 from dueline.cli.faults import DONE, Fault
-from dueline.cli.times import local
-from dueline.model.printable import printable
+from dueline.model.text import printable
 
 # Where nobody looks, nothing is wrapped.
 _WIDE = 1000
 _PROGRESS_AFTER_SECONDS = 2.0
+# Times up to so many seconds away are told in units of so many.
+_UNITS = ((90, 1, "s"), (90 * 60, 60, "min"), (36 * 3600, 3600, "h"), (float("inf"), 86_400, "days"))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -101,3 +102,22 @@ def end_with(codes: Iterable[int]) -> None:
     """End a command with the highest of these exit codes."""
     if code := max(codes, default=DONE):
         raise typer.Exit(code)
+
+
+def relative(away: timedelta) -> str:
+    """Return how far a time is away.
+
+    >>> [relative(timedelta(seconds=s)) for s in (0.4, 45, 3 * 3600, -86_400 * 3)]
+    ['now', 'in 45 s', 'in 3 h', '3 days ago']
+    """
+    seconds = abs(away.total_seconds())
+    if seconds < 1:
+        return "now"
+    unit, name = next((unit, name) for most, unit, name in _UNITS if seconds < most)
+    far = f"{seconds / unit:.0f} {name}"
+    return f"in {far}" if away > timedelta(0) else f"{far} ago"
+
+
+def local(at: datetime, *, now: datetime) -> str:
+    """Return a time in this machine's zone, and how far away it is."""
+    return f"{at.astimezone():%Y-%m-%d %H:%M:%S %Z} ({relative(at - now)})"

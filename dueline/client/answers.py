@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any, Self, TypeVar
 
 from dueline.errors import Unavailable
+from dueline.lookup.control import Control
 from dueline.lookup.outcome import Outcome
 from dueline.lookup.overview import Overview
 from dueline.model import instant
@@ -16,7 +17,6 @@ from dueline.model.pointer import Pointer
 from dueline.model.queue_settings import QueueSettings
 from dueline.model.rate import Rate
 from dueline.model.request import json_text
-from dueline.operate.control import Control
 from dueline.ports import Depth
 
 A = TypeVar("A")
@@ -127,11 +127,6 @@ def payload_told(job: core.Job) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {"payload_text": job.payload}
     return {"payload": value}
-
-
-def submitted_state(id: JobId) -> State:
-    """Return the state of a job that was just submitted."""
-    return State.DISPATCHED if id.route is Route.DIRECT else State.ACCEPTED
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

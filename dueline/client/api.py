@@ -7,12 +7,12 @@ from typing import Protocol, Self, TypeVar
 from dueline.client.answers import Job, ScheduledJob
 from dueline.client.new_job import NewJob
 from dueline.errors import DuelineError
+from dueline.lookup.control import Control
 from dueline.lookup.overview import Overview
 from dueline.model.job import JobId, State
 from dueline.model.queue_settings import QueueSettings
 from dueline.model.rate import Rate
 from dueline.model.trace import TraceContext
-from dueline.operate.control import Control
 
 MOST_AT_ONCE = 500
 

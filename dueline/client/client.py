@@ -15,16 +15,16 @@ from dueline.client.http_api import MOST_BYTES, HttpApi
 from dueline.client.new_job import NewJob, a_job, bound_of
 from dueline.clock import SystemClock
 from dueline.errors import DuelineError, InvalidJob
+from dueline.lookup.control import Control
 from dueline.lookup.overview import Overview
 from dueline.model.job import JobId, State, queue_name
 from dueline.model.queue_settings import QueueSettings
 from dueline.model.rate import Rate, rate_of
 from dueline.model.request import Request
-from dueline.operate.control import Control
 from dueline.ports import Clock
-from dueline.retry.backoff import Patience
 from dueline.retry.calls import LANES, Calls, attempt, in_lanes
 from dueline.retry.pace import Pace
+from dueline.retry.patience import Patience
 
 if TYPE_CHECKING:
     import boto3

@@ -12,6 +12,7 @@ from dueline.client.answers import Job, ScheduledJob, control_of, overview_of, p
 from dueline.client.http_answer import HttpAnswer, error_of
 from dueline.client.new_job import NewJob
 from dueline.errors import DuelineError, Unavailable
+from dueline.lookup.control import Control
 from dueline.lookup.listing import MOST_JOBS
 from dueline.lookup.overview import Overview
 from dueline.model import instant
@@ -20,7 +21,6 @@ from dueline.model.queue_settings import QueueSettings
 from dueline.model.rate import Rate
 from dueline.model.request import json_text
 from dueline.model.trace import TraceContext
-from dueline.operate.control import Control
 from dueline.ports import Clock
 from dueline.protocol.uploads import check_size
 from dueline.retry.calls import attempt

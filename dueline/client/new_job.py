@@ -7,8 +7,8 @@ from dueline.errors import InvalidJob
 from dueline.lookup.listing import FAR_END
 from dueline.model import instant
 from dueline.model.job import check_priority, check_tenant
-from dueline.model.printable import shown
 from dueline.model.request import Request, check_time
+from dueline.model.text import shown
 from dueline.model.trace import TraceContext
 from dueline.protocol import keys
 

@@ -10,8 +10,8 @@ from datetime import datetime
 from dueline.errors import InvalidJob
 from dueline.model import instant, rows
 from dueline.model.job import JobId, State
-from dueline.model.printable import plain
 from dueline.model.rows import Row
+from dueline.model.text import plain
 from dueline.ports import Table
 
 FINAL = (State.SUCCEEDED, State.FAILED)

@@ -7,11 +7,11 @@ from functools import partial, reduce
 from operator import call
 
 from dueline.errors import QueueNotFound
+from dueline.lookup.control import Control, read_control
 from dueline.lookup.listing import Snapshot, Span, partitions_of, read_states, scan
 from dueline.model import instant, rows
 from dueline.model.queue_settings import QueueSettings, not_there
 from dueline.model.rows import Key, Row
-from dueline.operate.control import Control, read_control
 from dueline.ports import Depth, Queue, Spread, Table
 
 MOST_COUNTED = 1000

@@ -1,14 +1,15 @@
 """Submitted: what is told of jobs that were just submitted, and of those that an earlier call submitted."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
-from dueline.client.answers import submitted_state
 from dueline.errors import DuelineError, JobNotFound
-from dueline.lookup.status import Status, statuses_of
-from dueline.model.job import Job, JobId
+from dueline.lookup.status import Status, status_of, statuses_of
+from dueline.model.job import Job, JobId, Route, State
 from dueline.model.queue_settings import QueueSettings
 from dueline.ports import Clock, Spread, Table
 from dueline.protocol.keys import Repeat
+from dueline.protocol.reschedule import Moved, naming
 
 Told = tuple[JobId, Status]
 
@@ -30,6 +31,22 @@ def told_of(
     repeats = [result.id for result in results if isinstance(result, Repeat)]
     known = statuses_of(repeats, queue=queue, table=table, clock=clock, until=until, spread=spread)
     return [result if isinstance(result, DuelineError) else _told(result, known.get(result.id)) for result in results]
+
+
+def told_of_move(moved: Moved, *, queue: QueueSettings, table: Table, now: datetime) -> Told:
+    """Return what is told of a job that took another's place: scheduled, unless an earlier call put it there.
+
+    Raises Throttled or Unavailable, which name the job: it is there all the same.
+    """
+    if not moved.was_before:
+        return moved.id, Status(state=State.SCHEDULED)
+    with naming(str(moved.id)):
+        return moved.id, status_of(moved.id, queue=queue, table=table, now=now)
+
+
+def submitted_state(id: JobId) -> State:
+    """Return the state of a job that was just submitted."""
+    return State.DISPATCHED if id.route is Route.DIRECT else State.ACCEPTED
 
 
 def _told(job: Job, known: Status | DuelineError | None) -> Told | DuelineError:

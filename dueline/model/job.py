@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from dueline.errors import InvalidJob, JobNotFound, PayloadTooLarge, QueueNotFound
 from dueline.model import instant
-from dueline.model.printable import shown
+from dueline.model.text import shown
 from dueline.model.trace import TraceContext
 
 MAX_PAYLOAD_BYTES = 256 * 1024

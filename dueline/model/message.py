@@ -14,7 +14,7 @@ from dueline.errors import InvalidJob, JobNotFound
 from dueline.model import instant
 from dueline.model.folding import folded, unfolded
 from dueline.model.job import MAX_PRIORITY, Job, JobId, Route
-from dueline.model.printable import plain
+from dueline.model.text import plain
 from dueline.model.trace import TRACEPARENT, TRACESTATE, TraceContext
 
 ID = "dueline-id"

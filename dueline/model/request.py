@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from dueline.errors import InvalidJob
 from dueline.model import instant
 from dueline.model.job import JobId
-from dueline.model.printable import shown
+from dueline.model.text import shown
 from dueline.model.trace import TraceContext
 
 FURTHEST = timedelta(days=3653)

@@ -32,7 +32,7 @@ def delay_seconds(due: datetime, *, now: datetime, precise: bool = False) -> int
     visible 0.25 to 1.25 s before its job is due: its workers wait out the rest. Raises ValueError when `due` is over
     900 s away (the limit of SQS message timers).
 
-    >>> from dueline.instant import parse
+    >>> from dueline.model.instant import parse
     >>> delay_seconds(parse("2026-01-01T00:00:00.001Z"), now=parse("2026-01-01T00:00:00Z"))
     1
     """

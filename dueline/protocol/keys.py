@@ -12,7 +12,7 @@ from datetime import datetime
 from dueline.errors import RETRYABLE, InvalidJob, KeyReused
 from dueline.model import rows
 from dueline.model.job import Job, JobId
-from dueline.model.printable import shown
+from dueline.model.text import shown
 from dueline.ports import Spread, Table
 
 MAX_CHARACTERS = 255

@@ -1,9 +1,10 @@
-"""States: read how far partitions are handed over, of many at once, and tell which of them never were."""
+"""Partitions: read how far they are handed over, and tell which of them never were, and which have no tick."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
 
 from dueline.errors import DuelineError, JobNotFound, Unavailable
-from dueline.model import rows
+from dueline.model import instant, rows
 from dueline.model.job import JobId, Partition
 from dueline.model.queue_settings import QueueSettings
 from dueline.ports import READ_KEYS, Reading, Spread, Table
@@ -39,3 +40,17 @@ def check_partition(id: JobId, states: Reading, *, queue: QueueSettings) -> None
     has = "0 alone" if queue.partitions == 1 else f"0 to {queue.partitions - 1}"
     never = f"queue {queue.name!r} never had a partition {id.partition.number}: it has {has}"
     raise JobNotFound(f"no job has the id {id}: {never}")
+
+
+def without_tick(
+    partitions: Sequence[Partition], *, table: Table, now: datetime, spread: Spread = map
+) -> list[Partition]:
+    """Return those of distinct partitions that have no fence, or one that lies in the past.
+
+    Each tick raises the fence to where it looks ahead, three ticks and more. So none was there for as long, or ever.
+    What is left unread is not among them. Raises Throttled or Unavailable.
+    """
+    states = states_of(partitions, table=table, spread=spread)
+    keys = {partition: rows.state_key(partition) for partition in partitions}
+    fences = {each: rows.read_state(states.rows.get(key)).fence for each, key in keys.items()}
+    return [each for each in partitions if keys[each] not in states.unread and fences[each] < instant.text(now)]

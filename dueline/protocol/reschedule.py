@@ -8,9 +8,8 @@ from typing import NoReturn
 from uuid import UUID, uuid5
 
 from dueline.errors import RETRYABLE, AlreadyFinished, InvalidJob, JobNotFound, NotYet, QueueNotFound, Unavailable
-from dueline.lookup.status import Status, status_of
 from dueline.model import instant, rows
-from dueline.model.job import Job, JobId, Partition, Route, State
+from dueline.model.job import Job, JobId, Partition, Route
 from dueline.model.message import Message
 from dueline.model.pointer import Pointer
 from dueline.model.queue_settings import QueueSettings
@@ -60,17 +59,6 @@ class Reschedule:
         self._clock = clock
         self._new_uid = new_uid
 
-    def told(self, id: JobId, *, at: datetime | None, delay: float | None, key: str | None) -> tuple[JobId, Status]:
-        """Move a job as `run` does; return the id of the job that took its place, and what is known of that one.
-
-        It is scheduled, unless an earlier call put it there. Raises what `run` and `status_of` raise.
-        """
-        moved = self.run(id, at=at, delay=delay, key=key)
-        if not moved.was_before:
-            return moved.id, Status(state=State.SCHEDULED)
-        with _naming(moved.id):
-            return moved.id, status_of(moved.id, queue=self._queue, table=self._table, now=self._clock.now())
-
     def run(
         self, id: JobId, *, at: datetime | None = None, delay: float | None = None, key: str | None = None
     ) -> Moved:
@@ -92,7 +80,7 @@ class Reschedule:
         if (moved := self._moved_before(id, known, earliest=asked, latest=due, uid=uid)) is not None:
             return Moved(id=moved, was_before=True)
         intent = Intent(job=self._successor(self._movable(id, known, now=now), due=due, uid=uid), old=id)
-        with _naming(intent.job.id):
+        with naming(str(intent.job.id)):
             self._announce(intent)
             is_ours = intent.carry_out(table=self._table, clock=self._clock)
             if not is_ours:
@@ -217,10 +205,10 @@ def _refuse(id: JobId, cancellation: Row | None = None) -> NoReturn:
 
 
 @contextmanager
-def _naming(id: JobId) -> Iterator[None]:
+def naming(job_id: str) -> Iterator[None]:
     """Let a fault name the job that may be scheduled all the same, for its caller to look up or cancel."""
     try:
         yield
     except RETRYABLE as fault:
-        fault.job_id = str(id)
+        fault.job_id = job_id
         raise

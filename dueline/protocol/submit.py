@@ -9,10 +9,10 @@ from itertools import chain, groupby
 from dueline.errors import RETRYABLE, DuelineError, InvalidJob, KeyReused, NotYet, QueueNotFound, Unavailable
 from dueline.model.job import Job, JobId, Partition, Route
 from dueline.model.message import ATTRIBUTES_BYTES, Message, batches
-from dueline.model.printable import shown
 from dueline.model.queue_settings import QueueSettings, not_there
 from dueline.model.request import Request, due_of, text_of
 from dueline.model.routing import partition_of, route_of, whole_seconds
+from dueline.model.text import shown
 from dueline.ports import Clock, Payloads, Queue, Refusal, Spread, Table
 from dueline.protocol import keys
 from dueline.protocol.offload import Content, Offload, content_of, hash_of, inline, is_large

@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from dueline.errors import RETRYABLE, DuelineError, Throttled
 from dueline.ports import Clock
-from dueline.retry.backoff import Backoff, Patience
 from dueline.retry.pace import Pace
+from dueline.retry.patience import Patience, Waits
 
 LANES = 8
 
@@ -92,7 +92,7 @@ class Calls:
         return results
 
     def _renewed_by(self, pace: Pace) -> Callable[[Iterable[DuelineError]], bool]:
-        """Return what waits as a Backoff does that begins anew whenever that pace renews patience."""
+        """Return what waits as a Waits does that begins anew whenever that pace renews patience."""
         renewals, backoff = -1, self._backoff()
 
         def wait(errors: Iterable[DuelineError]) -> bool:
@@ -103,8 +103,8 @@ class Calls:
 
         return wait
 
-    def _backoff(self, *, since: float | None = None) -> Backoff:
-        return Backoff(self._patience, clock=self._clock, jitter=self._jitter, since=since, ended=_HERE.ended)
+    def _backoff(self, *, since: float | None = None) -> Waits:
+        return Waits(self._patience, clock=self._clock, jitter=self._jitter, since=since, ended=_HERE.ended)
 
 
 def attempt(call: Callable[[A], B], argument: A) -> B | DuelineError:

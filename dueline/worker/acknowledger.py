@@ -9,8 +9,8 @@ from itertools import groupby
 from dueline.errors import Unavailable
 from dueline.model.message import BATCH_MESSAGES
 from dueline.ports import Refusal
-from dueline.worker.connection import Place
-from dueline.worker.delivery import Claim
+from dueline.worker.claim import Claim
+from dueline.worker.queue_connection import QueueConnection
 from dueline.worker.watch.event import Report, trouble
 
 _LINGER_SECONDS = 0.02
@@ -30,7 +30,7 @@ class Ack:
         return self.claim.level, self.hidden is None
 
 
-class Acks:
+class Acknowledger:
     """Tells SQS what became of messages, in a thread of its own.
 
     `on_send` hears of claims before SQS is told of them, `on_end` of each that is over.
@@ -38,20 +38,20 @@ class Acks:
 
     def __init__(
         self,
-        place: Place,
+        connection: QueueConnection,
         *,
         on_end: Callable[[Claim], None],
         report: Report,
         on_send: Callable[[Collection[Claim]], None] = lambda _: None,
     ) -> None:
-        self._place = place
+        self._connection = connection
         self._on_end = on_end
         self._on_send = on_send
         self._report = report
         self._waiting: queue.SimpleQueue[Ack | None] = queue.SimpleQueue()
         self._unsent: set[Claim] = set()
         self._stopped, self._ended = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"acks {place.queue}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"acknowledger {connection.queue}", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
@@ -104,7 +104,7 @@ class Acks:
     def tell(self, batch: Sequence[Ack]) -> list[Ack]:
         """Tell SQS of up to 10 messages; return those of which it is to be told again."""
         self._on_send([ack.claim for ack in batch])
-        now = self._place.clock.monotonic()
+        now = self._connection.clock.monotonic()
         live = []
         for ack in batch:
             if ack.claim.is_live(now):
@@ -125,7 +125,7 @@ class Acks:
         try:
             refusals = {refusal.index: refusal for refusal in self._ask(acks)}
         except Exception as fault:
-            self._report(trouble(fault, queue=self._place.queue))
+            self._report(trouble(fault, queue=self._connection.queue))
             return acks
         for index, ack in enumerate(acks):
             if index not in refusals or refusals[index].final:
@@ -133,11 +133,13 @@ class Acks:
         again = {index: refusal.reason for index, refusal in refusals.items() if not refusal.final}
         for reason in set(again.values()):
             refused = Unavailable(reason)
-            self._report(trouble(refused, queue=self._place.queue, what="a message was not acknowledged, and will be"))
+            self._report(
+                trouble(refused, queue=self._connection.queue, what="a message was not acknowledged, and will be")
+            )
         return [acks[index] for index in again]
 
     def _ask(self, acks: Sequence[Ack]) -> list[Refusal]:
-        inbox = self._place.levels[acks[0].claim.level]
+        inbox = self._connection.levels[acks[0].claim.level]
         receipts = [ack.claim.arrival.receipt for ack in acks]
         if acks[0].hidden is None:
             return inbox.delete(receipts)
@@ -145,6 +147,6 @@ class Acks:
 
     def _end(self, claim: Claim, *, lost: bool) -> None:
         if lost:
-            claim.lose(queue=self._place.queue, report=self._report)
+            claim.lose(queue=self._connection.queue, report=self._report)
         self._on_end(claim)
         self._unsent.discard(claim)

@@ -15,14 +15,14 @@ from dueline import otel
 from dueline.errors import RETRYABLE, DuelineError, Unavailable
 from dueline.model.job import JobId
 from dueline.model.message import Message, batches
-from dueline.model.printable import text_of
+from dueline.model.text import text_of
 from dueline.ports import READ_KEYS, Arrival, Table
 from dueline.skip import cancellations_of
 from dueline.worker.bury import bury
-from dueline.worker.connection import Place
-from dueline.worker.delivery import Claim
-from dueline.worker.handler import Handler, Handling
+from dueline.worker.claim import Claim
+from dueline.worker.handler_runner import Handler, HandlerRunner
 from dueline.worker.prepare import prepare, seconds_until_due
+from dueline.worker.queue_connection import QueueConnection
 from dueline.worker.received import ReceivedJob, Taken
 from dueline.worker.verdict import Again, Dead, Held
 from dueline.worker.watch.event import Event, Kind, Report, trouble
@@ -54,33 +54,39 @@ class Consumer:
         """Answer SQS: which records are to come again. An event has as many as its mapping says, up to 10,000."""
         records = [SQSRecord(record) for record in event["Records"]]
         deployment, queue, level = address_of(records[0].event_source_arn)
-        place, report = self._connect(deployment, queue)
+        connection, report = self._connect(deployment, queue)
         handler = Handler(queue=queue, call=self._call, once=self._once)
-        handling = Handling(handler, place, report=report, trace=otel.handling, jitter=random.random)
-        batch = _Batch(records, level=level, place=place, handling=handling, report=report)
+        runner = HandlerRunner(handler, connection, report=report, trace=otel.handling, jitter=random.random)
+        batch = _Batch(records, level=level, connection=connection, runner=runner, report=report)
         processor = BatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False)
         return process_partial_response(event, batch.work, processor, context)
 
 
-def connect(deployment: str, queue: str) -> tuple[Place, Report]:
+def connect(deployment: str, queue: str) -> tuple[QueueConnection, Report]:
     """Return a queue to work at, and what hears of its jobs."""
-    from dueline.aws.workplace import Workplace
+    from dueline.aws.worker_resources import WorkerResources
     from dueline.worker.watch.log import log
 
-    return Workplace(deployment).place(queue), log
+    return WorkerResources(deployment).connect(queue), log
 
 
 class _Batch:
     """The records of an event, in order; `_fates` has what is to be done with those that were looked at."""
 
     def __init__(
-        self, records: Sequence[SQSRecord], *, level: int, place: Place, handling: Handling, report: Report
+        self,
+        records: Sequence[SQSRecord],
+        *,
+        level: int,
+        connection: QueueConnection,
+        runner: HandlerRunner,
+        report: Report,
     ) -> None:
         # A job's cancellation is read shortly before it runs: not that of the last when the first begins.
         self._coming = batches(records, size=lambda _: 0, most=READ_KEYS)
         self._level = level
-        self._place = place
-        self._handling = handling
+        self._connection = connection
+        self._runner = runner
         self._report = report
         self._fates: dict[str, Callable[[], None]] = {}
         self._unread: dict[JobId, DuelineError] = {}
@@ -97,12 +103,12 @@ class _Batch:
             self._look_at(records)
         except Exception as fault:
             # Whatever it is: these come again, and the cancellations of later ones are read when it is their turn.
-            self._report(trouble(fault, queue=self._place.queue))
+            self._report(trouble(fault, queue=self._connection.queue))
             self._fates |= {record.message_id: partial(_fail, text_of(fault)) for record in records}
 
     def _look_at(self, records: Sequence[SQSRecord]) -> None:
-        now = self._place.clock.monotonic()
-        prepared = prepare([_claim(record, self._level, now) for record in records], self._place, look=self._look)
+        now = self._connection.clock.monotonic()
+        prepared = prepare([_claim(record, self._level, now) for record in records], self._connection, look=self._look)
         decided = [(taken, partial(self._run, taken)) for taken in prepared.ready]
         decided += [(taken, partial(self._bury, taken, dead)) for taken, dead in prepared.dead]
         decided += [(taken, partial(self._skip, taken)) for taken in prepared.cancelled]
@@ -112,14 +118,14 @@ class _Batch:
         known = cancellations_of(ids, table=table)
         self._unread |= known.unread
         for fault in set(known.unread.values()):
-            self._report(trouble(fault, queue=self._place.queue))
+            self._report(trouble(fault, queue=self._connection.queue))
         return known.cancelled
 
     def _run(self, taken: Taken) -> None:
         if taken.job_id and taken.job_id in self._unread:
             raise NotDone(str(self._unread[taken.job_id]))
-        time.sleep(seconds_until_due(taken, self._place))
-        match self._handling.run(taken):
+        time.sleep(seconds_until_due(taken, self._connection))
+        match self._runner.run(taken):
             case Again(seconds=seconds, error=error):
                 self._hide(taken, seconds)
                 raise NotDone(error)
@@ -130,7 +136,7 @@ class _Batch:
 
     def _hide(self, taken: Taken, seconds: int) -> None:
         """Let a job wait for so long. What SQS refuses three times is told: then the job waits as its queue says."""
-        inbox = self._place.levels[taken.claim.level]
+        inbox = self._connection.levels[taken.claim.level]
         fault: Exception = NotDone()
         for attempt in range(_HIDE_ATTEMPTS):
             time.sleep(attempt * _AGAIN_SECONDS)
@@ -148,7 +154,7 @@ class _Batch:
         self._report(trouble(fault, queue=taken.queue, job=taken.id, what=what))
 
     def _bury(self, taken: Taken, dead: Dead) -> None:
-        bury(taken, dead, dead_letters=self._place.dead_letters)
+        bury(taken, dead, dead_letters=self._connection.dead_letters)
 
     def _skip(self, taken: Taken) -> None:
         self._report(Event(kind=Kind.SKIPPED, queue=taken.queue, job=taken.id, attempt=taken.attempt))

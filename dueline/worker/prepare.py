@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from dueline.errors import InvalidJob
 from dueline.model.job import JobId
 from dueline.skip import cancelled_among
-from dueline.worker.connection import Place
-from dueline.worker.delivery import Claim
+from dueline.worker.claim import Claim
+from dueline.worker.queue_connection import QueueConnection
 from dueline.worker.received import Taken
 from dueline.worker.verdict import Dead
 
@@ -22,23 +22,23 @@ class Prepared:
 
 
 def prepare(
-    claims: Sequence[Claim], place: Place, *, look: Callable[..., Collection[JobId]] = cancelled_among
+    claims: Sequence[Claim], connection: QueueConnection, *, look: Callable[..., Collection[JobId]] = cancelled_among
 ) -> Prepared:
     """Sort a received batch; `look` tells which of its jobs were cancelled, in one request for up to 100.
 
     Raises Throttled or Unavailable, as `look` does: then nothing is known of any, and they are to be received again.
     """
     # Counted from before the request.
-    looked = place.clock.monotonic()
+    looked = connection.clock.monotonic()
     taken, dead = [], []
     for claim in claims:
         try:
-            taken.append(Taken.of(claim, queue=place.queue, looked=looked))
+            taken.append(Taken.of(claim, queue=connection.queue, looked=looked))
         except InvalidJob as error:
-            no_job = Taken.of_others(claim, queue=place.queue)
+            no_job = Taken.of_others(claim, queue=connection.queue)
             dead.append((no_job, Dead(error=type(error).__name__, reason=str(error))))
     ids = {each.job_id for each in taken if each.job_id}
-    cancelled = look(ids, table=place.table) if ids else set()
+    cancelled = look(ids, table=connection.table) if ids else set()
     return Prepared(
         ready=[each for each in taken if each.job_id not in cancelled],
         cancelled=[each for each in taken if each.job_id in cancelled],
@@ -46,11 +46,11 @@ def prepare(
     )
 
 
-def seconds_until_due(taken: Taken, place: Place) -> float:
+def seconds_until_due(taken: Taken, connection: QueueConnection) -> float:
     """Return how long a job is to be held back: 0 unless its queue rounds delays down.
 
     SQS itself holds back those of the other queues.
     """
-    if not place.settings.queue.precise:
+    if not connection.settings.queue.precise:
         return 0.0
-    return max(0.0, (taken.due - place.clock.now()).total_seconds())
+    return max(0.0, (taken.due - connection.clock.now()).total_seconds())

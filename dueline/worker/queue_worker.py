@@ -9,20 +9,20 @@ from itertools import count
 
 from dueline.errors import RETRYABLE
 from dueline.model.message import BATCH_MESSAGES
-from dueline.worker.acknowledger import Ack, Acks
+from dueline.worker.acknowledger import Ack, Acknowledger
 from dueline.worker.bury import Burial
-from dueline.worker.connection import Place
-from dueline.worker.delivery import Claim
-from dueline.worker.handler import Handling
+from dueline.worker.claim import Claim
+from dueline.worker.handler_runner import HandlerRunner
 from dueline.worker.pool import Pool
-from dueline.worker.prefetch import Waiting
+from dueline.worker.prefetch import Prefetched
 from dueline.worker.prepare import prepare
-from dueline.worker.rate_limiter import Gate
+from dueline.worker.queue_connection import QueueConnection
+from dueline.worker.rate_limiter import RateLimiter
 from dueline.worker.received import Taken
 from dueline.worker.receiver import LONG_POLL_SECONDS, Receiver
 from dueline.worker.refresh import Refresh
-from dueline.worker.settle import Settling
-from dueline.worker.visibility import Claims
+from dueline.worker.settle import Settle
+from dueline.worker.visibility import VisibilityRenewer
 from dueline.worker.watch.event import Event, Kind, Report, trouble
 
 # A full batch is worth waiting for so long.
@@ -36,58 +36,66 @@ _AGAIN_SECONDS = 5
 _LAST_ACKS_SECONDS = 5.0
 
 
-class Line:
+class QueueWorker:
     """The work on one queue in this process, in threads of its own. `wall` is the time in seconds since 1970."""
 
     def __init__(
         self,
-        place: Place,
-        handling: Handling,
+        connection: QueueConnection,
+        runner: HandlerRunner,
         *,
         concurrency: int,
         report: Report,
         jitter: Callable[[], float],
         wall: Callable[[], float],
     ) -> None:
-        self._place, self._handling, self._report, self._jitter = place, handling, report, jitter
+        self._connection, self._runner, self._report, self._jitter = connection, runner, report, jitter
         self._wanted = min(BATCH_MESSAGES, concurrency)
         self._stopped = threading.Event()
-        self._claims = Claims(place, report=report)
-        self._acks = Acks(place, on_send=self._claims.settle, on_end=self._claims.end, report=report)
-        self._settling = Settling(place, acks=self._acks, claims=self._claims, later=self._later, report=report)
-        self._gate = Gate(place, wall=wall, report=report)
-        self._receiver = Receiver(place, report=report)
-        self._pool: Pool[Taken | Burial] = Pool(concurrency, self._work, name=place.queue, now=place.clock.monotonic)
+        self._renewer = VisibilityRenewer(connection, report=report)
+        self._acknowledger = Acknowledger(
+            connection, on_send=self._renewer.settle, on_end=self._renewer.end, report=report
+        )
+        self._settle = Settle(
+            connection, acknowledger=self._acknowledger, renewer=self._renewer, later=self._later, report=report
+        )
+        self._limiter = RateLimiter(connection, wall=wall, report=report)
+        self._receiver = Receiver(connection, report=report)
+        self._pool: Pool[Taken | Burial] = Pool(
+            concurrency, self._work, name=connection.queue, now=connection.clock.monotonic
+        )
         self._received: queue.Queue[list[Claim]] = queue.Queue(maxsize=_AHEAD_BATCHES)
         self._is_held_up = False
-        self._waiting = Waiting(place, self._pool, self._gate, self._acks, self._claims, self._received.put, report)
-        self.turned = place.clock.monotonic()
-        watch = partial(self._gate.watch, self._stopped, on_change=self._waiting.heed)
-        refresh = partial(Refresh(place, report=report, jitter=jitter).watch, self._stopped)
+        self._prefetched = Prefetched(
+            connection, self._pool, self._limiter, self._acknowledger, self._renewer, self._received.put, report
+        )
+        self.turned = connection.clock.monotonic()
+        watch = partial(self._limiter.watch, self._stopped, on_change=self._prefetched.heed)
+        refresh = partial(Refresh(connection, report=report, jitter=jitter).watch, self._stopped)
         self._receiving = self._thread("receive", self._receive)
         self._preparing = self._thread("prepare", self._prepare)
         self._watching, self._refreshing = self._thread("watch", watch), self._thread("refresh", refresh)
 
     def _thread(self, name: str, target: Callable[[], None]) -> threading.Thread:
-        return threading.Thread(target=target, name=f"{name} {self._place.queue}", daemon=True)
+        return threading.Thread(target=target, name=f"{name} {self._connection.queue}", daemon=True)
 
     def start(self) -> None:
         """Begin. Raises Throttled or Unavailable when the queue's pause and rate cannot be read."""
-        self._report(Event(kind=Kind.OPENED, queue=self._place.queue))
-        self._gate.read()
+        self._report(Event(kind=Kind.OPENED, queue=self._connection.queue))
+        self._limiter.read()
         threads = (self._receiving, self._preparing, self._watching, self._refreshing)
-        for part in (self._pool, self._claims, self._acks, *threads):
+        for part in (self._pool, self._renewer, self._acknowledger, *threads):
             part.start()
 
     def stop(self) -> None:
         """Receive no more, and put back what has not begun."""
         self._stopped.set()
-        self._waiting.stop()
+        self._prefetched.stop()
 
     @property
     def is_busy(self) -> bool:
         """Whether it receives, a job runs, or SQS is to be told what became of one."""
-        return self._receiving.is_alive() or not (self._pool.is_idle and self._acks.is_idle)
+        return self._receiving.is_alive() or not (self._pool.is_idle and self._acknowledger.is_idle)
 
     def finish(self) -> bool:
         """Put back what still runs, and tell SQS what it is to know; tell whether nothing was left running."""
@@ -96,17 +104,17 @@ class Line:
             self._receiving.join(LONG_POLL_SECONDS + 1)
         with suppress(queue.Full):
             self._received.put_nowait([])
-        self._claims.stop()
+        self._renewer.stop()
         is_done = self._pool.is_idle
-        left = [] if is_done else [claim for claim in self._claims.held if not self._acks.has(claim)]
+        left = [] if is_done else [claim for claim in self._renewer.held if not self._acknowledger.has(claim)]
         for claim in left:
-            self._acks.put(Ack(claim=claim, hidden=0))
-        self._acks.stop(within=_LAST_ACKS_SECONDS)
+            self._acknowledger.put(Ack(claim=claim, hidden=0))
+        self._acknowledger.stop(within=_LAST_ACKS_SECONDS)
         for claim in left:
             # Another's by now: what its handler still comes to is of no effect.
             claim.lost = True
         self._pool.stop()
-        self._report(Event(kind=Kind.CLOSED, queue=self._place.queue))
+        self._report(Event(kind=Kind.CLOSED, queue=self._connection.queue))
         return is_done
 
     def _receive(self) -> None:
@@ -120,9 +128,9 @@ class Line:
                 self._back_off(fault, faults)
                 continue
             faults = 0
-            self._claims.add(claims)
+            self._renewer.add(claims)
             self._pool.take(len(claims))
-            if self._gate.is_limited:
+            if self._limiter.is_limited:
                 # What is received next depends on the slots that these take.
                 self._begin_when_possible(claims)
             elif claims:
@@ -130,9 +138,9 @@ class Line:
 
     def _turn(self) -> list[Claim]:
         """Receive what there is room for, unless the gate is shut, or what was received is held up."""
-        self.turned = self._place.clock.monotonic()
+        self.turned = self._connection.clock.monotonic()
         room = self._pool.wait_for_room(wanted=self._wanted, patience=_PATIENCE_SECONDS, within=_TURN_SECONDS)
-        most = min(room, self._gate.most()) if room and not self._is_held_up else 0
+        most = min(room, self._limiter.most()) if room and not self._is_held_up else 0
         if most:
             return self._receiver.receive(most=most)
         self._stopped.wait(_GATE_SECONDS if room else 0)
@@ -140,7 +148,7 @@ class Line:
 
     def _back_off(self, fault: Exception, faults: int) -> None:
         self._trouble(fault)
-        self.turned = self._place.clock.monotonic()
+        self.turned = self._connection.clock.monotonic()
         self._stopped.wait(min(_LONGEST_BACKOFF_SECONDS, 2.0 ** min(faults, 10)) * (1 + self._jitter()) / 2)
 
     def _prepare(self) -> None:
@@ -169,49 +177,49 @@ class Line:
 
     def _give_up(self, claims: Sequence[Claim]) -> None:
         for claim in claims:
-            self._acks.put(Ack(claim=claim, hidden=0 if self._stopped.is_set() else _AGAIN_SECONDS))
+            self._acknowledger.put(Ack(claim=claim, hidden=0 if self._stopped.is_set() else _AGAIN_SECONDS))
         self._pool.give_back(len(claims))
 
     def _begin(self, claims: Sequence[Claim]) -> None:
-        prepared = prepare(claims, self._place)
-        slots = self._gate.slots(len(prepared.ready))
+        prepared = prepare(claims, self._connection)
+        slots = self._limiter.slots(len(prepared.ready))
         self._pool.give_back(len(prepared.cancelled))
         for taken in prepared.cancelled:
             self._report(taken.event(Kind.SKIPPED))
-            self._acks.put(Ack(claim=taken.claim))
+            self._acknowledger.put(Ack(claim=taken.claim))
         for taken, dead in prepared.dead:
             self._report(taken.event(Kind.FAILED, error=dead.error, reason=dead.reason))
-            self._pool.put(Burial(taken=taken, dead=dead), at=self._place.clock.monotonic())
+            self._pool.put(Burial(taken=taken, dead=dead), at=self._connection.clock.monotonic())
         for taken, slot in zip(prepared.ready, slots, strict=True):
             if not taken.claim.told:
                 taken.claim.told = True
                 self._report(taken.event(Kind.RECEIVED))
-            self._waiting.put(taken, slot)
+            self._prefetched.put(taken, slot)
 
     def _work(self, item: Taken | Burial) -> None:
         if isinstance(item, Burial):
-            self._settling.bury(item)
+            self._settle.bury(item)
         else:
             self._run(item)
 
     def _run(self, taken: Taken) -> None:
         try:
-            if not self._waiting.may_run(taken):
+            if not self._prefetched.may_run(taken):
                 return
-            taken.claim.begun = self._place.clock.monotonic()
-            verdict = self._handling.run(taken)
+            taken.claim.begun = self._connection.clock.monotonic()
+            verdict = self._runner.run(taken)
             taken.claim.begun = None
-            self._settling.settle(taken, verdict)
+            self._settle.settle(taken, verdict)
         except Exception as fault:
             self._trouble(fault)
-            self._acks.put(Ack(claim=taken.claim, hidden=_AGAIN_SECONDS))
+            self._acknowledger.put(Ack(claim=taken.claim, hidden=_AGAIN_SECONDS))
 
     def _later(self, item: Taken | Burial) -> None:
         self._pool.take(1)  # It keeps its place: where nothing can begin, or be buried, not ever more is received.
         if isinstance(item, Taken):
-            self._waiting.put(item, _AGAIN_SECONDS)
+            self._prefetched.put(item, _AGAIN_SECONDS)
         else:
-            self._pool.put(item, at=self._place.clock.monotonic() + _AGAIN_SECONDS)
+            self._pool.put(item, at=self._connection.clock.monotonic() + _AGAIN_SECONDS)
 
     def _trouble(self, fault: Exception) -> None:
-        self._report(trouble(fault, queue=self._place.queue))
+        self._report(trouble(fault, queue=self._connection.queue))

@@ -4,11 +4,11 @@ import math
 import threading
 from collections.abc import Callable
 
+from dueline.lookup.control import Control, read_control
 from dueline.model.control_rows import slots_key
 from dueline.model.message import BATCH_MESSAGES
 from dueline.model.rate import Rate
-from dueline.operate.control import Control, read_control
-from dueline.worker.connection import Place
+from dueline.worker.queue_connection import QueueConnection
 from dueline.worker.watch.event import Report, trouble
 
 # What is changed is heeded within 5 s: a read, and what it takes to act on it, stay well below.
@@ -20,16 +20,16 @@ _MICROSECONDS = 1_000_000
 _KEPT_SECONDS = 30 * 86_400
 
 
-def common_time(place: Place) -> float:
+def common_time(connection: QueueConnection) -> float:
     """Return AWS's own time in seconds since 1970, as far as it is known: the only one that all workers share.
 
     Slots are instants. A machine whose own clock is ahead would take those of hours, and leave none to the others.
     """
-    behind = place.behind()
-    return place.clock.now().timestamp() + (behind / 2 if math.isfinite(behind) else 0.0)
+    behind = connection.behind()
+    return connection.clock.now().timestamp() + (behind / 2 if math.isfinite(behind) else 0.0)
 
 
-class Gate:
+class RateLimiter:
     """Whether jobs of a queue may begin, and when. `wall` returns the time in seconds since 1970.
 
     Each job has a slot of its own: slots follow one another as the queue's rate says, and no two workers get the same,
@@ -37,15 +37,15 @@ class Gate:
     is over.
     """
 
-    def __init__(self, place: Place, *, wall: Callable[[], float], report: Report) -> None:
-        self._place = place
+    def __init__(self, connection: QueueConnection, *, wall: Callable[[], float], report: Report) -> None:
+        self._connection = connection
         self._wall = wall
         self._report = report
         self._control = Control()
 
     def read(self) -> bool:
         """Read the pause and the rate; tell whether they have changed. Raises Throttled or Unavailable."""
-        before, self._control = self._control, read_control(self._place.queue, table=self._place.table)
+        before, self._control = self._control, read_control(self._connection.queue, table=self._connection.table)
         return before != self._control
 
     def watch(self, stopped: threading.Event, *, on_change: Callable[[], None]) -> None:
@@ -59,14 +59,16 @@ class Gate:
             try:
                 changed = self.read()
             except Exception as fault:
-                self._report(trouble(fault, queue=self._place.queue, what="pause and rate could not be read"))
+                self._report(trouble(fault, queue=self._connection.queue, what="pause and rate could not be read"))
             try:
                 if before or changed:
                     on_change()
             except Exception as fault:
                 # To be told again. A thread that ends would heed no pause any more.
                 changed = True
-                self._report(trouble(fault, queue=self._place.queue, what="a changed pause or rate was not heeded"))
+                self._report(
+                    trouble(fault, queue=self._connection.queue, what="a changed pause or rate was not heeded")
+                )
 
     @property
     def is_open(self) -> bool:
@@ -90,7 +92,7 @@ class Gate:
     def slots(self, count: int) -> list[float]:
         """Take slots for so many jobs; return in how many seconds each begins. Raises Throttled or Unavailable.
 
-        At a rate of 0 there are none to take: then the gate is not open.
+        At a rate of 0 there are none to take: then none may begin.
         """
         # Another thread may read them anew meanwhile.
         control = self._control
@@ -98,16 +100,16 @@ class Gate:
             return [0.0] * count
         interval, now = _interval(control.rate), self._now()
         amount = round(count * interval)
-        key = slots_key(self._place.queue, control.rate_set)
-        until = self._place.table.reserve(key, now=now, amount=amount, ttl=int(self._wall()) + _KEPT_SECONDS)
+        key = slots_key(self._connection.queue, control.rate_set)
+        until = self._connection.table.reserve(key, now=now, amount=amount, ttl=int(self._wall()) + _KEPT_SECONDS)
         return [(until - amount + number * interval - now) / _MICROSECONDS for number in range(count)]
 
     def _now(self) -> int:
         return int(self._wall() * _MICROSECONDS)
 
     def _taken_until(self, control: Control) -> int:
-        key = slots_key(self._place.queue, control.rate_set)
-        row = self._place.table.read([key], consistent=False).rows.get(key)
+        key = slots_key(self._connection.queue, control.rate_set)
+        row = self._connection.table.read([key], consistent=False).rows.get(key)
         return int(row["until"]) if row else 0
 
 

@@ -12,7 +12,7 @@ from dueline.model import job as core
 from dueline.model.job import JobId
 from dueline.model.message import AGAIN, ID
 from dueline.model.pointer import Pointer
-from dueline.worker.delivery import Claim
+from dueline.worker.claim import Claim
 from dueline.worker.lateness import Lateness
 from dueline.worker.verdict import Discard
 from dueline.worker.watch.event import Event, Kind

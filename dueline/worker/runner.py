@@ -1,4 +1,4 @@
-"""All lines of one process, from their start to their end."""
+"""All workers of one process, from their start to their end."""
 
 import asyncio
 import threading
@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 
 from dueline.ports import Clock
-from dueline.worker.queue_worker import Line
+from dueline.worker.queue_worker import QueueWorker
 
 _LOOK_SECONDS = 0.1
 # What a coroutine that is cancelled may take for its last words. One that blocks hears nothing: it is left behind.
@@ -35,11 +35,11 @@ class Ending:
         return self._asked > 1
 
 
-class Crew:
-    """The lines of a process, by queue."""
+class Runner:
+    """The workers of a process, by queue."""
 
-    def __init__(self, lines: Mapping[str, Line], *, clock: Clock) -> None:
-        self._lines = lines
+    def __init__(self, workers: Mapping[str, QueueWorker], *, clock: Clock) -> None:
+        self._workers = workers
         self._clock = clock
 
     def work(self, ending: Ending, *, grace: float) -> bool:
@@ -47,37 +47,37 @@ class Crew:
 
         Raises Throttled or Unavailable when it cannot begin: then what has begun has ended in the same way.
         """
-        begun: list[Line] = []
+        begun: list[QueueWorker] = []
         try:
-            for line in self._lines.values():
+            for worker in self._workers.values():
                 if ending.is_asked:
                     break
-                begun.append(line)
-                line.start()
+                begun.append(worker)
+                worker.start()
             while not ending.is_asked:
                 self._clock.sleep(_LOOK_SECONDS)
         finally:
             has_ended = self._end(begun, ending, grace=grace)
         return has_ended
 
-    def _end(self, lines: Sequence[Line], ending: Ending, *, grace: float) -> bool:
-        for line in lines:
-            line.stop()
+    def _end(self, workers: Sequence[QueueWorker], ending: Ending, *, grace: float) -> bool:
+        for worker in workers:
+            worker.stop()
         until = self._clock.monotonic() + grace
-        while any(line.is_busy for line in lines) and not ending.is_hurried and self._clock.monotonic() < until:
+        while any(worker.is_busy for worker in workers) and not ending.is_hurried and self._clock.monotonic() < until:
             self._clock.sleep(_LOOK_SECONDS)
-        return _finished(lines)
+        return _finished(workers)
 
     def ages(self) -> dict[str, float]:
         """Return how many seconds ago each queue was last asked for messages."""
         now = self._clock.monotonic()
-        return {queue: now - line.turned for queue, line in self._lines.items()}
+        return {queue: now - worker.turned for queue, worker in self._workers.items()}
 
 
-def _finished(lines: Sequence[Line]) -> bool:
-    """Let all lines finish at once, as each may wait for what AWS does not answer; tell whether all had ended."""
-    with ThreadPoolExecutor(max_workers=max(1, len(lines)), thread_name_prefix="finish") as threads:
-        ended = list(threads.map(Line.finish, lines))
+def _finished(workers: Sequence[QueueWorker]) -> bool:
+    """Let all workers finish at once, as each may wait for what AWS does not answer; tell whether all had ended."""
+    with ThreadPoolExecutor(max_workers=max(1, len(workers)), thread_name_prefix="finish") as threads:
+        ended = list(threads.map(QueueWorker.finish, workers))
     return all(ended)
 
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from math import ceil
 
-from dueline.model.printable import text_of
 from dueline.model.retry_policy import LONGEST_HIDDEN_SECONDS, MAX_HIDDEN_SECONDS
+from dueline.model.text import text_of
 from dueline.model.work_settings import WorkSettings
 
 

@@ -8,8 +8,8 @@ from itertools import groupby
 from dueline.model.message import BATCH_MESSAGES, batches
 from dueline.model.work_settings import LEAST_VISIBILITY_TIMEOUT
 from dueline.ports import Spread
-from dueline.worker.connection import Place
-from dueline.worker.delivery import Claim
+from dueline.worker.claim import Claim
+from dueline.worker.queue_connection import QueueConnection
 from dueline.worker.watch.event import Report, trouble
 
 # A claim is renewed at half of its time, and looked at this many times in the shortest: it may become that any moment.
@@ -18,21 +18,21 @@ _LOOKS = 10
 _LANES = 4
 
 
-class Claims:
+class VisibilityRenewer:
     """The claims of one queue that are not over, renewed in threads of their own until `stop`.
 
     None is renewed beyond `longest_run` seconds after its handler began: then it is lost, and its handler can see that.
     One whose handler does not run is renewed for hours: its job can do nothing about that.
     """
 
-    def __init__(self, place: Place, *, report: Report) -> None:
-        self._place = place
+    def __init__(self, connection: QueueConnection, *, report: Report) -> None:
+        self._connection = connection
         self._report = report
         self._held: set[Claim] = set()
         self._renewing: set[Claim] = set()
         self._lock = threading.Condition()
         self._stopped = threading.Event()
-        name = f"claims {place.queue}"
+        name = f"renewer {connection.queue}"
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
@@ -51,7 +51,7 @@ class Claims:
 
     def has(self, claim: Claim) -> bool:
         """Tell whether a message is still this process's; note it if it is not."""
-        if claim.is_live(self._place.clock.monotonic()):
+        if claim.is_live(self._connection.clock.monotonic()):
             return True
         self._lose(claim)
         self.end(claim)
@@ -73,14 +73,14 @@ class Claims:
             self._lock.wait_for(lambda: self._renewing.isdisjoint(claims))
 
     def _run(self) -> None:
-        every = min(LEAST_VISIBILITY_TIMEOUT, self._place.settings.visibility_timeout) / _LOOKS
+        every = min(LEAST_VISIBILITY_TIMEOUT, self._connection.settings.visibility_timeout) / _LOOKS
         with ThreadPoolExecutor(_LANES, thread_name_prefix=self._thread.name) as lanes:
             while not self._stopped.wait(every):
                 self.renew(spread=lanes.map)
 
     def renew(self, *, spread: Spread = map) -> None:
         """Renew the claims that are half over, the next to end first, and note those that are lost."""
-        now, held = self._place.clock.monotonic(), self.held
+        now, held = self._connection.clock.monotonic(), self.held
         for claim in held:
             if not claim.is_live(now) and not claim.settled:
                 self._lose(claim)
@@ -92,25 +92,25 @@ class Claims:
             """Until all are renewed."""
 
     def _is_due(self, claim: Claim, now: float) -> bool:
-        half = self._place.settings.visibility_timeout / 2
+        half = self._connection.settings.visibility_timeout / 2
         is_half_over = claim.is_live(now) and claim.visible - now <= half
         return is_half_over and not claim.settled and self._seconds_for(claim, now) > half
 
     def _seconds_for(self, claim: Claim, now: float) -> int:
         """Return for how many seconds a claim may be renewed."""
-        settings = self._place.settings
+        settings = self._connection.settings
         return min(settings.visibility_timeout, int(claim.until(settings.longest_run) - now))
 
     def _renew(self, claims: Sequence[Claim]) -> None:
         with self._lock:
-            asked = self._place.clock.monotonic()
+            asked = self._connection.clock.monotonic()
             claims = [each for each in claims if each in self._held and self._is_due(each, asked)]
             self._renewing.update(claims)
         try:
             if claims:
                 self._ask(claims, asked)
         except Exception as fault:
-            self._report(trouble(fault, queue=self._place.queue, what="a claim was not renewed"))
+            self._report(trouble(fault, queue=self._connection.queue, what="a claim was not renewed"))
         finally:
             with self._lock:
                 self._renewing.difference_update(claims)
@@ -119,16 +119,16 @@ class Claims:
     def _ask(self, claims: Sequence[Claim], asked: float) -> None:
         seconds = [self._seconds_for(claim, asked) for claim in claims]
         receipts = [claim.arrival.receipt for claim in claims]
-        refusals = self._place.levels[claims[0].level].hide(receipts, seconds)
+        refusals = self._connection.levels[claims[0].level].hide(receipts, seconds)
         refused = {refusal.index for refusal in refusals}
         for refusal in refusals:
             if refusal.final:
                 self._lose(claims[refusal.index])
-        now = self._place.clock.monotonic()
+        now = self._connection.clock.monotonic()
         for index, claim in enumerate(claims):
             # One that ended before the answer may be another's since before SQS acted.
             if index not in refused and claim.is_live(now):
                 claim.visible = asked + seconds[index]
 
     def _lose(self, claim: Claim) -> None:
-        claim.lose(queue=self._place.queue, report=self._report)
+        claim.lose(queue=self._connection.queue, report=self._report)

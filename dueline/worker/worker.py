@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from dueline import otel
 from dueline.model.job import queue_name
 from dueline.ports import Clock
-from dueline.worker.connection import Place
-from dueline.worker.handler import Handler, Handling
-from dueline.worker.queue_worker import Line
+from dueline.worker.handler_runner import Handler, HandlerRunner
+from dueline.worker.queue_connection import QueueConnection
+from dueline.worker.queue_worker import QueueWorker
 from dueline.worker.rate_limiter import common_time
 from dueline.worker.received import ReceivedJob
 from dueline.worker.refresh import check
-from dueline.worker.runner import Crew, Ending, event_loop
+from dueline.worker.runner import Ending, Runner, event_loop
 from dueline.worker.watch.event import Event, Report
 
 if TYPE_CHECKING:
@@ -89,10 +89,10 @@ class Worker:
                 _signalled(ending),
                 closing(connect(self._name, session=self._session)) as equipped,
             ):
-                lines = {each.queue: _line(each, equipped, loop=loop, most=most) for each in handlers}
-                crew = Crew(lines, clock=equipped.clock)
-                with equipped.serve(port, crew.ages) if port is not None else nullcontext():
-                    return crew.work(ending, grace=grace)
+                workers = {each.queue: _queue_worker(each, equipped, loop=loop, most=most) for each in handlers}
+                runner = Runner(workers, clock=equipped.clock)
+                with equipped.serve(port, runner.ages) if port is not None else nullcontext():
+                    return runner.work(ending, grace=grace)
         finally:
             if ending.is_asked:
                 self._ending = Ending()
@@ -113,7 +113,7 @@ class Worker:
 class Equipped:
     """What a worker works with: its queues, what hears of its jobs, what answers on a port, and what ends it all."""
 
-    place: Callable[[str], Place]
+    connect: Callable[[str], QueueConnection]
     clock: Clock
     report: Report
     serve: Callable[[int, Callable[[], dict[str, float]]], AbstractContextManager[int]]
@@ -122,32 +122,34 @@ class Equipped:
 
 def connect(name: str, *, session: "boto3.Session | None") -> Equipped:
     """Return what a worker of a deployment works with on AWS."""
-    from dueline.aws.workplace import Workplace
+    from dueline.aws.worker_resources import WorkerResources
     from dueline.worker.watch.health import served
     from dueline.worker.watch.log import log
     from dueline.worker.watch.metrics import Metrics
 
-    metrics, workplace = Metrics(), Workplace(name, session=session)
+    metrics, resources = Metrics(), WorkerResources(name, session=session)
 
     def report(event: Event) -> None:
         metrics(event)
         log(event)
 
     return Equipped(
-        place=workplace.place,
-        clock=workplace.clock,
+        connect=resources.connect,
+        clock=resources.clock,
         report=report,
         serve=lambda port, ages: served(port, registry=metrics.registry, ages=ages),
-        close=workplace.clock.close,
+        close=resources.clock.close,
     )
 
 
-def _line(handler: Handler, equipped: Equipped, *, loop: asyncio.AbstractEventLoop, most: int) -> Line:
-    place = equipped.place(handler.queue)
-    check(place)
+def _queue_worker(handler: Handler, equipped: Equipped, *, loop: asyncio.AbstractEventLoop, most: int) -> QueueWorker:
+    connection = equipped.connect(handler.queue)
+    check(connection)
     parts: dict[str, Any] = {"report": equipped.report, "jitter": random.random}
-    handling = Handling(handler, place, loop=loop, trace=otel.handling, **parts)
-    return Line(place, handling, concurrency=handler.concurrency or most, wall=partial(common_time, place), **parts)
+    runner = HandlerRunner(handler, connection, loop=loop, trace=otel.handling, **parts)
+    return QueueWorker(
+        connection, runner, concurrency=handler.concurrency or most, wall=partial(common_time, connection), **parts
+    )
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from pydantic import Field
 # pydantic reads no other TypedDict before Python 3.12.
 from typing_extensions import TypedDict
 
-from dueline.operate.control import Control
+from dueline.lookup.control import Control
 
 QueueName = Annotated[str, Field(description="The queue's name in queues.yaml.", examples=["emails"])]
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from dueline.config import metrics
 from dueline.errors import RETRYABLE, DuelineError, NotYet, Unavailable
+from dueline.lookup.control import Control
 from dueline.model.job import Job, Route
-from dueline.operate.control import Control
 from dueline.protocol.cancel import Cancelled
 from dueline.protocol.keys import Repeat
 from functions.http.control_answers import told_of_control

@@ -9,7 +9,7 @@ from moto import mock_aws
 
 from dueline.aws.faults import of_callers
 from dueline.aws.published import KNOWN_FOR_SECONDS, Published
-from dueline.aws.workplace import Workplace
+from dueline.aws.worker_resources import WorkerResources
 from dueline.config.names import Names
 from dueline.config.work import published
 from dueline.errors import QueueNotFound, Throttled
@@ -53,12 +53,14 @@ def test_workers_read_what_is_published_now(ssm, deployment):
 
 def test_a_place_of_work_is_told_anew_as_it_is_published_by_then(ssm):
     publish(ssm, published(WORK))
-    place = Workplace("direct", session=boto3.Session("AKIDEXAMPLE", "s", region_name="eu-west-1")).place("emails")
+    connection = WorkerResources("direct", session=boto3.Session("AKIDEXAMPLE", "s", region_name="eu-west-1")).connect(
+        "emails"
+    )
     later = replace(WORK, queue=a_queue(track=True, priorities=2), urls=("https://1", "https://2"), longest_run=60)
     publish(ssm, published(later))
     told = "priorities is 2, was 1, urls is ('https://1', 'https://2'), was ('https://1',), longest_run is 60, was 3600"
-    assert place.heed(place.anew()) == told
-    assert (place.settings, len(place.levels)) == (later, 2)
+    assert connection.heed(connection.anew()) == told
+    assert (connection.settings, len(connection.levels)) == (later, 2)
 
 
 @pytest.mark.parametrize("name", ["nobody", "no/queue", ""])

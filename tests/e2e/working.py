@@ -24,7 +24,7 @@ def working(worker: Worker) -> Iterator[None]:
             raised.append(error)
 
     thread = threading.Thread(target=run, daemon=True)
-    with patch("dueline.working.receiver.LONG_POLL_SECONDS", _POLL_SECONDS):
+    with patch("dueline.worker.receiver.LONG_POLL_SECONDS", _POLL_SECONDS):
         thread.start()
         try:
             yield

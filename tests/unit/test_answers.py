@@ -4,12 +4,12 @@ import json
 
 import pytest
 
+from dueline.lookup.control import Control
 from dueline.lookup.listing import Listed, read_place
 from dueline.lookup.outcome import Outcome
 from dueline.lookup.overview import Overview
 from dueline.model.job import State
 from dueline.model.rate import Rate
-from dueline.operate.control import Control
 from dueline.ports import Depth
 from functions.http import answers
 from functions.http.control_answers import of_control

@@ -8,9 +8,9 @@ import pytest
 from dueline.clock import SystemClock
 from dueline.errors import Unavailable
 from dueline.memory import VirtualClock
-from dueline.retry.backoff import Patience
 from dueline.retry.calls import Calls, in_lanes
 from dueline.retry.pace import Pace
+from dueline.retry.patience import Patience
 from tests.builders import NOW
 from tests.waiting import HANG_SECONDS, wait_until
 
@@ -77,7 +77,7 @@ def test_once_nobody_wants_the_results_of_a_lane_no_further_request_is_made(monk
         assert wait_until(lambda: bool(asked), every=0.01)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dueline.calls.ThreadPoolExecutor", Pool)
+    monkeypatch.setattr("dueline.retry.calls.ThreadPoolExecutor", Pool)
     lanes = in_lanes(lambda items: calls.ask_for_each(answer, items, pace=Pace(most=10)), interrupted())
     with pytest.raises(KeyboardInterrupt):
         next(lanes)

@@ -18,7 +18,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from dueline import Client, Patience, errors
-from dueline.cli import connect, given, importing, lines, redriving
+from dueline.cli import connect, importing, lines, options, redriving
 from dueline.cli.app import COMMANDS, app
 from dueline.cli.connect import Target
 from dueline.cli.faults import EXIT_CODES, exit_code_of
@@ -469,7 +469,7 @@ def test_the_command_to_go_on_names_the_deployment_and_the_credentials(run, gate
 
 def test_the_deployment_is_found_before_lines_are_read_from_stdin(monkeypatch):
     reading = []
-    monkeypatch.setattr(given, "source", lambda text: reading.append(text))
+    monkeypatch.setattr(options, "source", lambda text: reading.append(text))
     assert typed("--profile", "nobodys", "schedule", "emails", "-", "--lines", stdin="1\n").exit_code == 5
     assert typed("--url", "http://127.0.0.1:9", "schedule", "EMAILS", "-", "--lines", stdin="1\n").exit_code == 3
     assert reading == []
@@ -530,7 +530,7 @@ def test_a_number_that_cannot_be_sent_is_refused_in_a_single_payload_too(run, ga
 
 def test_a_line_that_is_read_when_checked_and_not_when_sent_fails_for_itself(run, gate, monkeypatch):
     # What nests just so deep as the stack allows may be such a line.
-    read, read_before = given.line, set()
+    read, read_before = options.line, set()
 
     def once(content, number):
         if number == 2 and number in read_before:
@@ -538,7 +538,7 @@ def test_a_line_that_is_read_when_checked_and_not_when_sent_fails_for_itself(run
         read_before.add(number)
         return read(content, number)
 
-    monkeypatch.setattr(given, "line", once)
+    monkeypatch.setattr(options, "line", once)
     result = run("schedule", "emails", "-", "--lines", "--key", "k", "--left", "left", stdin="1\n2\n3\n")
     assert (result.exit_code, result.stdout) == (2, "scheduled 2 of 3\n")
     assert Path("left").read_text() == "\n2\n"

@@ -17,30 +17,37 @@ BOTO3 = {"boto3", "botocore", "certifi", "dateutil", "jmespath", "s3transfer", "
 LIBRARIES = BOTO3 | {"aws_lambda_powertools", "typing_extensions"}
 PYDANTIC = {"annotated_types", "pydantic", "pydantic_core", "typing_inspection"}
 OURS = {
-    "dueline",
-    *under("dueline", "aws clock config dispatch errors folding instant job message packing park pointer ports queue"),
-    *under("dueline", "printable routing rows trace units"),
-    *under("dueline.aws", "clients connections deployed faults queue sending signature table typed updates"),
+    *under("dueline", "aws clock config errors model ports protocol"),
+    *under("dueline.aws", "clients deployed dynamodb faults sqs transport"),
+    *under("dueline.aws.dynamodb", "table typed updates"),
+    *under("dueline.aws.transport", "connections sending signature"),
     *under("dueline.config", "metrics names registry settings"),
+    *under("dueline.model", "folding instant job message packing pointer queue_settings routing rows text trace units"),
+    *under("dueline.protocol", "dispatch park"),
+    "dueline",
+    "dueline.aws.sqs.queue",
     "functions",
     *under("functions", "declared log telemetry"),
 }
 # What knows how far queues are deployed.
 STANDING = {
     *under("dueline.aws", "published standing"),
-    *under("dueline", "clock config.work working working.backoff working.settings"),
+    *under("dueline.model", "retry_policy work_settings"),
+    "dueline.config.work",
     "functions.registry",
 }
 OURS_OF = {
-    "ingest": {"dueline.protocol.astray", "dueline.protocol.ingest", "dueline.protocol.move", "functions.ingest"}
-    | STANDING,
-    "tick": {*under("dueline", "fences lease states tick"), *under("functions", "tick watch")},
+    "ingest": STANDING | {*under("dueline.protocol", "astray ingest move"), "functions.ingest"},
+    "tick": {*under("dueline.protocol", "lease partitions tick"), *under("functions", "tick watch")},
     "api": STANDING
     | {
-        *under("dueline", "answers cancel control control_rows keys listing move offload outcome overview rate"),
-        *under("dueline", "request reschedule states status submit submitted uploads"),
+        *under("dueline", "client client.answers lookup operate operate.control"),
         *under("dueline.aws", "payloads resources"),
-        *under("functions", "answers api bodies control_answers forms outcome_answer problems queries tell"),
+        *under("dueline.lookup", "control listing outcome overview status submitted"),
+        *under("dueline.model", "control_rows rate request"),
+        *under("dueline.protocol", "cancel keys move offload partitions reschedule submit uploads"),
+        *under("functions", "api http"),
+        *under("functions.http", "answers bodies control_answers forms outcome_answer problems queries tell"),
     },
 }
 LIBRARIES_OF = {"ingest": LIBRARIES, "tick": LIBRARIES, "api": LIBRARIES | PYDANTIC}

@@ -13,7 +13,7 @@ from dueline.worker import consumer
 from dueline.worker.consumer import address_of
 from dueline.worker.watch.event import Kind
 from tests.builders import NOW, a_job, a_message
-from tests.work import Events, SharedQueue, a_place
+from tests.work import Events, SharedQueue, a_connection
 
 ARN = "arn:aws:sqs:eu-west-1:123456789012:dueline_emails"
 
@@ -23,14 +23,14 @@ class Function:
 
     def __init__(self, call, monkeypatch, *, arn=ARN, once=False, levels=1, **settings):
         self.levels = [SharedQueue() for _ in range(levels)]
-        self.place = a_place(*self.levels, **settings)
+        self.connection = a_connection(*self.levels, **settings)
         self.events, self.asked, self.arn = Events(), [], arn
         monkeypatch.setattr(consumer, "connect", self._connect)
         self.handler = dueline.lambda_handler(once=once)(call)
 
     def _connect(self, deployment, queue):
         self.asked.append((deployment, queue))
-        return self.place, self.events
+        return self.connection, self.events
 
     def work(self, *messages, level=0):
         """Have messages worked off; return the bodies of those that are to come again."""
@@ -46,7 +46,7 @@ class Function:
 
     @property
     def letters(self):
-        return self.place.dead_letters.messages
+        return self.connection.dead_letters.messages
 
 
 def record_of(arrival, arn):
@@ -112,7 +112,7 @@ def hiding(function, monkeypatch, *answers):
             raise told
         return told or hide(receipts, seconds)
 
-    monkeypatch.setattr("dueline.consumer._AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr("dueline.worker.consumer._AGAIN_SECONDS", 0.0)
     function.levels[0].hide = answer
     return asked
 
@@ -149,7 +149,7 @@ def test_whatever_goes_wrong_where_a_hundred_are_looked_at_later_ones_are_read_w
     got, jobs_of = [], [a_job(payload=str(number)) for number in range(201)]
     last = jobs_of[-1].id
     function = Function(
-        lambda job: (got.append(job.payload), function.place.table.write([rows.cancellation_row(last, at=NOW)])),
+        lambda job: (got.append(job.payload), function.connection.table.write([rows.cancellation_row(last, at=NOW)])),
         monkeypatch,
     )
 
@@ -174,7 +174,7 @@ def test_all_of_a_batch_may_fail(monkeypatch):
 def test_a_cancelled_job_is_skipped(monkeypatch):
     got, job = [], a_job()
     function = Function(got.append, monkeypatch)
-    function.place.table.write([rows.cancellation_row(job.id, at=NOW)])
+    function.connection.table.write([rows.cancellation_row(job.id, at=NOW)])
     assert function.work(Message.of(job)) == []
     assert got == []
     assert [event.kind for event in function.events] == [Kind.SKIPPED]
@@ -191,7 +191,7 @@ def test_a_job_that_cannot_be_buried_comes_again(monkeypatch):
         raise dueline.Discard("why")
 
     function = Function(call, monkeypatch)
-    function.place.dead_letters.queue.gone = True
+    function.connection.dead_letters.queue.gone = True
     assert function.work(*jobs("1")) == ["1"]
 
 
@@ -200,7 +200,7 @@ def test_what_aws_keeps_from_beginning_comes_again_and_is_no_dead_letter(monkeyp
         raise Throttled("slow down")
 
     function = Function(print, monkeypatch, once=True, max_receives=1)
-    function.place.once = fail
+    function.connection.once = fail
     assert function.work(*jobs("1")) == ["1"]
     assert function.letters == []
     assert [event.reason for event in function.events if event.kind is Kind.TROUBLE]
@@ -225,14 +225,14 @@ def test_which_level_it_is_its_name_tells(monkeypatch):
 
 def reading(function, monkeypatch, answer):
     """Have the function's table answer its look-ups of cancellations, the count-th, from 1, as `answer` says."""
-    read, asked = function.place.table.read, []
+    read, asked = function.connection.table.read, []
 
     def look_up(keys):
         assert len(keys) <= READ_KEYS
         asked.append(keys)
         return answer(len(asked), keys, read)
 
-    monkeypatch.setattr(function.place.table, "read", look_up)
+    monkeypatch.setattr(function.connection.table, "read", look_up)
 
 
 def throttled(*_):
@@ -267,7 +267,7 @@ def test_a_job_that_is_cancelled_while_many_before_it_run_is_skipped(monkeypatch
     got, jobs_of = [], [a_job(payload=str(number)) for number in range(101)]
     last = jobs_of[-1].id
     function = Function(
-        lambda job: (got.append(job.payload), function.place.table.write([rows.cancellation_row(last, at=NOW)])),
+        lambda job: (got.append(job.payload), function.connection.table.write([rows.cancellation_row(last, at=NOW)])),
         monkeypatch,
     )
     assert function.work(*map(Message.of, jobs_of)) == []

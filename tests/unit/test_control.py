@@ -5,12 +5,12 @@ from datetime import timedelta
 import pytest
 
 from dueline.errors import Unavailable
+from dueline.lookup.control import Control, read_control
 from dueline.memory import MemoryTable
 from dueline.model import rows
 from dueline.model.control_rows import paused_key, rate_key, slots_key
 from dueline.model.rate import Rate
 from dueline.operate import control
-from dueline.operate.control import Control, read_control
 from dueline.ports import Reading
 from tests.builders import NOW
 from tests.wire import Wire, done_in_part, meanwhile, on, straight

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from dueline.lookup.control import Control, read_control
 from dueline.model.rate import Rate
-from dueline.operate.control import Control, read_control
 from tests.builders import a_queue
 from tests.called import call, imported
 

@@ -5,10 +5,11 @@ from datetime import timedelta
 import pytest
 
 from dueline.errors import QueueNotFound
+from dueline.lookup.control import Control
 from dueline.model.job import Partition
 from dueline.model.rate import Rate
 from dueline.model.request import Request
-from dueline.operate.control import Control, pause, set_rate
+from dueline.operate.control import pause, set_rate
 from dueline.ports import Depth
 from tests.builders import EMAILS, NOW, a_job, a_message, a_queue
 from tests.system import System

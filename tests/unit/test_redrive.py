@@ -15,8 +15,8 @@ from dueline.model import instant
 from dueline.model.message import AGAIN, ATTEMPTS, ERROR, EXPIRES, ID, REASON, Message
 from dueline.operate.dead_letters import BY_SQS, Wanted, to_inbound, to_its_queue
 from dueline.operate.redrive import HIDDEN_SECONDS, Ends, Redrive
-from dueline.retry.backoff import Patience
 from dueline.retry.calls import Calls, in_lanes
+from dueline.retry.patience import Patience
 from tests.builders import NOW, a_job
 from tests.system import System
 from tests.wire import Wire, done_in_part, failing, losing_the_answer, on, refusing, straight

@@ -20,8 +20,8 @@ from dueline.memory import MemoryPayloads, MemoryQueue, MemoryTable, VirtualCloc
 from dueline.model import instant, rows
 from dueline.model.job import JobId, Partition
 from dueline.model.message import REASON, Message
-from dueline.protocol.fences import without_tick
 from dueline.protocol.ingest import Ingest, Received
+from dueline.protocol.partitions import without_tick
 from tests.builders import NOBODY, NOW, a_job, a_queue
 from tests.system import System
 from tests.wire import on, straight

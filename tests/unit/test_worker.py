@@ -14,50 +14,51 @@ import dueline
 from dueline import Discard
 from dueline.clock import SystemClock
 from dueline.errors import QueueNotFound, Throttled
+from dueline.lookup.control import read_control
 from dueline.memory import MemoryTable
 from dueline.model.control_rows import slots_key
 from dueline.model.message import Message
 from dueline.model.rate import Rate
-from dueline.operate.control import read_control, set_rate
+from dueline.operate.control import set_rate
 from dueline.ports import Refusal
 from dueline.worker import worker as worker_module
-from dueline.worker.queue_worker import Line
+from dueline.worker.queue_worker import QueueWorker
 from dueline.worker.watch.event import Kind
 from dueline.worker.worker import Equipped, Worker
 from tests.builders import NOW, a_queue
 from tests.waiting import HANG_SECONDS
-from tests.work import Events, SharedQueue, a_place, due_now, wait_until
+from tests.work import Events, SharedQueue, a_connection, due_now, wait_until
 
 
 @pytest.fixture
-def place(monkeypatch):
-    monkeypatch.setattr("dueline.working.receiver.LONG_POLL_SECONDS", 1)
-    return a_place(SharedQueue())
+def connection(monkeypatch):
+    monkeypatch.setattr("dueline.worker.receiver.LONG_POLL_SECONDS", 1)
+    return a_connection(SharedQueue())
 
 
 @pytest.fixture
-def equipped(monkeypatch, place):
+def equipped(monkeypatch, connection):
     """What workers connect to; `served` has the ports that were asked for, `names` the deployments."""
-    equipped = Connected(place)
+    equipped = Connected(connection)
     monkeypatch.setattr(worker_module, "connect", equipped.connect)
     return equipped
 
 
 class Connected:
-    def __init__(self, place, **others):
-        self.places, self.place = {"emails": place} | others, place
+    def __init__(self, connection, **others):
+        self.connections, self.connection = {"emails": connection} | others, connection
         self.events, self.served, self.names, self.closed = Events(), [], [], 0
 
     def connect(self, name, *, session):
         self.names.append(name)
         return Equipped(
-            place=self._place, clock=SystemClock(), report=self.events, serve=self._serve, close=self._close
+            connect=self._connect, clock=SystemClock(), report=self.events, serve=self._serve, close=self._close
         )
 
-    def _place(self, queue):
-        if queue not in self.places:
+    def _connect(self, queue):
+        if queue not in self.connections:
             raise QueueNotFound(f"there is no queue {queue!r}")
-        return self.places[queue]
+        return self.connections[queue]
 
     def _close(self):
         self.closed += 1
@@ -68,7 +69,7 @@ class Connected:
         yield port
 
     def send(self, *jobs):
-        assert self.place.levels[0].send([Message.of(job) for job in jobs]) == []
+        assert self.connection.levels[0].send([Message.of(job) for job in jobs]) == []
 
 
 class Running:
@@ -94,7 +95,7 @@ def test_it_works_until_it_is_stopped(equipped):
     worker.stop()
     assert running.end() is True
     assert (equipped.names, equipped.served) == (["shop"], [(9100, {"emails"})])
-    assert equipped.place.levels[0].messages == []
+    assert equipped.connection.levels[0].messages == []
 
 
 def test_a_coroutine_function_is_a_handler_too(equipped):
@@ -129,7 +130,7 @@ def test_a_coroutine_that_exits_has_failed_and_others_go_on(equipped, how):
     running = Running(worker)
     assert wait_until(lambda: bool(got))
     equipped.send(due_now(2))
-    assert wait_until(lambda: equipped.place.levels[0].messages == [])
+    assert wait_until(lambda: equipped.connection.levels[0].messages == [])
     worker.stop()
     assert running.end() is True
     assert sorted(got) == [1, 1, 2]
@@ -147,9 +148,9 @@ def test_a_coroutine_that_stops_the_event_loop_does_not_end_the_work_of_others(e
 
     equipped.send(due_now(1))
     running = Running(worker, grace=1)
-    assert wait_until(lambda: equipped.place.levels[0].messages == [])
+    assert wait_until(lambda: equipped.connection.levels[0].messages == [])
     equipped.send(due_now(2))
-    assert wait_until(lambda: equipped.place.levels[0].messages == [])
+    assert wait_until(lambda: equipped.connection.levels[0].messages == [])
     worker.stop()
     assert running.end() is True
     assert got == [1, 2]
@@ -163,7 +164,7 @@ def test_what_does_not_end_within_its_grace_goes_back_and_that_is_told(equipped)
     assert wait_until(lambda: bool(begun))
     worker.stop()
     assert running.end() is False
-    assert equipped.place.levels[0].queue.depth().waiting == 1
+    assert equipped.connection.levels[0].queue.depth().waiting == 1
     held.set()
 
 
@@ -180,8 +181,8 @@ def test_stopped_twice_it_takes_no_grace(equipped):
 
 
 def test_a_job_that_is_done_is_acknowledged_within_the_grace_though_sqs_refuses_for_now(equipped, monkeypatch):
-    monkeypatch.setattr("dueline.working.line._LAST_ACKS_SECONDS", 0.0)
-    worker, queue, refused = Worker(), equipped.place.levels[0], []
+    monkeypatch.setattr("dueline.worker.queue_worker._LAST_ACKS_SECONDS", 0.0)
+    worker, queue, refused = Worker(), equipped.connection.levels[0], []
     delete = queue.delete
 
     def refuse(receipts):
@@ -205,16 +206,16 @@ def test_a_job_that_is_done_is_acknowledged_within_the_grace_though_sqs_refuses_
 
 def test_all_queues_finish_at_once_however_long_each_takes(monkeypatch):
     barrier = threading.Barrier(3)
-    finish = Line.finish
+    finish = QueueWorker.finish
 
     def meeting(line):
         barrier.wait(HANG_SECONDS)
         return finish(line)
 
-    monkeypatch.setattr("dueline.working.receiver.LONG_POLL_SECONDS", 1)
-    monkeypatch.setattr(Line, "finish", meeting)
+    monkeypatch.setattr("dueline.worker.receiver.LONG_POLL_SECONDS", 1)
+    monkeypatch.setattr(QueueWorker, "finish", meeting)
     names = ["one", "two", "three"]
-    connected = Connected(a_place(), **{name: a_place(queue=a_queue(name=name)) for name in names})
+    connected = Connected(a_connection(), **{name: a_connection(queue=a_queue(name=name)) for name in names})
     monkeypatch.setattr(worker_module, "connect", connected.connect)
     worker = Worker()
     for name in names:
@@ -247,7 +248,7 @@ def test_a_stop_before_run_ends_it_as_it_begins_and_no_later_run(equipped):
     equipped.send(due_now(1))
     worker.stop()
     assert Running(worker).end() is True
-    assert (got, equipped.place.levels[0].asked) == ([], [])
+    assert (got, equipped.connection.levels[0].asked) == ([], [])
     running = Running(worker)
     assert wait_until(lambda: got == [1])
     worker.stop()
@@ -283,10 +284,10 @@ class Unreadable(MemoryTable):
         raise Throttled("slow down")
 
 
-def two_queues(monkeypatch, place, table):
+def two_queues(monkeypatch, connection, table):
     """Return a worker of two queues of which the second one's table is given, and what it connects to."""
-    monkeypatch.setattr("dueline.working.receiver.LONG_POLL_SECONDS", 1)
-    connected = Connected(place, invoices=replace(a_place(queue=a_queue(name="invoices")), table=table))
+    monkeypatch.setattr("dueline.worker.receiver.LONG_POLL_SECONDS", 1)
+    connected = Connected(connection, invoices=replace(a_connection(queue=a_queue(name="invoices")), table=table))
     monkeypatch.setattr(worker_module, "connect", connected.connect)
     worker = Worker()
     worker.job("invoices")(print)
@@ -294,28 +295,28 @@ def two_queues(monkeypatch, place, table):
 
 
 def test_when_one_queue_cannot_begin_those_that_have_end_and_receive_no_more(monkeypatch):
-    before, place = set(threading.enumerate()), a_place()
-    worker, connected = two_queues(monkeypatch, place, Unreadable())
+    before, connection = set(threading.enumerate()), a_connection()
+    worker, connected = two_queues(monkeypatch, connection, Unreadable())
     worker.job("emails")(print)
     with pytest.raises(Throttled, match="slow down"):
         worker.run(queues=["emails", "invoices"])
     assert wait_until(lambda: set(threading.enumerate()) <= before)
-    asked = len(place.levels[0].asked)
+    asked = len(connection.levels[0].asked)
     connected.send(due_now(1))
-    assert (place.levels[0].queue.depth().waiting, len(place.levels[0].asked)) == (1, asked)
+    assert (connection.levels[0].queue.depth().waiting, len(connection.levels[0].asked)) == (1, asked)
     assert [event.kind for event in connected.events] == [Kind.OPENED] * 2 + [Kind.CLOSED] * 2
     for kind in (Kind.OPENED, Kind.CLOSED):
         assert sorted(event.queue for event in connected.events.of(kind)) == ["emails", "invoices"]
 
 
 def test_when_one_queue_cannot_begin_the_jobs_of_another_have_their_grace(monkeypatch):
-    place, begun, held, ended = a_place(), threading.Event(), threading.Event(), []
+    connection, begun, held, ended = a_connection(), threading.Event(), threading.Event(), []
 
     def meet():
         assert begun.wait(60)
         held.set()
 
-    worker, connected = two_queues(monkeypatch, place, Unreadable(meet))
+    worker, connected = two_queues(monkeypatch, connection, Unreadable(meet))
 
     @worker.job("emails")
     async def send(job):
@@ -328,14 +329,14 @@ def test_when_one_queue_cannot_begin_the_jobs_of_another_have_their_grace(monkey
     with pytest.raises(Throttled):
         worker.run(queues=["emails", "invoices"], grace=60)
     assert ended == [1]
-    assert place.levels[0].messages == []
+    assert connection.levels[0].messages == []
 
 
 def test_a_queue_that_begins_by_half_leaves_nothing_behind(equipped, monkeypatch):
     before, start = set(threading.enumerate()), threading.Thread.start
 
     def start_some(thread):
-        if thread.name == "acks emails":
+        if thread.name == "acknowledger emails":
             raise RuntimeError("can't start new thread")
         start(thread)
 
@@ -362,7 +363,7 @@ def test_a_coroutine_function_that_blocks_does_not_outlive_its_grace(equipped):
     worker.stop()
     assert running.end() is False
     assert ended == []
-    assert equipped.place.levels[0].queue.depth().waiting == 1
+    assert equipped.connection.levels[0].queue.depth().waiting == 1
     held.set()
     assert wait_until(lambda: ended == [1])
 
@@ -384,7 +385,7 @@ def test_a_coroutine_that_does_not_end_within_its_grace_is_cancelled_and_its_job
     worker.stop()
     assert running.end() is False
     assert last_words == [True]
-    assert equipped.place.levels[0].queue.depth().waiting == 1
+    assert equipped.connection.levels[0].queue.depth().waiting == 1
 
 
 def test_what_went_back_is_not_buried_by_a_handler_that_ends_later(equipped):
@@ -406,8 +407,8 @@ def test_what_went_back_is_not_buried_by_a_handler_that_ends_later(equipped):
     held.set()
     assert wait_until(lambda: set(threading.enumerate()) <= before)
     assert seen == [True]
-    assert equipped.place.dead_letters.messages == []
-    assert equipped.place.levels[0].queue.depth().waiting == 1
+    assert equipped.connection.dead_letters.messages == []
+    assert equipped.connection.levels[0].queue.depth().waiting == 1
 
 
 class Ahead(SystemClock):
@@ -418,17 +419,17 @@ class Ahead(SystemClock):
 
 
 def test_the_slots_of_a_rate_are_taken_in_the_time_of_aws_which_all_workers_share(equipped):
-    worker, begun, place = Worker(), threading.Event(), equipped.place
-    equipped.places["emails"] = replace(place, clock=Ahead())
-    set_rate("emails", Rate.parse("50/s"), table=place.table, now=NOW)
-    key = slots_key("emails", read_control("emails", table=place.table).rate_set)
+    worker, begun, connection = Worker(), threading.Event(), equipped.connection
+    equipped.connections["emails"] = replace(connection, clock=Ahead())
+    set_rate("emails", Rate.parse("50/s"), table=connection.table, now=NOW)
+    key = slots_key("emails", read_control("emails", table=connection.table).rate_set)
     worker.job("emails")(lambda job: begun.set())
     equipped.send(due_now(1))
     running = Running(worker)
     assert begun.wait(60)
     worker.stop()
     assert running.end() is True
-    until = datetime.fromtimestamp(place.table.read([key]).rows[key]["until"] / 1e6, UTC)
+    until = datetime.fromtimestamp(connection.table.read([key]).rows[key]["until"] / 1e6, UTC)
     assert until > datetime.now(UTC) + timedelta(hours=9)
 
 
@@ -477,7 +478,7 @@ def test_a_worker_without_a_handler_for_its_queues_says_which_it_has(queues, unk
 
 
 def test_a_visibility_timeout_that_is_too_short_to_renew_is_refused(monkeypatch):
-    monkeypatch.setattr(worker_module, "connect", Connected(a_place(visibility_timeout=4)).connect)
+    monkeypatch.setattr(worker_module, "connect", Connected(a_connection(visibility_timeout=4)).connect)
     worker = Worker()
     worker.job("emails")(print)
     with pytest.raises(ValueError, match="visibility_timeout of queue emails is 4: for a worker it must be 5 or more"):

@@ -18,7 +18,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from dueline.aws.faults import translated
 from dueline.errors import Unavailable
-from dueline.model.printable import text_of
+from dueline.model.text import text_of
 from dueline.worker.verdict import Discard, Interrupted
 
 if TYPE_CHECKING:

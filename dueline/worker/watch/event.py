@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from dueline.errors import DuelineError
-from dueline.model.printable import text_of
+from dueline.model.text import text_of
 
 
 class Kind(StrEnum):

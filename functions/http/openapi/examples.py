@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from dueline.errors import InvalidJob
+from dueline.lookup.control import Control
 from dueline.lookup.listing import Listed
 from dueline.lookup.outcome import Outcome
 from dueline.lookup.overview import Overview
@@ -13,7 +14,6 @@ from dueline.model import instant
 from dueline.model.job import Job, JobId, Route, State
 from dueline.model.queue_settings import QueueSettings
 from dueline.model.rate import Rate
-from dueline.operate.control import Control
 from dueline.ports import Depth
 from dueline.protocol.uploads import Begun, Upload
 from functions.http import answers, problems

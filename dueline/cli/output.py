@@ -6,12 +6,12 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
+from dueline.lookup.control import Control
 from dueline.lookup.overview import Overview
 from dueline.model import instant
 from dueline.model.job import Route
 from dueline.model.queue_settings import QueueSettings
 from dueline.model.rate import Rate
-from dueline.operate.control import Control
 
 
 def json_of(value: object) -> Any:

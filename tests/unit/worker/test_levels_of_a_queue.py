@@ -1,6 +1,6 @@
 from collections import Counter
 
-from dueline.worker.levels import order_of
+from dueline.worker.receiver import order_of
 
 
 def test_a_queue_of_one_level_is_asked_as_it_is():

@@ -4,12 +4,12 @@ import pytest
 
 from dueline.errors import Unavailable
 from dueline.memory import VirtualClock
-from dueline.worker.delivery import Claim
-from dueline.worker.visibility import Claims
+from dueline.worker.claim import Claim
+from dueline.worker.visibility import VisibilityRenewer
 from dueline.worker.watch.event import Kind
 from tests.builders import NOW, a_message
 from tests.waiting import HANG_SECONDS
-from tests.work import Events, SharedQueue, a_claim, a_place, wait_until
+from tests.work import Events, SharedQueue, a_claim, a_connection, wait_until
 
 
 @pytest.fixture
@@ -20,11 +20,11 @@ def clock():
 def claimed(clock, *, number=1, **overrides):
     """Return claims on so many messages, their queue, and the events."""
     queue, events = SharedQueue(clock=clock), Events()
-    place = a_place(queue, clock=clock, **overrides)
+    connection = a_connection(queue, clock=clock, **overrides)
     queue.send([a_message(body=str(each)) for each in range(number)])
     arrivals = queue.receive(most=10, wait=0)
     claims = [Claim(arrival=each, level=0, received=0.0, visible=30.0) for each in arrivals]
-    held = Claims(place, report=events)
+    held = VisibilityRenewer(connection, report=events)
     held.add(claims)
     return held, claims, queue, events
 
@@ -193,11 +193,11 @@ def test_batches_are_renewed_several_at_once_and_nothing_is_left_behind():
     queue, meeting = SharedQueue(visibility_timeout=30), threading.Barrier(2, timeout=HANG_SECONDS)
     before, hide = set(threading.enumerate()), queue.hide
     queue.hide = lambda receipts, seconds: meeting.wait() * 0 or hide(receipts, seconds)
-    place = a_place(queue, visibility_timeout=30)
-    held = Claims(place, report=Events())
+    connection = a_connection(queue, visibility_timeout=30)
+    held = VisibilityRenewer(connection, report=Events())
     for _ in range(2):
         queue.send([a_message() for _ in range(10)])
-    now = place.clock.monotonic()
+    now = connection.clock.monotonic()
     arrivals = [each for _ in range(2) for each in queue.receive(most=10, wait=0, hidden=1000)]
     claims = [Claim(arrival=each, level=0, received=now, visible=now + 14) for each in arrivals]
     held.add(claims)

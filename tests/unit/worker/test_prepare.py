@@ -8,16 +8,16 @@ from dueline.model import rows
 from dueline.model.job import Partition
 from dueline.worker.prepare import prepare, seconds_until_due
 from tests.builders import NOW, a_job, a_message, a_queue
-from tests.work import a_claim, a_place, a_taken
+from tests.work import a_claim, a_connection, a_taken
 
 
 def test_a_batch_is_sorted_by_what_can_be_done_with_it():
-    place = a_place()
+    connection = a_connection()
     ready, cancelled = a_job(), a_job()
-    place.table.write([rows.cancellation_row(cancelled.id, at=NOW)])
+    connection.table.write([rows.cancellation_row(cancelled.id, at=NOW)])
     foreign, broken = a_message(), a_message(attributes={"dueline-id": "nonsense"})
     claims = [a_claim(ready), a_claim(cancelled), a_claim(message=foreign), a_claim(message=broken)]
-    prepared = prepare(claims, place)
+    prepared = prepare(claims, connection)
     assert [each.claim for each in prepared.ready] == [claims[0], claims[2]]
     assert [each.claim for each in prepared.cancelled] == [claims[1]]
     ((taken, dead),) = prepared.dead
@@ -25,16 +25,16 @@ def test_a_batch_is_sorted_by_what_can_be_done_with_it():
 
 
 def test_the_cancellations_of_a_batch_are_read_in_one_request(monkeypatch):
-    place, asked = a_place(), []
-    read = place.table.read
-    monkeypatch.setattr(place.table, "read", lambda keys: asked.append(len(keys)) or read(keys))
-    prepare([a_claim(a_job()) for _ in range(10)], place)
+    connection, asked = a_connection(), []
+    read = connection.table.read
+    monkeypatch.setattr(connection.table, "read", lambda keys: asked.append(len(keys)) or read(keys))
+    prepare([a_claim(a_job()) for _ in range(10)], connection)
     assert asked == [10]
 
 
 def test_a_job_of_another_queue_is_dead_with_the_reason_and_its_batch_mates_do_not_wait_for_it(monkeypatch):
-    place, read = a_place(), None
-    read = place.table.read
+    connection, read = a_connection(), None
+    read = connection.table.read
 
     def as_iam_lets_it(keys):
         """`dynamodb:LeadingKeys` refuses a request as a whole."""
@@ -42,39 +42,39 @@ def test_a_job_of_another_queue_is_dead_with_the_reason_and_its_batch_mates_do_n
             raise Unavailable("AccessDeniedException")
         return read(keys)
 
-    monkeypatch.setattr(place.table, "read", as_iam_lets_it)
+    monkeypatch.setattr(connection.table, "read", as_iam_lets_it)
     forwarded = a_job(partition=Partition(queue="invoices", number=0))
-    prepared = prepare([a_claim(a_job()), a_claim(forwarded), a_claim(a_job())], place)
+    prepared = prepare([a_claim(a_job()), a_claim(forwarded), a_claim(a_job())], connection)
     assert len(prepared.ready) == 2
     ((_, dead),) = prepared.dead
     assert dead.reason == f"message attribute dueline-id is {forwarded.id}: it must be of a job of the queue 'emails'"
 
 
 def test_a_batch_of_others_messages_asks_for_nothing(monkeypatch):
-    place = a_place()
-    monkeypatch.setattr(place.table, "read", None)
-    assert len(prepare([a_claim(message=a_message())], place).ready) == 1
+    connection = a_connection()
+    monkeypatch.setattr(connection.table, "read", None)
+    assert len(prepare([a_claim(message=a_message())], connection).ready) == 1
 
 
 def test_a_message_that_came_twice_at_once_is_asked_for_once():
     job = a_job()
-    assert len(prepare([a_claim(job), a_claim(job)], a_place()).ready) == 2
+    assert len(prepare([a_claim(job), a_claim(job)], a_connection()).ready) == 2
 
 
 def test_if_the_cancellations_cannot_be_read_nothing_is_known_of_the_batch(monkeypatch):
-    place = a_place()
+    connection = a_connection()
 
     def fail(keys):
         raise Throttled("slow down")
 
-    monkeypatch.setattr(place.table, "read", fail)
+    monkeypatch.setattr(connection.table, "read", fail)
     with pytest.raises(Throttled):
-        prepare([a_claim(a_job())], place)
+        prepare([a_claim(a_job())], connection)
 
 
 @pytest.mark.parametrize(("later", "seconds"), [(0.25, 0.25), (0.0, 0.0), (-3.0, 0.0)])
 def test_a_precise_queue_waits_out_the_last_fraction_and_no_other_does(later, seconds):
     clock = VirtualClock(NOW)
     job = a_job(due=NOW + timedelta(seconds=later))
-    assert seconds_until_due(a_taken(job), a_place(clock=clock, queue=a_queue(precise=True))) == seconds
-    assert seconds_until_due(a_taken(job), a_place(clock=clock)) == 0.0
+    assert seconds_until_due(a_taken(job), a_connection(clock=clock, queue=a_queue(precise=True))) == seconds
+    assert seconds_until_due(a_taken(job), a_connection(clock=clock)) == 0.0

@@ -21,7 +21,7 @@ class Once(Protocol):
 
 
 @dataclass(kw_only=True, slots=True)
-class Place:
+class QueueConnection:
     """A queue as one process works it off: its levels, the most urgent first, and what is around them.
 
     `read_payload` fetches a payload that is kept elsewhere. `clock` is behind AWS's own for certain, by `behind()`
@@ -37,13 +37,13 @@ class Place:
     once: Once
     clock: Clock
     behind: Callable[[], float] = lambda: 0.0
-    anew: Callable[[], "Place"] | None = None
+    anew: Callable[[], "QueueConnection"] | None = None
 
     @property
     def queue(self) -> str:
         return self.settings.queue.name
 
-    def heed(self, published: "Place") -> str:
+    def heed(self, published: "QueueConnection") -> str:
         """Work with other settings from now on; return what is new in them.
 
         Further levels are asked too. Those that are gone from the settings are not, but what was received from them is

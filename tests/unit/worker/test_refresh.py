@@ -12,19 +12,19 @@ from dueline.worker.receiver import Receiver
 from dueline.worker.refresh import Refresh
 from dueline.worker.watch.event import Kind
 from tests.builders import NOW, a_job, a_message, a_queue
-from tests.work import Events, SharedQueue, a_place, a_taken
+from tests.work import Events, SharedQueue, a_connection, a_taken
 
 
 class Deployed:
-    """A place, and what is published of its queue by now."""
+    """A connection, and what is published of its queue by now."""
 
     def __init__(self, *levels, **settings):
         self.levels, self.settings = levels or (SharedQueue(),), settings
-        self.place, self.events = replace(self.now(), anew=self.now), Events()
-        self._refresh = Refresh(self.place, report=self.events, jitter=lambda: 0.5)
+        self.connection, self.events = replace(self.now(), anew=self.now), Events()
+        self._refresh = Refresh(self.connection, report=self.events, jitter=lambda: 0.5)
 
     def now(self):
-        return a_place(*self.levels, clock=VirtualClock(NOW), **self.settings)
+        return a_connection(*self.levels, clock=VirtualClock(NOW), **self.settings)
 
     def changed(self, *levels, **settings):
         self.levels, self.settings = levels or self.levels, settings
@@ -35,15 +35,15 @@ class Deployed:
 def test_another_visibility_timeout_is_heeded_and_told():
     deployed = Deployed(visibility_timeout=60)
     assert deployed.changed(visibility_timeout=5) == [(Kind.CHANGED, "visibility_timeout is 5, was 60")]
-    assert deployed.place.settings.visibility_timeout == 5
+    assert deployed.connection.settings.visibility_timeout == 5
 
 
 def test_a_queue_that_becomes_precise_holds_its_jobs_until_they_are_due_from_then_on():
     deployed = Deployed()
     early = a_taken(a_job(due=NOW.replace(second=1)))
-    assert seconds_until_due(early, deployed.place) == 0
+    assert seconds_until_due(early, deployed.connection) == 0
     deployed.changed(queue=a_queue(precise=True))
-    assert seconds_until_due(early, deployed.place) == 1
+    assert seconds_until_due(early, deployed.connection) == 1
 
 
 def test_a_further_level_is_asked_too_and_one_that_is_gone_no_more():
@@ -51,17 +51,17 @@ def test_a_further_level_is_asked_too_and_one_that_is_gone_no_more():
     deployed = Deployed(one)
     deployed.changed(one, two)
     two.send([a_message()])
-    (claim,) = Receiver(deployed.place, report=Events()).receive(most=1)
+    (claim,) = Receiver(deployed.connection, report=Events()).receive(most=1)
     deployed.changed(one)
-    assert Receiver(deployed.place, report=Events()).receive(most=1) == []
+    assert Receiver(deployed.connection, report=Events()).receive(most=1) == []
     assert two.asked == [("receive", 1)]
-    assert deployed.place.levels[claim.level] is two
+    assert deployed.connection.levels[claim.level] is two
 
 
 def test_another_policy_is_heeded():
     deployed = Deployed()
     deployed.changed(retry=RetryPolicy(attempts=1), max_receives=6)
-    assert deployed.place.settings.attempts == 1
+    assert deployed.connection.settings.attempts == 1
 
 
 def test_nothing_is_told_where_nothing_has_changed():
@@ -74,10 +74,10 @@ def test_settings_that_cannot_be_read_stay_as_they_are():
     def forbidden():
         raise Forbidden("no ssm:GetParameter")
 
-    deployed.place.anew = forbidden
+    deployed.connection.anew = forbidden
     told = [(Kind.TROUBLE, "its published settings are not heeded: no ssm:GetParameter")]
     assert deployed.changed(visibility_timeout=5) == told
-    assert deployed.place.settings.visibility_timeout == 60
+    assert deployed.connection.settings.visibility_timeout == 60
 
 
 @pytest.mark.parametrize("hidden", [0, 4])
@@ -85,4 +85,4 @@ def test_a_visibility_timeout_too_short_for_a_worker_is_not_heeded_and_told(hidd
     deployed = Deployed(visibility_timeout=60)
     ((kind, reason),) = deployed.changed(visibility_timeout=hidden)
     assert (kind, f"visibility_timeout of queue emails is {hidden}: for a worker" in reason) == (Kind.TROUBLE, True)
-    assert deployed.place.settings.visibility_timeout == 60
+    assert deployed.connection.settings.visibility_timeout == 60

@@ -17,7 +17,7 @@ from dueline.aws.sqs.inbox import SqsInbox
 from dueline.aws.sqs.queue import SqsQueue
 from dueline.config.names import Names
 from dueline.model.control_rows import paused_key
-from dueline.worker.connection import Place
+from dueline.worker.queue_connection import QueueConnection
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -30,7 +30,7 @@ _LONGEST_POLL = timedelta(seconds=60)
 C = TypeVar("C")
 
 
-class Workplace:
+class WorkerResources:
     """The queues of a deployment, in the account and region of a session, by default the one that boto3 finds."""
 
     def __init__(self, name: str, *, session: boto3.Session | None = None) -> None:
@@ -39,7 +39,7 @@ class Workplace:
         self.clock = ServiceClock()
         self._is_exact = False
 
-    def place(self, queue: str) -> Place:
+    def connect(self, queue: str) -> QueueConnection:
         """Return a queue to work at. Raises QueueNotFound, DeploymentNotFound, Forbidden or Unavailable."""
         with of_callers(f"finding queue {queue} of deployment {self._names.deployment}"):
             settings = self._published.work(queue)
@@ -47,7 +47,7 @@ class Workplace:
         if settings.queue.precise and not self._is_exact:
             self._is_exact = True
             self.clock.keep_exact(lambda: table.read([paused_key(queue)], consistent=False))
-        return Place(
+        return QueueConnection(
             settings=settings,
             levels=tuple(SqsInbox(self._sqs, url, patient=self._patient_sqs) for url in settings.urls),
             dead_letters=SqsQueue(self._sqs, settings.dead_letters),
@@ -56,7 +56,7 @@ class Workplace:
             once=DynamoOnce(self._dynamodb, self._names.once, queue=queue),
             clock=self.clock,
             behind=self.clock.behind,
-            anew=partial(self.place, queue),
+            anew=partial(self.connect, queue),
         )
 
     @cached_property

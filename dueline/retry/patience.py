@@ -42,7 +42,7 @@ class Patience:
 _HEEDED_SECONDS = 0.5
 
 
-class Backoff:
+class Waits:
     """The waits between the attempts of one call, the first of which begins now. `jitter` returns 0 up to 1.
 
     `since` (monotonic) is from when the patience counts, in place of now. `ended` is set once nobody wants the result.

@@ -12,8 +12,8 @@ from dueline.errors import RETRYABLE
 from dueline.lookup.outcome import Outcome, note_outcome
 from dueline.model.job import State
 from dueline.model.trace import TraceContext
-from dueline.worker.connection import Place
 from dueline.worker.lateness import Lateness
+from dueline.worker.queue_connection import QueueConnection
 from dueline.worker.received import ReceivedJob, Taken
 from dueline.worker.verdict import Again, Dead, Discard, Done, Held, Interrupted, Retry, Verdict, verdict_on
 from dueline.worker.watch.event import Event, Kind, Report, trouble
@@ -54,13 +54,13 @@ class _NotBegun(Exception):
         self.held = Held(error=type(fault).__name__, reason=f"it could not begin, and is held: {fault}")
 
 
-class Handling:
+class HandlerRunner:
     """Runs a handler. `loop` runs it if it is a coroutine function; `jitter` returns 0 to 1."""
 
     def __init__(
         self,
         handler: Handler,
-        place: Place,
+        connection: QueueConnection,
         *,
         loop: asyncio.AbstractEventLoop | None = None,
         report: Report,
@@ -68,7 +68,7 @@ class Handling:
         jitter: Callable[[], float],
     ) -> None:
         self._handler = handler
-        self._place = place
+        self._connection = connection
         self._loop = loop
         self._report = report
         self._trace = trace
@@ -76,10 +76,10 @@ class Handling:
 
     def run(self, taken: Taken) -> Verdict:
         """Run the handler, note the outcome of a queue that tracks, and return what is to become of the job."""
-        clock = self._place.clock
-        behind, started, since = self._place.behind(), clock.now(), clock.monotonic()
+        clock = self._connection.clock
+        behind, started, since = self._connection.behind(), clock.now(), clock.monotonic()
         begun: dict[str, Any] = {"queue": taken.queue, "job": taken.id, "attempt": taken.attempt}
-        held = self._place.settings.queue.precise
+        held = self._connection.settings.queue.precise
         lateness = Lateness.of(taken.due, now=started, behind=behind, held=held)
         begun |= {"lateness": lateness.at_least, "lateness_at_most": _known(lateness.at_most)}
         self._report(Event(kind=Kind.STARTED, **begun))
@@ -96,13 +96,13 @@ class Handling:
         except _NotBegun as fault:
             return fault.held
         except BaseException as error:
-            settings, held = self._place.settings, self._place.clock.monotonic() - taken.claim.received
+            settings, held = self._connection.settings, self._connection.clock.monotonic() - taken.claim.received
             return verdict_on(error, attempt=taken.attempt, settings=settings, jitter=self._jitter(), held=held)
         return Done()
 
     def _attempt(self, taken: Taken, lateness: Lateness) -> None:
         try:
-            job = taken.received(lateness=lateness, read=self._place.read_payload)
+            job = taken.received(lateness=lateness, read=self._connection.read_payload)
         except RETRYABLE as fault:
             raise _NotBegun(fault) from fault
         expected = (Retry, Discard, Interrupted, _NotBegun)
@@ -122,7 +122,7 @@ class Handling:
             self._call(job)
 
         try:
-            self._place.once(taken.once_key, effect)
+            self._connection.once(taken.once_key, effect)
         except RETRYABLE as fault:
             if tried:
                 raise
@@ -140,11 +140,11 @@ class Handling:
 
     def _note(self, taken: Taken, state: State, **told: Any) -> None:
         """Note an outcome where a queue tracks: the job comes before the note on it."""
-        if not self._place.settings.queue.track or taken.job is None:
+        if not self._connection.settings.queue.track or taken.job is None:
             return
         outcome = Outcome(state=state, attempts=taken.attempt, **told)
         try:
-            note_outcome(taken.job.id, outcome, expires=taken.job.expires, table=self._place.table)
+            note_outcome(taken.job.id, outcome, expires=taken.job.expires, table=self._connection.table)
         except RETRYABLE as fault:
             self._report(trouble(fault, queue=taken.queue, job=taken.id, what="its outcome was not noted"))
 

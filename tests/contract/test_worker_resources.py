@@ -8,7 +8,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from dueline.aws.workplace import Workplace
+from dueline.aws.worker_resources import WorkerResources
 from dueline.config.names import Names
 from dueline.config.work import published
 from dueline.model.work_settings import WorkSettings
@@ -31,14 +31,14 @@ def publish(session, **of_queue):
 
 def test_a_place_tells_by_how_much_its_clock_may_be_behind_as_soon_as_it_is_found(session):
     publish(session)
-    assert math.isfinite(Workplace("shop", session=session).place("emails").behind())
+    assert math.isfinite(WorkerResources("shop", session=session).connect("emails").behind())
 
 
 def test_the_exact_clock_of_a_worker_ends_with_it(session):
     publish(session, precise=True)
     before = set(threading.enumerate())
     equipped = worker.connect("shop", session=session)
-    equipped.place("emails")
+    equipped.connect("emails")
     assert [thread.name for thread in set(threading.enumerate()) - before] == ["clock"]
     equipped.close()
     assert wait_until(lambda: set(threading.enumerate()) <= before)

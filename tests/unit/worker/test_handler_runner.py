@@ -14,12 +14,12 @@ from dueline.memory import VirtualClock
 from dueline.model import rows
 from dueline.model.job import State
 from dueline.model.pointer import Pointer
-from dueline.worker.handler import Handler, Handling
+from dueline.worker.handler_runner import Handler, HandlerRunner
 from dueline.worker.runner import event_loop
 from dueline.worker.verdict import Again, Dead, Discard, Done, Held, Retry
 from dueline.worker.watch.event import Kind
 from tests.builders import a_job, a_message, a_queue
-from tests.work import Events, a_place, a_taken
+from tests.work import Events, a_connection, a_taken
 
 
 def no_trace(job_trace, **_):
@@ -27,21 +27,21 @@ def no_trace(job_trace, **_):
 
 
 class Desk:
-    """A handler's place of work, its events and verdicts."""
+    """A handler's connection of work, its events and verdicts."""
 
     def __init__(self, call, *, once=False, loop=None, trace=no_trace, behind=0.0, **settings):
-        self.place = replace(a_place(**settings), behind=lambda: behind)
+        self.connection = replace(a_connection(**settings), behind=lambda: behind)
         self.events = Events()
         handler = Handler(queue="emails", call=call, once=once)
         of = {"report": self.events, "trace": trace, "jitter": lambda: 1.0, "loop": loop}
-        self.run = Handling(handler, self.place, **of).run
+        self.run = HandlerRunner(handler, self.connection, **of).run
 
     def kinds(self):
         return [event.kind for event in self.events]
 
     def outcome(self, job):
         key = rows.outcome_key(job.id)
-        return read_outcome(self.place.table.read([key]).rows[key])
+        return read_outcome(self.connection.table.read([key]).rows[key])
 
 
 def failing(error):
@@ -140,7 +140,7 @@ def test_once_a_job_that_failed_may_have_its_effect():
 def test_once_a_job_whose_attempt_ended_without_a_word_is_not_run_again_and_ends_dead():
     desk = Desk(failing(AssertionError), once=True)
     job = a_job()
-    desk.place.once.done[str(job.id)] = False
+    desk.connection.once.done[str(job.id)] = False
     assert desk.run(a_taken(job, receives=2)).error == "Interrupted"
     assert desk.run(a_taken(job, receives=3)).error == "Interrupted"
     assert isinstance(desk.run(a_taken(job, receives=3)), Dead)
@@ -152,11 +152,11 @@ def test_what_aws_keeps_from_beginning_is_never_dead_whatever_the_attempt():
 
     job = a_job(payload=Pointer(bucket="b", key="k").text, offloaded_bytes=300_000)
     desk = Desk(failing(AssertionError), queue=a_queue(track=True))
-    desk.place.read_payload = fail
+    desk.connection.read_payload = fail
     assert isinstance(desk.run(a_taken(job, receives=99)), Held)
     assert desk.outcome(job).state is State.DISPATCHED
     desk = Desk(failing(AssertionError), once=True)
-    desk.place.once = fail
+    desk.connection.once = fail
     assert isinstance(desk.run(a_taken(receives=99)), Held)
 
 
@@ -168,7 +168,7 @@ def test_what_a_handler_raises_of_aws_is_its_own_failure_and_so_is_a_note_that_f
     assert isinstance(Desk(failing(Unavailable("down")), once=True).run(a_taken(receives=3)), Dead)
     assert isinstance(Desk(failing(Unavailable("down"))).run(a_taken(receives=3)), Dead)
     desk = Desk(lambda _: None, once=True)
-    desk.place.once = noting_fails
+    desk.connection.once = noting_fails
     assert isinstance(desk.run(a_taken(receives=3)), Dead)
 
 
@@ -223,7 +223,7 @@ def test_a_failure_is_noted_with_its_error():
 def test_a_queue_that_does_not_track_writes_nothing():
     job, desk = a_job(), Desk(lambda _: None)
     desk.run(a_taken(job))
-    assert desk.place.table.read([rows.outcome_key(job.id)]).rows == {}
+    assert desk.connection.table.read([rows.outcome_key(job.id)]).rows == {}
 
 
 def test_a_job_is_done_though_its_outcome_could_not_be_noted(monkeypatch):
@@ -232,7 +232,7 @@ def test_a_job_is_done_though_its_outcome_could_not_be_noted(monkeypatch):
     def fail(row):
         raise Unavailable("down")
 
-    monkeypatch.setattr(desk.place.table, "record", fail)
+    monkeypatch.setattr(desk.connection.table, "record", fail)
     assert desk.run(a_taken()) == Done()
     assert Kind.TROUBLE in desk.kinds()
 

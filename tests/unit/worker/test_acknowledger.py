@@ -5,12 +5,12 @@ import pytest
 from dueline.errors import Throttled
 from dueline.memory import VirtualClock
 from dueline.ports import Refusal
-from dueline.worker.acknowledger import Ack, Acks
-from dueline.worker.delivery import Claim
+from dueline.worker.acknowledger import Ack, Acknowledger
+from dueline.worker.claim import Claim
 from dueline.worker.watch.event import Kind
 from tests.builders import NOW, a_message
 from tests.waiting import HANG_SECONDS
-from tests.work import Events, SharedQueue, a_place, wait_until
+from tests.work import Events, SharedQueue, a_connection, wait_until
 
 
 @pytest.fixture
@@ -20,18 +20,18 @@ def clock():
 
 @pytest.fixture
 def desk(clock, monkeypatch):
-    monkeypatch.setattr("dueline.working.acks._AGAIN_SECONDS", 0.1)
+    monkeypatch.setattr("dueline.worker.acknowledger._AGAIN_SECONDS", 0.1)
     return Desk(clock)
 
 
 class Desk:
-    """Claims on ten messages of each of two levels, and what becomes of them."""
+    """VisibilityRenewer on ten messages of each of two levels, and what becomes of them."""
 
     def __init__(self, clock):
         self.levels = SharedQueue(clock=clock), SharedQueue(clock=clock)
-        self.place = a_place(*self.levels, clock=clock)
+        self.connection = a_connection(*self.levels, clock=clock)
         self.events, self.ended = Events(), []
-        self.acks = Acks(self.place, on_end=self.ended.append, report=self.events)
+        self.acks = Acknowledger(self.connection, on_end=self.ended.append, report=self.events)
         self.claims = []
         for number, level in enumerate(self.levels):
             level.send([a_message(body=str(each)) for each in range(10)])
@@ -153,7 +153,7 @@ def test_it_is_busy_until_sqs_was_told_of_all(desk):
 
 
 def test_what_is_unsent_at_the_end_is_told_as_lost_and_nothing_is_asked_any_more(desk, monkeypatch):
-    monkeypatch.setattr("dueline.working.acks._AGAIN_SECONDS", HANG_SECONDS)
+    monkeypatch.setattr("dueline.worker.acknowledger._AGAIN_SECONDS", HANG_SECONDS)
     before = set(threading.enumerate())
     refusing(desk, lambda: True)
     desk.acks.start()
@@ -167,7 +167,7 @@ def test_what_is_unsent_at_the_end_is_told_as_lost_and_nothing_is_asked_any_more
 
 
 def test_told_to_stop_it_still_waits_before_it_asks_again(desk, monkeypatch):
-    monkeypatch.setattr("dueline.working.acks._AGAIN_SECONDS", HANG_SECONDS)
+    monkeypatch.setattr("dueline.worker.acknowledger._AGAIN_SECONDS", HANG_SECONDS)
     refusing(desk, lambda: True)
     desk.acks.start()
     desk.acks.put(Ack(claim=desk.claims[0]))
@@ -178,8 +178,11 @@ def test_told_to_stop_it_still_waits_before_it_asks_again(desk, monkeypatch):
 
 def test_claims_are_heard_of_before_they_are_told_of_and_kept_while_they_are_to_be_told_again(desk):
     heard = []
-    acks = Acks(
-        desk.place, on_send=lambda claims: heard.append((claims, desk.left())), on_end=lambda _: None, report=Events()
+    acks = Acknowledger(
+        desk.connection,
+        on_send=lambda claims: heard.append((claims, desk.left())),
+        on_end=lambda _: None,
+        report=Events(),
     )
     desk.levels[0].delete = lambda receipts: [Refusal(index=1, reason="InternalError", final=False)]
     claims = desk.claims[:2]

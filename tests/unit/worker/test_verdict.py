@@ -5,9 +5,9 @@ import pytest
 from dueline.model.retry_policy import Backoff, RetryPolicy
 from dueline.worker.verdict import Again, Dead, Discard, Retry, verdict_on
 from dueline.worker.watch.event import trouble
-from tests.work import a_place
+from tests.work import a_connection
 
-SETTINGS = a_place().settings
+SETTINGS = a_connection().settings
 
 
 def verdict(error, *, attempt=1, settings=SETTINGS, held=0.0):
@@ -35,7 +35,7 @@ def test_a_delay_that_sqs_does_not_know_is_refused_where_it_is_given(delay):
 
 @pytest.mark.parametrize(("asked", "held"), [(7200, 35_400), (42_600, 0), (1, 42_599)])
 def test_a_retry_comes_when_it_was_asked_for_however_long_a_job_may_run(asked, held):
-    settings = a_place(longest_run=39_600).settings
+    settings = a_connection(longest_run=39_600).settings
     assert verdict(Retry(asked), settings=settings, held=held).seconds == asked
 
 
@@ -48,7 +48,7 @@ def test_a_retry_that_sqs_cannot_keep_is_dead_with_the_reason_and_comes_no_soone
 @pytest.mark.parametrize(("held", "seconds"), [(42_599.0, 1), (42_600.0, 0), (50_000.0, 0)])
 def test_a_policys_delay_ends_before_the_12_hours_of_a_receipt_are_over(held, seconds):
     policy = RetryPolicy(backoff=Backoff.CONSTANT, delay=3600, max_delay=3600)
-    assert verdict(TypeError(), settings=a_place(retry=policy).settings, held=held).seconds == seconds
+    assert verdict(TypeError(), settings=a_connection(retry=policy).settings, held=held).seconds == seconds
 
 
 class NotReady(Retry):
@@ -100,5 +100,5 @@ def test_after_the_last_attempt_a_job_is_dead():
 
 
 def test_sqs_must_not_come_first_or_nobody_tells_the_reason():
-    settings = a_place(max_receives=2).settings
+    settings = a_connection(max_receives=2).settings
     assert isinstance(verdict(TypeError(), attempt=2, settings=settings), Dead)

@@ -18,28 +18,28 @@ from dueline.model.pointer import Pointer
 from dueline.model.rate import Rate
 from dueline.operate import control
 from dueline.ports import READ_KEYS
-from dueline.worker.handler import Handler, Handling
-from dueline.worker.queue_worker import Line
+from dueline.worker.handler_runner import Handler, HandlerRunner
+from dueline.worker.queue_worker import QueueWorker
 from dueline.worker.rate_limiter import WATCH_SECONDS
 from dueline.worker.verdict import Discard, Retry
 from dueline.worker.watch.event import Kind
 from tests.builders import NOW, a_message, a_queue
 from tests.waiting import HANG_SECONDS
-from tests.work import Events, SharedQueue, a_place, due_now, wait_until
+from tests.work import Events, SharedQueue, a_connection, due_now, wait_until
 
 
 class Working:
     """A line at work; `jobs` are those that its handler got, and when."""
 
-    def __init__(self, place, call=lambda job: None, *, once=False, concurrency=8):
-        self.place, self.events = place, Events()
-        self.queue, self.letters = place.levels[0], place.dead_letters
+    def __init__(self, connection, call=lambda job: None, *, once=False, concurrency=8):
+        self.connection, self.events = connection, Events()
+        self.queue, self.letters = connection.levels[0], connection.dead_letters
         self.begun = []
         self._call = call
         parts = {"report": self.events, "jitter": lambda: 0.5}
         handler = Handler(queue="emails", call=self._note, once=once)
-        handling = Handling(handler, place, trace=lambda *_, **__: contextlib.nullcontext(), **parts)
-        self.line = Line(place, handling, concurrency=concurrency, wall=time.time, **parts)
+        handling = HandlerRunner(handler, connection, trace=lambda *_, **__: contextlib.nullcontext(), **parts)
+        self.line = QueueWorker(connection, handling, concurrency=concurrency, wall=time.time, **parts)
 
     def _note(self, job):
         self.begun.append((job, datetime.now(UTC)))
@@ -67,35 +67,35 @@ class Working:
     def turn(self):
         """Wait until it has asked anew whether there is room, and received what there was room for."""
         for _ in range(2):
-            now = self.place.clock.monotonic()
+            now = self.connection.clock.monotonic()
             assert wait_until(lambda now=now: self.line.turned > now)
 
     def look_at_the_controls(self):
         """Wait until it has heeded a pause or a rate that was set before."""
         for _ in range(2):
-            looks = self.place.table.looks
-            assert wait_until(lambda looks=looks: self.place.table.looks > looks)
+            looks = self.connection.table.looks
+            assert wait_until(lambda looks=looks: self.connection.table.looks > looks)
 
 
-def sent(place, *jobs):
+def sent(connection, *jobs):
     for job in jobs:
-        assert place.levels[0].send([Message.of(job)]) == []
+        assert connection.levels[0].send([Message.of(job)]) == []
 
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch):
     """Four times as fast as deployed, and sooner after a fault: nobody waits for minutes."""
-    monkeypatch.setattr("dueline.working.receiver.LONG_POLL_SECONDS", 1)
-    monkeypatch.setattr("dueline.working.gate.WATCH_SECONDS", WATCH_SECONDS / 4)
-    monkeypatch.setattr("dueline.working.line._TURN_SECONDS", 0.2)
-    monkeypatch.setattr("dueline.working.line._AGAIN_SECONDS", 1)
-    monkeypatch.setattr("dueline.working.line._LONGEST_BACKOFF_SECONDS", 0.5)
+    monkeypatch.setattr("dueline.worker.receiver.LONG_POLL_SECONDS", 1)
+    monkeypatch.setattr("dueline.worker.rate_limiter.WATCH_SECONDS", WATCH_SECONDS / 4)
+    monkeypatch.setattr("dueline.worker.queue_worker._TURN_SECONDS", 0.2)
+    monkeypatch.setattr("dueline.worker.queue_worker._AGAIN_SECONDS", 1)
+    monkeypatch.setattr("dueline.worker.queue_worker._LONGEST_BACKOFF_SECONDS", 0.5)
 
 
 def test_every_job_is_handled_and_acknowledged_in_batches():
-    place = a_place()
-    sent(place, *(due_now(number) for number in range(50)))
-    with Working(place) as working:
+    connection = a_connection()
+    sent(connection, *(due_now(number) for number in range(50)))
+    with Working(connection) as working:
         assert wait_until(working.is_empty)
     assert sorted(working.numbers) == list(range(50))
     deletes = [count for what, count in working.queue.asked if what == "delete"]
@@ -104,9 +104,9 @@ def test_every_job_is_handled_and_acknowledged_in_batches():
 
 
 def test_never_more_is_received_than_can_run():
-    place, held = a_place(), threading.Event()
-    sent(place, *(due_now(number) for number in range(20)))
-    with Working(place, lambda _: held.wait(HANG_SECONDS), concurrency=3) as working:
+    connection, held = a_connection(), threading.Event()
+    sent(connection, *(due_now(number) for number in range(20)))
+    with Working(connection, lambda _: held.wait(HANG_SECONDS), concurrency=3) as working:
         assert wait_until(lambda: len(working.begun) == 3)
         working.turn()
         assert len(working.events.of(Kind.RECEIVED)) == 3
@@ -123,9 +123,9 @@ def test_each_job_succeeds_or_fails_alone():
         if job.payload == 2:
             raise Discard("why")
 
-    place = a_place()
-    sent(place, *(due_now(number) for number in range(5)))
-    with Working(place, call) as working:
+    connection = a_connection()
+    sent(connection, *(due_now(number) for number in range(5)))
+    with Working(connection, call) as working:
         assert wait_until(working.is_empty)
     assert Counter(working.numbers) == {0: 1, 1: 3, 2: 1, 3: 1, 4: 1}
     told = {
@@ -140,57 +140,57 @@ def test_a_job_comes_back_after_the_delay_that_its_handler_asked_for():
         if job.attempt == 1:
             raise Retry(2)
 
-    place = a_place()
-    sent(place, due_now())
-    with Working(place, call) as working:
+    connection = a_connection()
+    sent(connection, due_now())
+    with Working(connection, call) as working:
         assert wait_until(working.is_empty)
     (_, first), (_, second) = working.begun
     assert (second - first).total_seconds() >= 1.9
 
 
 def test_a_cancelled_job_is_skipped_and_its_message_deleted():
-    place, cancelled = a_place(), due_now(1)
-    place.table.write([rows.cancellation_row(cancelled.id, at=NOW)])
-    sent(place, due_now(0), cancelled)
-    with Working(place) as working:
+    connection, cancelled = a_connection(), due_now(1)
+    connection.table.write([rows.cancellation_row(cancelled.id, at=NOW)])
+    sent(connection, due_now(0), cancelled)
+    with Working(connection) as working:
         assert wait_until(working.is_empty)
     assert working.numbers == [0]
     assert [event.job for event in working.events.of(Kind.SKIPPED)] == [str(cancelled.id)]
 
 
-def cancel(place, *jobs):
-    place.table.write([rows.cancellation_row(job.id, at=NOW) for job in jobs])
+def cancel(connection, *jobs):
+    connection.table.write([rows.cancellation_row(job.id, at=NOW) for job in jobs])
 
 
 def test_a_job_that_is_cancelled_while_it_waits_until_it_is_due_is_skipped():
-    place, job = a_place(queue=a_queue(precise=True)), due_now(1, later=4)
-    sent(place, job)
-    with Working(place) as working:
+    connection, job = a_connection(queue=a_queue(precise=True)), due_now(1, later=4)
+    sent(connection, job)
+    with Working(connection) as working:
         assert wait_until(lambda: len(working.events.of(Kind.RECEIVED)) == 1)
-        cancel(place, job)
+        cancel(connection, job)
         assert wait_until(working.is_empty)
     assert working.begun == []
     assert [event.job for event in working.events.of(Kind.SKIPPED)] == [str(job.id)]
 
 
 def test_a_job_that_is_cancelled_while_it_waits_for_its_slot_is_skipped():
-    place, jobs = a_place(), [due_now(0), due_now(1)]
-    control.set_rate("emails", Rate.parse("15/m"), table=place.table, now=NOW)
-    with Working(place) as one, Working(place) as two:
+    connection, jobs = a_connection(), [due_now(0), due_now(1)]
+    control.set_rate("emails", Rate.parse("15/m"), table=connection.table, now=NOW)
+    with Working(connection) as one, Working(connection) as two:
         # Either has a job whose slot is seconds away, or none at all.
-        sent(place, *jobs)
+        sent(connection, *jobs)
         assert wait_until(lambda: len(one.begun) + len(two.begun) == 1)
         (begun,) = one.numbers + two.numbers
-        cancel(place, jobs[1 - begun])
+        cancel(connection, jobs[1 - begun])
         assert wait_until(one.is_empty)
     assert len(one.begun) + len(two.begun) == 1
 
 
 def test_a_job_that_waited_and_whose_cancellation_cannot_be_read_then_is_held_and_no_attempt_is_counted():
-    place = a_place(queue=a_queue(precise=True))
-    outage = Outage(place.table, None)
-    sent(place, due_now(1, later=4))
-    with Working(place) as working:
+    connection = a_connection(queue=a_queue(precise=True))
+    outage = Outage(connection.table, None)
+    sent(connection, due_now(1, later=4))
+    with Working(connection) as working:
         assert wait_until(lambda: len(working.events.of(Kind.RECEIVED)) == 1)
         outage.fault = Throttled("slow down")
         assert wait_until(lambda: outage.asked == 3)
@@ -201,10 +201,10 @@ def test_a_job_that_waited_and_whose_cancellation_cannot_be_read_then_is_held_an
 
 
 def test_what_is_held_after_it_waited_goes_back_when_it_is_told_to_stop():
-    place = a_place(queue=a_queue(precise=True))
-    outage = Outage(place.table, None)
-    sent(place, due_now(1, later=4))
-    with Working(place) as working:
+    connection = a_connection(queue=a_queue(precise=True))
+    outage = Outage(connection.table, None)
+    sent(connection, due_now(1, later=4))
+    with Working(connection) as working:
         assert wait_until(lambda: len(working.events.of(Kind.RECEIVED)) == 1)
         outage.fault = Throttled("slow down")
         assert wait_until(lambda: outage.asked == 2)
@@ -213,19 +213,19 @@ def test_what_is_held_after_it_waited_goes_back_when_it_is_told_to_stop():
 
 
 def test_a_precise_queue_holds_a_job_until_it_is_due():
-    place = a_place(queue=a_queue(precise=True))
+    connection = a_connection(queue=a_queue(precise=True))
     jobs = [due_now(number, later=1 + number / 10) for number in range(5)]
-    sent(place, *jobs)
-    with Working(place) as working:
+    sent(connection, *jobs)
+    with Working(connection) as working:
         assert wait_until(working.is_empty)
     assert sorted(working.numbers) == [0, 1, 2, 3, 4]
     assert all(at >= job.due for job, at in working.begun)
 
 
 def test_a_message_that_carries_no_job_of_ours_is_handled_and_one_that_lies_is_dead():
-    place = a_place()
-    place.levels[0].send([a_message(body="[1]"), a_message(attributes={"dueline-id": "nonsense"})])
-    with Working(place) as working:
+    connection = a_connection()
+    connection.levels[0].send([a_message(body="[1]"), a_message(attributes={"dueline-id": "nonsense"})])
+    with Working(connection) as working:
         assert wait_until(working.is_empty)
     assert working.numbers == [[1]]
     assert [letter.attributes["dueline-error"] for letter in working.letters.messages] == ["InvalidJob"]
@@ -233,13 +233,13 @@ def test_a_message_that_carries_no_job_of_ours_is_handled_and_one_that_lies_is_d
 
 def test_a_long_job_keeps_its_claim():
     # Renewed at the half of it: a machine may stand still for four seconds.
-    place = a_place(SharedQueue(visibility_timeout=8), visibility_timeout=8)
-    sent(place, due_now())
+    connection = a_connection(SharedQueue(visibility_timeout=8), visibility_timeout=8)
+    sent(connection, due_now())
 
     def is_renewed():
-        return any(what == "hide" for what, _ in place.levels[0].asked)
+        return any(what == "hide" for what, _ in connection.levels[0].asked)
 
-    with Working(place, lambda _: wait_until(is_renewed)) as working:
+    with Working(connection, lambda _: wait_until(is_renewed)) as working:
         assert wait_until(working.is_empty)
     assert len(working.begun) == 1
     assert not working.events.of(Kind.LOST)
@@ -262,9 +262,9 @@ def test_the_delay_of_a_retry_is_not_undone_by_a_renewal_that_was_on_its_way():
         assert renewing.wait(HANG_SECONDS)
         raise Retry(3600)
 
-    place = a_place(Slow(visibility_timeout=8), visibility_timeout=8)
-    sent(place, due_now())
-    with Working(place, call) as working:
+    connection = a_connection(Slow(visibility_timeout=8), visibility_timeout=8)
+    sent(connection, due_now())
+    with Working(connection, call) as working:
         assert wait_until(lambda: len(told) == 2)
         assert not working.events.of(Kind.LOST)
     assert told == [8, 3600]
@@ -278,9 +278,9 @@ def test_a_lost_claim_is_told_to_the_handler_and_what_it_lost_is_not_acknowledge
             wait_until(lambda: job.is_claim_lost)
             seen.append(job.is_claim_lost)
 
-    place = a_place(SharedQueue(visibility_timeout=2), visibility_timeout=2, longest_run=2)
-    sent(place, due_now())
-    with Working(place, call) as working:
+    connection = a_connection(SharedQueue(visibility_timeout=2), visibility_timeout=2, longest_run=2)
+    sent(connection, due_now())
+    with Working(connection, call) as working:
         assert wait_until(lambda: len(seen) == 1)
         assert wait_until(working.is_empty)
     # A slow machine may lose more of them.
@@ -296,34 +296,34 @@ def test_who_lost_the_claim_does_not_bury_anothers_job():
             wait_until(lambda: job.is_claim_lost)
             raise Discard("too late to say so")
 
-    place = a_place(SharedQueue(visibility_timeout=2), visibility_timeout=2, longest_run=2)
-    sent(place, due_now())
-    with Working(place, call) as working:
+    connection = a_connection(SharedQueue(visibility_timeout=2), visibility_timeout=2, longest_run=2)
+    sent(connection, due_now())
+    with Working(connection, call) as working:
         assert wait_until(working.is_empty)
     assert working.letters.messages == []
 
 
 def test_what_does_not_run_takes_no_place():
-    place, cancelled = a_place(), [due_now() for _ in range(10)]
-    place.table.write([rows.cancellation_row(job.id, at=NOW) for job in cancelled])
-    sent(place, *cancelled)
-    with Working(place, concurrency=3) as working:
+    connection, cancelled = a_connection(), [due_now() for _ in range(10)]
+    connection.table.write([rows.cancellation_row(job.id, at=NOW) for job in cancelled])
+    sent(connection, *cancelled)
+    with Working(connection, concurrency=3) as working:
         assert wait_until(working.is_empty)
-        sent(place, *(due_now(number) for number in range(5)))
+        sent(connection, *(due_now(number) for number in range(5)))
         assert wait_until(working.is_empty)
     assert sorted(working.numbers) == [0, 1, 2, 3, 4]
 
 
 def test_a_burial_that_fails_is_tried_again_as_a_burial_and_the_handler_runs_no_more():
-    place = a_place()
-    letters = place.dead_letters.queue
+    connection = a_connection()
+    letters = connection.dead_letters.queue
     letters.gone = True
-    sent(place, due_now())
+    sent(connection, due_now())
 
     def call(job):
         raise Discard("why")
 
-    with Working(place, call) as working:
+    with Working(connection, call) as working:
         assert wait_until(lambda: len(working.events.of(Kind.TROUBLE)) == 3)
         ((job, _),) = working.begun
         assert job.claim.begun is None, "or it would be renewed for longest_run only"
@@ -333,13 +333,13 @@ def test_a_burial_that_fails_is_tried_again_as_a_burial_and_the_handler_runs_no_
 
 
 def test_a_message_that_lies_and_cannot_be_buried_holds_nothing_up():
-    place = a_place()
-    letters = place.dead_letters.queue
+    connection = a_connection()
+    letters = connection.dead_letters.queue
     letters.gone = True
-    place.levels[0].send([a_message(attributes={"dueline-id": "nonsense"})])
-    with Working(place) as working:
+    connection.levels[0].send([a_message(attributes={"dueline-id": "nonsense"})])
+    with Working(connection) as working:
         assert wait_until(lambda: bool(working.events.of(Kind.TROUBLE)))
-        sent(place, due_now(1))
+        sent(connection, due_now(1))
         assert wait_until(lambda: working.numbers == [1])
         letters.gone = False
         assert wait_until(working.is_empty)
@@ -350,13 +350,13 @@ def test_where_nothing_can_be_buried_not_ever_more_is_received():
     def call(job):
         raise Discard("why")
 
-    place = a_place()
-    place.dead_letters.queue.gone = True
-    sent(place, *(due_now(number) for number in range(5)))
-    with Working(place, call, concurrency=2) as working:
+    connection = a_connection()
+    connection.dead_letters.queue.gone = True
+    sent(connection, *(due_now(number) for number in range(5)))
+    with Working(connection, call, concurrency=2) as working:
         assert wait_until(lambda: len(working.events.of(Kind.TROUBLE)) == 6)
         assert len(working.begun) == 2
-        place.dead_letters.queue.gone = False
+        connection.dead_letters.queue.gone = False
         assert wait_until(working.is_empty)
 
 
@@ -364,11 +364,11 @@ def test_told_to_stop_it_still_buries_what_is_dead():
     def call(job):
         raise Discard("why")
 
-    place = a_place()
-    letters = place.dead_letters.queue
+    connection = a_connection()
+    letters = connection.dead_letters.queue
     letters.gone = True
-    sent(place, due_now())
-    working = Working(place, call)
+    sent(connection, due_now())
+    working = Working(connection, call)
     working.line.start()
     assert wait_until(lambda: bool(working.events.of(Kind.TROUBLE)))
     letters.gone = False
@@ -392,14 +392,14 @@ class Outage:
 
 @pytest.mark.parametrize("rate", [None, "50/s"])
 def test_while_its_cancellations_cannot_be_read_a_job_is_held_and_no_attempt_is_counted(rate):
-    place = a_place()
+    connection = a_connection()
     if rate:
-        control.set_rate("emails", Rate.parse(rate), table=place.table, now=NOW)
-    outage = Outage(place.table, Unavailable("down"))
-    sent(place, *(due_now(number) for number in range(3)))
-    with Working(place, concurrency=40) as working:
+        control.set_rate("emails", Rate.parse(rate), table=connection.table, now=NOW)
+    outage = Outage(connection.table, Unavailable("down"))
+    sent(connection, *(due_now(number) for number in range(3)))
+    with Working(connection, concurrency=40) as working:
         assert wait_until(lambda: outage.asked == 2)
-        sent(place, *(due_now(number) for number in range(3, 30)))
+        sent(connection, *(due_now(number) for number in range(3, 30)))
         assert wait_until(lambda: outage.asked == 5)
         receives = [delivery.receives for delivery in working.queue.queue.deliveries]
         assert set(receives) == {0, 1}
@@ -425,14 +425,14 @@ def failing_first(times, then):
 
 @pytest.mark.parametrize("what", ["payload", "once"])
 def test_while_its_payload_or_its_note_of_once_fails_a_job_is_held_and_no_attempt_is_counted(what):
-    place, job = a_place(max_receives=1), due_now(1)
+    connection, job = a_connection(max_receives=1), due_now(1)
     if what == "payload":
-        place.read_payload = failing_first(3, lambda pointer: "1")
+        connection.read_payload = failing_first(3, lambda pointer: "1")
         job = replace(job, payload=Pointer(bucket="b", key="k").text, offloaded_bytes=300_000)
     else:
-        place.once = failing_first(3, place.once)
-    sent(place, job)
-    with Working(place, once=what == "once") as working:
+        connection.once = failing_first(3, connection.once)
+    sent(connection, job)
+    with Working(connection, once=what == "once") as working:
         assert wait_until(working.is_empty)
     assert [(job.payload, job.attempt) for job, _ in working.begun] == [(1, 1)]
     assert working.letters.messages == []
@@ -441,37 +441,37 @@ def test_while_its_payload_or_its_note_of_once_fails_a_job_is_held_and_no_attemp
 
 
 def test_what_could_not_begin_goes_back_when_it_is_told_to_stop():
-    place = a_place()
-    place.once = failing_first(10**9, place.once)
-    sent(place, due_now())
-    with Working(place, once=True) as working:
+    connection = a_connection()
+    connection.once = failing_first(10**9, connection.once)
+    sent(connection, due_now())
+    with Working(connection, once=True) as working:
         assert wait_until(lambda: bool(working.events.of(Kind.TROUBLE)))
         assert working.end()
     assert working.queue.queue.depth().waiting == 1
 
 
 def test_what_is_held_goes_back_when_it_is_told_to_stop():
-    place = a_place()
-    outage = Outage(place.table, Throttled("slow down"))
-    sent(place, due_now())
-    with Working(place) as working:
+    connection = a_connection()
+    outage = Outage(connection.table, Throttled("slow down"))
+    sent(connection, due_now())
+    with Working(connection) as working:
         assert wait_until(lambda: outage.asked == 2)
         assert working.end()
     assert working.queue.queue.depth().waiting == 1
 
 
 def test_what_is_deployed_is_heeded_while_it_works(monkeypatch):
-    monkeypatch.setattr("dueline.working.refresh.LONGEST_SECONDS", 0.1)
-    place = a_place()
-    place.anew = lambda: a_place(visibility_timeout=60)
-    with Working(place) as working:
-        assert wait_until(lambda: place.settings.visibility_timeout == 60)
+    monkeypatch.setattr("dueline.worker.refresh.LONGEST_SECONDS", 0.1)
+    connection = a_connection()
+    connection.anew = lambda: a_connection(visibility_timeout=60)
+    with Working(connection) as working:
+        assert wait_until(lambda: connection.settings.visibility_timeout == 60)
         assert wait_until(lambda: len(working.events.of(Kind.CHANGED)) == 1)
 
 
 def test_whatever_goes_wrong_where_it_receives_or_prepares_it_is_told_and_goes_on(monkeypatch):
-    place, faults = a_place(), {"receive": 1, "prepare": 1}
-    receive, read = place.levels[0].receive, place.table.read
+    connection, faults = a_connection(), {"receive": 1, "prepare": 1}
+    receive, read = connection.levels[0].receive, connection.table.read
 
     def fail_first(what, call):
         def failing(*args, **given):
@@ -483,10 +483,10 @@ def test_whatever_goes_wrong_where_it_receives_or_prepares_it_is_told_and_goes_o
 
         return failing
 
-    place.levels[0].receive = fail_first("receive", receive)
-    monkeypatch.setattr(place.table, "read", fail_first("prepare", read))
-    sent(place, due_now(1))
-    with Working(place) as working:
+    connection.levels[0].receive = fail_first("receive", receive)
+    monkeypatch.setattr(connection.table, "read", fail_first("prepare", read))
+    sent(connection, due_now(1))
+    with Working(connection) as working:
         assert wait_until(working.is_empty)
     # Put back, and counted: what is no fault of AWS's may be the job's own, and must not hold its queue up for good.
     assert [(job.payload, job.attempt) for job, _ in working.begun] == [(1, 2)]
@@ -495,8 +495,8 @@ def test_whatever_goes_wrong_where_it_receives_or_prepares_it_is_told_and_goes_o
 
 
 def test_whatever_goes_wrong_around_a_handler_its_job_comes_again(monkeypatch):
-    place, faults = a_place(queue=a_queue(track=True)), [1]
-    record = place.table.record
+    connection, faults = a_connection(queue=a_queue(track=True)), [1]
+    record = connection.table.record
 
     def fail_first(row):
         if faults:
@@ -504,9 +504,9 @@ def test_whatever_goes_wrong_around_a_handler_its_job_comes_again(monkeypatch):
             raise RuntimeError("a defect")
         return record(row)
 
-    monkeypatch.setattr(place.table, "record", fail_first)
-    sent(place, due_now(1))
-    with Working(place, concurrency=1) as working:
+    monkeypatch.setattr(connection.table, "record", fail_first)
+    sent(connection, due_now(1))
+    with Working(connection, concurrency=1) as working:
         assert wait_until(working.is_empty)
     assert [job.attempt for job, _ in working.begun] == [2]
 
@@ -523,7 +523,7 @@ class Watched(MemoryTable):
 
 @pytest.fixture
 def watched():
-    return replace(a_place(), table=Watched())
+    return replace(a_connection(), table=Watched())
 
 
 def test_pause_and_resume_take_hold_while_it_works(watched):
@@ -542,29 +542,29 @@ def test_pause_and_resume_take_hold_while_it_works(watched):
 
 
 def test_jobs_that_wait_for_their_slot_are_put_back_when_the_queue_is_paused():
-    place = a_place()
-    control.set_rate("emails", Rate.parse("1/h"), table=place.table, now=NOW)
-    sent(place, *(due_now(number) for number in range(3)))
-    with Working(place) as working:
+    connection = a_connection()
+    control.set_rate("emails", Rate.parse("1/h"), table=connection.table, now=NOW)
+    sent(connection, *(due_now(number) for number in range(3)))
+    with Working(connection) as working:
         assert wait_until(lambda: len(working.begun) == 1)
-        control.pause("emails", table=place.table, now=NOW)
-        assert wait_until(lambda: place.levels[0].queue.depth().waiting == 2)
+        control.pause("emails", table=connection.table, now=NOW)
+        assert wait_until(lambda: connection.levels[0].queue.depth().waiting == 2)
         assert len(working.begun) == 1
 
 
 def test_another_rate_is_heeded_by_what_waits_for_a_slot_of_the_old():
-    place = a_place()
-    control.set_rate("emails", Rate.parse("1/h"), table=place.table, now=NOW)
-    sent(place, *(due_now(number) for number in range(3)))
-    with Working(place) as working:
+    connection = a_connection()
+    control.set_rate("emails", Rate.parse("1/h"), table=connection.table, now=NOW)
+    sent(connection, *(due_now(number) for number in range(3)))
+    with Working(connection) as working:
         assert wait_until(lambda: len(working.begun) == 1)
-        control.set_rate("emails", Rate.parse("50/s"), table=place.table, now=datetime.now(UTC))
+        control.set_rate("emails", Rate.parse("50/s"), table=connection.table, now=datetime.now(UTC))
         assert wait_until(working.is_empty)
 
 
 def test_what_waits_is_held_while_no_slots_of_another_rate_can_be_taken_and_is_told_as_received_once(monkeypatch):
-    place, faults, slots = a_place(queue=a_queue(precise=True)), [], []
-    reserve = place.table.reserve
+    connection, faults, slots = a_connection(queue=a_queue(precise=True)), [], []
+    reserve = connection.table.reserve
 
     def fail_twice(*args, **given):
         if len(faults) < 2:
@@ -573,12 +573,12 @@ def test_what_waits_is_held_while_no_slots_of_another_rate_can_be_taken_and_is_t
         slots.append(given["amount"] / 20_000)
         return reserve(*args, **given)
 
-    monkeypatch.setattr(place.table, "reserve", fail_twice)
+    monkeypatch.setattr(connection.table, "reserve", fail_twice)
     count = READ_KEYS + 20
-    sent(place, *(due_now(number, later=300) for number in range(count)))
-    with Working(place, concurrency=200) as working:
+    sent(connection, *(due_now(number, later=300) for number in range(count)))
+    with Working(connection, concurrency=200) as working:
         assert wait_until(lambda: len(working.events.of(Kind.RECEIVED)) == count)
-        control.set_rate("emails", Rate.parse("50/s"), table=place.table, now=datetime.now(UTC))
+        control.set_rate("emails", Rate.parse("50/s"), table=connection.table, now=datetime.now(UTC))
         assert wait_until(lambda: len(faults) == 2 and sum(slots) >= count)
         assert len(working.events.of(Kind.RECEIVED)) == count
         assert [delivery.receives for delivery in working.queue.queue.deliveries] == [1] * count
@@ -586,8 +586,8 @@ def test_what_waits_is_held_while_no_slots_of_another_rate_can_be_taken_and_is_t
 
 
 def test_whatever_goes_wrong_where_a_rate_is_heeded_what_waits_runs_and_the_next_change_is_heeded(monkeypatch):
-    place, faults = a_place(queue=a_queue(precise=True)), []
-    reserve = place.table.reserve
+    connection, faults = a_connection(queue=a_queue(precise=True)), []
+    reserve = connection.table.reserve
 
     def fail_first(*args, **given):
         if not faults:
@@ -595,24 +595,24 @@ def test_whatever_goes_wrong_where_a_rate_is_heeded_what_waits_runs_and_the_next
             raise KeyError("Attributes")
         return reserve(*args, **given)
 
-    monkeypatch.setattr(place.table, "reserve", fail_first)
-    sent(place, due_now(1, later=6))
-    with Working(place) as working:
+    monkeypatch.setattr(connection.table, "reserve", fail_first)
+    sent(connection, due_now(1, later=6))
+    with Working(connection) as working:
         assert wait_until(lambda: len(working.events.of(Kind.RECEIVED)) == 1)
-        control.set_rate("emails", Rate.parse("50/s"), table=place.table, now=datetime.now(UTC))
+        control.set_rate("emails", Rate.parse("50/s"), table=connection.table, now=datetime.now(UTC))
         assert wait_until(working.is_empty)
         assert faults
-        control.pause("emails", table=place.table, now=NOW)
-        assert wait_until(lambda: not working.line._gate.is_open)
+        control.pause("emails", table=connection.table, now=NOW)
+        assert wait_until(lambda: not working.line._limiter.is_open)
     assert working.numbers == [1]
 
 
 def test_two_workers_keep_a_rate_together():
-    place = a_place()
-    control.set_rate("emails", Rate.parse("40/s"), table=place.table, now=NOW)
-    sent(place, *(due_now(number) for number in range(200)))
+    connection = a_connection()
+    control.set_rate("emails", Rate.parse("40/s"), table=connection.table, now=NOW)
+    sent(connection, *(due_now(number) for number in range(200)))
     started = datetime.now(UTC)
-    with Working(place) as one, Working(place) as two:
+    with Working(connection) as one, Working(connection) as two:
         assert wait_until(lambda: len(one.begun) + len(two.begun) >= 120)
     begun = sorted(at for _, at in one.begun + two.begun)
     assert (begun[119] - started).total_seconds() >= 2.8
@@ -621,9 +621,9 @@ def test_two_workers_keep_a_rate_together():
 
 
 def test_told_to_stop_it_ends_what_runs_and_puts_back_what_has_not_begun():
-    place, held = a_place(queue=a_queue(precise=True)), threading.Event()
-    sent(place, due_now(0), due_now(1, later=600))
-    working = Working(place, lambda _: held.wait(HANG_SECONDS))
+    connection, held = a_connection(queue=a_queue(precise=True)), threading.Event()
+    sent(connection, due_now(0), due_now(1, later=600))
+    working = Working(connection, lambda _: held.wait(HANG_SECONDS))
     with working:
         assert wait_until(lambda: len(working.begun) == 1 and len(working.events.of(Kind.RECEIVED)) == 2)
         working.line.stop()
@@ -636,9 +636,9 @@ def test_told_to_stop_it_ends_what_runs_and_puts_back_what_has_not_begun():
 
 
 def test_what_does_not_end_within_its_grace_goes_back():
-    place, held = a_place(), threading.Event()
-    sent(place, due_now())
-    working = Working(place, lambda _: held.wait(HANG_SECONDS))
+    connection, held = a_connection(), threading.Event()
+    sent(connection, due_now())
+    working = Working(connection, lambda _: held.wait(HANG_SECONDS))
     working.line.start()
     assert wait_until(lambda: len(working.begun) == 1)
     working.line.stop()
