@@ -1,0 +1,81 @@
+"""The walks of docs/architecture.md: every step is in its file, and leads to the next one."""
+
+import ast
+import re
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "architecture.md").read_text()
+WALKS = ("From `Client.schedule` to the queue", "From `receive` to `delete`")
+STEP = re.compile(r"\| `(?P<file>[\w/]+\.py)` \| `(?P<name>[\w.]+)` \| .+ \|")
+# Where a job changes processes: what comes next is called by AWS.
+HANDOVER = re.compile(r"\| \| \| \*.+\* \|")
+
+
+@dataclass(frozen=True)
+class Step:
+    file: str
+    name: str
+
+    @property
+    def module(self):
+        return self.file.removesuffix(".py").replace("/", ".")
+
+    @property
+    def tree(self):
+        return ast.parse((ROOT / self.file).read_text())
+
+    def defined(self):
+        """Return the node of each part of the name, from the class to its method, as far as they are there."""
+        inside, found = self.tree, []
+        for part in self.name.split("."):
+            inside = next((node for node in inside.body if getattr(node, "name", None) == part), None)
+            if inside is None:
+                return found
+            found.append(inside)
+        return found
+
+    def names(self):
+        """Return what the class or the function that the step is of calls by name."""
+        nodes = list(ast.walk(self.defined()[0]))
+        return {node.id for node in nodes if isinstance(node, ast.Name)} | {
+            node.attr for node in nodes if isinstance(node, ast.Attribute)
+        }
+
+    def imports(self):
+        return {
+            module
+            for node in ast.walk(self.tree)
+            if isinstance(node, ast.ImportFrom)
+            for module in (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
+        }
+
+
+def legs(title):
+    """Return the steps of a walk, those between two handovers together."""
+    section = re.search(rf"^### {re.escape(title)}\n(?P<text>.+?)(?=^##)", PAGE, re.MULTILINE | re.DOTALL)["text"]
+    rows = [row for row in section.splitlines() if row.startswith("|")][2:]
+    assert all(STEP.fullmatch(row) or HANDOVER.fullmatch(row) for row in rows), rows
+    steps = [(match := STEP.fullmatch(row)) and Step(**match.groupdict()) for row in rows]
+    return [list(some) for is_step, some in groupby(steps, key=lambda step: step is not None) if is_step]
+
+
+@pytest.mark.parametrize("title", WALKS)
+def test_every_step_of_a_walk_is_there(title):
+    steps = [step for leg in legs(title) for step in leg]
+    assert [step for step in steps if len(step.defined()) < len(step.name.split("."))] == []
+    assert len(steps) > 10
+
+
+@pytest.mark.parametrize("title", WALKS)
+def test_every_step_of_a_walk_leads_to_the_next(title):
+    pairs = [pair for leg in legs(title) for pair in pairwise(leg)]
+    assert [(here, there) for here, there in pairs if not leads(here, there)] == []
+
+
+def leads(here, there):
+    return there.module in here.imports() or there.name.split(".")[-1] in here.names()
