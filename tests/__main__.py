@@ -19,14 +19,14 @@ ROOT = Path(__file__).parent.parent
 PYTHON = (sys.executable, "-m")
 PYTEST = (*PYTHON, "pytest", "-q", "-o", "faulthandler_timeout=600")
 # The worker's threads wait; the floors install.
-APART = [f"--ignore=tests/unit/{part}" for part in ("working", "test_worker.py", "test_floors.py")]
+APART = [f"--ignore=tests/unit/{part}" for part in ("worker", "test_worker.py", "test_floors.py")]
 IGNORING = [f"--ignore=tests/e2e/{part}" for part in ("faults", "workers", "test_local_run.py")]
 # The longest come first; those that wait, wait beside those that compute.
 PARTS: dict[str, tuple[tuple[str, ...], ...]] = {
     "e2e": ((*PYTEST, "tests/e2e", *IGNORING),),
     "faults": ((*PYTEST, "tests/e2e/faults", "--ignore=tests/e2e/faults/test_kills.py"),),
     "simulation": ((*PYTEST, "tests/simulation"),),
-    "working": ((*PYTEST, "tests/unit/working", "tests/unit/test_worker.py", "tests/unit/test_floors.py"),),
+    "worker": ((*PYTEST, "tests/unit/worker", "tests/unit/test_worker.py", "tests/unit/test_floors.py"),),
     "unit": ((*PYTEST, "tests/unit", "dueline", "local", *APART),),
     "local": ((*PYTEST, "tests/e2e/test_local_run.py"),),
     "contract": ((*PYTEST, "tests/contract"),),

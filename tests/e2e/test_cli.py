@@ -63,7 +63,7 @@ def dead(emulator: Emulator, endpoints: Endpoints) -> Iterator[Callable[[str, di
 
 
 # However long ingest takes.
-UNTIL_IT_IS_IN_THE_TABLE = 'until [[ $(dueline get "$id") == *scheduled* ]]; do :; done'
+UNTIL_IT_IS_IN_THE_TABLE = 'until [[ $(dueline get "$id") == *scheduled* ]]; do sleep 1; done'
 
 
 def test_the_tour_goes_through(shell: Shell) -> None:
