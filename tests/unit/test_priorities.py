@@ -232,7 +232,7 @@ def test_a_body_may_ask_for_a_priority(asked, priority):
     assert read(json.dumps({"payload": 1, **asked})).priority == priority
 
 
-@pytest.mark.parametrize("priority", ["2", 2.0, 1.5, True, None, [], {}])
+@pytest.mark.parametrize("priority", ["2", 1.5, True, None, [], {}])
 def test_a_body_with_a_priority_that_is_no_integer_is_refused_with_its_value(priority):
     with pytest.raises(InvalidJob) as refusal:
         read(json.dumps({"payload": 1, "priority": priority}))
