@@ -16,7 +16,7 @@ from functions.http.openapi.operations import OPERATIONS
 from functions.http.openapi.refusals import EVERYWHERE, GatewayRefusal, refusal, retry_after
 from functions.http.openapi.schemas import Json, Schemas
 
-PATH = Path(__file__).parents[2] / "docs" / "openapi.json"
+PATH = Path(__file__).parents[3] / "docs" / "openapi.json"
 _INFO: Json = {
     "title": "Dueline",
     "version": dueline.__version__,
