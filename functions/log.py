@@ -1,4 +1,7 @@
-"""What the functions write: lines of JSON. Each byte is paid for, so they hold nothing that their log group tells."""
+"""The functions' logger, which writes lines of JSON.
+
+Each byte is paid for, so a line holds nothing that its log group's name says already.
+"""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The registry of queues that was deployed beside this code, and which of their partitions stand.
+"""The declared queues, and which of their partitions can take jobs: those whose schedules are deployed.
 
 This code is deployed before the queues' stacks, in which the schedules are.
 """
@@ -14,7 +14,7 @@ from dueline.clock import SystemClock
 from dueline.config.names import Names
 from dueline.config.registry import Registry
 from dueline.config.settings import Settings
-from functions.declared import DECLARED
+from functions.declared_queues import DECLARED
 
 # Little of a function's time, for without an answer there is another way or a later try.
 _LONGEST_REQUEST = timedelta(seconds=4)

@@ -10,27 +10,27 @@ from hypothesis import strategies as st
 from dueline.errors import InvalidJob
 from dueline.lookup.listing import FAR_END, Span, place_text
 from dueline.model import instant
-from functions.http.queries import read_jobs
+from functions.http.query_strings import read_span
 from tests.builders import NOW
 
 PLACE = "2026-12-01T00:00:00.000Z#00000000-0000-4000-8000-000000000000#job"
 
 
 def test_without_a_query_the_first_20_from_now_on_are_meant():
-    assert read_jobs({}, now=NOW) == Span(start=NOW, end=FAR_END, limit=20)
+    assert read_span({}, now=NOW) == Span(start=NOW, end=FAR_END, limit=20)
 
 
 def test_what_is_asked_for_is_meant_whatever_its_zone():
     query = {"from": "2030-01-01T09:00:00+01:00", "to": "2030-01-02T00:00:00Z", "limit": "100"}
     berlin = timezone(timedelta(hours=1))
-    assert read_jobs(query, now=NOW) == Span(
+    assert read_span(query, now=NOW) == Span(
         start=datetime(2030, 1, 1, 9, tzinfo=berlin), end=datetime(2030, 1, 2, tzinfo=UTC), limit=100
     )
 
 
 def test_a_next_page_begins_where_the_last_one_ended_though_that_is_past_by_now():
     query = {"next": place_text(PLACE)}
-    assert read_jobs(query, now=NOW + timedelta(days=999)) == Span(start=instant.EPOCH, after=PLACE)
+    assert read_span(query, now=NOW + timedelta(days=999)) == Span(start=instant.EPOCH, after=PLACE)
 
 
 @pytest.mark.parametrize(
@@ -57,11 +57,11 @@ def test_a_next_page_begins_where_the_last_one_ended_though_that_is_past_by_now(
 )
 def test_a_query_that_is_wrong_is_told_the_field_its_value_and_what_is_allowed(query, told):
     with pytest.raises(InvalidJob) as refused:
-        read_jobs(query, now=NOW)
+        read_span(query, now=NOW)
     assert all(part in str(refused.value) for part in told), str(refused.value)
 
 
 @given(st.dictionaries(st.sampled_from(["from", "to", "limit", "next"]), st.text()))
 def test_any_query_is_read_or_refused(query):
     with suppress(InvalidJob):
-        assert 1 <= read_jobs(query, now=NOW).limit <= 100
+        assert 1 <= read_span(query, now=NOW).limit <= 100

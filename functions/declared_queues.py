@@ -1,4 +1,4 @@
-"""The registry of queues that was deployed beside this code: what queues.yaml declares."""
+"""The queues that queues.yaml declares, as they were deployed beside this code."""
 
 from pathlib import Path
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from dueline.errors import InvalidJob
 from dueline.lookup.listing import FAR_END, MOST_JOBS, Span, read_place
 from dueline.model import instant
-from functions.http.bodies import described
+from functions.http.bodies import describe_errors
 from functions.http.forms import At
 
 
@@ -19,7 +19,7 @@ def _whole(number: str) -> int:
     return int(number)
 
 
-def _place(text: str) -> str:
+def _read_place(text: str) -> str:
     try:
         return read_place(text)
     except ValueError:
@@ -46,7 +46,7 @@ class JobsQuery(BaseModel):
     limit: Annotated[int, BeforeValidator(_whole)] = Field(
         default=20, ge=1, le=MOST_JOBS, description="The most jobs to tell of.", examples=[50]
     )
-    after: Annotated[str, BeforeValidator(_place)] = Field(
+    after: Annotated[str, BeforeValidator(_read_place)] = Field(
         default="",
         alias="next",
         json_schema_extra={"minLength": 1},
@@ -55,15 +55,15 @@ class JobsQuery(BaseModel):
     )
 
 
-def read_jobs(query: Mapping[str, Any], *, now: datetime) -> Span:
-    """Return which jobs a query asks for.
+def read_span(query: Mapping[str, Any], *, now: datetime) -> Span:
+    """Return which jobs a query string asks to list.
 
     Raises InvalidJob, naming the field, its value and what is allowed.
     """
     try:
         asked = JobsQuery.model_validate(query)
     except ValidationError as error:
-        raise InvalidJob(described(error, JobsQuery)) from None
+        raise InvalidJob(describe_errors(error, JobsQuery)) from None
     # What goes on begins behind `next`: the present has moved since.
     start = asked.start or (instant.EPOCH if asked.after else now)
     for name, at in (("from", start), ("to", asked.end)):
