@@ -1,8 +1,12 @@
-"""Grants on some rows of the table."""
+"""Policy statements that allow actions: on resources, or on some rows of a table."""
+
+from collections.abc import Sequence
 
 from aws_cdk.aws_iam import PolicyStatement
 
-from infra.function import allow
+
+def allow(*actions: str, on: Sequence[str]) -> PolicyStatement:
+    return PolicyStatement(actions=list(actions), resources=list(on))
 
 
 def allow_on_rows(*actions: str, table: str, keys: str) -> PolicyStatement:

@@ -1,4 +1,4 @@
-"""The bucket of payloads that are too large for messages and rows."""
+"""The S3 bucket of payloads that are too large for messages and rows."""
 
 from aws_cdk import Duration, RemovalPolicy
 from aws_cdk.aws_s3 import BlockPublicAccess, Bucket, BucketEncryption, LifecycleRule
@@ -14,13 +14,13 @@ UPLOADS = "uploads/*"
 _A_DAY = Duration.days(1)
 
 
-def of_queue(queue: str) -> str:
+def keys_of_queue(queue: str) -> str:
     """Return the pattern of the keys of one queue's payloads."""
     return f"{_DAYS}/{queue}/*"
 
 
 class PayloadsBucket(Bucket):
-    """An encrypted bucket that answers to TLS only, outlives its stack, and forgets each object in its own time.
+    """An encrypted bucket that answers to TLS only, outlives its stack, and deletes each object in its own time.
 
     An object is kept as long as the first part of its key says: prefixes cost nothing, unlike tags.
     """

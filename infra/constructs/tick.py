@@ -1,4 +1,4 @@
-"""The function that hands due jobs to their queues."""
+"""The tick function, which hands due jobs to their queues, and the dead-letter queues for what fails."""
 
 from aws_cdk import Duration
 from aws_cdk.aws_iam import PolicyStatement
@@ -9,9 +9,10 @@ from constructs import Construct
 from dueline.config.deployment import Deployment
 from dueline.config.settings import TickSettings
 from infra.arns import Arns
-from infra.function import CoreFunction, allow
+from infra.constructs.function import CoreFunction
+from infra.constructs.queue import DurableQueue
+from infra.grants import allow
 from infra.nag import acknowledge
-from infra.queue import DurableQueue
 
 # A tick with much to send goes on into the next minutes.
 _TIMEOUT = 300

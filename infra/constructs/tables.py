@@ -1,4 +1,4 @@
-"""The tables."""
+"""The DynamoDB tables: of jobs, and of which jobs had their effect."""
 
 from aws_cdk import RemovalPolicy, Stack
 from aws_cdk.aws_dynamodb import (

@@ -1,4 +1,4 @@
-"""The alarms."""
+"""The CloudWatch alarms."""
 
 from aws_cdk import Duration
 from aws_cdk.aws_cloudwatch import Alarm, ComparisonOperator, IMetric, Metric, TreatMissingData
@@ -9,7 +9,7 @@ from aws_cdk.aws_sqs import IQueue
 from constructs import Construct
 
 from dueline.config import metrics
-from infra.scheduler import WATCH_MINUTES
+from infra.constructs.schedule_group import WATCH_MINUTES
 
 _INBOUND_TOO_OLD_SECONDS = 300
 _TOO_LATE_SECONDS = 60
@@ -18,7 +18,7 @@ _TICKS_MAY_MISS = 2
 
 
 class Alarms(Construct):
-    """Alarms that speak to one topic. Each says what is wrong in its description."""
+    """Alarms that notify one topic. Each says what is wrong in its description."""
 
     def __init__(self, scope: Construct, id: str, *, topic: ITopic) -> None:
         super().__init__(scope, id)
@@ -47,18 +47,18 @@ class Alarms(Construct):
         self._alarm(id, throttles, at_least=1, description=description)
 
     def on_api_faults(self, id: str, *, deployment: str) -> None:
-        """Alarm when the API's function could not do what it was asked for a fault of AWS.
+        """Alarm when the API's function failed requests because AWS failed.
 
         It answers 503 then, alone or for one of many; and it answers 503 for what cannot be done yet, which is no
         fault. So the statuses of its answers do not tell.
         """
-        faults = _of_deployment(metrics.API_FAULTS, deployment, statistic="Sum", minutes=5)
+        faults = _deployment_metric(metrics.API_FAULTS, deployment, statistic="Sum", minutes=5)
         description = "AWS failed the HTTP API, which told its callers to try again. See the api function's log."
         self._alarm(id, faults, at_least=1, description=description)
 
     def on_lateness(self, id: str, *, deployment: str, queue: str) -> None:
         """Alarm when a queue's oldest job that is not handed over is a minute past due."""
-        latest = _lateness(deployment, queue, statistic="Maximum")
+        latest = _lateness_metric(deployment, queue, statistic="Maximum")
         description = f"Jobs of queue {queue} are late. See the tick function's log for what stopped it."
         self._alarm(id, latest, at_least=_TOO_LATE_SECONDS, description=description)
 
@@ -72,7 +72,7 @@ class Alarms(Construct):
             self,
             id,
             alarm_description=f"A partition of queue {queue} has no tick: its ticks die, or are not fired.",
-            metric=_lateness(deployment, queue, statistic="SampleCount", minutes=_TICKS_MINUTES),
+            metric=_lateness_metric(deployment, queue, statistic="SampleCount", minutes=_TICKS_MINUTES),
             comparison_operator=ComparisonOperator.LESS_THAN_THRESHOLD,
             threshold=_TICKS_MINUTES * partitions - _TICKS_MAY_MISS,
             evaluation_periods=2,
@@ -88,7 +88,7 @@ class Alarms(Construct):
             self,
             id,
             alarm_description="Partitions of queues.yaml have no tick. See the tick function's log for which.",
-            metric=_of_deployment(metrics.WITHOUT_TICK, deployment, statistic="Maximum", minutes=WATCH_MINUTES),
+            metric=_deployment_metric(metrics.WITHOUT_TICK, deployment, statistic="Maximum", minutes=WATCH_MINUTES),
             comparison_operator=ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
             threshold=1,
             evaluation_periods=2,
@@ -109,7 +109,7 @@ class Alarms(Construct):
         ).add_alarm_action(self._action)
 
 
-def _lateness(deployment: str, queue: str, *, statistic: str, minutes: int = 1) -> IMetric:
+def _lateness_metric(deployment: str, queue: str, *, statistic: str, minutes: int = 1) -> IMetric:
     return Metric(
         namespace=metrics.NAMESPACE,
         metric_name=metrics.LATENESS,
@@ -119,7 +119,7 @@ def _lateness(deployment: str, queue: str, *, statistic: str, minutes: int = 1) 
     )
 
 
-def _of_deployment(name: str, deployment: str, *, statistic: str, minutes: int) -> IMetric:
+def _deployment_metric(name: str, deployment: str, *, statistic: str, minutes: int) -> IMetric:
     return Metric(
         namespace=metrics.NAMESPACE,
         metric_name=name,

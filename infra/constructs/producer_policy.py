@@ -1,4 +1,4 @@
-"""The grant that lets a service use one queue through the HTTP API."""
+"""The IAM policy of the services that schedule jobs of one queue through the HTTP API."""
 
 from aws_cdk.aws_iam import ManagedPolicy
 from aws_cdk.aws_ssm import StringParameter
@@ -6,7 +6,7 @@ from constructs import Construct
 
 from dueline.config.names import Names
 from infra.arns import Arns
-from infra.function import allow
+from infra.grants import allow
 from infra.nag import acknowledge_wildcard
 
 _BELOW_QUEUE = (

@@ -1,4 +1,4 @@
-"""What EventBridge Scheduler needs to fire ticks."""
+"""The group and role of EventBridge Scheduler's schedules, and the schedule of the watch."""
 
 import json
 
@@ -10,13 +10,13 @@ from aws_cdk.aws_sqs import IQueue
 from constructs import Construct
 
 from dueline.config.names import Names
-from infra.function import allow
+from infra.grants import allow
 
 WATCH_MINUTES = 5
 
 
-class Scheduler(Construct):
-    """The one role and the one group of all the schedules, and the one schedule that watches whether they are there."""
+class ScheduleGroup(Construct):
+    """The role and the group that all schedules share, and the schedule of the watch for partitions without a tick."""
 
     def __init__(self, scope: Construct, id: str, *, names: Names, tick: IFunction, dead_letter_queue: IQueue) -> None:
         super().__init__(scope, id)
@@ -40,7 +40,7 @@ class Scheduler(Construct):
         self._watch(names, tick, role, dead_letter_queue)
 
     def _watch(self, names: Names, tick: IFunction, role: Role, dead_letter_queue: IQueue) -> None:
-        """Have the tick function look for partitions without a tick, whatever became of the queues' stacks."""
+        """Have the tick function look for partitions without a tick, whatever happened to the queues' stacks."""
         target = CfnSchedule.TargetProperty(
             arn=tick.function_arn,
             role_arn=role.role_arn,

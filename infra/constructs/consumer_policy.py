@@ -1,4 +1,4 @@
-"""The grant that lets a worker use one queue."""
+"""The IAM policy of the workers of one queue."""
 
 from collections.abc import Sequence
 
@@ -9,10 +9,9 @@ from constructs import Construct
 from dueline.config.names import Names
 from dueline.model.queue_settings import QueueSettings
 from infra.arns import Arns
-from infra.function import allow
+from infra.constructs.payloads_bucket import keys_of_queue
+from infra.grants import allow, allow_on_rows
 from infra.nag import acknowledge_wildcard
-from infra.payloads import of_queue
-from infra.rows import allow_on_rows
 
 _RECEIVE = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes")
 _READ = ("dynamodb:BatchGetItem", "dynamodb:GetItem")
@@ -21,11 +20,11 @@ _NOTE = ("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamod
 
 
 class ConsumerPolicy(Construct):
-    """A managed policy that allows to find one queue, to work off its messages and to ask which were cancelled.
+    """A managed policy that allows to find one queue, to process its messages and to ask which were cancelled.
 
-    And to read what their pointers point to, to ask whether the queue is paused, to take slots of its rate, to note
-    what became of its jobs if it tracks them and which had their effect, and to put those that failed into the queue's
-    dead-letter queue. What may be written has partition keys of its own: whoever may write a row of one may write all.
+    And to read offloaded payloads, to ask whether the queue is paused, to take slots of its rate, to write the outcomes
+    of its jobs if it tracks them and the notes of `once`, and to move failed jobs into the queue's dead-letter queue.
+    What may be written has partition keys of its own: whoever may write a row of one may write all.
     """
 
     def __init__(
@@ -40,7 +39,7 @@ class ConsumerPolicy(Construct):
     ) -> None:
         super().__init__(scope, id)
         arns = Arns(self, names=names)
-        payloads = arns.payloads(of_queue(queue.name))
+        payloads = arns.payloads(keys_of_queue(queue.name))
         policy = ManagedPolicy(
             self,
             "Policy",
@@ -50,14 +49,14 @@ class ConsumerPolicy(Construct):
                 allow(*_RECEIVE, on=[level.queue_arn for level in levels]),
                 allow("sqs:SendMessage", on=[dead_letters.queue_arn]),
                 allow("ssm:GetParameter", on=[arns.parameter(names.queue_parameter(queue.name))]),
-                *_on_rows(queue, arns),
+                *_row_grants(queue, arns),
                 allow("s3:GetObject", on=[payloads]),
             ],
         )
         acknowledge_wildcard(policy, payloads, reason="The payloads of one queue's jobs, whose ids end their keys.")
 
 
-def _on_rows(queue: QueueSettings, arns: Arns) -> list[PolicyStatement]:
+def _row_grants(queue: QueueSettings, arns: Arns) -> list[PolicyStatement]:
     statements = [
         allow_on_rows(*_READ, table=arns.table, keys=f"{queue.name}#*"),
         allow_on_rows("dynamodb:UpdateItem", table=arns.table, keys=f"{queue.name}#rate"),

@@ -1,4 +1,4 @@
-"""The HTTP API and its function."""
+"""The HTTP API of API Gateway, its function and its access log."""
 
 import json
 
@@ -23,11 +23,11 @@ from constructs import Construct
 from dueline.config.deployment import Deployment
 from dueline.config.settings import ApiSettings
 from infra.arns import Arns
-from infra.function import CoreFunction, allow
-from infra.log import Log
+from infra.constructs.function import CoreFunction
+from infra.constructs.log_group import Log
+from infra.constructs.payloads_bucket import ANY_JOB, UPLOADS
+from infra.grants import allow, allow_on_rows
 from infra.nag import acknowledge_wildcard
-from infra.payloads import ANY_JOB, UPLOADS
-from infra.rows import allow_on_rows
 
 _TIMEOUT = 20
 _ROUTES = {
@@ -95,7 +95,7 @@ class JobsApi(Construct):
             code=code,
             timeout=_TIMEOUT,
             environment=self.settings.to_env(),
-            statements=[*_statements(arns, inbound=names.inbound), *_on_payloads(arns)],
+            statements=[*_grants(arns, inbound=names.inbound), *_payload_grants(arns)],
         ).function
 
     def _add_routes(self) -> None:
@@ -134,7 +134,7 @@ class _AccessLog:
         return AccessLogFormat.custom(json.dumps({name: f"$context.{of}" for name, of in _LOGGED.items()}))
 
 
-def _statements(arns: Arns, *, inbound: str) -> list[PolicyStatement]:
+def _grants(arns: Arns, *, inbound: str) -> list[PolicyStatement]:
     # A transaction is made of ConditionCheckItem and PutItem.
     table = ("BatchGetItem", "ConditionCheckItem", "PutItem", "Query", "UpdateItem")
     return [
@@ -147,7 +147,7 @@ def _statements(arns: Arns, *, inbound: str) -> list[PolicyStatement]:
     ]
 
 
-def _on_payloads(arns: Arns) -> list[PolicyStatement]:
+def _payload_grants(arns: Arns) -> list[PolicyStatement]:
     """Allow to keep payloads, to copy them, and to let callers upload what this function may put itself.
 
     Without the right to list, S3 answers 403 and not 404 for an object that is not there:

@@ -1,4 +1,4 @@
-"""The one way to make a Lambda function."""
+"""A Lambda function with its role and log group."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +10,8 @@ from constructs import Construct
 from dueline.config import metrics
 from dueline.config.deployment import Deployment
 from infra.arns import Arns
-from infra.log import Log
+from infra.constructs.log_group import Log
+from infra.grants import allow
 from infra.nag import acknowledge, acknowledge_wildcard
 
 _MEMORY_MB = 512
@@ -82,10 +83,6 @@ class CoreFunction(Construct):
         acknowledge(self, "L1", reason="Python 3.13 is what this layer of Powertools is built for.")
         arn = _POWERTOOLS.format(partition=Aws.PARTITION, region=Aws.REGION)
         return lambda_.LayerVersion.from_layer_version_arn(self, "Powertools", arn)
-
-
-def allow(*actions: str, on: Sequence[str]) -> PolicyStatement:
-    return PolicyStatement(actions=list(actions), resources=list(on))
 
 
 def _powertools_environment(name: str) -> dict[str, str]:

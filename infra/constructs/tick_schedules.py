@@ -1,4 +1,4 @@
-"""The schedules of a queue."""
+"""The EventBridge schedules that fire a queue's ticks."""
 
 import json
 
@@ -10,8 +10,8 @@ from dueline.config.names import Names
 from infra.arns import Arns
 
 
-class Schedules(Construct):
-    """The schedules of a queue, one a partition.
+class TickSchedules(Construct):
+    """The schedules of a queue's ticks, one a partition.
 
     A row without a tick is lost at its TTL, so a schedule outlives its partition and its queue.
     """

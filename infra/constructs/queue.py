@@ -1,4 +1,4 @@
-"""An SQS queue that loses nothing."""
+"""An SQS queue, encrypted and kept when its stack is deleted."""
 
 from aws_cdk import Duration, RemovalPolicy
 from aws_cdk.aws_sqs import DeadLetterQueue, Queue, QueueEncryption

@@ -1,4 +1,4 @@
-"""A log group that forgets."""
+"""A log group that deletes its lines after a while."""
 
 from aws_cdk import RemovalPolicy
 from aws_cdk.aws_logs import LogGroup, RetentionDays

@@ -1,4 +1,4 @@
-"""The inbound queue and the function that empties it into the table."""
+"""The ingest function, its inbound queue and that queue's dead-letter queue."""
 
 from aws_cdk import Duration
 from aws_cdk.aws_iam import PolicyStatement
@@ -10,8 +10,9 @@ from constructs import Construct
 from dueline.config.deployment import Deployment
 from dueline.config.settings import IngestSettings
 from infra.arns import Arns
-from infra.function import CoreFunction, allow
-from infra.queue import DurableQueue
+from infra.constructs.function import CoreFunction
+from infra.constructs.queue import DurableQueue
+from infra.grants import allow
 
 _TIMEOUT = 30
 _WINDOW = 1

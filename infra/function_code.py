@@ -1,4 +1,4 @@
-"""The functions' code: one asset, built without Docker."""
+"""The code of the Lambda functions: one asset, built without Docker."""
 
 import shutil
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The grant that lets people look after one queue."""
+"""The IAM policy of the people who operate one queue."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from constructs import Construct
 
 from dueline.config.names import Names
 from infra.arns import Arns
-from infra.function import allow
+from infra.grants import allow
 
 _LOOK = ("sqs:GetQueueAttributes", "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility")
 _CONTROL = (("POST", "/pause"), ("POST", "/resume"), ("PUT", "/rate"), ("GET", ""))
@@ -17,7 +17,7 @@ _REDRIVE = ("sqs:StartMessageMoveTask", "sqs:ListMessageMoveTasks", "sqs:CancelM
 
 
 class OperatorPolicy(Construct):
-    """A managed policy that allows to see how one queue is, and to put its dead letters back into it.
+    """A managed policy that allows to see how one queue is doing, and to redrive its dead-letter queue.
 
     And to pause and resume it, to limit its rate, and to find it and the API. What the queue's producers may do is in
     their policy; attach both.

@@ -1,4 +1,4 @@
-"""Where alarms go."""
+"""The SNS topic that alarms are sent to."""
 
 from aws_cdk import Aws
 from aws_cdk.aws_iam import PolicyStatement, ServicePrincipal
