@@ -1,4 +1,4 @@
-"""What the local run shows to a browser: the API's description, and a page to read it and try it out."""
+"""The API's documentation in a browser: the OpenAPI document, and a page to read it and try it out."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -29,16 +29,16 @@ _HTML = """\
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Page:
-    """What is told under a path."""
+    """What is served under a path."""
 
     content_type: str
     content: bytes
 
 
 def page(path: str) -> Page | None:
-    """Return what is told under a path, or None where the API is to be asked."""
-    made = _PAGES.get(path.partition("?")[0])
-    return None if made is None else made()
+    """Return the page of a path, or None where the API is to be asked."""
+    make = _PAGES.get(path.partition("?")[0])
+    return None if make is None else make()
 
 
 def _html() -> Page:

@@ -1,4 +1,4 @@
-"""The note of who is up: a file with a process id, which that process holds locked for as long as it lives.
+"""The PID file of the process that is up, which holds it locked for as long as it lives.
 
 A lock ends with its process, however that ends; a process id that was left behind may be anybody's by now.
 """
@@ -16,35 +16,38 @@ class AlreadyUp(RuntimeError):
 
 
 @contextmanager
-def noted_as_up(path: Path) -> Iterator[None]:
-    """Leave a note of this process while the context is open. Raises AlreadyUp when another process holds it."""
+def pid_file(path: Path) -> Iterator[None]:
+    """Keep this process's id in a file, locked, while the context is open.
+
+    Raises AlreadyUp when another process holds the file.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as note:
-        while not _is_locked_by_us(note, LOCK_EX):
+    with path.open("a") as file:
+        while not _is_locked_by_us(file, LOCK_EX):
             # Nobody: it was a reader that looked whether it is held.
             if (pid := pid_of(path)) is not None:
                 raise AlreadyUp(f"it is up already, as process {pid}: end that with `make down`")
-        note.truncate(0)
-        note.write(str(os.getpid()))
-        note.flush()
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
         try:
             yield
         finally:
-            note.truncate(0)
+            file.truncate(0)
 
 
 def pid_of(path: Path) -> int | None:
-    """Return the process that holds a note, if one does."""
+    """Return the id of the process that holds a PID file, if one does."""
     try:
-        with path.open() as note:
-            return None if _is_locked_by_us(note, LOCK_SH) else int(note.read())
+        with path.open() as file:
+            return None if _is_locked_by_us(file, LOCK_SH) else int(file.read())
     except (FileNotFoundError, ValueError):
         return None
 
 
-def _is_locked_by_us(note: IO[str], how: int) -> bool:
+def _is_locked_by_us(file: IO[str], how: int) -> bool:
     try:
-        flock(note, how | LOCK_NB)
+        flock(file, how | LOCK_NB)
     except BlockingIOError:
         return False
     return True
