@@ -14,7 +14,6 @@ from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from dueline.aws.resources import Resources
-from dueline.config import metrics
 from dueline.config.settings import ApiSettings
 from dueline.errors import DuelineError, InvalidJob, JobNotFound
 from dueline.lookup.control import Control
@@ -37,7 +36,15 @@ from functions.http.job_answers import (
     status_answer,
     upload_answer,
 )
-from functions.http.logs_and_metrics import record_cancelled, record_control, record_refusal, record_scheduled
+from functions.http.logs_and_metrics import (
+    record_cancel,
+    record_cancelled,
+    record_control,
+    record_refusal,
+    record_reschedule,
+    record_scheduled,
+    record_upload,
+)
 from functions.http.queue_answers import (
     ControlAnswer,
     OverviewAnswer,
@@ -47,7 +54,6 @@ from functions.http.queue_answers import (
     queue_answer,
 )
 from functions.log import log
-from functions.metrics import report
 from functions.queue_registry import REGISTRY
 
 SETTINGS = ApiSettings.from_env(os.environ)
@@ -90,7 +96,7 @@ def upload(queue: str) -> tuple[UploadAnswer, int]:
     REGISTRY.queue(queue)
     asked = bodies.read_upload(_body())
     begun = RESOURCES.begin_upload(queue, bytes=asked.bytes, sha256=asked.sha256)
-    logger.info("upload begun", extra={"queue": queue, "bytes": asked.bytes})
+    record_upload(queue=queue, bytes=asked.bytes)
     return upload_answer(begun), HTTPStatus.CREATED
 
 
@@ -118,7 +124,7 @@ def reschedule(queue: str, id: str) -> JobAnswer:
     service = RESOURCES.reschedule(settings, taking=taking.partitions)
     moved = service.run(job_id, at=asked.at, delay=asked.delay, key=key)
     successor, status = RESOURCES.told_of_move(moved, queue=settings)
-    logger.info("rescheduled", extra={"queue": queue, "job": id, "moved_to": str(successor)})
+    record_reschedule(job_id, successor=successor)
     return status_answer(successor, status)
 
 
@@ -127,8 +133,7 @@ def cancel(queue: str, id: str) -> tuple[JobAnswer, int]:
     """Take a job back: 200 is a promise, 202 a request."""
     settings, job_id = REGISTRY.queue(queue), _id_in(queue, id)
     state = cancel_job(job_id, queue=settings, table=RESOURCES.table, now=RESOURCES.clock.now())
-    logger.info(state, extra={"queue": queue, "partition": job_id.partition.number, "job": id})
-    report({metrics.CANCELLED: 1}, deployment=SETTINGS.deployment, queue=queue)
+    record_cancel(job_id, state, deployment=SETTINGS.deployment)
     return job_answer(job_id, state), HTTPStatus.OK if state is State.CANCELLED else HTTPStatus.ACCEPTED
 
 

@@ -17,5 +17,5 @@ class _Formatter(LambdaPowertoolsFormatter):
 
 
 def log(service: str | None = None) -> Logger:
-    """Return the log of a function, by default that of the environment. The same one each time."""
+    """Return the logger of a function, by default that of the environment. The same one each time."""
     return Logger(service=service, logger_formatter=_Formatter())

@@ -73,8 +73,8 @@ def _record(partition: Partition, done: Ticked, *, seconds: float) -> None:
     if done.fault:
         logger.warning("stopped", extra={"reason": done.fault})
     logger.info("ticked", extra={"held": done.held, "finished": done.finished, "dispatched": done.dispatched})
-    of_queue = {metrics.DISPATCHED: done.dispatched, metrics.LATENESS: _lateness(partition, done)}
-    report(of_queue, deployment=SETTINGS.deployment, queue=partition.queue)
+    queue_metrics = {metrics.DISPATCHED: done.dispatched, metrics.LATENESS: _lateness(partition, done)}
+    report(queue_metrics, deployment=SETTINGS.deployment, queue=partition.queue)
     parked_count = len(done.parked) + len(done.unreadable)
     report({metrics.PARKED: parked_count, metrics.TICK_DURATION: seconds}, deployment=SETTINGS.deployment)
 

@@ -64,9 +64,9 @@ class QueueStack(Stack):
         """
         others = list(self.node.children)
         urls = [level.queue_url for level in levels]
-        told = published(deployment.work_settings(queue, urls=urls, dead_letters=dead_letters.queue_url))
+        settings = published(deployment.work_settings(queue, urls=urls, dead_letters=dead_letters.queue_url))
         name = deployment.names.queue_parameter(queue.name)
-        parameter = StringParameter(self, "Parameter", parameter_name=name, string_value=self.to_json_string(told))
+        parameter = StringParameter(self, "Parameter", parameter_name=name, string_value=self.to_json_string(settings))
         parameter.node.add_dependency(*others)
 
     def _add_alarms(self, deployment: Deployment, dead_letters: IQueue, queue: QueueSettings) -> None:

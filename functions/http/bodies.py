@@ -17,7 +17,7 @@ from dueline.model.trace import TraceContext
 from functions.http.forms import IdsBody, JobBody, JobsBody, RateBody, TimeBody, UploadBody
 
 MOST_SHOWN = 100
-MOST_TOLD = 3
+MOST_SHOWN_ERRORS = 3
 
 
 def read_jobs(
@@ -150,8 +150,8 @@ def describe_errors(error: ValidationError, model: type[BaseModel]) -> str:
     An answer has 6 MB at most, and may tell of 500 jobs.
     """
     errors = error.errors(include_url=False)
-    more = [f"and {len(errors) - MOST_TOLD} more"] if len(errors) > MOST_TOLD else []
-    return "; ".join([_describe_error(each, model) for each in errors[:MOST_TOLD]] + more)
+    more = [f"and {len(errors) - MOST_SHOWN_ERRORS} more"] if len(errors) > MOST_SHOWN_ERRORS else []
+    return "; ".join([_describe_error(wrong, model) for wrong in errors[:MOST_SHOWN_ERRORS]] + more)
 
 
 def _describe_error(error: ErrorDetails, model: type[BaseModel]) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dueline.config import metrics
 from dueline.errors import RETRYABLE, DuelineError, NotYet, Unavailable
 from dueline.lookup.control import Control
-from dueline.model.job import Job, Route
+from dueline.model.job import Job, JobId, Route, State
 from dueline.protocol.cancel import Cancelled
 from dueline.protocol.keys import Repeat
 from functions.http.queue_answers import controls
@@ -23,6 +23,19 @@ def record_scheduled(results: Sequence[Job | DuelineError], *, deployment: str, 
     ids = [str(job.id) for job in jobs]
     logger.info("scheduled", extra={"queue": queue, "jobs": ids, "repeats": repeats, "refused": refused})
     report({metrics.SUBMITTED: len(jobs), metrics.DISPATCHED: direct}, deployment=deployment, queue=queue)
+
+
+def record_upload(*, queue: str, bytes: int) -> None:
+    logger.info("upload begun", extra={"queue": queue, "bytes": bytes})
+
+
+def record_reschedule(id: JobId, *, successor: JobId) -> None:
+    logger.info("rescheduled", extra={"queue": id.queue, "job": str(id), "moved_to": str(successor)})
+
+
+def record_cancel(id: JobId, state: State, *, deployment: str) -> None:
+    logger.info(state, extra={"queue": id.queue, "partition": id.partition.number, "job": str(id)})
+    report({metrics.CANCELLED: 1}, deployment=deployment, queue=id.queue)
 
 
 def record_cancelled(results: Sequence[Cancelled | DuelineError], *, deployment: str, queue: str) -> None:

@@ -96,7 +96,7 @@ def text() -> str:
 
 
 def document() -> Json:
-    """Return the API as OpenAPI 3.1 tells it."""
+    """Return the OpenAPI 3.1 document of the API."""
     schemas = _schemas()
     paths: dict[str, Json] = {}
     for operation in OPERATIONS:
