@@ -81,13 +81,13 @@ class Acknowledger:
 
     def _run(self) -> None:
         while not self._ended.is_set():
-            batch = self._next()
+            batch = self._next_batch()
             for ack in self.send(batch):
                 self._waiting.put(ack)
             if self._stopped.is_set() and self._waiting.empty():
                 return
 
-    def _next(self) -> list[Ack]:
+    def _next_batch(self) -> list[Ack]:
         """Wait for the first acknowledgement, and a moment for more."""
         first = self._waiting.get()
         batch = [] if first is None else [first]

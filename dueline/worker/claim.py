@@ -34,7 +34,7 @@ class Claim:
         """Tell whether the message is still this process's."""
         return not self.lost and now < self.visible - _MARGIN_SECONDS
 
-    def until(self, longest_run: int) -> float:
+    def renewable_until(self, longest_run: int) -> float:
         """Return up to when it may be renewed: its handler may run for `longest_run` seconds.
 
         Before the handler begins, that is as long as SQS allows, less the time to run.

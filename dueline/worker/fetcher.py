@@ -18,9 +18,9 @@ from dueline.worker.rate_limiter import RateLimiter
 from dueline.worker.receiver import LONG_POLL_SECONDS, Receiver
 from dueline.worker.watch.event import Kind, Report, trouble
 
-# Worth waiting for a full batch, in place of a request for fewer messages.
+# So long it waits for more free threads, to receive a full batch in one request.
 _FULL_BATCH_SECONDS = 0.02
-# How long it waits for a free thread, and while nothing may be received, before it looks again.
+# How long it waits for a free thread, and while no message may be received, before it looks again.
 _FREE_THREAD_SECONDS = 1.0
 _CLOSED_SECONDS = 0.1
 _LONGEST_BACKOFF_SECONDS = 20.0

@@ -85,9 +85,9 @@ class HandlerRunner:
         fields: dict[str, Any] = {"queue": received.queue, "job": received.id, "attempt": received.attempt}
         fields |= {"lateness": lateness.at_least, "lateness_at_most": _finite_or_none(lateness.at_most)}
         self._report(Event(kind=Kind.STARTED, **fields))
-        self._note(received, State.RUNNING, started=started)
+        self._note_outcome(received, State.RUNNING, started=started)
         verdict = self._verdict(received, lateness)
-        self._note(
+        self._note_outcome(
             received, _outcome_state(verdict), started=started, ended=clock.now(), error=getattr(verdict, "error", None)
         )
         duration = None if isinstance(verdict, Held) else clock.monotonic() - since
@@ -142,7 +142,7 @@ class HandlerRunner:
         else:
             _wait_for(asyncio.run_coroutine_threadsafe(_raised_by(returned), self._loop))
 
-    def _note(self, received: ReceivedMessage, state: State, **fields: Any) -> None:
+    def _note_outcome(self, received: ReceivedMessage, state: State, **fields: Any) -> None:
         """Record an outcome if the queue tracks them. A fault is reported; the job goes on."""
         if not self._connection.settings.queue.track or received.job is None:
             return

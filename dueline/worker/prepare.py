@@ -30,11 +30,11 @@ def prepare(
     Raises Throttled or Unavailable, as `look` does: then none may run, and all are to be prepared again.
     """
     # Counted from before the request.
-    looked = connection.clock.monotonic()
+    cancellation_read = connection.clock.monotonic()
     readable, dead = [], []
     for claim in claims:
         try:
-            readable.append(ReceivedMessage.of(claim, queue=connection.queue, looked=looked))
+            readable.append(ReceivedMessage.of(claim, queue=connection.queue, cancellation_read=cancellation_read))
         except InvalidJob as error:
             unreadable = ReceivedMessage.without_job(claim, queue=connection.queue)
             dead.append(DeadLetter(received=unreadable, dead=Dead(error=type(error).__name__, reason=str(error))))

@@ -62,7 +62,7 @@ class Processor:
         claim = received.claim
         if not self._in_flight.has(claim):
             return False
-        if self._connection.clock.monotonic() - received.looked <= _CANCELLATION_FRESH_SECONDS:
+        if self._connection.clock.monotonic() - received.cancellation_read <= _CANCELLATION_FRESH_SECONDS:
             return True
         try:
             cancelled = prepare([claim], self._connection).cancelled

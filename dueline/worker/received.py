@@ -78,18 +78,18 @@ class ReceivedJob:
 class ReceivedMessage:
     """A message that was received, and the job that it carries, if it was sent by Dueline.
 
-    `id` is the job's, or SQS's message id if it carries none. `looked` is when its cancellation was last read, on the
-    monotonic clock.
+    `id` is the job's, or SQS's message id if it carries none. `cancellation_read` is when it was last looked up whether
+    the job is cancelled, on the monotonic clock.
     """
 
     claim: Claim
     queue: str
     job: core.Job | None
     id: str
-    looked: float = -math.inf
+    cancellation_read: float = -math.inf
 
     @classmethod
-    def of(cls, claim: Claim, *, queue: str, looked: float = -math.inf) -> Self:
+    def of(cls, claim: Claim, *, queue: str, cancellation_read: float = -math.inf) -> Self:
         """Read the job that a message carries.
 
         Raises InvalidJob when it has Dueline's attributes and cannot be read, or carries a job of another queue: IAM
@@ -97,16 +97,16 @@ class ReceivedMessage:
         """
         message = claim.arrival.message
         if ID not in message.attributes:
-            return cls.without_job(claim, queue=queue, looked=looked)
+            return cls.without_job(claim, queue=queue, cancellation_read=cancellation_read)
         job = message.job()
         if job.id.queue != queue:
             raise InvalidJob(f"message attribute {ID} is {job.id}: it must be of a job of the queue {queue!r}")
-        return cls(claim=claim, queue=queue, job=job, id=message.attributes[ID], looked=looked)
+        return cls(claim=claim, queue=queue, job=job, id=message.attributes[ID], cancellation_read=cancellation_read)
 
     @classmethod
-    def without_job(cls, claim: Claim, *, queue: str, looked: float = -math.inf) -> Self:
+    def without_job(cls, claim: Claim, *, queue: str, cancellation_read: float = -math.inf) -> Self:
         """Return a message that carries no job of Dueline's, or none that can be read."""
-        return cls(claim=claim, queue=queue, job=None, id=claim.arrival.message_id, looked=looked)
+        return cls(claim=claim, queue=queue, job=None, id=claim.arrival.message_id, cancellation_read=cancellation_read)
 
     def event(self, kind: Kind, *, error: str = "", reason: str = "") -> Event:
         """Return the event to report when something happened to it."""

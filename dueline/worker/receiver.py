@@ -38,11 +38,11 @@ class Receiver:
         order = order_of(len(self._connection.settings.urls), turn=self._turns)
         self._turns += 1
         if len(order) == 1:
-            return self._from(order[0], most, wait=self._poll_seconds(LONG_POLL_SECONDS))
+            return self._receive_from(order[0], most, wait=self._poll_seconds(LONG_POLL_SECONDS))
         faults = []
         for level in order:
             try:
-                claims = self._from(level, most, wait=0)
+                claims = self._receive_from(level, most, wait=0)
             except Exception as fault:
                 faults.append(fault)
                 continue
@@ -51,7 +51,7 @@ class Receiver:
                 return claims
         for first in faults:
             raise first
-        return self._from(0, most, wait=_LONG_POLL_OF_LEVELS_SECONDS)
+        return self._receive_from(0, most, wait=_LONG_POLL_OF_LEVELS_SECONDS)
 
     def _report_faults(self, faults: Sequence[Exception]) -> None:
         now = self._connection.clock.monotonic()
@@ -64,7 +64,7 @@ class Receiver:
     def _poll_seconds(self, seconds: int) -> int:
         return max(1, min(seconds, self._connection.settings.visibility_timeout // _POLLS_A_CLAIM))
 
-    def _from(self, level: int, most: int, *, wait: int) -> list[Claim]:
+    def _receive_from(self, level: int, most: int, *, wait: int) -> list[Claim]:
         asked, hidden = self._connection.clock.monotonic(), self._connection.settings.visibility_timeout
         # Sent each time: SQS must hide messages for as long as is counted here, whatever the queue's own timeout is.
         arrivals = self._connection.levels[level].receive(most=min(most, BATCH_MESSAGES), wait=wait, hidden=hidden)

@@ -32,7 +32,7 @@ class SettingsRefresher:
             return
         try:
             published = self._connection.reload()
-            check(published)
+            check_settings(published)
         except Exception as fault:
             self._report(trouble(fault, queue=self._connection.queue, what="its published settings were not applied"))
             return
@@ -40,7 +40,7 @@ class SettingsRefresher:
             self._report(Event(kind=Kind.CHANGED, queue=self._connection.queue, reason=changes))
 
 
-def check(connection: QueueConnection) -> None:
+def check_settings(connection: QueueConnection) -> None:
     """Raise ValueError when a worker cannot process a queue with these settings."""
     hidden = connection.settings.visibility_timeout
     if hidden < LEAST_VISIBILITY_TIMEOUT:

@@ -100,7 +100,7 @@ class VisibilityRenewer:
     def _seconds_for(self, claim: Claim, now: float) -> int:
         """Return for how many seconds a claim may be renewed."""
         settings = self._connection.settings
-        return min(settings.visibility_timeout, int(claim.until(settings.longest_run) - now))
+        return min(settings.visibility_timeout, int(claim.renewable_until(settings.longest_run) - now))
 
     def _renew(self, claims: Sequence[Claim]) -> None:
         with self._lock:

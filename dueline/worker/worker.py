@@ -18,7 +18,7 @@ from dueline.worker.queue_connection import QueueConnection
 from dueline.worker.queue_worker import QueueWorker
 from dueline.worker.rate_limiter import common_time
 from dueline.worker.received import ReceivedJob
-from dueline.worker.refresh import check
+from dueline.worker.refresh import check_settings
 from dueline.worker.runner import Ending, Runner, event_loop
 from dueline.worker.watch.event import Event, Report
 
@@ -55,6 +55,7 @@ class Worker:
         delay of a `Retry`. After a `Discard`, or after its last attempt, the job goes to the dead-letter queue.
         With `once`, each job has its effect at most once: if an earlier attempt began and is not known to have ended,
         the function is not called again, and the job goes to the dead-letter queue after its last attempt.
+        At most `concurrency` jobs of the queue run at a time, by default as many as `Worker` or `run` sets.
         """
         if queue_name(queue) in self._handlers:
             raise ValueError(f"queue {queue!r} has a handler already: {self._handlers[queue].call}")
@@ -77,7 +78,8 @@ class Worker:
         """Process jobs until SIGTERM, SIGINT or `stop`; then give running jobs `grace` seconds to end.
 
         Jobs that still run after that are put back into their queues. Returns whether all had ended. `queues` names the
-        queues to process, by default all that have a function. `port` serves `/health` and `/metrics`.
+        queues to process, by default all that have a function. `concurrency` takes the place of the constructor's.
+        `/health` and `/metrics` are served on `port`.
         Raises QueueNotFound, DeploymentNotFound, Forbidden or Unavailable before it begins.
         """
         handlers = self._chosen(queues)
@@ -146,7 +148,7 @@ def _queue_worker(
     handler: Handler, environment: Environment, *, loop: asyncio.AbstractEventLoop, most: int
 ) -> QueueWorker:
     connection = environment.connect(handler.queue)
-    check(connection)
+    check_settings(connection)
     parts: dict[str, Any] = {"report": environment.report, "jitter": random.random}
     runner = HandlerRunner(handler, connection, loop=loop, trace=otel.handling, **parts)
     return QueueWorker(

@@ -94,7 +94,7 @@ def test_what_waits_is_renewed_beyond_the_longest_run_and_may_then_run_as_long(c
     ],
 )
 def test_no_claim_outlasts_the_12_hours_of_a_receipt(begun, longest_run, until):
-    assert a_claim(received=0.0, begun=begun).until(longest_run) == until
+    assert a_claim(received=0.0, begun=begun).renewable_until(longest_run) == until
 
 
 def test_a_claim_that_sqs_says_is_lost_is_lost(clock):
