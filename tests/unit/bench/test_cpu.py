@@ -14,10 +14,12 @@ from bench.cpu.floors import ByHttp, by_boto3
 from bench.cpu.loopback import answering
 from bench.cpu.names import BATCHED, BOTO3, DYNEIN, HTTP, INGEST, INGEST_FEW, OURS, SUBMIT, TICK, WORKER
 from bench.cpu.process import rounds
-from bench.cpu.profiling import OTHER, SEND, SERIALIZE, group_of, shares
+from bench.cpu.profiling import OTHER, SEND, SERIALIZE, SIGN, group_of, shares
+from bench.cpu.profiling import OURS as OWN
 from dueline.aws.dynamodb.table import DynamoTable
 from dueline.aws.sqs.inbox import SqsInbox
 from dueline.aws.sqs.queue import SqsQueue
+from dueline.aws.transport import connections, sending, signature
 from dueline.model import rows
 from dueline.model.message import Message
 
@@ -127,6 +129,11 @@ def test_what_is_built_in_counts_for_whoever_calls_it():
     assert found["groups"] == {SEND: 0.625, SERIALIZE: 0.375}
     assert found["top"][0] == ("<built-in>", 0.625)
     assert group_of("/lib/python3.11/threading.py") == OTHER
+
+
+@pytest.mark.parametrize(("module", "group"), [(signature, SIGN), (sending, SEND), (connections, SEND), (rows, OWN)])
+def test_what_signs_and_sends_in_place_of_botocore_is_told_with_what_it_does(module, group):
+    assert group_of(module.__file__) == group
 
 
 def told(*, tick, boto3):
