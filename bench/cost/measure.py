@@ -5,20 +5,18 @@ import os
 import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from subprocess import PIPE, Popen
 from typing import Any
 
 from bench.cost.bill import Biller, Capacity
 from bench.cost.deployed import deployed, hold
 from bench.cost.figures import figures, ratios, targets
-from bench.cost.payloads import PACKED, PARTITIONS, QUEUE, SIZES, a_job, json_of, row_bytes
+from bench.cost.payloads import PACKED, SIZES, json_of, largest_row_bytes
 from bench.cost.plan import FULL, HIGH, QUICK, Load
 from bench.cost.prices import prices
 from bench.cost.step import Step
 from bench.cost.ways import Costs
 from bench.part import Bench, Measured
-from dueline.model.job import Partition
 from local.emulator import CREDENTIALS, REGION, Emulator
 from local.template import ROOT
 from tests.contract import dynalite
@@ -42,17 +40,8 @@ def _costs(counted: Mapping[str, Any], *, quick: bool, of: Any) -> Costs:
         steps={name: Step(**step) for name, step in counted.items()},
         plan=QUICK if quick else FULL,
         biller=Biller(prices=known, deployed=of, capacity=Capacity.on_demand(known)),
-        row_bytes=_row_bytes(),
+        row_bytes={size.name: largest_row_bytes(json_of(size.payload(1))) for size in (*SIZES, *PACKED)},
     )
-
-
-def _row_bytes() -> dict[str, int]:
-    due = datetime(2026, 11, 21, tzinfo=UTC)
-    partition = Partition(queue=QUEUE, number=PARTITIONS - 1)
-    return {
-        size.name: row_bytes(a_job(json_of(size.payload(1)), partition=partition, due=due, number=1))
-        for size in (*SIZES, *PACKED)
-    }
 
 
 def _counted(bench: Bench) -> dict[str, Any]:
