@@ -17,7 +17,8 @@ from bench.cost.prices import prices
 from bench.cost.step import Step
 from bench.cost.ways import Costs
 from bench.part import Bench, Measured
-from local.emulator import CREDENTIALS, REGION, Emulator
+from bench.processes import of_aws
+from local.emulator import Emulator
 from local.template import ROOT
 from tests.contract import dynalite
 
@@ -48,9 +49,7 @@ def _counted(bench: Bench) -> dict[str, Any]:
     with Emulator(log=bench.scratch / "ministack.log") as emulator, dynalite.running() as dynamodb:
         environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
-            **{name.upper(): value for name, value in CREDENTIALS.items()},
-            "AWS_DEFAULT_REGION": REGION,
-            "AWS_ENDPOINT_URL": emulator.endpoint,
+            **of_aws(emulator.endpoint),
             "AWS_ENDPOINT_URL_DYNAMODB": dynamodb,
         }
         command = [sys.executable, "-m", "bench.cost", *(["--quick"] if bench.quick else [])]

@@ -8,8 +8,8 @@ from typing import Any
 import boto3
 
 from bench.cpu import dyneins, floors, steps
+from bench.cpu.figures import BATCHED, BOTO3, DYNEIN, HTTP, INGEST, INGEST_FEW, OURS, SUBMIT, TICK, WORKER
 from bench.cpu.loopback import Loopback, Request
-from bench.cpu.names import BATCHED, BOTO3, DYNEIN, HTTP, INGEST, INGEST_FEW, OURS, SUBMIT, TICK, WORKER
 from bench.cpu.steps import Step, timed
 from dueline.aws import clients
 from dueline.model.job import Job

@@ -11,8 +11,8 @@ from typing import Any
 
 from bench.cpu import material, steps
 from bench.cpu.contenders import LANES, contenders
+from bench.cpu.figures import BOTO3, INGEST, OURS, TICK
 from bench.cpu.loopback import Loopback, answering
-from bench.cpu.names import BOTO3, INGEST, OURS, TICK
 from bench.cpu.profiling import profile
 from bench.cpu.steps import Step
 

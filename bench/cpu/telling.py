@@ -1,7 +1,7 @@
 """The tables and the pictures of CPU per job."""
 
 from bench import charts
-from bench.cpu.names import BATCHED, BOTO3, DYNEIN, HTTP, INGEST, INGEST_FEW, OURS, SUBMIT, TICK, WORKER
+from bench.cpu.figures import BATCHED, BOTO3, DYNEIN, HTTP, INGEST, INGEST_FEW, OURS, SUBMIT, TICK, WORKER
 from bench.part import Figures
 from bench.tables import table
 

@@ -12,10 +12,10 @@ from typing import Any
 from bench.lateness import record
 from bench.lateness.books import Run
 from bench.lateness.plan import Load, Scheduled
-from bench.lateness.processes import Process, running, wait_until
 from bench.lateness.redis_server import redis_server
 from bench.lateness.waiting import wait_for, wait_for_the_last
 from bench.part import Progress
+from bench.processes import Process, running, wait_until
 
 CONCURRENCY = 4
 DEFAULT_VISIBILITY_TIMEOUT = 3600

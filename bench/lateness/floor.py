@@ -10,10 +10,10 @@ from operator import attrgetter
 from bench.dynein import cut
 from bench.lateness.books import Run
 from bench.lateness.plan import LANES, Load, Scheduled, Wish
-from bench.lateness.processes import python, running
 from bench.lateness.stage import Stage
 from bench.lateness.waiting import wait_for_the_last
 from bench.part import Progress
+from bench.processes import python, running
 from dueline.aws.sqs.queue import SqsQueue
 from dueline.model.message import BATCH_MESSAGES, Message
 from dueline.model.routing import delay_seconds

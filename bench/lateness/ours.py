@@ -10,13 +10,12 @@ from pathlib import Path
 
 from bench.lateness import record
 from bench.lateness.books import Books, Run
-from bench.lateness.jobs import job_of, send
-from bench.lateness.plan import CANCELLED_SHARE, EXACT, LANES, PLAIN, Load, Scheduled, Ticks, Wish
-from bench.lateness.processes import python, running, wait_until
+from bench.lateness.plan import CANCELLED_SHARE, EXACT, LANES, PLAIN, Load, Scheduled, Ticks, Wish, job_of, send
 from bench.lateness.stage import Stage
 from bench.lateness.ticking import ticking, warm
 from bench.lateness.waiting import wait_for, wait_for_the_last
 from bench.part import Progress
+from bench.processes import python, running, wait_until
 from dueline import State
 from dueline.model.job import Job
 

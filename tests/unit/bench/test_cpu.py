@@ -9,10 +9,22 @@ import pytest
 
 from bench.cpu import PART, material
 from bench.cpu.answers import Answers, Stock
-from bench.cpu.figures import measured, ratio
+from bench.cpu.figures import (
+    BATCHED,
+    BOTO3,
+    DYNEIN,
+    HTTP,
+    INGEST,
+    INGEST_FEW,
+    OURS,
+    SUBMIT,
+    TICK,
+    WORKER,
+    measured,
+    ratio,
+)
 from bench.cpu.floors import ByHttp, by_boto3
 from bench.cpu.loopback import answering
-from bench.cpu.names import BATCHED, BOTO3, DYNEIN, HTTP, INGEST, INGEST_FEW, OURS, SUBMIT, TICK, WORKER
 from bench.cpu.process import rounds
 from bench.cpu.profiling import OTHER, SEND, SERIALIZE, SIGN, group_of, shares
 from bench.cpu.profiling import OURS as OWN

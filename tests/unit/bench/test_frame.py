@@ -7,10 +7,9 @@ import pytest
 from typer.testing import CliRunner
 
 from bench import __main__ as command
-from bench.compare import pairs
 from bench.part import Bench, Measured, Part, Target
 from bench.report import marked, targets
-from bench.results import Result, load, save
+from bench.results import Result, load, pairs, save
 
 
 def a_part(**overrides):

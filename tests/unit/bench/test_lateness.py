@@ -17,9 +17,8 @@ from bench.lateness.figures import (
     ratios,
     targets,
 )
-from bench.lateness.jobs import job_of
 from bench.lateness.ours import Ours
-from bench.lateness.plan import EXACT, KILLED, LANES, MISSED, RUSH, STEADY, Load, Scheduled, Ticks, Wish
+from bench.lateness.plan import EXACT, KILLED, LANES, MISSED, RUSH, STEADY, Load, Scheduled, Ticks, Wish, job_of
 from bench.lateness.record import Landed
 from bench.lateness.redis_server import found
 from bench.lateness.telling import tell

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from bench.parts import PARTS
 from bench.report import reported
 from bench.results import STORED, load
+from bench.run import PARTS
 
 STORED_PARTS = [(part, load(part.name)) for part in PARTS]
 NAMES = [part.name for part in PARTS]
