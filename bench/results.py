@@ -35,7 +35,7 @@ def save(result: Result, part: Part, *, folder: Path) -> None:
         stale.unlink()
     text = json.dumps(asdict(result), indent=1, ensure_ascii=False) + "\n"
     (folder / f"{part.name}.json").write_text(text)
-    for name, picture in part.draw(json.loads(text)["measured"]["figures"]).items():
+    for name, picture in part.pictures(json.loads(text)["measured"]["figures"]).items():
         (folder / f"{part.name}-{name}.svg").write_text(picture)
 
 

@@ -33,7 +33,7 @@ def run(parts: Sequence[Part], *, quick: bool, folder: Path, console: Console) -
         console.rule(f"{number}/{len(parts)} {part.title}", align="left")
         result = _measure(part, quick=quick, on=on, console=console)
         save(result, part, folder=folder)
-        console.print(Markdown(part.tell(result.figures)))
+        console.print(Markdown(part.markdown(result.figures)))
         console.print(f"[dim]{part.name}: {result.seconds:.0f} s[/]")
         results.append(result)
     return results

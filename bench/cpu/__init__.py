@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 
-from bench.cpu.telling import draw, tell
+from bench.cpu.report import markdown, pictures
 from bench.part import Bench, Measured, Part
 from local.template import ROOT
 
@@ -34,4 +34,4 @@ def _passed_on(line: str, bench: Bench) -> str:
     return ""
 
 
-PART = Part(name="cpu", title="CPU per job", measure=_measure, tell=tell, draw=draw)
+PART = Part(name="cpu", title="CPU per job", measure=_measure, markdown=markdown, pictures=pictures)

@@ -5,7 +5,6 @@ import random
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from bench.cpu.answers import Stock, Told
 from bench.dynein import SCHEDULED, cut
@@ -82,13 +81,11 @@ def item(row: Row) -> Told:
 
 def _message(job: Job) -> Told:
     message = Message.of(job)
-    attributes = {name: _typed(name, value) for name, value in message.attributes.items()}
+    attributes = {
+        name: {"DataType": type_of(name, value), "StringValue": value} for name, value in message.attributes.items()
+    }
     told = {"ApproximateReceiveCount": "1", "SentTimestamp": str(instant.epoch_ms(job.id.due))}
     return {"Body": message.body, "MessageAttributes": attributes, "Attributes": told}
-
-
-def _typed(name: str, value: str) -> dict[str, Any]:
-    return {"DataType": type_of(name, value), "StringValue": value}
 
 
 def tick_settings(queue_urls: str) -> TickSettings:

@@ -2,6 +2,6 @@
 
 from bench.part import Part
 from bench.workers.measure import measure
-from bench.workers.tell import draw, tell
+from bench.workers.report import markdown, pictures
 
-PART = Part(name="workers", title="Workers", measure=measure, tell=tell, draw=draw)
+PART = Part(name="workers", title="Workers", measure=measure, markdown=markdown, pictures=pictures)

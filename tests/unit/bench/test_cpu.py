@@ -176,7 +176,7 @@ def test_targets_are_met_from_their_bound_on_and_say_why_not(tick, boto3, met):
 
 def test_the_tables_tell_every_step_and_survive_json():
     figures = json.loads(json.dumps(measured(told(tick=1e-4, boto3=1e-4)).figures))
-    text = PART.tell(figures)
+    text = PART.markdown(figures)
     assert "| tick | 10,000 | 10,000 | 1,000,000 | 1,000 | 2,000 |" in text
     assert all(f"| {step} |" in text for step in (SUBMIT, INGEST_FEW, INGEST, TICK, WORKER))
     assert f"| {SEND} | 60.0 |" in text

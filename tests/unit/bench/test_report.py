@@ -30,7 +30,7 @@ def test_what_falls_short_says_why(part, result):
 
 @pytest.mark.parametrize(("part", "result"), STORED_PARTS, ids=NAMES)
 def test_each_picture_that_is_shown_is_stored_and_no_other(part, result):
-    shown = {f"{part.name}-{name}.svg" for name in _pictures(part.tell(result.figures))}
+    shown = {f"{part.name}-{name}.svg" for name in _pictures(part.markdown(result.figures))}
     assert {path.name for path in STORED.glob(f"{part.name}-*.svg")} == shown
 
 

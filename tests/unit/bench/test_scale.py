@@ -165,7 +165,7 @@ def _figures() -> dict[str, Any]:
 
 
 def test_all_that_was_measured_is_told_as_read_back_from_json() -> None:
-    told = PART.tell(json.loads(json.dumps(_figures())))
+    told = PART.markdown(json.loads(json.dumps(_figures())))
     assert "| 1,024 B | 1,200 | 1,000 | 1,000 | 100 % | 100 % |" in told
     assert "| 1,000 | 2 | 2 | 0 min | 0.50 s | 1.00 s | 1.20 s | 100 % | 9 | 0 |" in told
     assert "| SQS | 50% | 0 | 0.0% | 57 min | 60 min |  |" in told

@@ -28,7 +28,7 @@ def measure(stage: Stage, load: Load, progress: Progress) -> Run:
     sqs = stage.emulator.client("sqs")
     queues = {lane: stage.queue(sqs.create_queue(QueueName=f"floor-{lane}")["QueueUrl"]) for lane in LANES}
     urls = [sqs.get_queue_url(QueueName=f"floor-{lane}")["QueueUrl"] for lane in LANES]
-    command = python("bench.lateness.consuming", *urls)
+    command = python("bench.lateness.plain_consumer", *urls)
     with running(command, log=stage.folder / "floor.log", environment=stage.environment(written)):
         wishes = tuple(load.wishes())
         scheduled = Scheduled(begin=math.ceil(time.time() + _BEGIN_SECONDS), wishes=wishes)

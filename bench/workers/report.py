@@ -4,7 +4,7 @@ from bench.part import Figures
 from bench.tables import table
 
 
-def tell(figures: Figures) -> str:
+def markdown(figures: Figures) -> str:
     rated = (f"{figures['rate']}/s, in any 10 s", figures["fewest"], figures["most"])
     heeded = ("pause", f"{figures['paused']:.1f}"), ("resume", f"{figures['resumed']:.1f}")
     raced = f"{figures['worker']:,}", f"{figures['bare']:,}", f"{figures['ratio']:.2f}"
@@ -17,5 +17,5 @@ def tell(figures: Figures) -> str:
     )
 
 
-def draw(_: Figures) -> dict[str, str]:
+def pictures(_: Figures) -> dict[str, str]:
     return {}

@@ -33,8 +33,8 @@ def measure(stage: Stage, load: Load, progress: Progress) -> Run:
         _store(stage, scheduled)
         of_lanes = [f"{lane}={url}" for lane, url in urls.items()]
         for command in (
-            python("bench.lateness.consuming", *urls.values()),
-            python("bench.lateness.polling", TABLE, *of_lanes),
+            python("bench.lateness.plain_consumer", *urls.values()),
+            python("bench.lateness.dynein_poller", TABLE, *of_lanes),
         ):
             stack.enter_context(running(command, log=log, environment=environment))
         wait_for_the_last("Dynein: jobs land", progress, scheduled=scheduled, written=written)

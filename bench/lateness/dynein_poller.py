@@ -1,4 +1,4 @@
-"""Dynein's workers, a thread a partition: `python -m bench.lateness.polling TABLE LANE=URL...`."""
+"""Dynein's workers, a thread a partition: `python -m bench.lateness.dynein_poller TABLE LANE=URL...`."""
 
 import sys
 import threading
