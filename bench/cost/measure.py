@@ -1,13 +1,11 @@
 """Measure: count in a process of its own, read what is deployed meanwhile, and bill it."""
 
-import json
 import os
-import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from subprocess import PIPE, Popen
 from typing import Any
 
+from bench.apart import measured_apart
 from bench.cost.bill import Biller, Capacity
 from bench.cost.deployed import deployed, hold
 from bench.cost.figures import figures, ratios, targets
@@ -19,7 +17,6 @@ from bench.cost.ways import Costs
 from bench.part import Bench, Measured
 from bench.processes import of_aws
 from local.emulator import Emulator
-from local.template import ROOT
 from tests.contract import dynalite
 
 
@@ -52,19 +49,11 @@ def _counted(bench: Bench) -> dict[str, Any]:
             **of_aws(emulator.endpoint),
             "AWS_ENDPOINT_URL_DYNAMODB": dynamodb,
         }
-        command = [sys.executable, "-m", "bench.cost", *(["--quick"] if bench.quick else [])]
-        with Popen(command, cwd=ROOT, env=environment, stdout=PIPE, text=True) as process:
-            return _read(process, bench)
-
-
-def _read(process: Popen[str], bench: Bench) -> dict[str, Any]:
-    """Return what a process counted, telling its progress. Raises RuntimeError where it counted nothing."""
-    counted: dict[str, Any] = {}
-    for line in process.stdout or ():
-        told = json.loads(line)
-        counted = told.get("counted", {})
-        if "progress" in told:
-            bench.progress(*told["progress"])
-    if not counted:
-        raise RuntimeError("nothing was counted: what went wrong is above")
-    return counted
+        counted: dict[str, Any] = measured_apart(
+            "bench.cost.process",
+            *(["--quick"] if bench.quick else []),
+            log=bench.scratch / "counting.log",
+            progress=bench.progress,
+            environment=environment,
+        )
+        return counted

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from bench.cpu.answers import Stock, Told
 from bench.dynein import SCHEDULED, cut
+from dueline.aws.dynamodb.typed import typed
 from dueline.config.settings import ApiSettings, TickSettings
 from dueline.config.work import published
 from dueline.model import instant, rows
@@ -69,14 +70,9 @@ def _pages(written: Sequence[Row]) -> dict[str, Told]:
 
 
 def _page(some: Sequence[Row], *, more: bool) -> Told:
-    items = [item(row) for row in some]
+    items = [{name: typed(value) for name, value in row.items()} for row in some]
     last = {"LastEvaluatedKey": {name: items[-1][name] for name in ("pk", "sk")}} if more else {}
     return {"Count": len(items), "Items": items, "ScannedCount": len(items), **last}
-
-
-def item(row: Row) -> Told:
-    """Return a row of texts and numbers as DynamoDB writes it."""
-    return {name: {"N": str(value)} if isinstance(value, int) else {"S": value} for name, value in row.items()}
 
 
 def _message(job: Job) -> Told:

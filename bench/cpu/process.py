@@ -1,6 +1,5 @@
-"""The process that is measured: `python -m bench.cpu.process FOLDER SECONDS`. It tells its progress on stderr."""
+"""The process that is measured: `python -m bench.cpu.process FOLDER SECONDS`."""
 
-import json
 import os
 import sys
 import time
@@ -9,6 +8,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
+from bench.apart import tell_progress, tell_result
 from bench.cpu import material, steps
 from bench.cpu.contenders import LANES, contenders
 from bench.cpu.figures import BOTO3, INGEST, OURS, TICK
@@ -16,7 +16,6 @@ from bench.cpu.loopback import Loopback, answering
 from bench.cpu.profiling import profile
 from bench.cpu.steps import Step
 
-FIGURES = "figures.json"
 _JOBS = 2000
 _LEAST_ROUNDS = 3
 # The share of the time for which lanes are measured over all processors as well.
@@ -30,7 +29,7 @@ def rounds(all: Mapping[str, Mapping[str, Step]], *, until: float, now: Callable
     began, number = now(), 0
     while number < _LEAST_ROUNDS or now() < until:
         number += 1
-        _tell(f"round {number}", int(now() - began), max(1, int(until - began)))
+        tell_progress(f"round {number}", int(now() - began), max(1, int(until - began)))
         for name, each in all.items():
             for who, step in each.items():
                 jobs, seconds = step()
@@ -68,17 +67,12 @@ def _one_of(processors: Collection[int]) -> set[int]:
     return {min(processors)}
 
 
-def _tell(what: str, done: int, of: int) -> None:
-    sys.stderr.write(f"{what}\t{done}\t{of}\n")
-    sys.stderr.flush()
-
-
 def main(folder: Path, seconds: float) -> None:
     stock = material.stock(material.jobs(_JOBS, due=material.now()), queue_urls=steps.QUEUE_URLS)
     # What the functions log is computed as on Lambda, and goes to a file.
     with (folder / "log").open("w") as log, answering(stock, folder=folder) as loopback, redirect_stdout(log):
         told = _measure(loopback, seconds=seconds)
-    (folder / FIGURES).write_text(json.dumps(told))
+    tell_result(told)
 
 
 if __name__ == "__main__":

@@ -76,12 +76,3 @@ def share(latenesses: list[float], *, within: float) -> float:
     0.5
     """
     return bisect_right(latenesses, within) / len(latenesses) if latenesses else 1.0
-
-
-def percentile(values: list[float], percent: float) -> float:
-    """Return the value that so many per cent of sorted values do not exceed.
-
-    >>> percentile([1.0, 2.0, 3.0, 4.0], 50)
-    2.0
-    """
-    return values[max(0, -int(-len(values) * percent // 100) - 1)] if values else 0.0

@@ -4,9 +4,10 @@ from dataclasses import replace
 from typing import Any
 
 from bench.scale.parameters import Aws, Functions
-from bench.scale.record import NEVER, percentile, share
+from bench.scale.record import NEVER, share
 from bench.scale.story import DAY, Load, Outage, Story
 from bench.scale.world import World
+from local.summary import percentile
 
 ON_TIME_SECONDS = 60.0
 HOUR = 3600.0
