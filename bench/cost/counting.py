@@ -25,8 +25,6 @@ SOON, LATER = timedelta(seconds=60), timedelta(days=1)
 # Beyond the fence when a row is written, and below that of the tick that follows.
 _WITHIN_A_LOOKAHEAD = timedelta(seconds=200)
 
-Counted = tuple[str, Step]
-
 
 class Counting:
     """Counts on a stage. A step is taken so many times as the plan says: its requests are the same each time."""

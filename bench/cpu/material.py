@@ -4,7 +4,7 @@ import json
 import random
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from bench.cpu.answers import Stock, Told
 from bench.dynein import SCHEDULED, cut
@@ -99,7 +99,3 @@ def _parameters(queue_urls: str) -> dict[str, str]:
         f"/dueline/{DEPLOYMENT}/settings": json.dumps(asdict(settings)),
         f"/dueline/{DEPLOYMENT}/queues/{QUEUE.name}": json.dumps(published(work)),
     }
-
-
-def now() -> datetime:
-    return datetime.now(UTC)

@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import redirect_stdout
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +48,10 @@ def _profiles(all: Mapping[str, Mapping[str, Step]]) -> dict[str, dict[str, Any]
 
 def _measure(loopback: Loopback, *, seconds: float) -> dict[str, Any]:
     steps.as_deployed(loopback)
-    all = contenders(loopback, material.jobs(_JOBS, due=material.now()))
+    all = contenders(loopback, material.jobs(_JOBS, due=datetime.now(UTC)))
     lanes = {name: {who: all[name][who] for who in (OURS, BOTO3)} for name in (TICK, INGEST)}
     shared = rounds(lanes, until=time.monotonic() + seconds * _SHARED)
-    _keep_to(_one_of(os.sched_getaffinity(0)))
+    _keep_to({min(os.sched_getaffinity(0))})
     answered, own = loopback.seconds(), time.process_time()
     taken = rounds(all, until=time.monotonic() + seconds)
     apart = {"server": loopback.seconds() - answered, "measured": time.process_time() - own}
@@ -63,12 +64,8 @@ def _keep_to(processors: Collection[int]) -> None:
         os.sched_setaffinity(int(thread.name), processors)
 
 
-def _one_of(processors: Collection[int]) -> set[int]:
-    return {min(processors)}
-
-
 def main(folder: Path, seconds: float) -> None:
-    stock = material.stock(material.jobs(_JOBS, due=material.now()), queue_urls=steps.QUEUE_URLS)
+    stock = material.stock(material.jobs(_JOBS, due=datetime.now(UTC)), queue_urls=steps.QUEUE_URLS)
     # What the functions log is computed as on Lambda, and goes to a file.
     with (folder / "log").open("w") as log, answering(stock, folder=folder) as loopback, redirect_stdout(log):
         told = _measure(loopback, seconds=seconds)
