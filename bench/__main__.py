@@ -10,12 +10,10 @@ from rich.console import Console
 from rich.table import Table
 
 from bench import workers
-from bench.compare import REPEATS_WITHIN, pairs
 from bench.part import Part
-from bench.parts import PARTS
 from bench.report import reported
-from bench.results import STORED
-from bench.run import run
+from bench.results import REPEATS_WITHIN, STORED, pairs
+from bench.run import PARTS, run
 from local.template import ROOT
 
 QUICK = ROOT / ".local" / "bench"

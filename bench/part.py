@@ -1,4 +1,4 @@
-"""A part of what is measured: how to measure it, tell it and draw it."""
+"""A part of what is measured: how to measure it, and how to show it in tables and pictures."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -50,11 +50,12 @@ class Bench:
 class Part:
     """A part of what is measured.
 
-    `tell` returns Markdown, and `draw` pictures in SVG by their names, out of the figures as read back from JSON.
+    `markdown` returns the tables, and `pictures` drawings in SVG by their names, both out of the figures as read back
+    from JSON.
     """
 
     name: str
     title: str
     measure: Callable[[Bench], Measured]
-    tell: Callable[[Figures], str]
-    draw: Callable[[Figures], dict[str, str]]
+    markdown: Callable[[Figures], str]
+    pictures: Callable[[Figures], dict[str, str]]

@@ -18,7 +18,7 @@ _WHOLE_FROM, _PERCENT_FROM = 1000, 10
 def reported(parts: Sequence[Part], *, folder: Path) -> dict[Path, str]:
     """Return the files as they are to be, with what is stored in a folder."""
     results = {part.name: load(part.name, folder=folder) for part in parts}
-    sections = {part.name: part.tell(results[part.name].figures) for part in parts}
+    sections = {part.name: part.markdown(results[part.name].figures) for part in parts}
     docs = {**sections, "targets": targets(parts, results), "machine": machines(results)}
     told = f"{headline(results)}\n\n{on_time(results['lateness'])}"
     return {DOCS: marked(DOCS.read_text(), docs), README: marked(README.read_text(), {"figures": told})}

@@ -1,30 +1,39 @@
 """Measure parts one after the other, and keep what comes out."""
 
+import os
+import platform
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 
 from rich.console import Console
 from rich.markdown import Markdown
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from bench import machine
+from bench import cold, cost, cpu, growth, lateness, scale
 from bench.part import Bench, Measured, Part
 from bench.results import Result, save
+from local.template import ROOT
 
+# All parts, in the order in which they are measured.
+PARTS: tuple[Part, ...] = (cost.PART, lateness.PART, cpu.PART, growth.PART, scale.PART, cold.PART)
+_SHOWN = ("boto3", "aws_lambda_powertools", "ministack")
 _COLUMNS = (TextColumn("[bold]{task.fields[part]}[/]"), BarColumn(), TextColumn("{task.description}"))
 
 
 def run(parts: Sequence[Part], *, quick: bool, folder: Path, console: Console) -> list[Result]:
     """Measure each part and save it; show its tables as soon as it is done."""
-    results, on = [], machine.told()
+    results, on = [], machine()
     for number, part in enumerate(parts, start=1):
         console.rule(f"{number}/{len(parts)} {part.title}", align="left")
         result = _measure(part, quick=quick, on=on, console=console)
         save(result, part, folder=folder)
-        console.print(Markdown(part.tell(result.figures)))
+        console.print(Markdown(part.markdown(result.figures)))
         console.print(f"[dim]{part.name}: {result.seconds:.0f} s[/]")
         results.append(result)
     return results
@@ -53,3 +62,27 @@ class _Bar:
 
     def __call__(self, what: str, done: int, of: int) -> None:
         self._progress.update(self._task, description=what, completed=done, total=of)
+
+
+def machine() -> dict[str, str]:
+    """Return what to know of this machine, of the versions, and of the moment."""
+    return {
+        "processor": _processor(),
+        "cores": str(len(os.sched_getaffinity(0))),
+        "system": platform.platform(terse=True),
+        "Python": platform.python_version(),
+        **{name: version(name) for name in _SHOWN},
+        "commit": _commit(),
+        "when": datetime.now(UTC).isoformat(timespec="minutes"),
+    }
+
+
+def _processor() -> str:
+    models = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+    return models[0].partition(":")[2].strip() if models else platform.machine()
+
+
+def _commit() -> str:
+    command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    return done.stdout.strip() or "unknown"

@@ -1,6 +1,6 @@
 """Cost per million jobs: every request counted, and billed by a price list."""
 
-from bench.cost.tell import draw, tell
+from bench.cost.report import markdown, pictures
 from bench.part import Bench, Measured, Part
 
 
@@ -11,4 +11,4 @@ def _measure(bench: Bench) -> Measured:
     return measure(bench)
 
 
-PART = Part(name="cost", title="Cost per million jobs", measure=_measure, tell=tell, draw=draw)
+PART = Part(name="cost", title="Cost per million jobs", measure=_measure, markdown=markdown, pictures=pictures)

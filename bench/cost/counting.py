@@ -8,12 +8,13 @@ from itertools import count
 from statistics import median
 from typing import Any
 
-from bench.cost.lambdas import Invoked, of_inbound, of_schedule
+from bench.cost.lambdas import Invoked, of_schedule
 from bench.cost.payloads import PACKED, QUEUE, SIZES, USUAL, Size, a_job, json_of
 from bench.cost.plan import BATCHED, CODED, HIGH, HTTP_CALL_JOBS, Batch, Plan, named
 from bench.cost.stage import Stage
 from bench.cost.step import Step, step_of
 from bench.dynein import Dynein, cut, job_row
+from bench.lambdas import inbound_event
 from dueline import NewJob
 from dueline.model import rows
 from dueline.model.job import Job, Partition, Route
@@ -23,8 +24,6 @@ from dueline.ports import WRITE_ROWS
 SOON, LATER = timedelta(seconds=60), timedelta(days=1)
 # Beyond the fence when a row is written, and below that of the tick that follows.
 _WITHIN_A_LOOKAHEAD = timedelta(seconds=200)
-
-Counted = tuple[str, Step]
 
 
 class Counting:
@@ -90,7 +89,9 @@ class Counting:
     def _ingest(self, size: Size, batch: Batch) -> Step:
         partitions = [Partition(queue=QUEUE, number=number) for number in range(batch.partitions)]
         jobs = self._jobs(size, batch.jobs, partitions, due=datetime.now(UTC) + LATER)
-        return self._invoked("ingest", of_inbound(jobs), jobs=len(jobs), is_right=lambda answer: answer == _NONE_FAILED)
+        return self._invoked(
+            "ingest", inbound_event(jobs), jobs=len(jobs), is_right=lambda answer: answer == _NONE_FAILED
+        )
 
     def _tick(self, size: Size, jobs: int) -> Step:
         partition = self._stage.partition()

@@ -7,12 +7,11 @@ from functools import cached_property
 from math import ceil
 from typing import Any
 
-from dueline.model.units import UNIT_BYTES
+from bench.units import consumed_units, read_units, write_units
+from tests.contract.limits import item_bytes
 
 # Each 64 KB of a request's messages is a request: https://aws.amazon.com/sqs/pricing/
 SQS_CHUNK_BYTES = 64 * 1024
-# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html
-READ_UNIT_BYTES = 4096
 _READS = ("Query", "BatchGetItem")
 
 
@@ -57,11 +56,11 @@ class Exchange:
         """The units that follow from the sizes of what was put or found; nothing where they are not in the exchange."""
         if self.operation == "Query":
             share = 1.0 if self.body["ConsistentRead"] else 0.5
-            return max(1, ceil(sum(map(item_bytes, self.answer["Items"])) / READ_UNIT_BYTES)) * share
+            return read_units(sum(map(item_bytes, self.answer["Items"]))) * share
         if self.operation == "BatchWriteItem" and all("PutRequest" in each for each in self._batch):
-            return float(sum(write_units(each["PutRequest"]["Item"]) for each in self._batch))
+            return float(sum(write_units(item_bytes(each["PutRequest"]["Item"])) for each in self._batch))
         if self.operation == "PutItem":
-            return float(write_units(self.body["Item"]))
+            return float(write_units(item_bytes(self.body["Item"])))
         return None
 
     @property
@@ -89,8 +88,7 @@ class Exchange:
 
     @property
     def _units(self) -> float:
-        told = self.answer.get("ConsumedCapacity", [])
-        return float(sum(each["CapacityUnits"] for each in (told if isinstance(told, list) else [told])))
+        return consumed_units(self.answer)
 
 
 def sqs_requests(message_bytes: int) -> int:
@@ -100,35 +98,6 @@ def sqs_requests(message_bytes: int) -> int:
     (1, 1, 2)
     """
     return max(1, ceil(message_bytes / SQS_CHUNK_BYTES))
-
-
-def write_units(item: Mapping[str, Mapping[str, Any]]) -> int:
-    """Return the write units of an item in DynamoDB's own form.
-
-    >>> write_units({"pk": {"S": "x" * 1022}}), write_units({"pk": {"S": "x" * 1023}})
-    (1, 2)
-    """
-    return ceil(item_bytes(item) / UNIT_BYTES)
-
-
-def item_bytes(item: Mapping[str, Mapping[str, Any]]) -> int:
-    """Return the bytes that DynamoDB counts of an item: names and values, a byte for two digits of a number and one.
-
-    Source: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
-
-    >>> item_bytes({"pk": {"S": "emails#0"}, "ttl": {"N": "1795255290"}})
-    19
-    """
-    return sum(len(name.encode()) + _bytes(*pair) for name, value in item.items() for pair in value.items())
-
-
-def _bytes(type: str, value: Any) -> int:
-    if type == "N":
-        return (len(value.strip("-0")) + 1) // 2 + 1
-    if type == "B":
-        # In a request it is base64, in an answer that boto3 has read it is bytes.
-        return len(value) if isinstance(value, bytes) else len(value.rstrip("=")) * 3 // 4
-    return len(value.encode()) if type == "S" else 1
 
 
 def _texts(entry: Mapping[str, Any]) -> Iterator[str]:

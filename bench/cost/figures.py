@@ -169,7 +169,6 @@ def _shape(costs: Costs, rate: int) -> dict[str, float]:
         "received": load.received,
         "ingested": load.ingested.jobs,
         "ticked": load.ticked,
-        "ticked_counted": costs.plan.ticked(load),
         "polled": load.polled,
     }
 

@@ -1,26 +1,22 @@
 """Measure: count in a process of its own, read what is deployed meanwhile, and bill it."""
 
-import json
 import os
-import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
-from subprocess import PIPE, Popen
 from typing import Any
 
+from bench.apart import measured_apart
 from bench.cost.bill import Biller, Capacity
 from bench.cost.deployed import deployed, hold
 from bench.cost.figures import figures, ratios, targets
-from bench.cost.payloads import PACKED, PARTITIONS, QUEUE, SIZES, a_job, json_of, row_bytes
+from bench.cost.payloads import PACKED, SIZES, json_of, largest_row_bytes
 from bench.cost.plan import FULL, HIGH, QUICK, Load
 from bench.cost.prices import prices
 from bench.cost.step import Step
 from bench.cost.ways import Costs
 from bench.part import Bench, Measured
-from dueline.model.job import Partition
-from local.emulator import CREDENTIALS, REGION, Emulator
-from local.template import ROOT
+from bench.processes import of_aws
+from local.emulator import Emulator
 from tests.contract import dynalite
 
 
@@ -42,41 +38,22 @@ def _costs(counted: Mapping[str, Any], *, quick: bool, of: Any) -> Costs:
         steps={name: Step(**step) for name, step in counted.items()},
         plan=QUICK if quick else FULL,
         biller=Biller(prices=known, deployed=of, capacity=Capacity.on_demand(known)),
-        row_bytes=_row_bytes(),
+        row_bytes={size.name: largest_row_bytes(json_of(size.payload(1))) for size in (*SIZES, *PACKED)},
     )
-
-
-def _row_bytes() -> dict[str, int]:
-    due = datetime(2026, 11, 21, tzinfo=UTC)
-    partition = Partition(queue=QUEUE, number=PARTITIONS - 1)
-    return {
-        size.name: row_bytes(a_job(json_of(size.payload(1)), partition=partition, due=due, number=1))
-        for size in (*SIZES, *PACKED)
-    }
 
 
 def _counted(bench: Bench) -> dict[str, Any]:
     with Emulator(log=bench.scratch / "ministack.log") as emulator, dynalite.running() as dynamodb:
         environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
-            **{name.upper(): value for name, value in CREDENTIALS.items()},
-            "AWS_DEFAULT_REGION": REGION,
-            "AWS_ENDPOINT_URL": emulator.endpoint,
+            **of_aws(emulator.endpoint),
             "AWS_ENDPOINT_URL_DYNAMODB": dynamodb,
         }
-        command = [sys.executable, "-m", "bench.cost", *(["--quick"] if bench.quick else [])]
-        with Popen(command, cwd=ROOT, env=environment, stdout=PIPE, text=True) as process:
-            return _read(process, bench)
-
-
-def _read(process: Popen[str], bench: Bench) -> dict[str, Any]:
-    """Return what a process counted, telling its progress. Raises RuntimeError where it counted nothing."""
-    counted: dict[str, Any] = {}
-    for line in process.stdout or ():
-        told = json.loads(line)
-        counted = told.get("counted", {})
-        if "progress" in told:
-            bench.progress(*told["progress"])
-    if not counted:
-        raise RuntimeError("nothing was counted: what went wrong is above")
-    return counted
+        counted: dict[str, Any] = measured_apart(
+            "bench.cost.process",
+            *(["--quick"] if bench.quick else []),
+            log=bench.scratch / "counting.log",
+            progress=bench.progress,
+            environment=environment,
+        )
+        return counted

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from bench.cost.exchange import Exchange
+from bench.units import ask_for_units
 
 _BODY = "bench_body"
 
@@ -14,7 +15,7 @@ class Meter:
 
     def __init__(self, session: Any) -> None:
         self._kept: list[Exchange] = []
-        session.events.register("before-parameter-build.dynamodb", _ask_for_units)
+        session.events.register("before-parameter-build.dynamodb", ask_for_units)
         session.events.register("before-call", _keep_body)
         session.events.register("after-call", self._keep)
 
@@ -34,11 +35,6 @@ class Meter:
         )
         attempts = 1 + parsed["ResponseMetadata"].get("RetryAttempts", 0)
         self._kept += [exchange] * attempts
-
-
-def _ask_for_units(params: dict[str, Any], model: Any, **_: Any) -> None:
-    if "ReturnConsumedCapacity" in model.input_shape.members:
-        params["ReturnConsumedCapacity"] = "TOTAL"
 
 
 def _keep_body(params: dict[str, Any], context: dict[str, Any], **_: Any) -> None:

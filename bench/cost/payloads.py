@@ -10,6 +10,7 @@ from uuid import UUID
 from bench.dynein import SCHEDULED
 from dueline.model import rows
 from dueline.model.job import Job, JobId, Partition, Route
+from dueline.model.units import row_bytes
 
 QUEUE = "bench"
 PARTITIONS = 400
@@ -61,17 +62,14 @@ def json_of(payload: dict[str, str]) -> str:
     return json.dumps(payload, separators=(",", ":"))
 
 
-def row_bytes(job: Job) -> int:
-    """Return the bytes that DynamoDB counts of a job's row."""
-    return sum(len(name) + (6 if name == "ttl" else len(as_bytes(value))) for name, value in rows.job_row(job).items())
-
-
-def as_bytes(value: object) -> bytes:
-    return value if isinstance(value, bytes) else str(value).encode()
+def largest_row_bytes(payload: str) -> int:
+    """Return the bytes that DynamoDB counts of the row of a job with a payload, at most."""
+    # The fewer zeros a number ends with, the longer it is.
+    due = datetime(2026, 11, 21, second=1, tzinfo=UTC)
+    job = a_job(payload, partition=Partition(queue=QUEUE, number=PARTITIONS - 1), due=due, number=1)
+    return row_bytes(rows.job_row(job))
 
 
 def _least_row() -> int:
     """Return the bytes of a row but for its payload, at most; Dynein's has a status as well."""
-    due = datetime(2026, 11, 21, tzinfo=UTC)
-    job = a_job("1", partition=Partition(queue=QUEUE, number=PARTITIONS - 1), due=due, number=1)
-    return row_bytes(job) - 1 + len("status" + SCHEDULED)
+    return largest_row_bytes("1") - 1 + len("status" + SCHEDULED)

@@ -5,12 +5,10 @@ What answers does not matter to a count of requests; the units do.
 
 import io
 import json
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from datetime import timedelta
 from functools import cached_property
 from itertools import count
-from typing import Any
 
 import boto3
 
@@ -18,13 +16,11 @@ from bench.cost.lambdas import Lambdas
 from bench.cost.meter import Meter
 from bench.cost.payloads import PARTITIONS, QUEUE, RETENTION
 from bench.dynein import Dynein
-from bench.dynein_table import DynamoClaims
+from bench.dynein_on_aws import dynein_on_aws
+from bench.jobs_table import create_table
 from dueline import Client
 from dueline.aws import clients
 from dueline.aws.dynamodb.table import DynamoTable
-from dueline.aws.sqs.inbox import SqsInbox
-from dueline.aws.sqs.queue import SqsQueue
-from dueline.clock import SystemClock
 from dueline.config import registry
 from dueline.config.names import Names
 from dueline.config.registry import Registry
@@ -48,7 +44,7 @@ class Stage:
         self.sqs = clients.sqs(longest=LONGEST)
         self.url = self._queue(self.names.queue(QUEUE))
         self._queue(self.names.inbound)
-        self._create_table(self.names.table)
+        create_table(self.dynamodb, self.names.table)
         queues = Registry({QUEUE: self.settings})
         prefix = self.url.rpartition("/")[0] + "/"
         self._publish(prefix)
@@ -66,32 +62,12 @@ class Stage:
     def dynein(self, *, batched: bool) -> Dynein:
         """Return Dynein with queues and a table of its own."""
         name = f"dynein-{next(self._numbers)}"
-        self._create_table(name)
-        inbound = self._queue(f"{name}-inbound")
-        return Dynein(
-            table=DynamoTable(self.dynamodb, name),
-            claims=DynamoClaims(self.dynamodb, name),
-            inbound=SqsQueue(self.sqs, inbound),
-            inbox=SqsInbox(self.sqs, inbound, patient=self.sqs),
-            queue=SqsQueue(self.sqs, self._queue(f"{name}-out")),
-            clock=SystemClock(),
-            spread=ThreadPoolExecutor(clients.LANES).map,
-            batched=batched,
-        )
+        create_table(self.dynamodb, name)
+        inbound, queue = (self._queue(f"{name}-{way}") for way in ("inbound", "out"))
+        return dynein_on_aws(self.dynamodb, self.sqs, table=name, inbound=inbound, queue=queue, batched=batched)
 
     def _queue(self, name: str) -> str:
         return self.sqs.create_queue(QueueName=name)["QueueUrl"]
-
-    def _create_table(self, name: str) -> None:
-        keys: Any = (("pk", "HASH"), ("sk", "RANGE"))
-        self.dynamodb.create_table(
-            TableName=name,
-            BillingMode="PAY_PER_REQUEST",
-            KeySchema=[{"AttributeName": key, "KeyType": type} for key, type in keys],
-            AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"} for key, _ in keys],
-        )
-        at_once: Any = {"Delay": 0, "MaxAttempts": 1000}
-        self.dynamodb.get_waiter("table_exists").wait(TableName=name, WaiterConfig=at_once)
 
     def _publish(self, queue_urls: str) -> None:
         ssm = clients.ssm(longest=LONGEST)

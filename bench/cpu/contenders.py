@@ -7,9 +7,9 @@ from typing import Any
 
 import boto3
 
-from bench.cpu import dyneins, floors, steps
+from bench.cpu import dynein_steps, floors, steps
+from bench.cpu.figures import BATCHED, BOTO3, DYNEIN, HTTP, INGEST, INGEST_FEW, OURS, SUBMIT, TICK, WORKER
 from bench.cpu.loopback import Loopback, Request
-from bench.cpu.names import BATCHED, BOTO3, DYNEIN, HTTP, INGEST, INGEST_FEW, OURS, SUBMIT, TICK, WORKER
 from bench.cpu.steps import Step, timed
 from dueline.aws import clients
 from dueline.model.job import Job
@@ -70,18 +70,18 @@ def _worked_off(asked: Sequence[Request]) -> int:
 
 
 def _dyneins(of_table: Sequence[Job]) -> dict[str, dict[str, Step]]:
-    singly, batched = (dyneins.dynein(batched=each, queue_urls=steps.QUEUE_URLS) for each in (False, True))
+    singly, batched = (dynein_steps.dynein(batched=each, queue_urls=steps.QUEUE_URLS) for each in (False, True))
     return {
         SUBMIT: {
-            DYNEIN: dyneins.submit(singly, of_table[:_SINGLY]),
-            BATCHED: dyneins.submit(batched, of_table[:_BATCH]),
+            DYNEIN: dynein_steps.submit(singly, of_table[:_SINGLY]),
+            BATCHED: dynein_steps.submit(batched, of_table[:_BATCH]),
         },
         INGEST: {
-            DYNEIN: dyneins.ingest(singly, count=_SINGLY),
-            BATCHED: dyneins.ingest(batched, count=_BATCH),
+            DYNEIN: dynein_steps.ingest(singly, count=_SINGLY),
+            BATCHED: dynein_steps.ingest(batched, count=_BATCH),
         },
         TICK: {
-            DYNEIN: dyneins.tick(singly, count=_SINGLY),
-            BATCHED: dyneins.tick(batched, count=_BATCH),
+            DYNEIN: dynein_steps.tick(singly, count=_SINGLY),
+            BATCHED: dynein_steps.tick(batched, count=_BATCH),
         },
     }

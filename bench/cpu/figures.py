@@ -1,12 +1,13 @@
-"""What is computed of what was measured."""
+"""The steps, who carries them out, and what is computed of what was measured."""
 
 from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from bench.cpu.names import BATCHED, BOTO3, DYNEIN, INGEST, OURS, TICK
 from bench.part import Figures, Measured, Target
 
+SUBMIT, INGEST_FEW, INGEST, TICK, WORKER = "submit", "ingest of 100", "ingest", "tick", "worker"
+OURS, BOTO3, HTTP, DYNEIN, BATCHED = "Dueline", "boto3 alone", "HTTP alone", "Dynein", "Dynein batched"
 LEAST_JOBS, LEAST_SHARE = 10_000, 0.8
 
 

@@ -2,12 +2,13 @@
 
 import json
 import random
-from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime, timedelta
 
 from bench.cpu.answers import Stock, Told
 from bench.dynein import SCHEDULED, cut
+from dueline.aws.dynamodb.typed import typed
 from dueline.config.settings import ApiSettings, TickSettings
 from dueline.config.work import published
 from dueline.model import instant, rows
@@ -59,11 +60,6 @@ def stock(of_table: Sequence[Job], *, queue_urls: str) -> Stock:
     )
 
 
-def records(of_table: Iterable[Job]) -> list[Told]:
-    """Return jobs as Lambda hands them to a function whose event source is the inbound queue."""
-    return [_record(number, Message.of(job)) for number, job in enumerate(of_table)]
-
-
 def _pages(written: Sequence[Row]) -> dict[str, Told]:
     pages, low = {}, rows.FIRST
     cuts = list(cut(written, PAGE_ROWS))
@@ -74,46 +70,18 @@ def _pages(written: Sequence[Row]) -> dict[str, Told]:
 
 
 def _page(some: Sequence[Row], *, more: bool) -> Told:
-    items = [item(row) for row in some]
+    items = [{name: typed(value) for name, value in row.items()} for row in some]
     last = {"LastEvaluatedKey": {name: items[-1][name] for name in ("pk", "sk")}} if more else {}
     return {"Count": len(items), "Items": items, "ScannedCount": len(items), **last}
 
 
-def item(row: Row) -> Told:
-    """Return a row of texts and numbers as DynamoDB writes it."""
-    return {name: {"N": str(value)} if isinstance(value, int) else {"S": value} for name, value in row.items()}
-
-
 def _message(job: Job) -> Told:
     message = Message.of(job)
-    attributes = {name: _typed(name, value) for name, value in message.attributes.items()}
+    attributes = {
+        name: {"DataType": type_of(name, value), "StringValue": value} for name, value in message.attributes.items()
+    }
     told = {"ApproximateReceiveCount": "1", "SentTimestamp": str(instant.epoch_ms(job.id.due))}
     return {"Body": message.body, "MessageAttributes": attributes, "Attributes": told}
-
-
-def _record(number: int, message: Message) -> Told:
-    attributes = {name: _in_lower_case(_typed(name, value)) for name, value in message.attributes.items()}
-    told = {"ApproximateReceiveCount": "1", "SentTimestamp": "1700000000000", "SenderId": "AIDAEXAMPLE"}
-    return {
-        "messageId": f"00000000-0000-4000-8000-{number:012d}",
-        "receiptHandle": f"{number:0400d}",
-        "body": message.body,
-        "attributes": told | {"ApproximateFirstReceiveTimestamp": "1700000000001"},
-        "messageAttributes": attributes,
-        "md5OfBody": "9a0364b9e99bb480dd25e1f0284c8555",
-        "eventSource": "aws:sqs",
-        "eventSourceARN": f"arn:aws:sqs:us-east-1:123456789012:{DEPLOYMENT}-inbound",
-        "awsRegion": "us-east-1",
-    }
-
-
-def _typed(name: str, value: str) -> dict[str, Any]:
-    return {"DataType": type_of(name, value), "StringValue": value}
-
-
-def _in_lower_case(typed: dict[str, Any]) -> dict[str, Any]:
-    lists: dict[str, Any] = {"stringListValues": [], "binaryListValues": []}
-    return {name[0].lower() + name[1:]: value for name, value in typed.items()} | lists
 
 
 def tick_settings(queue_urls: str) -> TickSettings:
@@ -128,14 +96,6 @@ def _parameters(queue_urls: str) -> dict[str, str]:
     url = f"{queue_urls}{DEPLOYMENT}_{QUEUE.name}"
     work = WorkSettings(queue=QUEUE, urls=(url,), dead_letters=f"{url}_dlq")
     return {
-        f"/dueline/{DEPLOYMENT}/settings": json.dumps({name: getattr(settings, name) for name in _names(settings)}),
+        f"/dueline/{DEPLOYMENT}/settings": json.dumps(asdict(settings)),
         f"/dueline/{DEPLOYMENT}/queues/{QUEUE.name}": json.dumps(published(work)),
     }
-
-
-def _names(settings: Any) -> list[str]:
-    return [name.removeprefix("DUELINE_").lower() for name in settings.to_env()]
-
-
-def now() -> datetime:
-    return datetime.now(UTC)

@@ -1,22 +1,22 @@
-"""The process that is measured: `python -m bench.cpu.process FOLDER SECONDS`. It tells its progress on stderr."""
+"""The process that is measured: `python -m bench.cpu.process FOLDER SECONDS`."""
 
-import json
 import os
 import sys
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import redirect_stdout
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from bench.apart import tell_progress, tell_result
 from bench.cpu import material, steps
 from bench.cpu.contenders import LANES, contenders
+from bench.cpu.figures import BOTO3, INGEST, OURS, TICK
 from bench.cpu.loopback import Loopback, answering
-from bench.cpu.names import BOTO3, INGEST, OURS, TICK
 from bench.cpu.profiling import profile
 from bench.cpu.steps import Step
 
-FIGURES = "figures.json"
 _JOBS = 2000
 _LEAST_ROUNDS = 3
 # The share of the time for which lanes are measured over all processors as well.
@@ -30,7 +30,7 @@ def rounds(all: Mapping[str, Mapping[str, Step]], *, until: float, now: Callable
     began, number = now(), 0
     while number < _LEAST_ROUNDS or now() < until:
         number += 1
-        _tell(f"round {number}", int(now() - began), max(1, int(until - began)))
+        tell_progress(f"round {number}", int(now() - began), max(1, int(until - began)))
         for name, each in all.items():
             for who, step in each.items():
                 jobs, seconds = step()
@@ -48,10 +48,10 @@ def _profiles(all: Mapping[str, Mapping[str, Step]]) -> dict[str, dict[str, Any]
 
 def _measure(loopback: Loopback, *, seconds: float) -> dict[str, Any]:
     steps.as_deployed(loopback)
-    all = contenders(loopback, material.jobs(_JOBS, due=material.now()))
+    all = contenders(loopback, material.jobs(_JOBS, due=datetime.now(UTC)))
     lanes = {name: {who: all[name][who] for who in (OURS, BOTO3)} for name in (TICK, INGEST)}
     shared = rounds(lanes, until=time.monotonic() + seconds * _SHARED)
-    _keep_to(_one_of(os.sched_getaffinity(0)))
+    _keep_to({min(os.sched_getaffinity(0))})
     answered, own = loopback.seconds(), time.process_time()
     taken = rounds(all, until=time.monotonic() + seconds)
     apart = {"server": loopback.seconds() - answered, "measured": time.process_time() - own}
@@ -64,21 +64,12 @@ def _keep_to(processors: Collection[int]) -> None:
         os.sched_setaffinity(int(thread.name), processors)
 
 
-def _one_of(processors: Collection[int]) -> set[int]:
-    return {min(processors)}
-
-
-def _tell(what: str, done: int, of: int) -> None:
-    sys.stderr.write(f"{what}\t{done}\t{of}\n")
-    sys.stderr.flush()
-
-
 def main(folder: Path, seconds: float) -> None:
-    stock = material.stock(material.jobs(_JOBS, due=material.now()), queue_urls=steps.QUEUE_URLS)
+    stock = material.stock(material.jobs(_JOBS, due=datetime.now(UTC)), queue_urls=steps.QUEUE_URLS)
     # What the functions log is computed as on Lambda, and goes to a file.
     with (folder / "log").open("w") as log, answering(stock, folder=folder) as loopback, redirect_stdout(log):
         told = _measure(loopback, seconds=seconds)
-    (folder / FIGURES).write_text(json.dumps(told))
+    tell_result(told)
 
 
 if __name__ == "__main__":

@@ -19,9 +19,9 @@ OURS, SERIALIZE, SIGN, SEND, PARSE, JSON, REST = (
 POWERTOOLS, OTHER = "Powertools, logging", "Python's library"
 # The first part of a file's path that is found here tells what its functions are for.
 _GROUPS = {
-    "dueline/aws/signature": SIGN,
-    "dueline/aws/sending": SEND,
-    "dueline/aws/connections": SEND,
+    "dueline/aws/transport/signature": SIGN,
+    "dueline/aws/transport/sending": SEND,
+    "dueline/aws/transport/connections": SEND,
     "/dueline/": OURS,
     "/functions/": OURS,
     "botocore/serialize": SERIALIZE,

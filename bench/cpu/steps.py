@@ -2,17 +2,16 @@
 
 import importlib
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from types import ModuleType, SimpleNamespace
-from typing import Any
+from types import ModuleType
 
 from bench.cpu import material
 from bench.cpu.loopback import Loopback
 from bench.cpu.material import DEPLOYMENT, PARTITION, QUEUE
+from bench.lambdas import context, declare, inbound_event
 from dueline.client.client import Client
 from dueline.client.new_job import NewJob
 from dueline.config.registry import Registry
@@ -21,7 +20,6 @@ from dueline.worker.worker import Worker
 
 # Carries out a step and returns how many jobs it was for, and the seconds that this process computed for them.
 Step = Callable[[], tuple[int, float]]
-_LEFT_MILLISECONDS = 170_000
 _CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "AKIDEXAMPLE",
     "AWS_SECRET_ACCESS_KEY": "secret",
@@ -33,26 +31,12 @@ QUEUE_URLS = "https://sqs.us-east-1.amazonaws.com/123456789012/"
 _WARM_JOBS = 200
 
 
-class Lambda:
-    """The context of an invocation."""
-
-    function_name = "bench"
-    memory_limit_in_mb = 512
-    invoked_function_arn = "arn:aws:lambda:us-east-1:123456789012:function:bench"
-    aws_request_id = "00000000-0000-4000-8000-000000000000"
-
-    def get_remaining_time_in_millis(self) -> int:
-        return _LEFT_MILLISECONDS
-
-
 def as_deployed(loopback: Loopback) -> None:
     """Give this process the environment of the functions, whose AWS is the server that answers."""
     settings = material.tick_settings(QUEUE_URLS)
     powertools = {"POWERTOOLS_METRICS_NAMESPACE": "Dueline", "POWERTOOLS_LOG_LEVEL": "INFO"}
     os.environ |= {**_CREDENTIALS, **settings.to_env(), **powertools, "AWS_ENDPOINT_URL": loopback.endpoint}
-    registry: Any = SimpleNamespace(REGISTRY=Registry({QUEUE.name: QUEUE}))
-    declared: Any = SimpleNamespace(DECLARED=registry.REGISTRY)
-    sys.modules |= {"functions.queue_registry": registry, "functions.declared_queues": declared}
+    declare(Registry({QUEUE.name: QUEUE}))
 
 
 def function(name: str) -> ModuleType:
@@ -80,14 +64,14 @@ def submit(count: int) -> Step:
 
 def ingest(of_table: Sequence[Job]) -> Step:
     """Ingest one batch of the inbound queue."""
-    handler, event = function("ingest").handler, {"Records": material.records(of_table)}
-    return timed(lambda: handler(event, Lambda()), jobs=len(of_table))
+    handler, event = function("ingest").handler, inbound_event(of_table)
+    return timed(lambda: handler(event, context("dueline-ingest")), jobs=len(of_table))
 
 
 def tick(count: int) -> Step:
     """Tick a partition in which so many jobs are due."""
     handler, event = function("tick").handler, {"queue": PARTITION.queue, "partition": PARTITION.number}
-    return timed(lambda: handler(event, Lambda()), jobs=count)
+    return timed(lambda: handler(event, context("dueline-tick")), jobs=count)
 
 
 class Working:

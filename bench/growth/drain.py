@@ -16,18 +16,19 @@ from functools import partial
 from typing import Any
 
 from bench.growth.latency import Latency
+from bench.units import read_units
 from dueline.aws.clients import LANES
 from dueline.memory import MemoryQueue, MemoryTable
 from dueline.model import rows
 from dueline.model.job import Job, JobId, Partition, Route
 from dueline.model.message import ID, Message
 from dueline.model.rows import Row
+from dueline.model.units import row_bytes
 from dueline.ports import WRITE_ROWS, Depth, Refusal
 from dueline.protocol.dispatch import Dispatcher
 from dueline.protocol.lease import Lease
 from dueline.protocol.park import Parking
 from dueline.protocol.tick import Tick
-from tests.contract.limits import item_bytes
 from tests.simulation.lateness import PERIODS, SENDS_KEPT_BACK, TIMEOUT
 from tests.simulation.turns import Process, Turns
 from tests.wire import Call, Wire
@@ -38,7 +39,6 @@ DUE = datetime(2026, 11, 21, 7, 5, tzinfo=UTC)
 LEAD = timedelta(minutes=5)
 ROW_BYTES = 1024
 PAGE_ROWS = 1024 * 1024 // ROW_BYTES
-_READ_UNIT_BYTES = 4096
 _TICK_SECONDS = TIMEOUT - SENDS_KEPT_BACK * PERIODS.longest_send.total_seconds()
 _PERIOD = PERIODS.period.total_seconds()
 # What is not sent by then is lost.
@@ -151,7 +151,7 @@ class Draining:
         self.drained.requests["Query" if is_page else "UpdateItem"] += 1
         answer = call.do(*call.args)
         if is_page:
-            self.drained.read_units += max(1, math.ceil(len(answer.rows) * ROW_BYTES / _READ_UNIT_BYTES))
+            self.drained.read_units += read_units(len(answer.rows) * ROW_BYTES)
         return answer
 
     def _spread(self, process: Process, call: Callable[[Any], Any], batches: Iterable[Sequence[Job]]) -> list[Any]:
@@ -173,8 +173,7 @@ def a_row(partition: Partition, *, due: datetime = DUE) -> Row:
     id = JobId(partition=partition, route=Route.TABLE, due=due, uid=uid_of(0))
     least = Job(id=id, payload='""', expires=due + timedelta(days=7))
     row = rows.job_row(least)
-    typed = {name: {"N" if isinstance(value, int) else "S": str(value)} for name, value in row.items()}
-    return {**row, "payload": f'"{"x" * (ROW_BYTES - item_bytes(typed))}"'}
+    return {**row, "payload": f'"{"x" * (ROW_BYTES - row_bytes(row))}"'}
 
 
 def offsets(seed: int) -> Callable[[], float]:

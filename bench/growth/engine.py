@@ -15,15 +15,12 @@ from typing import Any
 
 from boto3.dynamodb.types import TypeSerializer
 
+from bench.jobs_table import SCHEMA
 from dueline.model import instant
 from dueline.model.rows import Row
 
 HERE = Path(__file__).parent
 DYNALITE = HERE.parents[1] / "tests" / "contract" / "node_modules" / "dynalite"
-SCHEMA: Any = {
-    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
-    "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")],
-}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

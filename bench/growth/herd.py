@@ -13,6 +13,7 @@ from bench.growth.latency import Latency
 from bench.part import Figures
 from dueline.model.job import Partition
 from dueline.model.routing import partition_of
+from local.summary import percentile
 
 PARTITIONS = (1, 4, 16)
 _POINTS = 60
@@ -47,18 +48,13 @@ def of(drained: Sequence[Drained], *, jobs: int) -> Figures:
         "cpu_seconds": sum(each.cpu_seconds for each in drained),
         "first_sent": min(each.first for each in drained),
         "last_sent": max(each.last for each in drained),
-        "lateness": {name: _at(visible, share) for name, share in (("p50", 0.5), ("p99", 0.99), ("max", 1.0))},
+        "lateness": {name: percentile(visible, percent) for name, percent in (("p50", 50), ("p99", 99), ("max", 100))},
         "delivered": came,
         "lost": jobs - came,
         "repeated": sum(each.times.total() for each in drained) - came,
         "early": bisect_right(visible, -1e-9),
         "over_time": _over_time(visible),
     }
-
-
-def _at(values: Sequence[float], share: float) -> float:
-    """Return the value that a share of all, in order, do not exceed."""
-    return values[max(0, round(share * len(values)) - 1)]
 
 
 def _over_time(visible: Sequence[float]) -> list[tuple[float, int]]:

@@ -4,10 +4,10 @@ import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
-from bench.growth import waiting
+from bench.growth import step_costs
+from bench.growth.deployment import HAND_OVER, HANDED_OVER
 from bench.growth.herd import PARTITIONS, stampede
 from bench.growth.latency import Latency
-from bench.growth.stand import HAND_OVER, HANDED_OVER
 from bench.part import Bench, Figures, Measured, Target
 
 COUNTS = ("requests", "bytes_out", "bytes_in", "read_units", "write_units")
@@ -35,15 +35,15 @@ def measure(bench: Bench) -> Measured:
 
 
 def _growth(bench: Bench, extent: Extent) -> Figures:
-    def tell(doing: str, of: int) -> waiting.Tell:
+    def tell(doing: str, of: int) -> step_costs.Tell:
         return lambda done: bench.progress(doing, done, of)
 
     sizes = list(map(str, extent.sizes))
     tell_loaded, tell_rounds = tell("tables loaded", len(sizes)), tell("rounds of steps", extent.rounds)
-    with waiting.places(extent.sizes, scratch=bench.scratch, tell=tell_loaded) as places:
-        costs = {str(place.count): waiting.costs(place) for place in places}
-        answers = waiting.medians(waiting.engine(places))
-        cpu = waiting.medians(waiting.cpu(places, rounds=extent.rounds, tell=tell_rounds))
+    with step_costs.places(extent.sizes, scratch=bench.scratch, tell=tell_loaded) as places:
+        costs = {str(place.count): step_costs.costs(place) for place in places}
+        answers = step_costs.medians(step_costs.engine(places))
+        cpu = step_costs.medians(step_costs.cpu(places, rounds=extent.rounds, tell=tell_rounds))
     steps = {step: {size: {**costs[size][step], "cpu_ms": cpu[step][size]} for size in sizes} for step in cpu}
     return {"sizes": sizes, "rounds": extent.rounds, "steps": steps, "engine_ms": answers}
 

@@ -4,6 +4,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from bench.units import consumed_units
+
 if TYPE_CHECKING:
     from boto3 import Session
 
@@ -66,8 +68,7 @@ class Meter:
             self._told.append(("in", _kind(event_name), size))
 
     def _consumed(self, parsed: dict[str, Any], model: Any, **_: Any) -> None:
-        consumed = parsed.get("ConsumedCapacity", [])
-        units = sum(each["CapacityUnits"] for each in (consumed if isinstance(consumed, list) else [consumed]))
+        units = consumed_units(parsed)
         if model.name == "Query" and "ConsumedCapacity" in parsed:
             # AWS counts a consistent read of nothing as one unit, dynalite as none.
             units = max(units, 1.0)

@@ -12,10 +12,10 @@ from typing import Any
 from bench.lateness import record
 from bench.lateness.books import Run
 from bench.lateness.plan import Load, Scheduled
-from bench.lateness.processes import Process, running, wait_until
 from bench.lateness.redis_server import redis_server
 from bench.lateness.waiting import wait_for, wait_for_the_last
 from bench.part import Progress
+from bench.processes import Process, running, wait_until
 
 CONCURRENCY = 4
 DEFAULT_VISIBILITY_TIMEOUT = 3600
@@ -29,30 +29,30 @@ _KILLED_AFTER = 4.0
 def measure(folder: Path, load: Load, progress: Progress) -> Run:
     """Schedule the load and let it land."""
     with ExitStack() as stack:
-        crew = _Crew(folder / "celery", stack, visibility_timeout=DEFAULT_VISIBILITY_TIMEOUT)
-        stack.enter_context(crew.worker())
-        crew.hail()
-        scheduled = crew.schedule(load, progress)
-        wait_for_the_last("Celery: jobs land", progress, scheduled=scheduled, written=crew.written)
-        return Run.read(scheduled, crew.written)
+        celery = _Celery(folder / "celery", stack, visibility_timeout=DEFAULT_VISIBILITY_TIMEOUT)
+        stack.enter_context(celery.worker())
+        celery.warm_up()
+        scheduled = celery.schedule(load, progress)
+        wait_for_the_last("Celery: jobs land", progress, scheduled=scheduled, written=celery.written)
+        return Run.read(scheduled, celery.written)
 
 
 def measure_killed(folder: Path, progress: Progress) -> Run:
     """Kill -9 the worker, which holds all jobs in its memory, half-way, and have another in its place at once."""
     with ExitStack() as stack:
-        crew = _Crew(folder / "celery-killed", stack, visibility_timeout=SHORT_VISIBILITY_TIMEOUT)
-        worker = stack.enter_context(crew.worker())
-        crew.hail()
-        scheduled = crew.schedule(KILLED_LOAD, progress)
+        celery = _Celery(folder / "celery-killed", stack, visibility_timeout=SHORT_VISIBILITY_TIMEOUT)
+        worker = stack.enter_context(celery.worker())
+        celery.warm_up()
+        scheduled = celery.schedule(KILLED_LOAD, progress)
         what = "Celery, its worker killed: jobs land"
         wait_for(scheduled.begin + _KILLED_AFTER, what, progress, scheduled=scheduled)
         os.killpg(worker.pid, signal.SIGKILL)
-        stack.enter_context(crew.worker())
-        wait_for_the_last(what, progress, scheduled=scheduled, written=crew.written)
-        return Run.read(scheduled, crew.written)
+        stack.enter_context(celery.worker())
+        wait_for_the_last(what, progress, scheduled=scheduled, written=celery.written)
+        return Run.read(scheduled, celery.written)
 
 
-class _Crew:
+class _Celery:
     """A broker and its workers."""
 
     def __init__(self, folder: Path, stack: ExitStack, *, visibility_timeout: int) -> None:
@@ -75,7 +75,7 @@ class _Crew:
         command = [sys.executable, "-m", "celery", "-A", "bench.lateness.celery_jobs", *asked]
         return running(command, log=self._folder / "worker.log", environment=self._environment)
 
-    def hail(self) -> None:
+    def warm_up(self) -> None:
         """Send a job that nobody counts, and wait for it."""
         self._app.send_task(self._land, args=(-1,))
         wait_until(lambda: any(record.read(self.written)), what="Celery's worker is ready")

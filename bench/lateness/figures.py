@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bench.lateness.books import Books, Run
-from bench.lateness.ours import Ours
+from bench.lateness.dueline_run import Ours
 from bench.lateness.plan import EXACT, KILLED, MISSED, RUSH, Ticks, Wish
 from bench.lateness.plan import PLAIN as PLAIN_LANES
 from bench.part import Figures, Target

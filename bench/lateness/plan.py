@@ -1,8 +1,16 @@
-"""What is due when, the same for all that are measured."""
+"""What is due when, the same for all that are measured, and as jobs of the protocols."""
 
 import random
+import uuid
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+
+from bench.dynein import cut
+from dueline.model.job import Job, JobId, Partition, Route
+from dueline.model.message import BATCH_MESSAGES, Message
+from dueline.ports import Queue
 
 PLAIN = ("mails", "hooks", "reports")
 EXACT = "exact"
@@ -10,6 +18,8 @@ LANES = (*PLAIN, EXACT)
 STEADY, RUSH, MISSED, KILLED = "steady", "all at :00", "missed tick", "killed tick"
 RATE = 20
 CANCELLED_SHARE = 0.05
+_RETENTION = timedelta(days=7)
+_SENDERS = 4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,3 +109,21 @@ class Ticks:
     def _is_of(self, firing: int, wish: Wish) -> bool:
         after, to = self.handed_over_by(firing)
         return firing > 0 and after < wish.after <= to
+
+
+def job_of(wish: Wish, scheduled: Scheduled) -> Job:
+    """Return the job of a wish, by the table's route; its payload is its number."""
+    due, uid = scheduled.due(wish), str(uuid.UUID(int=random.Random(wish.number).getrandbits(128), version=4))
+    id = JobId(partition=Partition(queue=wish.lane, number=0), route=Route.TABLE, due=due, uid=uid)
+    return Job(id=id, payload=str(wish.number), expires=due + _RETENTION)
+
+
+def send(jobs: Sequence[Job], queue: Queue) -> None:
+    """Send jobs to a queue in tens, several at once."""
+
+    def send_ten(batch: list[Job]) -> None:
+        if refused := queue.send([Message.of(job) for job in batch]):
+            raise RuntimeError(f"not sent: {refused[0].reason}")
+
+    with ThreadPoolExecutor(_SENDERS) as pool:
+        list(pool.map(send_ten, cut(jobs, BATCH_MESSAGES)))

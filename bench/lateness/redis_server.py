@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.lateness.processes import running, wait_until
+from bench.processes import running, wait_until
 from local.emulator import free_port
 
 _UPDATE = ("apt-get", "update")

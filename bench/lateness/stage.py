@@ -5,8 +5,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bench.lateness.processes import of_aws
 from bench.lateness.record import PLACE
+from bench.processes import of_aws
 from dueline import Client
 from dueline.aws.sqs.queue import SqsQueue
 from dueline.config.deployment import Deployment, load

@@ -2,6 +2,6 @@
 
 from bench.part import Part
 from bench.scale.measure import measure
-from bench.scale.tell import draw, tell
+from bench.scale.report import markdown, pictures
 
-PART = Part(name="scale", title="Scale, by simulation", measure=measure, tell=tell, draw=draw)
+PART = Part(name="scale", title="Scale, by simulation", measure=measure, markdown=markdown, pictures=pictures)

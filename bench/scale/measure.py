@@ -1,5 +1,6 @@
 """What is simulated, on two processes at once, and what follows from it."""
 
+import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
@@ -8,10 +9,10 @@ from multiprocessing import get_context
 from typing import Any
 
 from bench.part import Bench, Figures, Measured, Progress, Target
-from bench.scale.limits import minutes_to_reach, write_units
 from bench.scale.parameters import Aws
 from bench.scale.runs import LIFTED, ingest_rate, outage, steady, tick_rate
 from bench.scale.story import DAY
+from bench.units import write_units
 from dueline.config.queue import JOBS_PER_PARTITION
 
 ROW_BYTES = (200, 1024, 4096)
@@ -162,6 +163,15 @@ def _needs(total: int, ingest: float) -> dict[str, float]:
         "ingest_functions": max(2, -(-int(total * HEADROOM) // int(ingest))),
         "ramp_minutes": minutes_to_reach(total, first=dynamodb.new_table_writes, doubling_minutes=doubling),
     }
+
+
+def minutes_to_reach(rate: float, *, first: float, doubling_minutes: float) -> float:
+    """Return after how many minutes a table that takes `first` units a second, and doubles, takes `rate`.
+
+    >>> minutes_to_reach(16_000, first=4_000, doubling_minutes=30)
+    60.0
+    """
+    return max(0.0, math.log2(rate / first)) * doubling_minutes
 
 
 def ratios(figures: Figures) -> dict[str, float]:

@@ -96,7 +96,6 @@ class Functions:
 
     Shares: https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
     Pollers: https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
-    Environments, 1,000 in 10 s: https://docs.aws.amazon.com/lambda/latest/dg/scaling-behavior.html
     """
 
     memory_mb: int = 512
@@ -104,8 +103,6 @@ class Functions:
     tick_cpu: float = 0.0001
     ingest_cpu: float = 0.0001
     pollers: Ramp = Ramp(first=5, a_minute=300, most=1250)
-    environments_in_10_s: int = 1000
-    account_concurrency: int = 1000
     # Assumptions: of an asynchronous call, and of a cold start of Python with boto3 and Powertools.
     invocation: Latency = Latency(p50=0.050, p99=0.250)
     cold_start: Latency = Latency(p50=0.900, p99=2.000)

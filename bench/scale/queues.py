@@ -41,7 +41,7 @@ class QueuePort:
         # Where all is slowed, a job is late by what its own send takes as it is.
         sent = begun + (self._at.monotonic() - begun) / self._times
         for message in messages:
-            self._record.note_sent(message.attributes[ID], sent=sent, delay=message.delay)
+            self._record.note_sent(message.attributes[ID], visible=sent + message.delay)
         return []
 
     def depth(self) -> Depth:
@@ -53,7 +53,6 @@ class Inbound:
     """A message of the inbound queue, and how often it was received."""
 
     message: Message
-    sent: float
     receives: int = 0
 
 

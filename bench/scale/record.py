@@ -18,11 +18,10 @@ _START_MS = instant.epoch_ms(START)
 
 @dataclass(kw_only=True, slots=True)
 class Record:
-    """When each job was due, was sent, could be seen in its queue, and whether ingest is done with it. Seconds."""
+    """When each job was due, could be seen in its queue, and whether ingest is done with it. Seconds."""
 
     due: "array[float]" = field(default_factory=lambda: array("d"))
     visible: "array[float]" = field(default_factory=lambda: array("d"))
-    sent: "array[float]" = field(default_factory=lambda: array("d"))
     ingested: bytearray = field(default_factory=bytearray)
     repeats: int = 0
     early: int = 0
@@ -32,7 +31,6 @@ class Record:
         number, due_ms = len(self.due), -int(-due * 1000 // 1)
         self.due.append(due_ms / 1000)
         self.visible.append(NEVER)
-        self.sent.append(NEVER)
         self.ingested.append(ingested)
         at = instant.from_epoch_ms(_START_MS + due_ms)
         id = JobId(partition=PARTITION, route=Route.TABLE, due=at, uid=f"00000000-0000-4000-8000-{number:012x}")
@@ -41,12 +39,12 @@ class Record:
     def note_ingested(self, message: Message) -> None:
         self.ingested[_number(message.attributes[ID])] = 1
 
-    def note_sent(self, id: str, *, sent: float, delay: float) -> None:
-        number, visible = _number(id), sent + delay
+    def note_sent(self, id: str, *, visible: float) -> None:
+        number = _number(id)
         # A microsecond of grace: instants are told in whole ones.
         self.early += visible < self.due[number] - 1e-6
         if self.visible[number] == NEVER:
-            self.visible[number], self.sent[number] = visible, sent
+            self.visible[number] = visible
         else:
             self.repeats += 1
 
@@ -60,11 +58,6 @@ class Record:
         pairs = zip(self.due, self.visible, strict=True)
         late = ((at if at != NEVER else now) - due for due, at in pairs if start <= due < end)
         return sorted(max(0.0, each) for each in late)
-
-    def slack(self, start: float, end: float) -> float:
-        """Return how long before its due time the last of the jobs was sent that were due in a span of time."""
-        each = zip(self.due, self.sent, strict=True)
-        return min((due - at if at != NEVER else 0.0 for due, at in each if start <= due < end), default=0.0)
 
     def overdue(self, times: list[float]) -> list[int]:
         """Return how many jobs were past due and could not be seen, at each of those times."""
@@ -83,12 +76,3 @@ def share(latenesses: list[float], *, within: float) -> float:
     0.5
     """
     return bisect_right(latenesses, within) / len(latenesses) if latenesses else 1.0
-
-
-def percentile(values: list[float], percent: float) -> float:
-    """Return the value that so many per cent of sorted values do not exceed.
-
-    >>> percentile([1.0, 2.0, 3.0, 4.0], 50)
-    2.0
-    """
-    return values[max(0, -int(-len(values) * percent // 100) - 1)] if values else 0.0

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import TypeVar
 
-from bench.scale.limits import Allowance, read_units, write_units
 from bench.scale.parameters import DynamoDb, Latency
 from bench.scale.turns import Environment
+from bench.units import read_units, write_units
 from dueline.errors import Throttled, Unavailable
 from dueline.memory import MemoryTable
 from dueline.model import rows
@@ -18,6 +18,24 @@ from dueline.ports import Page, Reading
 Answer = TypeVar("Answer")
 # As the functions' clients do: botocore's standard mode tries twice, with a wait of up to a second.
 _ATTEMPTS = 2
+
+
+class Allowance:
+    """So many units a second (a token bucket), of which `burst_seconds` are kept where they are not used."""
+
+    def __init__(self, rate: float, *, burst_seconds: float) -> None:
+        self.rate = rate
+        self._most = rate * burst_seconds
+        self._left, self._at = self._most, 0.0
+
+    def take(self, units: float, *, now: float) -> bool:
+        """Take all of so many units, or none; tell whether they were there."""
+        self._left = min(self._most, self._left + (now - self._at) * self.rate)
+        self._at = now
+        if units > self._left:
+            return False
+        self._left -= units
+        return True
 
 
 class Storage:

@@ -6,7 +6,7 @@ Rows that are due before the first jobs that come in could be are there already,
 from datetime import timedelta
 from random import Random
 
-from bench.scale.invocations import Functions
+from bench.scale.invocations import Functions, Region
 from bench.scale.parameters import Aws
 from bench.scale.queues import Inbound, InboundQueue
 from bench.scale.record import PARTITION, Record
@@ -15,7 +15,6 @@ from bench.scale.table import Storage
 from bench.scale.turns import START, Turns
 from dueline.model import instant, rows
 from dueline.model.message import Message
-from dueline.protocol.tick import Ticked
 
 # Rows that are there already are made so long before they can be read, and so many seconds' at once.
 _MADE_BEFORE = 90.0
@@ -35,9 +34,17 @@ class World:
         self.turns, self.record, self.inbound = Turns(), Record(), InboundQueue()
         horizon = instant.text(START + timedelta(seconds=story.seconds + 2 * aws.deployed.lookahead))
         self.storage = Storage(aws.dynamodb, row_bytes=story.load.row_bytes, horizon=horizon)
-        self.functions = Functions(self)
+        self._region = Region(
+            aws=aws,
+            turns=self.turns,
+            random=self.random,
+            record=self.record,
+            inbound=self.inbound,
+            storage=self.storage,
+            outage=story.outage,
+        )
+        self.functions = Functions(self._region)
         self.samples: list[tuple[float, int]] = []
-        self.dispatched: list[tuple[float, int]] = []
 
     def run(self, *, after: float = 0.0) -> None:
         """Let the story happen, and what was due in it come so many seconds late."""
@@ -52,13 +59,9 @@ class World:
         while self.turns.elapsed < self.story.seconds and not self._is_calm():
             self.turns.run(until=self.turns.elapsed + _SAMPLE_SECONDS)
 
-    def has_ingested(self) -> bool:
-        """Tell whether no more is left to ingest than what came last."""
-        return self.inbound.held <= _USUAL_SECONDS * self.story.load.rate
-
     def dispatch_rate(self) -> float:
         """Return how many jobs a second ticks handed over, from the end of one to that of the last, gaps and all."""
-        (begun, _), *ticks = [each for each in self.dispatched if each[1]]
+        (begun, _), *ticks = [each for each in self.functions.dispatched if each[1]]
         return sum(count for _, count in ticks) / (ticks[-1][0] - begun)
 
     @property
@@ -67,13 +70,6 @@ class World:
         key = rows.state_key(PARTITION)
         at = rows.due_at(rows.read_state(self.storage.state.read([key]).rows[key]).cursor)
         return (at - START).total_seconds() if at else 0.0
-
-    def is_down(self, service: str) -> bool:
-        outage = self.story.outage
-        return outage is not None and outage.service == service and outage.start <= self.turns.elapsed < outage.end
-
-    def note_tick(self, done: Ticked) -> None:
-        self.dispatched.append((self.turns.elapsed, done.dispatched))
 
     def _begin(self) -> None:
         self._have_ticked()
@@ -118,9 +114,9 @@ class World:
         """Send jobs to the inbound queue; SQS, while it is down, accepts none."""
         load = self.story.load
         while self.turns.elapsed < self.story.seconds:
-            if not self.is_down("sqs"):
+            if not self._region.is_down("sqs"):
                 job = self.record.new_job(load.due(self.turns.elapsed), ingested=False)
-                self.inbound.waiting.append(Inbound(message=Message.of(job), sent=self.turns.elapsed))
+                self.inbound.waiting.append(Inbound(message=Message.of(job)))
             self.turns.sleep(self.random.expovariate(load.rate))
 
     def _fire(self) -> None:
@@ -128,7 +124,7 @@ class World:
         while True:
             at = (minute + self.random.random()) * scheduler.period
             self.turns.sleep(at - self.turns.elapsed)
-            if minute != self.story.missed and not self.is_down("scheduler"):
+            if minute != self.story.missed and not self._region.is_down("scheduler"):
                 for _ in range(1 + (self.random.random() < scheduler.doubles)):
                     self.turns.start(self.functions.tick)
             minute += 1

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.part import Bench, Measured, Target
-from bench.workers.paused import pause
 from bench.workers.race import race
-from bench.workers.rated import keep_a_rate
+from bench.workers.rate import keep_a_rate, pause
 from tests.e2e.workers.stage import staged
 
 _HEEDED_SECONDS = 5

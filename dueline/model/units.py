@@ -16,9 +16,18 @@ def write_units(row: Mapping[str, str | int | bool | bytes]) -> int:
     >>> write_units({"pk": "é" * 511}), write_units({"pk": "é" * 512})
     (1, 2)
     """
+    return -(-row_bytes(row) // UNIT_BYTES)
+
+
+def row_bytes(row: Mapping[str, str | int | bool | bytes]) -> int:
+    """Return the bytes of a row, names and values together.
+
+    >>> row_bytes({"pk": "emails#0", "ttl": 1795255290})
+    19
+    """
     texts = "".join([*row, *(value for value in row.values() if isinstance(value, str))])
     others = (value for value in row.values() if not isinstance(value, str))
-    return -(-(len(texts.encode()) + sum(map(_bytes, others))) // UNIT_BYTES)
+    return len(texts.encode()) + sum(map(_bytes, others))
 
 
 def _bytes(value: int | bool | bytes) -> int:

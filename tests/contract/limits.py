@@ -3,11 +3,14 @@
 Sources: the quotas of DynamoDB and SQS, and the references of their operations.
 """
 
+import base64
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from botocore.awsrequest import AWSResponse
+
+from dueline.model.units import row_bytes
 
 WRITE_ROWS = 25
 READ_KEYS = 100
@@ -39,16 +42,21 @@ def state_limits_of_sqs(client: Any) -> Any:
     return client
 
 
-def item_bytes(item: dict[str, Any]) -> int:
-    """Return the bytes that DynamoDB counts for an item of strings, numbers and booleans."""
-    return sum(len(name.encode()) + _value_bytes(*pair) for name, value in item.items() for pair in value.items())
+def item_bytes(item: Mapping[str, Mapping[str, Any]]) -> int:
+    """Return the bytes that DynamoDB counts of an item in its own form.
+
+    >>> item_bytes({"pk": {"S": "emails#0"}, "ttl": {"N": "1795255290"}, "packed": {"B": "AAEC"}})
+    28
+    """
+    return row_bytes({name: _plain(*pair) for name, value in item.items() for pair in value.items()})
 
 
-def _value_bytes(type: str, value: Any) -> int:
-    if type == "S":
-        return len(value.encode())
-    # A byte for two significant digits, and one more; a boolean has one.
-    return 1 if type == "BOOL" else (len(value.strip("-0")) + 1) // 2 + 1
+def _plain(type: str, value: Any) -> str | int | bool | bytes:
+    if type == "B" and isinstance(value, str):
+        # In a request it is base64, in an answer that boto3 has read it is bytes.
+        return base64.b64decode(value)
+    plain: str | int | bool | bytes = int(value) if type == "N" else value
+    return plain
 
 
 def _refuse(client: Any, operation: str, *checks: Check) -> None:

@@ -18,11 +18,10 @@ from dueline.memory import VirtualClock
 from dueline.model import rows
 from dueline.model.job import State
 from dueline.model.message import Message
-from dueline.model.units import write_units
+from dueline.model.units import row_bytes, write_units
 from dueline.ports import WRITE_ROWS
 from dueline.protocol.ingest import Received
 from tests.builders import EMAILS, NOW, a_job, a_queue
-from tests.contract.limits import item_bytes
 from tests.system import PERIODS, Core, Stores
 from tests.wire import Wire
 
@@ -64,18 +63,13 @@ def units(engine):
 
 def a_job_of(size, *, text="1"):
     """Return a job whose row has that many bytes, unless its payload, made of that text, is packed."""
-    least = item_of(a_job(payload="1"))
-    return a_job(payload=(text * size)[: size - item_bytes(least) + 1])
+    least = row_bytes(rows.job_row(a_job(payload="1")))
+    return a_job(payload=(text * size)[: size - least + 1])
 
 
 def scattered(size):
     """Return a text of so many characters, each of which no compression writes with less than three quarters."""
     return base64.b64encode(random.Random(size).randbytes(size)).decode()[:size]
-
-
-def item_of(job):
-    row = rows.job_row(job)
-    return {name: {"N" if isinstance(value, int) else "S": str(value)} for name, value in row.items()}
 
 
 def put(core, *, jobs, due):

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from bench.dynein import ACQUIRED, SCHEDULED, Dynein, job_row
-from bench.dynein_table import DynamoClaims
+from bench.dynein_on_aws import DynamoClaims
 from dueline.aws.dynamodb.table import DynamoTable
 from dueline.memory import MemoryQueue, VirtualClock
 from dueline.model import rows

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from bench.cold.measure import figures_of, ratios_of, targets_of
+from bench.cold.report import markdown
 from bench.cold.shares import OURS, SHARES, by_share, own_milliseconds, share_of
 from bench.cold.start import Start, read
-from bench.cold.tell import tell
 
 PRINTED = """import time: self [us] | cumulative | imported package
 import time:       900 |        900 | site
@@ -90,7 +90,7 @@ def test_each_function_has_its_target(starts):
 
 
 def test_the_tables_are_made_of_what_is_stored(starts):
-    told = tell(json.loads(json.dumps(figures_of(starts))))
+    told = markdown(json.loads(json.dumps(figures_of(starts))))
     assert "| tick | 120 | 90 | 30 | 5 | 5 | 10 | 30 | 20 | 30 | 2 | 1 |" in told
     assert "| tick | dynamodb | 60 |" in told
     assert "| `from dueline import Worker` | 100 | 90 | 30 | 2 | 1 |" in told

@@ -10,10 +10,10 @@ from moto import mock_aws
 from bench.cost import prices as price_list
 from bench.cost.bill import Biller, Capacity, billed_seconds, lines, waited_seconds
 from bench.cost.deployed import Deployed, filled_in, hold
-from bench.cost.exchange import Exchange, item_bytes, sqs_requests
+from bench.cost.exchange import Exchange, sqs_requests
 from bench.cost.figures import CODED, IN_TENS, OURS, SCHEDULER, dearer, ratios, targets
 from bench.cost.meter import Meter
-from bench.cost.payloads import PACKED, PARTITIONS, SIZES, a_job, json_of, row_bytes
+from bench.cost.payloads import PACKED, PARTITIONS, SIZES, a_job, json_of, largest_row_bytes
 from bench.cost.plan import BATCHED as DYNEIN_BATCHED
 from bench.cost.plan import CODED as DYNEIN
 from bench.cost.plan import FULL, RATES, Load, named
@@ -25,6 +25,7 @@ from dueline.model import rows
 from dueline.model.job import Partition, Route
 from dueline.model.units import write_units
 from tests.builders import NOW, a_message
+from tests.contract.limits import item_bytes
 
 PRICES = price_list.prices()
 DEPLOYED = Deployed(
@@ -191,7 +192,7 @@ def test_a_job_of_a_size_takes_as_many_units_with_dynein_as_with_us(size):
     for number in (1, 99_999_999):
         partition = Partition(queue="bench", number=PARTITIONS - 1)
         job = a_job(json_of(size.payload(number)), partition=partition, due=NOW, number=number)
-        assert row_bytes(job) == size.row_bytes - len("statusSCHEDULED")
+        assert largest_row_bytes(json_of(size.payload(number))) == size.row_bytes - len("statusSCHEDULED")
         assert write_units(rows.job_row(job)) == write_units(job_row(job)) == -(-size.row_bytes // 1024)
 
 

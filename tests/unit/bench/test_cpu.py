@@ -9,15 +9,29 @@ import pytest
 
 from bench.cpu import PART, material
 from bench.cpu.answers import Answers, Stock
-from bench.cpu.figures import measured, ratio
+from bench.cpu.figures import (
+    BATCHED,
+    BOTO3,
+    DYNEIN,
+    HTTP,
+    INGEST,
+    INGEST_FEW,
+    OURS,
+    SUBMIT,
+    TICK,
+    WORKER,
+    measured,
+    ratio,
+)
 from bench.cpu.floors import ByHttp, by_boto3
 from bench.cpu.loopback import answering
-from bench.cpu.names import BATCHED, BOTO3, DYNEIN, HTTP, INGEST, INGEST_FEW, OURS, SUBMIT, TICK, WORKER
 from bench.cpu.process import rounds
-from bench.cpu.profiling import OTHER, SEND, SERIALIZE, group_of, shares
+from bench.cpu.profiling import OTHER, SEND, SERIALIZE, SIGN, group_of, shares
+from bench.cpu.profiling import OURS as OWN
 from dueline.aws.dynamodb.table import DynamoTable
 from dueline.aws.sqs.inbox import SqsInbox
 from dueline.aws.sqs.queue import SqsQueue
+from dueline.aws.transport import connections, sending, signature
 from dueline.model import rows
 from dueline.model.message import Message
 
@@ -129,6 +143,11 @@ def test_what_is_built_in_counts_for_whoever_calls_it():
     assert group_of("/lib/python3.11/threading.py") == OTHER
 
 
+@pytest.mark.parametrize(("module", "group"), [(signature, SIGN), (sending, SEND), (connections, SEND), (rows, OWN)])
+def test_what_signs_and_sends_in_place_of_botocore_is_told_with_what_it_does(module, group):
+    assert group_of(module.__file__) == group
+
+
 def told(*, tick, boto3):
     step = {OURS: [tick] * 3, BOTO3: [boto3] * 3, HTTP: [1e-6] * 3, DYNEIN: [1e-3] * 3, BATCHED: [5e-4] * 3}
     share = {"groups": {SEND: 0.6, SERIALIZE: 0.4}, "top": [["send", 0.5]]}
@@ -157,7 +176,7 @@ def test_targets_are_met_from_their_bound_on_and_say_why_not(tick, boto3, met):
 
 def test_the_tables_tell_every_step_and_survive_json():
     figures = json.loads(json.dumps(measured(told(tick=1e-4, boto3=1e-4)).figures))
-    text = PART.tell(figures)
+    text = PART.markdown(figures)
     assert "| tick | 10,000 | 10,000 | 1,000,000 | 1,000 | 2,000 |" in text
     assert all(f"| {step} |" in text for step in (SUBMIT, INGEST_FEW, INGEST, TICK, WORKER))
     assert f"| {SEND} | 60.0 |" in text

@@ -7,10 +7,9 @@ import pytest
 from typer.testing import CliRunner
 
 from bench import __main__ as command
-from bench.compare import pairs
 from bench.part import Bench, Measured, Part, Target
 from bench.report import marked, targets
-from bench.results import Result, load, save
+from bench.results import Result, load, pairs, save
 
 
 def a_part(**overrides):
@@ -18,8 +17,8 @@ def a_part(**overrides):
         "name": "speed",
         "title": "Speed",
         "measure": lambda bench: Measured(figures={"quick": bench.quick}, ratios={"of light": 0.5}),
-        "tell": lambda figures: f"quick: {figures['quick']}",
-        "draw": lambda figures: {"all": f"<svg>{json.dumps(figures)}</svg>"},
+        "markdown": lambda figures: f"quick: {figures['quick']}",
+        "pictures": lambda figures: {"all": f"<svg>{json.dumps(figures)}</svg>"},
     }
     return Part(**(given | overrides))
 
@@ -41,7 +40,7 @@ def test_a_result_is_read_back_as_it_was_saved_with_its_pictures_beside_it(tmp_p
 
 
 def test_a_picture_that_is_no_longer_drawn_does_not_stay(tmp_path):
-    save(a_result(), a_part(draw=lambda figures: {"old": ""}), folder=tmp_path)
+    save(a_result(), a_part(pictures=lambda figures: {"old": ""}), folder=tmp_path)
     save(a_result(), a_part(), folder=tmp_path)
     assert [path.name for path in tmp_path.glob("*.svg")] == ["speed-all.svg"]
 

@@ -10,13 +10,13 @@ import boto3
 import pytest
 
 from bench.growth import drain
+from bench.growth.deployment import HAND_OVER
 from bench.growth.drain import DUE, ROW_BYTES, Drained, a_row
 from bench.growth.herd import of, stampede
 from bench.growth.latency import Latency
 from bench.growth.measure import COUNTS, cpu_of_a_job_ms, growth_of, ratios_of, targets_of
 from bench.growth.meter import Meter
-from bench.growth.stand import HAND_OVER
-from bench.growth.tell import tell
+from bench.growth.report import markdown
 from dueline.model.units import write_units
 from tests.builders import EMAILS
 
@@ -140,7 +140,7 @@ def test_cpu_may_grow_by_a_tenth():
 
 
 def test_the_tables_tell_every_step_size_and_herd():
-    told = tell(figures_of(cpu_ms=2.5))
+    told = markdown(figures_of(cpu_ms=2.5))
     assert "| submit | 1,000,000 | Query | 10 | 20 | 1 | 0 | 2.50 | 1.25 |" in told
     assert "(this run measured 0.30)" in told
     assert "| 4 | " in told

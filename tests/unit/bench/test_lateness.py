@@ -6,6 +6,7 @@ import pytest
 
 from bench.lateness import record
 from bench.lateness.books import Books, Run
+from bench.lateness.dueline_run import Ours
 from bench.lateness.figures import (
     CELERY,
     DYNEIN,
@@ -17,12 +18,10 @@ from bench.lateness.figures import (
     ratios,
     targets,
 )
-from bench.lateness.jobs import job_of
-from bench.lateness.ours import Ours
-from bench.lateness.plan import EXACT, KILLED, LANES, MISSED, RUSH, STEADY, Load, Scheduled, Ticks, Wish
+from bench.lateness.plan import EXACT, KILLED, LANES, MISSED, RUSH, STEADY, Load, Scheduled, Ticks, Wish, job_of
 from bench.lateness.record import Landed
 from bench.lateness.redis_server import found
-from bench.lateness.telling import tell
+from bench.lateness.report import markdown
 from dueline.model.job import Route
 
 BEGIN = 1_800_000_000
@@ -194,7 +193,7 @@ def test_a_repeat_counts_against_us_unless_a_kill_explains_it(figures):
 
 
 def test_the_tables_name_every_contender_and_scenario(figures):
-    told = tell(figures)
+    told = markdown(figures)
     assert all(name in told for name in (PLAIN, WORKER, DYNEIN, CELERY, FLOOR, STEADY, MISSED, KILLED, RUSH))
     assert "3 were taken back with a promise (200), of which 0 came" in told
     assert "killed 60.5 s after" in told

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from bench.parts import PARTS
 from bench.report import reported
 from bench.results import STORED, load
+from bench.run import PARTS
 
 STORED_PARTS = [(part, load(part.name)) for part in PARTS]
 NAMES = [part.name for part in PARTS]
@@ -30,7 +30,7 @@ def test_what_falls_short_says_why(part, result):
 
 @pytest.mark.parametrize(("part", "result"), STORED_PARTS, ids=NAMES)
 def test_each_picture_that_is_shown_is_stored_and_no_other(part, result):
-    shown = {f"{part.name}-{name}.svg" for name in _pictures(part.tell(result.figures))}
+    shown = {f"{part.name}-{name}.svg" for name in _pictures(part.markdown(result.figures))}
     assert {path.name for path in STORED.glob(f"{part.name}-*.svg")} == shown
 
 

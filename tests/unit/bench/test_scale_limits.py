@@ -4,8 +4,10 @@ from random import Random
 
 import pytest
 
-from bench.scale.limits import Allowance, minutes_to_reach, read_units, write_units
+from bench.scale.measure import minutes_to_reach
 from bench.scale.parameters import Aws, Latency, Ramp
+from bench.scale.table import Allowance
+from bench.units import read_units, write_units
 
 
 def test_an_allowance_gives_its_rate_and_no_more() -> None:

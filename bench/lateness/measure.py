@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from bench.lateness import celery_run, floor, ours, theirs
+from bench.lateness import celery_run, dueline_run, dynein_run, sqs_run
 from bench.lateness.figures import CELERY, CELERY_KILLED, DYNEIN, FLOOR, figures_of, ratios, targets
 from bench.lateness.plan import Load, Ticks
 from bench.lateness.redis_server import found
@@ -54,13 +54,13 @@ def measure(bench: Bench) -> Measured:
 def _contenders(stage: Stage, loads: Loads, bench: Bench) -> dict[str, Callable[[], Any]]:
     """Return what measures each, by its name."""
     contenders: dict[str, Callable[[], Any]] = {
-        OURS: partial(ours.measure, stage, loads.ours, loads.ticks, bench.progress),
-        DYNEIN: partial(theirs.measure, stage, loads.others, bench.progress),
+        OURS: partial(dueline_run.measure, stage, loads.ours, loads.ticks, bench.progress),
+        DYNEIN: partial(dynein_run.measure, stage, loads.others, bench.progress),
         CELERY: partial(celery_run.measure, bench.scratch, loads.others, bench.progress),
     }
     if not bench.quick:
         contenders[CELERY_KILLED] = partial(celery_run.measure_killed, bench.scratch, bench.progress)
-        contenders[FLOOR] = partial(floor.measure, stage, loads.floor, bench.progress)
+        contenders[FLOOR] = partial(sqs_run.measure, stage, loads.floor, bench.progress)
     return contenders
 
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from bench.lateness.processes import running, wait_until
+from bench.processes import running, wait_until
 from tests.waiting import HANG_SECONDS
 
 PARENT = """

@@ -1,4 +1,4 @@
-"""The worker of the precise queue: `dueline worker bench.lateness.hands:worker`."""
+"""The worker of the precise queue: `dueline worker bench.lateness.worker:worker`."""
 
 from typing import Any
 

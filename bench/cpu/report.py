@@ -1,7 +1,7 @@
 """The tables and the pictures of CPU per job."""
 
 from bench import charts
-from bench.cpu.names import BATCHED, BOTO3, DYNEIN, HTTP, INGEST, INGEST_FEW, OURS, SUBMIT, TICK, WORKER
+from bench.cpu.figures import BATCHED, BOTO3, DYNEIN, HTTP, INGEST, INGEST_FEW, OURS, SUBMIT, TICK, WORKER
 from bench.part import Figures
 from bench.tables import table
 
@@ -9,7 +9,7 @@ _STEPS = (SUBMIT, INGEST_FEW, INGEST, TICK, WORKER)
 _WHO = (OURS, BOTO3, HTTP, DYNEIN, BATCHED)
 
 
-def tell(figures: Figures) -> str:
+def markdown(figures: Figures) -> str:
     """Return the tables: jobs a CPU second, Dueline against each, and where the time goes."""
     return "\n\n".join(
         [
@@ -81,7 +81,7 @@ def microseconds(figures: Figures) -> dict[str, dict[str, float]]:
     }
 
 
-def draw(figures: Figures) -> dict[str, str]:
+def pictures(figures: Figures) -> dict[str, str]:
     """Return the pictures: CPU per job by step and contender, and by what it is spent on."""
     speeds = figures["jobs_a_second"]
     spent = {f"{step}: {who}": 1_000_000 / speeds[step][who] for step in _STEPS for who in _WHO if who in speeds[step]}

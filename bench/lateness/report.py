@@ -12,7 +12,7 @@ _COUNTS = ("early", "lost", "repeated")
 _HEADINGS = ("jobs", *(f"{name}, s" for name in _PERCENTS), *_COUNTS)
 
 
-def tell(figures: Figures) -> str:
+def markdown(figures: Figures) -> str:
     """Return the tables."""
     contenders = figures["contenders"]
     kinds = {kind: None for by_kind in contenders.values() for kind in by_kind}
@@ -56,7 +56,7 @@ _PICTURES = """![how late jobs of a steady flow are](../bench/results/lateness-h
 ![p99 over time](../bench/results/lateness-over-time.svg)"""
 
 
-def draw(figures: Figures) -> dict[str, str]:
+def pictures(figures: Figures) -> dict[str, str]:
     """Draw how lateness is spread, and how its p99 goes on while a tick is missed and one killed."""
     shapes = {name: [max(late, 0.0001) for late in shape] for name, shape in figures["shapes"].items()}
     marks = {

@@ -1,4 +1,4 @@
-"""Plain SQS consumers, a thread a queue: `python -m bench.lateness.consuming URL...`."""
+"""Plain SQS consumers, a thread a queue: `python -m bench.lateness.plain_consumer URL...`."""
 
 import sys
 import threading

@@ -15,7 +15,7 @@ RATES = "rates"
 _DRAWN = (OURS, SCHEDULER, BATCHED, CODED)
 
 
-def tell(figures: Figures) -> str:
+def markdown(figures: Figures) -> str:
     """Return the tables."""
     return "\n\n".join(
         [
@@ -33,7 +33,7 @@ def tell(figures: Figures) -> str:
     )
 
 
-def draw(figures: Figures) -> dict[str, str]:
+def pictures(figures: Figures) -> dict[str, str]:
     """Return the pictures."""
     told = next(iter(figures["by_rate"].values()))
     names = [name for name in told if "provisioned" not in name and name != HTTP_IN_CALLS]

@@ -8,7 +8,7 @@ from bench.tables import table
 _PICTURE = "shares"
 
 
-def tell(figures: Figures) -> str:
+def markdown(figures: Figures) -> str:
     functions, users = figures["functions"], figures["users"]
     shares = ("function", "wall ms", "CPU ms", *SHARES, "clients made", "memory MB", "modules", "of them ours")
     rows = [_row(name, told) for name, told in functions.items()]
@@ -36,6 +36,6 @@ def _sizes(told: Figures) -> tuple[str, ...]:
     return *times, str(told["modules"]), str(told["ours"])
 
 
-def draw(figures: Figures) -> dict[str, str]:
+def pictures(figures: Figures) -> dict[str, str]:
     values = {name: {**told["shares"], "clients made": told["clients"]} for name, told in figures["functions"].items()}
     return {_PICTURE: stacked(title="What a cold start is made of", unit="milliseconds", values=values)}

@@ -10,10 +10,10 @@ from operator import attrgetter
 from bench.dynein import cut
 from bench.lateness.books import Run
 from bench.lateness.plan import LANES, Load, Scheduled, Wish
-from bench.lateness.processes import python, running
 from bench.lateness.stage import Stage
 from bench.lateness.waiting import wait_for_the_last
 from bench.part import Progress
+from bench.processes import python, running
 from dueline.aws.sqs.queue import SqsQueue
 from dueline.model.message import BATCH_MESSAGES, Message
 from dueline.model.routing import delay_seconds
@@ -28,7 +28,7 @@ def measure(stage: Stage, load: Load, progress: Progress) -> Run:
     sqs = stage.emulator.client("sqs")
     queues = {lane: stage.queue(sqs.create_queue(QueueName=f"floor-{lane}")["QueueUrl"]) for lane in LANES}
     urls = [sqs.get_queue_url(QueueName=f"floor-{lane}")["QueueUrl"] for lane in LANES]
-    command = python("bench.lateness.consuming", *urls)
+    command = python("bench.lateness.plain_consumer", *urls)
     with running(command, log=stage.folder / "floor.log", environment=stage.environment(written)):
         wishes = tuple(load.wishes())
         scheduled = Scheduled(begin=math.ceil(time.time() + _BEGIN_SECONDS), wishes=wishes)

@@ -36,7 +36,7 @@ _HERDS = (
 )
 
 
-def tell(figures: Figures) -> str:
+def markdown(figures: Figures) -> str:
     """Return the tables of both, in Markdown."""
     jobs, latency = figures["herds"][0]["jobs"], figures["latency"]
     return "\n\n".join(
@@ -102,7 +102,7 @@ def _herd(herd: Figures) -> tuple[object, ...]:
     )
 
 
-def draw(figures: Figures) -> dict[str, str]:
+def pictures(figures: Figures) -> dict[str, str]:
     """Return the pictures."""
     # None has no place on a logarithmic axis: it stands at one.
     cpu = {

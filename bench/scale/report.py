@@ -12,7 +12,7 @@ _OUTAGES = {"dynamodb": "DynamoDB", "sqs": "SQS", "scheduler": "Scheduler"}
 _DAY = 86_400
 
 
-def tell(figures: Figures) -> str:
+def markdown(figures: Figures) -> str:
     return "\n\n".join(_parts(figures))
 
 
@@ -99,7 +99,7 @@ def _minutes(seconds: float) -> str:
     return f"{seconds / 60:.0f} min"
 
 
-def draw(figures: Figures) -> dict[str, str]:
+def pictures(figures: Figures) -> dict[str, str]:
     late = {name: [(each["rate"], max(0.01, each[name])) for each in figures["knee"]] for name in ("p50", "p99", "max")}
     middle = [each for each in figures["outages"] if each["share"] == 0.5]
     backlog = {_outage(each): [tuple(point) for point in each["overdue"]] for each in middle}

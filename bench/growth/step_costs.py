@@ -16,9 +16,9 @@ from typing import Any
 
 import boto3
 
+from bench.growth.deployment import HAND_OVER, NOW, PARTITION, Stand, create_table, jobs_waiting
 from bench.growth.engine import Engine, running
 from bench.growth.meter import Meter
-from bench.growth.stand import HAND_OVER, NOW, PARTITION, Stand, create_table, jobs_waiting
 from bench.part import Figures
 from dueline.memory import VirtualClock
 from dueline.model import instant

@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
+from bench import jobs_table
 from bench.growth.drain import a_row
-from bench.growth.engine import SCHEMA, Engine, Rows
+from bench.growth.engine import Engine, Rows
 from dueline.aws import clients
 from dueline.aws.resources import Resources
 from dueline.config.names import Names
@@ -54,7 +55,7 @@ def jobs_waiting(count: int) -> Rows:
 def create_table(engine: Engine, session: "Session") -> None:
     with _reached(engine):
         client = clients.dynamodb(session, longest=_LONGEST)
-    client.create_table(TableName=Names(_DEPLOYMENT).table, BillingMode="PAY_PER_REQUEST", **SCHEMA)
+    jobs_table.create_table(client, Names(_DEPLOYMENT).table)
 
 
 @contextmanager

@@ -1,16 +1,49 @@
-"""What Dynein asks of DynamoDB besides the port of the table."""
+"""Dynein on DynamoDB and SQS."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from bench.dynein import ACQUIRED
+from bench.dynein import ACQUIRED, Dynein
+from dueline.aws import clients
+from dueline.aws.dynamodb.table import DynamoTable
 from dueline.aws.faults import is_refused_condition
+from dueline.aws.sqs.inbox import SqsInbox
+from dueline.aws.sqs.queue import SqsQueue
+from dueline.clock import SystemClock
 from dueline.model.rows import Key
+from dueline.ports import Spread
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_sqs import SQSClient
+
+
+def dynein_on_aws(
+    dynamodb: "DynamoDBClient",
+    sqs: "SQSClient",
+    *,
+    table: str,
+    inbound: str,
+    queue: str,
+    spread: Spread | None = None,
+    batched: bool = False,
+    query_limit: int = 100,
+) -> Dynein:
+    """Return Dynein over a table, and over queues by their URLs; what it does at once, it does in lanes as ours do."""
+    return Dynein(
+        table=DynamoTable(dynamodb, table),
+        claims=DynamoClaims(dynamodb, table),
+        inbound=SqsQueue(sqs, inbound),
+        inbox=SqsInbox(sqs, inbound, patient=sqs),
+        queue=SqsQueue(sqs, queue),
+        clock=SystemClock(),
+        spread=spread or ThreadPoolExecutor(clients.LANES).map,
+        batched=batched,
+        query_limit=query_limit,
+    )
 
 
 class DynamoClaims:

@@ -1,14 +1,11 @@
-"""Count, in a process of its own, whose CPU time and output are the functions' alone.
-
-Tells its progress and then what it counted as lines of JSON on standard output.
-"""
+"""The process that counts: its CPU time and its output are the functions' alone."""
 
 import io
-import json
 import sys
 from dataclasses import asdict
 from typing import Any
 
+from bench.apart import tell_progress, tell_result
 from bench.cost.counting import Counting
 from bench.cost.plan import FULL, QUICK
 from bench.cost.stage import Stage
@@ -21,19 +18,15 @@ def main(*, quick: bool) -> None:
     _warm_up(counting, steps)
     counted: dict[str, Any] = {}
     for number, (name, once) in enumerate(steps):
-        _say(progress=[name, number, len(steps)])
+        tell_progress(name, number, len(steps))
         counted[name] = asdict(counting.counted(once))
-    _say(counted=counted)
+    tell_result(counted)
 
 
 def _warm_up(counting: Counting, steps: Any) -> None:
     """Take one step of each kind, for what a process does only once."""
     for once in {name.partition("|")[0]: once for name, once in steps}.values():
         once()
-
-
-def _say(**told: Any) -> None:
-    print(json.dumps(told), file=sys.__stdout__, flush=True)
 
 
 if __name__ == "__main__":

@@ -9,14 +9,10 @@ import boto3
 from bench.cpu.material import DEPLOYMENT, DYNEIN_ROWS, PARTITION, QUEUE
 from bench.cpu.steps import Step, timed
 from bench.dynein import Dynein
-from bench.dynein_table import DynamoClaims
+from bench.dynein_on_aws import dynein_on_aws
 from dueline.aws import clients
-from dueline.aws.dynamodb.table import DynamoTable
-from dueline.aws.sqs.inbox import SqsInbox
-from dueline.aws.sqs.queue import SqsQueue
 from dueline.aws.transport.connections import Connections
 from dueline.aws.transport.sending import OPERATIONS, send_directly
-from dueline.clock import SystemClock
 from dueline.config.names import Names
 from dueline.model.job import Job
 from dueline.model.message import BATCH_MESSAGES
@@ -27,15 +23,14 @@ _ITS_OWN = {"UpdateItem", "DeleteItem", "ReceiveMessage", "DeleteMessageBatch"}
 
 
 def dynein(*, batched: bool, queue_urls: str) -> Dynein:
-    names, table, sqs = Names(DEPLOYMENT), _hastened("dynamodb"), _hastened("sqs")
-    inbound = f"{queue_urls}{names.inbound}"
-    return Dynein(
-        table=DynamoTable(table, names.table),
-        claims=DynamoClaims(table, names.table),
-        inbound=SqsQueue(sqs, inbound),
-        inbox=SqsInbox(sqs, inbound, patient=sqs),
-        queue=SqsQueue(sqs, f"{queue_urls}{names.queue(QUEUE.name)}"),
-        clock=SystemClock(),
+    names = Names(DEPLOYMENT)
+    return dynein_on_aws(
+        _hastened("dynamodb"),
+        _hastened("sqs"),
+        table=names.table,
+        inbound=f"{queue_urls}{names.inbound}",
+        queue=f"{queue_urls}{names.queue(QUEUE.name)}",
+        spread=map,
         batched=batched,
         query_limit=DYNEIN_ROWS,
     )

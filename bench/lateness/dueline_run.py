@@ -10,13 +10,12 @@ from pathlib import Path
 
 from bench.lateness import record
 from bench.lateness.books import Books, Run
-from bench.lateness.jobs import job_of, send
-from bench.lateness.plan import CANCELLED_SHARE, EXACT, LANES, PLAIN, Load, Scheduled, Ticks, Wish
-from bench.lateness.processes import python, running, wait_until
+from bench.lateness.plan import CANCELLED_SHARE, EXACT, LANES, PLAIN, Load, Scheduled, Ticks, Wish, job_of, send
 from bench.lateness.stage import Stage
-from bench.lateness.ticking import ticking, warm
+from bench.lateness.ticks import ticking, warm
 from bench.lateness.waiting import wait_for, wait_for_the_last
 from bench.part import Progress
+from bench.processes import python, running, wait_until
 from dueline import State
 from dueline.model.job import Job
 
@@ -93,17 +92,17 @@ def _consumers(stage: Stage, written: Path) -> Iterator[None]:
     """Have a process of plain consumers and one of a worker, both of which have received a first job."""
     environment, log = stage.environment(written), stage.folder / "consumers.log"
     urls = [stage.endpoints.queues[lane] for lane in PLAIN]
-    worker = python("dueline", "worker", "bench.lateness.hands:worker", "--grace", "1")
+    worker = python("dueline", "worker", "bench.lateness.worker:worker", "--grace", "1")
     with (
-        running(python("bench.lateness.consuming", *urls), log=log, environment=environment),
+        running(python("bench.lateness.plain_consumer", *urls), log=log, environment=environment),
         running(worker, log=log, environment=environment),
     ):
-        _hail(stage, written)
+        _warm_up(stage, written)
         warm(stage)
         yield
 
 
-def _hail(stage: Stage, written: Path) -> None:
+def _warm_up(stage: Stage, written: Path) -> None:
     """Send a job to each queue, and enough to ingest for all of its functions to start; nobody counts them."""
     now = Scheduled(begin=int(time.time()), wishes=())
     for number, lane in enumerate(LANES, start=1):

@@ -7,13 +7,13 @@ from contextlib import ExitStack
 from typing import Any
 
 from bench.dynein import cut, job_row
+from bench.jobs_table import create_table
 from bench.lateness.books import Run
-from bench.lateness.jobs import job_of
-from bench.lateness.plan import LANES, Load, Scheduled
-from bench.lateness.processes import python, running
+from bench.lateness.plan import LANES, Load, Scheduled, job_of
 from bench.lateness.stage import Stage
 from bench.lateness.waiting import wait_for_the_last
 from bench.part import Progress
+from bench.processes import python, running
 from dueline.aws.dynamodb.table import DynamoTable
 from dueline.ports import WRITE_ROWS
 
@@ -33,8 +33,8 @@ def measure(stage: Stage, load: Load, progress: Progress) -> Run:
         _store(stage, scheduled)
         of_lanes = [f"{lane}={url}" for lane, url in urls.items()]
         for command in (
-            python("bench.lateness.consuming", *urls.values()),
-            python("bench.lateness.polling", TABLE, *of_lanes),
+            python("bench.lateness.plain_consumer", *urls.values()),
+            python("bench.lateness.dynein_poller", TABLE, *of_lanes),
         ):
             stack.enter_context(running(command, log=log, environment=environment))
         wait_for_the_last("Dynein: jobs land", progress, scheduled=scheduled, written=written)
@@ -44,13 +44,7 @@ def measure(stage: Stage, load: Load, progress: Progress) -> Run:
 def _made(stage: Stage) -> dict[str, str]:
     """Make the table and a queue a partition; return the queues' URLs."""
     dynamodb, sqs = stage.emulator.client("dynamodb"), stage.emulator.client("sqs")
-    keys = {"pk": "HASH", "sk": "RANGE"}
-    dynamodb.create_table(
-        TableName=TABLE,
-        BillingMode="PAY_PER_REQUEST",
-        KeySchema=[{"AttributeName": key, "KeyType": type} for key, type in keys.items()],
-        AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"} for key in keys],
-    )
+    create_table(dynamodb, TABLE)
     return {lane: sqs.create_queue(QueueName=f"dynein-{lane}")["QueueUrl"] for lane in LANES}
 
 

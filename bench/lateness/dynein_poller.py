@@ -1,37 +1,22 @@
-"""Dynein's workers, a thread a partition: `python -m bench.lateness.polling TABLE LANE=URL...`."""
+"""Dynein's workers, a thread a partition: `python -m bench.lateness.dynein_poller TABLE LANE=URL...`."""
 
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 from bench.dynein import POLL, Dynein
-from bench.dynein_table import DynamoClaims
+from bench.dynein_on_aws import dynein_on_aws
 from dueline.aws import clients
-from dueline.aws.dynamodb.table import DynamoTable
-from dueline.aws.sqs.inbox import SqsInbox
-from dueline.aws.sqs.queue import SqsQueue
-from dueline.clock import SystemClock
 from dueline.model.job import Partition
 
 _LONGEST = timedelta(seconds=10)
 
 
-def dynein_at(table: str, url: str, *, batched: bool = False) -> Dynein:
-    """Return Dynein's protocol over a table and a queue, as its code has it, or batched; nothing is submitted."""
+def dynein_at(table: str, url: str) -> Dynein:
+    """Return Dynein's protocol over a table and a queue, as its code has it; nothing is submitted."""
     dynamodb, sqs = clients.dynamodb(longest=_LONGEST), clients.sqs(longest=_LONGEST)
-    queue = SqsQueue(sqs, url)
-    return Dynein(
-        table=DynamoTable(dynamodb, table),
-        claims=DynamoClaims(dynamodb, table),
-        inbound=queue,
-        inbox=SqsInbox(sqs, url, patient=sqs),
-        queue=queue,
-        clock=SystemClock(),
-        spread=ThreadPoolExecutor(clients.LANES).map,
-        batched=batched,
-    )
+    return dynein_on_aws(dynamodb, sqs, table=table, inbound=url, queue=url)
 
 
 def poll(dynein: Dynein, lane: str) -> None:
