@@ -80,7 +80,7 @@ def test_rows_of_a_herd_have_1_kib():
 
 
 def test_a_ticks_share_of_a_processor_is_that_of_its_memory():
-    function = (ROOT / "infra" / "function.py").read_text()
+    function = (ROOT / "infra" / "constructs" / "function.py").read_text()
     assert "_MEMORY_MB = 512\n" in function
     assert Latency().vcpu == 512 / 1769
     assert replace(Latency(), vcpu=0.5, job_cpu=0.001).cpu(10) == pytest.approx(0.020)
