@@ -112,7 +112,8 @@ $(MEASURES): $(READY) bench/requirements.txt
 	@touch $@
 
 $(SITE): $(READY) docs/requirements.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement docs/requirements.txt
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --requirement docs/requirements.txt || \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement docs/requirements.txt
 	@touch $@
 
 # The tests' DynamoDB on Node, dynalite; marked like the above.
