@@ -1,1 +1,1 @@
-"""The Lambda functions, one thin file each."""
+"""The Lambda functions, a thin file each: `api`, `ingest` and `tick`; and what they share."""

@@ -1,4 +1,8 @@
-"""The HTTP API: schedule, look up, list and cancel (unschedule) jobs, tell of queues and control them."""
+"""The HTTP API, a function for each route: schedule, look up, list, reschedule and cancel (unschedule) jobs; show
+queues and control them.
+
+A route reads its request, makes one call to the core, records it, and answers.
+"""
 
 import os
 from datetime import timedelta
@@ -10,24 +14,47 @@ from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from dueline.aws.resources import Resources
-from dueline.config import metrics
 from dueline.config.settings import ApiSettings
 from dueline.errors import DuelineError, InvalidJob, JobNotFound
 from dueline.lookup.control import Control
 from dueline.lookup.status import Status, status_of
-from dueline.lookup.submitted import Told
 from dueline.model.job import JobId, State
 from dueline.model.trace import TraceContext
 from dueline.operate import control
 from dueline.protocol.cancel import Cancelled
 from dueline.protocol.cancel import cancel as cancel_job
 from dueline.protocol.keys import Repeat
-from functions.http import answers, bodies, problems, queries, tell
-from functions.http.answers import JobAnswer, OverviewAnswer, Page, Queues, Refused, Results, UploadAnswer
-from functions.http.control_answers import ControlAnswer, of_control
+from functions.http import bodies, problems, query_strings
+from functions.http.job_answers import (
+    JobAnswer,
+    Page,
+    Refused,
+    Results,
+    UploadAnswer,
+    job_answer,
+    page_of_jobs,
+    status_answer,
+    upload_answer,
+)
+from functions.http.logs_and_metrics import (
+    record_cancel,
+    record_cancelled,
+    record_control,
+    record_refusal,
+    record_reschedule,
+    record_scheduled,
+    record_upload,
+)
+from functions.http.queue_answers import (
+    ControlAnswer,
+    OverviewAnswer,
+    Queues,
+    control_answer,
+    overview_answer,
+    queue_answer,
+)
 from functions.log import log
-from functions.registry import REGISTRY
-from functions.telemetry import report
+from functions.queue_registry import REGISTRY
 
 SETTINGS = ApiSettings.from_env(os.environ)
 LONGEST_REQUEST = timedelta(seconds=5)
@@ -51,54 +78,54 @@ def schedule(queue: str) -> tuple[JobAnswer | Results, int]:
     """Schedule one job, or up to 500 of them, each for itself."""
     settings = REGISTRY.taking(queue)
     headers = app.current_event.headers
-    asked = bodies.read(_body(), key=headers.get("idempotency-key"), trace=TraceContext.from_headers(headers))
+    asked = bodies.read_jobs(_body(), key=headers.get("idempotency-key"), trace=TraceContext.from_headers(headers))
     submit = RESOURCES.submit(settings, direct_horizon=timedelta(seconds=SETTINGS.direct_horizon))
     results = submit.run(asked if isinstance(asked, list) else [asked], until=(until := _until()))
-    tell.of_submitted(results, deployment=SETTINGS.deployment, queue=queue)
-    told = RESOURCES.told_of(results, queue=settings, until=until)
+    record_scheduled(results, deployment=SETTINGS.deployment, queue=queue)
+    found = RESOURCES.told_of(results, queue=settings, until=until)
     if isinstance(asked, list):
-        return {"jobs": [_result(each) for each in told]}, HTTPStatus.OK
-    if isinstance(told[0], DuelineError):
-        raise told[0]
-    return _told(*told[0]), HTTPStatus.OK if isinstance(results[0], Repeat) else HTTPStatus.CREATED
+        return {"jobs": [_status_or_problem(one) for one in found]}, HTTPStatus.OK
+    if isinstance(found[0], DuelineError):
+        raise found[0]
+    return status_answer(*found[0]), HTTPStatus.OK if isinstance(results[0], Repeat) else HTTPStatus.CREATED
 
 
 @app.post("/queues/<queue>/uploads")
 def upload(queue: str) -> tuple[UploadAnswer, int]:
-    """Let one payload be uploaded, of which a job is to be made: this answer goes to nobody else."""
+    """Begin the upload of a payload, to schedule a job with: this answer goes to nobody else."""
     REGISTRY.queue(queue)
     asked = bodies.read_upload(_body())
     begun = RESOURCES.begin_upload(queue, bytes=asked.bytes, sha256=asked.sha256)
-    logger.info("upload begun", extra={"queue": queue, "bytes": asked.bytes})
-    return answers.of_upload(begun), HTTPStatus.CREATED
+    record_upload(queue=queue, bytes=asked.bytes)
+    return upload_answer(begun), HTTPStatus.CREATED
 
 
 @app.get("/queues/<queue>/jobs")
 def list_scheduled(queue: str) -> Page:
-    """List what is scheduled, in due order, a page at a time."""
+    """List the scheduled jobs, in due order, a page at a time."""
     settings, now = REGISTRY.queue(queue), RESOURCES.clock.now()
-    span = queries.read_jobs(app.current_event.query_string_parameters, now=now)
-    return answers.of_page(RESOURCES.list_jobs(span, queue=settings, now=now))
+    span = query_strings.read_span(app.current_event.query_string_parameters, now=now)
+    return page_of_jobs(RESOURCES.list_jobs(span, queue=settings, now=now))
 
 
 @app.get("/queues/<queue>/jobs/<id>")
 def look_up(queue: str, id: str) -> JobAnswer:
-    """Tell a job's state."""
+    """Return a job's state."""
     settings, job_id = REGISTRY.queue(queue), _id_in(queue, id)
-    return _told(job_id, status_of(job_id, queue=settings, table=RESOURCES.table, now=RESOURCES.clock.now()))
+    return status_answer(job_id, status_of(job_id, queue=settings, table=RESOURCES.table, now=RESOURCES.clock.now()))
 
 
 @app.patch("/queues/<queue>/jobs/<id>")
 def reschedule(queue: str, id: str) -> JobAnswer:
-    """Move a job to another time: 200 tells of the job that took its place, 409 that it had left."""
+    """Move a job to another time: 200 with the job that took its place, 409 when it had left."""
     settings, taking, asked = REGISTRY.queue(queue), REGISTRY.taking(queue), bodies.read_time(_body())
     job_id = _id_in(queue, id)
     key = app.current_event.headers.get("idempotency-key")
     service = RESOURCES.reschedule(settings, taking=taking.partitions)
     moved = service.run(job_id, at=asked.at, delay=asked.delay, key=key)
-    successor, known = RESOURCES.told_of_move(moved, queue=settings)
-    logger.info("rescheduled", extra={"queue": queue, "job": id, "moved_to": str(successor)})
-    return _told(successor, known)
+    successor, status = RESOURCES.told_of_move(moved, queue=settings)
+    record_reschedule(job_id, successor=successor)
+    return status_answer(successor, status)
 
 
 @app.delete("/queues/<queue>/jobs/<id>")
@@ -106,9 +133,8 @@ def cancel(queue: str, id: str) -> tuple[JobAnswer, int]:
     """Take a job back: 200 is a promise, 202 a request."""
     settings, job_id = REGISTRY.queue(queue), _id_in(queue, id)
     state = cancel_job(job_id, queue=settings, table=RESOURCES.table, now=RESOURCES.clock.now())
-    logger.info(state, extra={"queue": queue, "partition": job_id.partition.number, "job": id})
-    report({metrics.CANCELLED: 1}, deployment=SETTINGS.deployment, queue=queue)
-    return answers.of_job(job_id, state), HTTPStatus.OK if state is State.CANCELLED else HTTPStatus.ACCEPTED
+    record_cancel(job_id, state, deployment=SETTINGS.deployment)
+    return job_answer(job_id, state), HTTPStatus.OK if state is State.CANCELLED else HTTPStatus.ACCEPTED
 
 
 @app.post("/queues/<queue>/cancellations")
@@ -117,38 +143,38 @@ def cancel_many(queue: str) -> Results:
     settings = REGISTRY.queue(queue)
     ids = [_id_or_error(queue, id) for id in bodies.read_ids(_body())]
     results = RESOURCES.cancel_many(settings, until=_until()).run(ids)
-    tell.of_cancelled(results, deployment=SETTINGS.deployment, queue=queue)
-    return {"jobs": [_cancelled(result) for result in results]}
+    record_cancelled(results, deployment=SETTINGS.deployment, queue=queue)
+    return {"jobs": [_cancelled_or_problem(result) for result in results]}
 
 
 @app.get("/queues")
 def list_queues() -> Queues:
     """List the queues with their settings."""
-    return {"queues": [answers.of_queue(queue) for queue in REGISTRY.queues.values()]}
+    return {"queues": [queue_answer(queue) for queue in REGISTRY.queues.values()]}
 
 
 @app.get("/queues/<queue>")
 def tell_queue(queue: str) -> OverviewAnswer:
-    """Tell a queue's settings and how it is doing."""
+    """Return a queue's settings and how it is doing."""
     settings = REGISTRY.queue(queue)
-    told = RESOURCES.overview(settings, lookahead=timedelta(seconds=SETTINGS.lookahead))
-    return answers.of_overview(settings, told)
+    overview = RESOURCES.overview(settings, lookahead=timedelta(seconds=SETTINGS.lookahead))
+    return overview_answer(settings, overview)
 
 
 @app.post("/queues/<queue>/pause")
 def pause(queue: str) -> ControlAnswer:
-    """Let a queue's workers begin no more jobs."""
+    """Pause a queue: its workers begin no more jobs."""
     REGISTRY.queue(queue)
-    holds = control.pause(queue, table=RESOURCES.table, now=RESOURCES.clock.now())
-    return _controlled("paused", holds, queue=queue)
+    changed = control.pause(queue, table=RESOURCES.table, now=RESOURCES.clock.now())
+    return _controlled("paused", changed, queue=queue)
 
 
 @app.post("/queues/<queue>/resume")
 def resume(queue: str) -> ControlAnswer:
-    """Let a queue's workers go on."""
+    """Resume a queue: its workers go on."""
     REGISTRY.queue(queue)
-    holds = control.resume(queue, table=RESOURCES.table, now=RESOURCES.clock.now())
-    return _controlled("resumed", holds, queue=queue)
+    changed = control.resume(queue, table=RESOURCES.table, now=RESOURCES.clock.now())
+    return _controlled("resumed", changed, queue=queue)
 
 
 @app.put("/queues/<queue>/rate")
@@ -156,13 +182,13 @@ def set_rate(queue: str) -> ControlAnswer:
     """Limit how many jobs a queue's workers begin, or lift the limit."""
     REGISTRY.queue(queue)
     rate = bodies.read_rate(_body())
-    holds = control.set_rate(queue, rate, table=RESOURCES.table, now=RESOURCES.clock.now())
-    return _controlled("rate set", holds, queue=queue)
+    changed = control.set_rate(queue, rate, table=RESOURCES.table, now=RESOURCES.clock.now())
+    return _controlled("rate set", changed, queue=queue)
 
 
 @app.exception_handler(DuelineError)  # type: ignore[untyped-decorator]
 def failed(error: DuelineError) -> Response[str]:
-    tell.of_refused(error, deployment=SETTINGS.deployment)
+    record_refusal(error, deployment=SETTINGS.deployment)
     return problems.response(error)
 
 
@@ -171,10 +197,10 @@ def no_route(_: NotFoundError) -> Response[str]:
     return problems.no_route(app.current_event.path)
 
 
-def _controlled(done: str, holds: Control, *, queue: str) -> ControlAnswer:
+def _controlled(action: str, changed: Control, *, queue: str) -> ControlAnswer:
     caller = app.current_event.request_context.authorizer.iam.user_arn
-    tell.of_control(done, holds, queue=queue, caller=caller)
-    return of_control(queue, holds)
+    record_control(action, changed, queue=queue, caller=caller)
+    return control_answer(queue, changed)
 
 
 def _body() -> str:
@@ -204,18 +230,14 @@ def _id_or_error(queue: str, id: str | DuelineError) -> JobId | DuelineError:
         return error
 
 
-def _cancelled(result: Cancelled | DuelineError) -> JobAnswer | Refused:
-    return _error(result) if isinstance(result, DuelineError) else answers.of_job(result.id, result.state)
+def _cancelled_or_problem(result: Cancelled | DuelineError) -> JobAnswer | Refused:
+    return _refused(result) if isinstance(result, DuelineError) else job_answer(result.id, result.state)
 
 
-def _result(told: Told | DuelineError) -> JobAnswer | Refused:
-    return _error(told) if isinstance(told, DuelineError) else _told(*told)
+def _status_or_problem(found: tuple[JobId, Status] | DuelineError) -> JobAnswer | Refused:
+    return _refused(found) if isinstance(found, DuelineError) else status_answer(*found)
 
 
-def _told(id: JobId, known: Status) -> JobAnswer:
-    return answers.of_job(id, known.state, moved_to=known.moved_to, outcome=known.outcome)
-
-
-def _error(error: DuelineError) -> Refused:
-    tell.of_refused(error, deployment=SETTINGS.deployment)
+def _refused(error: DuelineError) -> Refused:
+    record_refusal(error, deployment=SETTINGS.deployment)
     return {"error": problems.problem(error)}

@@ -1,4 +1,4 @@
-"""The ingest function: turns batches of inbound messages into rows."""
+"""The ingest function: write batches of inbound messages into the table."""
 
 import os
 import time
@@ -17,8 +17,8 @@ from dueline.model.message import Message
 from dueline.protocol.dispatch import Dispatcher
 from dueline.protocol.ingest import Ingest, Ingested, Received
 from functions.log import log
-from functions.registry import REGISTRY
-from functions.telemetry import report
+from functions.metrics import report
+from functions.queue_registry import REGISTRY
 
 SETTINGS = IngestSettings.from_env(os.environ)
 # So short that a batch's rounds of requests end within the function's time-out of 30 s.
@@ -51,19 +51,19 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, list[dic
     """Ingest a batch of the inbound queue; answer with the messages that SQS must bring again."""
     until = time.monotonic() + context.get_remaining_time_in_millis() / 1000 - AFTER_THE_LAST_SEND.total_seconds()
     done = INGEST.run([_received(record) for record in event["Records"]], until=until)
-    _tell(done)
+    _record(done)
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in sorted(done.failed)]}
 
 
 def _received(record: Mapping[str, Any]) -> Received:
     # An attribute of bytes has no string: no reason to fail the whole batch.
-    attributes = {name: each.get("stringValue") or "" for name, each in record["messageAttributes"].items()}
+    attributes = {name: attribute.get("stringValue") or "" for name, attribute in record["messageAttributes"].items()}
     message = Message(body=record["body"], attributes=attributes)
     receives = int(record["attributes"]["ApproximateReceiveCount"])
     return Received(message_id=record["messageId"], message=message, receives=receives)
 
 
-def _tell(done: Ingested) -> None:
+def _record(done: Ingested) -> None:
     for job in done.late:
         logger.info("late path", extra=_keys(job.id))
     for parked in done.parked:

@@ -1,4 +1,7 @@
-"""What the functions write: lines of JSON. Each byte is paid for, so they hold nothing that their log group tells."""
+"""The functions' logger, which writes lines of JSON.
+
+Each byte is paid for, so a line holds nothing that its log group's name says already.
+"""
 
 from typing import Any
 
@@ -14,5 +17,5 @@ class _Formatter(LambdaPowertoolsFormatter):
 
 
 def log(service: str | None = None) -> Logger:
-    """Return the log of a function, by default that of the environment. The same one each time."""
+    """Return the logger of a function, by default that of the environment. The same one each time."""
     return Logger(service=service, logger_formatter=_Formatter())

@@ -1,4 +1,4 @@
-"""The tick function: one pass over the partition that its schedule names."""
+"""The tick function: one pass over the partition that its schedule names, or a watch over all of them."""
 
 import os
 import time
@@ -13,11 +13,11 @@ from dueline.config import metrics
 from dueline.config.settings import TickSettings, longest_send
 from dueline.model.job import Partition
 from dueline.protocol.lease import Lease, Periods
+from dueline.protocol.partitions import without_tick
 from dueline.protocol.tick import Tick, Ticked
-from functions.declared import DECLARED
+from functions.declared_queues import DECLARED
 from functions.log import log
-from functions.telemetry import report
-from functions.watch import watch
+from functions.metrics import report
 
 SETTINGS = TickSettings.from_env(os.environ)
 PERIODS = Periods(
@@ -30,6 +30,7 @@ PERIODS = Periods(
 AFTER_THE_LAST_SEND = 4 * PERIODS.longest_send
 DEPLOYED = Deployed(SETTINGS.deployment, queue_urls=SETTINGS.queue_urls, longest=PERIODS.longest_send)
 DEPLOYED.make_clients()
+_MOST_NAMED = 100
 
 logger = log()
 
@@ -38,14 +39,23 @@ logger = log()
 def handler(event: dict[str, Any], context: LambdaContext) -> None:
     """Tick the partition that `{"queue": …, "partition": …}` names, or watch over all of them: `{"watch": true}`."""
     if event.get("watch"):
-        watch(DEPLOYED, deployment=SETTINGS.deployment)
+        _watch()
         return
     partition = Partition(queue=str(event["queue"]), number=int(event["partition"]))
     logger.append_keys(queue=partition.queue, partition=partition.number)
     started = time.monotonic()
     until = started + context.get_remaining_time_in_millis() / 1000 - AFTER_THE_LAST_SEND.total_seconds()
     done = _tick(partition, until=until).run()
-    _tell(partition, done, seconds=time.monotonic() - started)
+    _record(partition, done, seconds=time.monotonic() - started)
+
+
+def _watch() -> None:
+    """Count the declared partitions that have no tick, for an alarm, and name them in the log."""
+    clock, table = DEPLOYED.clock, DEPLOYED.table
+    missing = without_tick(DECLARED.partitions(), table=table, now=clock.now(), spread=DEPLOYED.spread)
+    if missing:
+        logger.error("no tick", extra={"partitions": [str(partition) for partition in missing[:_MOST_NAMED]]})
+    report({metrics.WITHOUT_TICK: len(missing)}, deployment=SETTINGS.deployment)
 
 
 def _tick(partition: Partition, *, until: float) -> Tick:
@@ -55,7 +65,7 @@ def _tick(partition: Partition, *, until: float) -> Tick:
     return Tick(partition, lease=lease, table=table, dispatcher=dispatcher, clock=clock)
 
 
-def _tell(partition: Partition, done: Ticked, *, seconds: float) -> None:
+def _record(partition: Partition, done: Ticked, *, seconds: float) -> None:
     for parked in done.parked:
         logger.warning("parked", extra={"job": str(parked.job.id), "reason": parked.reason})
     for unreadable in done.unreadable:
@@ -63,8 +73,8 @@ def _tell(partition: Partition, done: Ticked, *, seconds: float) -> None:
     if done.fault:
         logger.warning("stopped", extra={"reason": done.fault})
     logger.info("ticked", extra={"held": done.held, "finished": done.finished, "dispatched": done.dispatched})
-    of_queue = {metrics.DISPATCHED: done.dispatched, metrics.LATENESS: _lateness(partition, done)}
-    report(of_queue, deployment=SETTINGS.deployment, queue=partition.queue)
+    queue_metrics = {metrics.DISPATCHED: done.dispatched, metrics.LATENESS: _lateness(partition, done)}
+    report(queue_metrics, deployment=SETTINGS.deployment, queue=partition.queue)
     parked_count = len(done.parked) + len(done.unreadable)
     report({metrics.PARKED: parked_count, metrics.TICK_DURATION: seconds}, deployment=SETTINGS.deployment)
 

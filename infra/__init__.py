@@ -1,1 +1,1 @@
-"""The stacks, made of one construct a file."""
+"""The stacks on AWS: `stacks` adds them, and each is made of `constructs`."""

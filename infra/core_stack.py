@@ -7,16 +7,16 @@ from aws_cdk.aws_ssm import StringParameter
 from constructs import Construct
 
 from dueline.config.deployment import Deployment
-from infra.alarm_topic import AlarmTopic
-from infra.alarms import Alarms
 from infra.arns import Arns
-from infra.asset import functions_code
-from infra.http_api import JobsApi
-from infra.ingest import Ingest
-from infra.payloads import PayloadsBucket
-from infra.scheduler import Scheduler
-from infra.table import JobsTable, OnceTable
-from infra.tick import Tick
+from infra.constructs.alarm_topic import AlarmTopic
+from infra.constructs.alarms import Alarms
+from infra.constructs.http_api import JobsApi
+from infra.constructs.ingest import Ingest
+from infra.constructs.payloads_bucket import PayloadsBucket
+from infra.constructs.schedule_group import ScheduleGroup
+from infra.constructs.tables import JobsTable, OnceTable
+from infra.constructs.tick import Tick
+from infra.function_code import functions_code
 
 
 class CoreStack(Stack):
@@ -33,7 +33,7 @@ class CoreStack(Stack):
         ingest = Ingest(self, "Ingest", deployment=deployment, code=code)
         tick = Tick(self, "Tick", deployment=deployment, code=code)
         api = JobsApi(self, "Api", deployment=deployment, code=code)
-        Scheduler(self, "Scheduler", names=names, tick=tick.function, dead_letter_queue=tick.dead_letter_queue)
+        ScheduleGroup(self, "Scheduler", names=names, tick=tick.function, dead_letter_queue=tick.dead_letter_queue)
         published = {
             "ApiId": (names.api_id_parameter, api.http.api_id),
             "ApiUrlParameter": (names.api_url_parameter, api.http.api_endpoint),

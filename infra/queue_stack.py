@@ -12,13 +12,13 @@ from dueline.config.deployment import Deployment
 from dueline.config.queue import JOBS_PER_PARTITION
 from dueline.config.work import published
 from dueline.model.queue_settings import QueueSettings
-from infra.alarms import Alarms
 from infra.arns import Arns
-from infra.consumer import ConsumerPolicy
-from infra.operator import OperatorPolicy
-from infra.producer import ProducerPolicy
-from infra.queue import DurableQueue
-from infra.schedules import Schedules
+from infra.constructs.alarms import Alarms
+from infra.constructs.consumer_policy import ConsumerPolicy
+from infra.constructs.operator_policy import OperatorPolicy
+from infra.constructs.producer_policy import ProducerPolicy
+from infra.constructs.queue import DurableQueue
+from infra.constructs.tick_schedules import TickSchedules
 
 
 class QueueStack(Stack):
@@ -31,7 +31,7 @@ class QueueStack(Stack):
         levels = [
             self._level(deployment, queue.name, priority, dead_letters) for priority in range(1, queue.priorities + 1)
         ]
-        schedules = Schedules(self, "Schedules", names=names, queue=queue.name, partitions=queue.partitions)
+        schedules = TickSchedules(self, "Schedules", names=names, queue=queue.name, partitions=queue.partitions)
         # A tick parks the jobs of a queue that is not there, and jobs of a partition without a tick are lost.
         schedules.node.add_dependency(*levels)
         ProducerPolicy(self, "Producer", names=names, queue=queue.name)
@@ -64,9 +64,9 @@ class QueueStack(Stack):
         """
         others = list(self.node.children)
         urls = [level.queue_url for level in levels]
-        told = published(deployment.work_settings(queue, urls=urls, dead_letters=dead_letters.queue_url))
+        settings = published(deployment.work_settings(queue, urls=urls, dead_letters=dead_letters.queue_url))
         name = deployment.names.queue_parameter(queue.name)
-        parameter = StringParameter(self, "Parameter", parameter_name=name, string_value=self.to_json_string(told))
+        parameter = StringParameter(self, "Parameter", parameter_name=name, string_value=self.to_json_string(settings))
         parameter.node.add_dependency(*others)
 
     def _add_alarms(self, deployment: Deployment, dead_letters: IQueue, queue: QueueSettings) -> None:

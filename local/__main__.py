@@ -19,7 +19,7 @@ from local.demonstration import Demonstration
 from local.deploy import DeploymentError
 from local.emulator import Emulator, free_port, is_free
 from local.endpoints import Endpoints
-from local.note import AlreadyUp, noted_as_up, pid_of
+from local.pid_file import AlreadyUp, pid_file, pid_of
 from local.running import HOME, LOG, running
 from local.screen import screen
 from local.summary import summary_of
@@ -43,12 +43,12 @@ def run(queues: Queues = ROOT / "queues.yaml") -> None:
 
     Exits 0 only if no job was lost, early, or delivered after it was cancelled.
     """
-    with _told_plainly(), running(queues, emulator=Emulator(log=LOG), step=_step) as deployment:
+    with _plain_errors(), running(queues, emulator=Emulator(log=LOG), step=_step) as deployment:
         with screen(console) as shown:
             demonstration = Demonstration(deployment, on_change=shown.show)
             demonstration.play()
         summary = summary_of(demonstration.jobs)
-        _tell(str(summary))
+        _print(str(summary))
         for fault in deployment.tick_faults:
             console.print(f"a tick failed: {fault}", style="red")
     raise typer.Exit(0 if summary.is_good else 1)
@@ -65,13 +65,13 @@ def up(
     if tick not in ("fast", "aws"):
         raise typer.BadParameter(f"tick is {tick!r}: it must be fast or aws")
     with (
-        _told_plainly(),
-        noted_as_up(PID),
+        _plain_errors(),
+        pid_file(PID),
         running(queues, emulator=_emulator(), step=_step, real_schedule=tick == "aws") as deployment,
     ):
         deployment.endpoints.write(ENDPOINTS)
         try:
-            _tell(_where(deployment.endpoints))
+            _print(_addresses(deployment.endpoints))
             with suppress(KeyboardInterrupt):
                 signal.pause()
         finally:
@@ -106,7 +106,7 @@ def env() -> None:
 
 
 @contextmanager
-def _told_plainly() -> Iterator[None]:
+def _plain_errors() -> Iterator[None]:
     """Turn what a user can mend into a message, and Ctrl-C, SIGTERM and a closed terminal into an orderly end."""
     signal.signal(signal.SIGTERM, _interrupt)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup, which is to outlive its terminal
@@ -135,14 +135,14 @@ def _step(what: str) -> Iterator[None]:
     started = time.monotonic()
     with console.status(f"{what} …"):
         yield
-    _tell(f"{what}: {time.monotonic() - started:.1f} s")
+    _print(f"{what}: {time.monotonic() - started:.1f} s")
 
 
-def _tell(line: str) -> None:
+def _print(line: str) -> None:
     console.print(line, highlight=False, soft_wrap=True)
 
 
-def _where(endpoints: Endpoints) -> str:
+def _addresses(endpoints: Endpoints) -> str:
     return (
         f"up: {endpoints.api}\nits docs: {endpoints.docs}\nall endpoints: {ENDPOINTS}\n"
         'for `dueline` and boto3: eval "$(.venv/bin/python -m local env)"\nCtrl-C or `make down` ends it'

@@ -1,4 +1,4 @@
-"""A plain SQS consumer, which needs nothing of Dueline's library to read a job."""
+"""A plain SQS consumer: reading a job needs nothing of Dueline's library."""
 
 import threading
 from collections.abc import Callable, Iterator

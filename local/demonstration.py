@@ -19,7 +19,7 @@ REPEAT_SECONDS = 1.5
 
 @dataclass(kw_only=True, slots=True)
 class Scheduled:
-    """A job of the demonstration, and what became of it."""
+    """A job of the demonstration, and where it landed."""
 
     what: str
     queue: str
@@ -110,8 +110,8 @@ class Demonstration:
     def _answer(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
         answer = self._http.request(method, path, json=body)
         answer.raise_for_status()
-        told: dict[str, Any] = answer.json()
-        return told
+        job: dict[str, Any] = answer.json()
+        return job
 
     def _land(self, landed: Landed) -> None:
         with self._arrived:

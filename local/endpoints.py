@@ -13,7 +13,7 @@ from local.emulator import CREDENTIALS, REGION, Emulator
 class Endpoints:
     """The URLs and names of a local deployment, `name` its own. `aws` is the endpoint of every AWS service in it.
 
-    `docs` is a page about the API, where it has a door that shows one.
+    `docs` is a page about the API, where a proxy serves one.
     """
 
     name: str

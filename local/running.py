@@ -9,9 +9,9 @@ from pathlib import Path
 
 from dueline.config.deployment import Deployment, load
 from local.deploy import deploy
-from local.door import door
 from local.emulator import Emulator
 from local.endpoints import Endpoints, find, publish
+from local.signing_proxy import signing_proxy
 from local.template import PERIODS, ROOT, configure, synthesize
 from local.ticks import fired_every
 
@@ -51,8 +51,8 @@ def running(queues: Path, *, emulator: Emulator, step: Step, real_schedule: bool
             deploy(emulator, assembly)
         endpoints = find(emulator, deployment)
         publish(emulator, deployment, endpoints)
-        opened = stack.enter_context(door(endpoints.api))
-        endpoints = replace(endpoints, api=opened, docs=f"{opened}/docs")
+        proxy = stack.enter_context(signing_proxy(endpoints.api))
+        endpoints = replace(endpoints, api=proxy, docs=f"{proxy}/docs")
         faults = stack.enter_context(_ticking(emulator, deployment, real_schedule))
         yield Running(emulator=emulator, endpoints=endpoints, deployment=deployment, tick_faults=faults)
 

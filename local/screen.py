@@ -38,11 +38,11 @@ class LiveTable:
 
 
 class Lines:
-    """A line for each piece of news."""
+    """A line for each event, once."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._told: set[str] = set()
+        self._printed: set[str] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -52,19 +52,19 @@ class Lines:
 
     def show(self, demonstration: Demonstration) -> None:
         for job in list(demonstration.jobs):
-            self._tell(f"scheduled  {job.queue:<10} {job.what:<24} {job.route:<7} due {_clock(job)}")
+            self._print(f"scheduled  {job.queue:<10} {job.what:<24} {job.route:<7} due {_clock(job)}")
             if job.cancelled:
-                self._tell(f"cancelled  {job.queue:<10} {job.what:<24} {job.id}")
+                self._print(f"cancelled  {job.queue:<10} {job.what:<24} {job.id}")
             for landed in list(job.landed):
-                self._tell(
+                self._print(
                     f"landed     {job.queue:<10} {job.what:<24} {job.route:<7} {landed.lateness * 1000:+5.0f} ms"
                 )
         if demonstration.refusal:
-            self._tell(_refused(demonstration))
+            self._print(_refused(demonstration))
 
-    def _tell(self, line: str) -> None:
-        if line not in self._told:
-            self._told.add(line)
+    def _print(self, line: str) -> None:
+        if line not in self._printed:
+            self._printed.add(line)
             self._console.print(line, highlight=False, soft_wrap=True)
 
 

@@ -26,7 +26,7 @@ def imported(monkeypatch: pytest.MonkeyPatch, *queues: QueueSettings) -> Iterato
     for name, value in {**SETTINGS.to_env(), **NOBODY}.items():
         monkeypatch.setenv(name, value)
     registry = SimpleNamespace(REGISTRY=Registry({queue.name: queue for queue in queues}))
-    monkeypatch.setitem(sys.modules, "functions.registry", registry)
+    monkeypatch.setitem(sys.modules, "functions.queue_registry", registry)
     monkeypatch.delitem(sys.modules, "functions.api", raising=False)
     api: Any = importlib.import_module("functions.api")
     made: dict[str, MemoryQueue] = {}

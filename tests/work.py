@@ -1,4 +1,4 @@
-"""What tests of workers speak of: a queue in memory that threads may share, and a connection around it."""
+"""Builders for tests of workers: a queue in memory that threads may share, and a connection to it."""
 
 import threading
 import time
@@ -15,7 +15,7 @@ from dueline.model.work_settings import WorkSettings
 from dueline.ports import Arrival, Clock, Refusal
 from dueline.worker.claim import Claim
 from dueline.worker.queue_connection import QueueConnection
-from dueline.worker.received import Taken
+from dueline.worker.received import ReceivedMessage
 from dueline.worker.verdict import Interrupted
 from dueline.worker.watch.event import Event, Kind
 from tests import waiting
@@ -66,7 +66,7 @@ class SharedQueue:
 
 
 class Notes:
-    """Which effects were had, as DynamoOnce has it."""
+    """Remembers which jobs had their effect, as DynamoOnce does."""
 
     def __init__(self) -> None:
         self.done: dict[str, bool] = {}
@@ -96,7 +96,7 @@ class Events(list[Event]):
 
 
 def a_connection(*levels: SharedQueue, clock: Clock | None = None, **overrides: Any) -> QueueConnection:
-    """Return a connection of work in memory, with the settings that are given."""
+    """Return a connection to a queue in memory, with the settings that are given."""
     given = {"queue": a_queue(priorities=max(1, len(levels))), "retry": AT_ONCE, "max_receives": 10, "longest_run": 60}
     inboxes = levels or (SharedQueue(clock=clock),)
     urls = tuple(f"memory://emails/{number}" for number in range(len(inboxes)))
@@ -135,8 +135,8 @@ def a_claim(
     return Claim(arrival=an_arrival(job, **of_arrival), level=0, received=at, visible=visible, begun=begun)
 
 
-def a_taken(job: Job | None = None, **of_claim: Any) -> Taken:
-    return Taken.of(a_claim(job, **of_claim), queue="emails")
+def a_received_message(job: Job | None = None, **of_claim: Any) -> ReceivedMessage:
+    return ReceivedMessage.of(a_claim(job, **of_claim), queue="emails")
 
 
 def wait_until(met: Callable[[], bool]) -> bool:

@@ -45,8 +45,8 @@ class Lambdas:
         os.environ |= TickSettings(**common, tick_period=60, lookahead=240, lease=30).to_env()
         os.environ |= ApiSettings(**common, payloads="payloads", direct_horizon=890, lookahead=240).to_env()
         os.environ |= {"POWERTOOLS_METRICS_NAMESPACE": metrics.NAMESPACE, "_X_AMZN_TRACE_ID": TRACE}
-        sys.modules["functions.registry"] = SimpleNamespace(REGISTRY=registry)  # type: ignore[assignment]
-        sys.modules["functions.declared"] = SimpleNamespace(DECLARED=registry)  # type: ignore[assignment]
+        sys.modules["functions.queue_registry"] = SimpleNamespace(REGISTRY=registry)  # type: ignore[assignment]
+        sys.modules["functions.declared_queues"] = SimpleNamespace(DECLARED=registry)  # type: ignore[assignment]
 
     def invoke(self, name: str, event: Mapping[str, Any]) -> Invoked:
         handler = self._handlers.get(name) or self._load(name)

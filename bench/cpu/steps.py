@@ -52,7 +52,7 @@ def as_deployed(loopback: Loopback) -> None:
     os.environ |= {**_CREDENTIALS, **settings.to_env(), **powertools, "AWS_ENDPOINT_URL": loopback.endpoint}
     registry: Any = SimpleNamespace(REGISTRY=Registry({QUEUE.name: QUEUE}))
     declared: Any = SimpleNamespace(DECLARED=registry.REGISTRY)
-    sys.modules |= {"functions.registry": registry, "functions.declared": declared}
+    sys.modules |= {"functions.queue_registry": registry, "functions.declared_queues": declared}
 
 
 def function(name: str) -> ModuleType:

@@ -11,9 +11,9 @@ from dueline import Client
 from dueline.aws.sqs.queue import SqsQueue
 from dueline.config.deployment import Deployment, load
 from local.deploy import deploy
-from local.door import door
 from local.emulator import Emulator, free_port
 from local.endpoints import Endpoints, find
+from local.signing_proxy import signing_proxy
 from local.template import configure, synthesize
 from tests.e2e.faults.processes import environment
 from tests.e2e.faults.proxy import Proxy, proxy
@@ -55,7 +55,7 @@ def staged(folder: Path) -> Iterator[Stage]:
         emulator = Emulator(log=folder / "log", port=port, environment=environment(stand.endpoint))
         deploy(stack.enter_context(emulator), assembly)
         endpoints = find(emulator, deployment)
-        endpoints = replace(endpoints, api=stack.enter_context(door(endpoints.api)))
+        endpoints = replace(endpoints, api=stack.enter_context(signing_proxy(endpoints.api)))
         _take_again_soon(emulator, endpoints)
         yield Stage(
             emulator=emulator,

@@ -135,7 +135,7 @@ class Scheduler:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Deployed:
-    """What Dueline deploys by default, in seconds: functions/, infra/tick.py and infra/ingest.py."""
+    """What Dueline deploys by default, in seconds: functions/, and tick.py and ingest.py of infra/constructs/."""
 
     ingest_functions: int = 10
     batch: int = MOST_BATCH

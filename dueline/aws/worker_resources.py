@@ -1,4 +1,4 @@
-"""A deployment's queues on AWS, for those who work them off."""
+"""A deployment's queues on AWS, as workers and Lambda consumers need them."""
 
 from datetime import timedelta
 from functools import cached_property, partial
@@ -40,7 +40,7 @@ class WorkerResources:
         self._is_exact = False
 
     def connect(self, queue: str) -> QueueConnection:
-        """Return a queue to work at. Raises QueueNotFound, DeploymentNotFound, Forbidden or Unavailable."""
+        """Return the connection to a queue. Raises QueueNotFound, DeploymentNotFound, Forbidden or Unavailable."""
         with of_callers(f"finding queue {queue} of deployment {self._names.deployment}"):
             settings = self._published.work(queue)
         table = DynamoTable(self._dynamodb, self._names.table)
@@ -56,7 +56,7 @@ class WorkerResources:
             once=DynamoOnce(self._dynamodb, self._names.once, queue=queue),
             clock=self.clock,
             behind=self.clock.behind,
-            anew=partial(self.connect, queue),
+            reload=partial(self.connect, queue),
         )
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Acknowledge messages in batches, and only while the claim on them is live."""
+"""Acknowledge messages in batches: delete or hide them, only while the claim on them is live."""
 
 import queue
 import threading
@@ -13,27 +13,27 @@ from dueline.worker.claim import Claim
 from dueline.worker.queue_connection import QueueConnection
 from dueline.worker.watch.event import Report, trouble
 
-_LINGER_SECONDS = 0.02
-_AGAIN_SECONDS = 1.0
+_FULL_BATCH_SECONDS = 0.02
+_RETRY_SECONDS = 1.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ack:
-    """What to tell SQS of a message: that it is to be deleted, or hidden for so many seconds from now."""
+    """What SQS is to do with a message: hide it for so many seconds from now or, without `hidden`, delete it."""
 
     claim: Claim
     hidden: int | None = None
 
     @property
     def request(self) -> tuple[int, bool]:
-        """Those that are alike go to SQS in one request."""
+        """What acknowledgements that go to SQS in one request have in common."""
         return self.claim.level, self.hidden is None
 
 
 class Acknowledger:
-    """Tells SQS what became of messages, in a thread of its own.
+    """Sends acknowledgements to SQS, in a thread of its own.
 
-    `on_send` hears of claims before SQS is told of them, `on_end` of each that is over.
+    `on_send` is called with the claims of a batch before it is sent, `on_end` with each that is acknowledged or lost.
     """
 
     def __init__(
@@ -62,15 +62,15 @@ class Acknowledger:
 
     @property
     def is_idle(self) -> bool:
-        """Whether all that was put has been told to SQS."""
+        """Whether SQS has answered all that was put."""
         return not self._unsent
 
     def has(self, claim: Claim) -> bool:
-        """Tell whether SQS is still to be told of a message."""
+        """Tell whether the acknowledgement of a message is still to be sent."""
         return claim in self._unsent
 
     def stop(self, *, within: float) -> None:
-        """Return when all that was put has been told to SQS, or when that long is over: then the rest is lost."""
+        """Wait until all that was put is sent, at most `within` seconds: then the rest is lost."""
         self._stopped.set()
         self._waiting.put(None)
         if self._thread.is_alive():
@@ -81,19 +81,19 @@ class Acknowledger:
 
     def _run(self) -> None:
         while not self._ended.is_set():
-            batch = self._next()
-            for ack in self.tell(batch):
+            batch = self._next_batch()
+            for ack in self.send(batch):
                 self._waiting.put(ack)
             if self._stopped.is_set() and self._waiting.empty():
                 return
 
-    def _next(self) -> list[Ack]:
+    def _next_batch(self) -> list[Ack]:
         """Wait for the first acknowledgement, and a moment for more."""
         first = self._waiting.get()
         batch = [] if first is None else [first]
         try:
             while batch and len(batch) < BATCH_MESSAGES:
-                more = self._waiting.get(timeout=_LINGER_SECONDS)
+                more = self._waiting.get(timeout=_FULL_BATCH_SECONDS)
                 if more is None:
                     break
                 batch.append(more)
@@ -101,8 +101,8 @@ class Acknowledger:
             pass
         return batch
 
-    def tell(self, batch: Sequence[Ack]) -> list[Ack]:
-        """Tell SQS of up to 10 messages; return those of which it is to be told again."""
+    def send(self, batch: Sequence[Ack]) -> list[Ack]:
+        """Send up to 10 acknowledgements; return those that are to be sent again."""
         self._on_send([ack.claim for ack in batch])
         now = self._connection.clock.monotonic()
         live = []
@@ -113,17 +113,17 @@ class Acknowledger:
                 self._end(ack.claim, lost=True)
         again: list[Ack] = []
         for _, alike in groupby(sorted(live, key=lambda ack: ack.request), key=lambda ack: ack.request):
-            again += self._tell_alike(list(alike))
+            again += self._send_alike(list(alike))
         for ack in again:
-            # Until then, its claim is to be kept.
+            # Until it is, its claim is renewed.
             ack.claim.settled = False
         if again:
-            self._ended.wait(_AGAIN_SECONDS)
+            self._ended.wait(_RETRY_SECONDS)
         return again
 
-    def _tell_alike(self, acks: list[Ack]) -> list[Ack]:
+    def _send_alike(self, acks: list[Ack]) -> list[Ack]:
         try:
-            refusals = {refusal.index: refusal for refusal in self._ask(acks)}
+            refusals = {refusal.index: refusal for refusal in self._request(acks)}
         except Exception as fault:
             self._report(trouble(fault, queue=self._connection.queue))
             return acks
@@ -138,7 +138,7 @@ class Acknowledger:
             )
         return [acks[index] for index in again]
 
-    def _ask(self, acks: Sequence[Ack]) -> list[Refusal]:
+    def _request(self, acks: Sequence[Ack]) -> list[Refusal]:
         inbox = self._connection.levels[acks[0].claim.level]
         receipts = [ack.claim.arrival.receipt for ack in acks]
         if acks[0].hidden is None:

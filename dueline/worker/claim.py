@@ -1,4 +1,4 @@
-"""The claim on a received message: nobody else has it before it is visible again."""
+"""The claim on a received message: until it is visible again, no other worker receives it."""
 
 from dataclasses import dataclass
 
@@ -15,10 +15,10 @@ _MARGIN_SECONDS = 0.2
 class Claim:
     """A message that this process received, from the level of its queue that `level` counts from 0.
 
-    `received` and `visible` are on the monotonic clock, and counted from before the request: the message is visible
-    again at `visible` at the earliest. While its handler runs, that began at `begun`. A claim that is `lost` is never
-    acknowledged: the message may be another's. One that is `settled` is being acknowledged: it is not renewed.
-    `told`: that its message was received, which is counted once.
+    Times are on the monotonic clock, counted from before the request. The message is visible again at `visible` at the
+    earliest. `begun` is when its handler began, while that runs. `lost`: another worker may have received the message,
+    so it is never acknowledged here. `settled`: it is being acknowledged, and not renewed. `is_reported`: the event
+    that it was received is out, of which there is one.
     """
 
     arrival: Arrival
@@ -28,23 +28,23 @@ class Claim:
     begun: float | None = None
     lost: bool = False
     settled: bool = False
-    told: bool = False
+    is_reported: bool = False
 
     def is_live(self, now: float) -> bool:
         """Tell whether the message is still this process's."""
         return not self.lost and now < self.visible - _MARGIN_SECONDS
 
-    def until(self, longest_run: int) -> float:
-        """Return up to when it may be renewed: its job may run for `longest_run` seconds.
+    def renewable_until(self, longest_run: int) -> float:
+        """Return up to when it may be renewed: its handler may run for `longest_run` seconds.
 
-        While that does not run, it waits for as long as SQS lets it and leaves time for that.
+        Before the handler begins, that is as long as SQS allows, less the time to run.
         """
         if self.begun is not None:
             return min(self.begun + longest_run, self.received + LONGEST_HIDDEN_SECONDS)
         return self.received + max(longest_run, LONGEST_HIDDEN_SECONDS - longest_run)
 
     def lose(self, *, queue: str, report: Report) -> None:
-        """Note that the message may be another's by now, and tell of it once."""
+        """Note that another worker may have received the message; report that once."""
         if not self.lost:
             self.lost = True
             job = self.arrival.message.attributes.get(ID, self.arrival.message_id)

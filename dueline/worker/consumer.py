@@ -1,4 +1,4 @@
-"""Work jobs off in a Lambda function whose event source is a queue of Dueline."""
+"""Process jobs in a Lambda function whose event source is a queue of Dueline."""
 
 import random
 import re
@@ -18,31 +18,31 @@ from dueline.model.message import Message, batches
 from dueline.model.text import text_of
 from dueline.ports import READ_KEYS, Arrival, Table
 from dueline.skip import cancellations_of
-from dueline.worker.bury import bury
 from dueline.worker.claim import Claim
+from dueline.worker.dead_letter import DeadLetter
 from dueline.worker.handler_runner import Handler, HandlerRunner
 from dueline.worker.prepare import prepare, seconds_until_due
 from dueline.worker.queue_connection import QueueConnection
-from dueline.worker.received import ReceivedJob, Taken
+from dueline.worker.received import ReceivedJob, ReceivedMessage
 from dueline.worker.verdict import Again, Dead, Held
-from dueline.worker.watch.event import Event, Kind, Report, trouble
+from dueline.worker.watch.event import Kind, Report, trouble
 
 _ARN = re.compile(r"arn:[^:]+:sqs:[^:]+:\d+:(?P<deployment>[^_:]+)_(?P<queue>[^_:]+?)(_p(?P<priority>\d))?")
 _FOR_EVER = float("inf")
 _HIDE_ATTEMPTS = 3
-_AGAIN_SECONDS = 0.2
+_RETRY_SECONDS = 0.2
 
 Function = Callable[[ReceivedJob], Any]
 
 
 class NotDone(Exception):
-    """A record that SQS is to bring again."""
+    """A record that SQS is to deliver again."""
 
 
 class Consumer:
-    """A Lambda handler: it has the queue's jobs worked off, each for itself.
+    """A Lambda handler: it calls the function once for each job of an event. Each job succeeds or fails alone.
 
-    What the queue is, the first event tells. A job that goes back into its queue waits as its retry policy says.
+    Each event names its queue. A job that is retried waits as the queue's retry policy says.
     """
 
     def __init__(self, call: Function, *, once: bool) -> None:
@@ -51,7 +51,7 @@ class Consumer:
         self._connect = cache(connect)
 
     def __call__(self, event: dict[str, Any], context: Any) -> Any:
-        """Answer SQS: which records are to come again. An event has as many as its mapping says, up to 10,000."""
+        """Process an event; return the records that SQS is to deliver again. There may be up to 10,000 in one event."""
         records = [SQSRecord(record) for record in event["Records"]]
         deployment, queue, level = address_of(records[0].event_source_arn)
         connection, report = self._connect(deployment, queue)
@@ -59,11 +59,11 @@ class Consumer:
         runner = HandlerRunner(handler, connection, report=report, trace=otel.handling, jitter=random.random)
         batch = _Batch(records, level=level, connection=connection, runner=runner, report=report)
         processor = BatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False)
-        return process_partial_response(event, batch.work, processor, context)
+        return process_partial_response(event, batch.process, processor, context)
 
 
 def connect(deployment: str, queue: str) -> tuple[QueueConnection, Report]:
-    """Return a queue to work at, and what hears of its jobs."""
+    """Return the connection to a queue, and where to report events."""
     from dueline.aws.worker_resources import WorkerResources
     from dueline.worker.watch.log import log
 
@@ -71,7 +71,7 @@ def connect(deployment: str, queue: str) -> tuple[QueueConnection, Report]:
 
 
 class _Batch:
-    """The records of an event, in order; `_fates` has what is to be done with those that were looked at."""
+    """The records of an event, in order; `_actions` has what to do with those that are prepared, by message id."""
 
     def __init__(
         self,
@@ -82,66 +82,68 @@ class _Batch:
         runner: HandlerRunner,
         report: Report,
     ) -> None:
-        # A job's cancellation is read shortly before it runs: not that of the last when the first begins.
-        self._coming = batches(records, size=lambda _: 0, most=READ_KEYS)
+        # Cancellations are read a hundred at a time, so that those of the last jobs are fresh when these run.
+        self._unprepared = batches(records, size=lambda _: 0, most=READ_KEYS)
         self._level = level
         self._connection = connection
         self._runner = runner
         self._report = report
-        self._fates: dict[str, Callable[[], None]] = {}
+        self._actions: dict[str, Callable[[], None]] = {}
         self._unread: dict[JobId, DuelineError] = {}
 
-    def work(self, record: SQSRecord) -> None:
-        """Work one job off. Raises NotDone when it is to come again, and what burying it raises."""
-        while record.message_id not in self._fates:
-            self._look_at_next()
-        self._fates[record.message_id]()
+    def process(self, record: SQSRecord) -> None:
+        """Process one job. Raises NotDone when SQS is to deliver it again, and what sending a dead letter raises."""
+        while record.message_id not in self._actions:
+            self._prepare_next()
+        self._actions[record.message_id]()
 
-    def _look_at_next(self) -> None:
-        records = next(self._coming)
+    def _prepare_next(self) -> None:
+        records = next(self._unprepared)
         try:
-            self._look_at(records)
+            self._prepare(records)
         except Exception as fault:
-            # Whatever it is: these come again, and the cancellations of later ones are read when it is their turn.
+            # Whatever it is: these are delivered again, and later ones are prepared in their turn.
             self._report(trouble(fault, queue=self._connection.queue))
-            self._fates |= {record.message_id: partial(_fail, text_of(fault)) for record in records}
+            self._actions |= {record.message_id: partial(_fail, text_of(fault)) for record in records}
 
-    def _look_at(self, records: Sequence[SQSRecord]) -> None:
+    def _prepare(self, records: Sequence[SQSRecord]) -> None:
         now = self._connection.clock.monotonic()
-        prepared = prepare([_claim(record, self._level, now) for record in records], self._connection, look=self._look)
-        decided = [(taken, partial(self._run, taken)) for taken in prepared.ready]
-        decided += [(taken, partial(self._bury, taken, dead)) for taken, dead in prepared.dead]
-        decided += [(taken, partial(self._skip, taken)) for taken in prepared.cancelled]
-        self._fates |= {taken.claim.arrival.message_id: fate for taken, fate in decided}
+        prepared = prepare(
+            [_claim(record, self._level, now) for record in records], self._connection, look=self._cancelled_among
+        )
+        decided = [(received, partial(self._run, received)) for received in prepared.ready]
+        decided += [(letter.received, partial(self._send, letter)) for letter in prepared.dead]
+        decided += [(received, partial(self._skip, received)) for received in prepared.cancelled]
+        self._actions |= {received.claim.arrival.message_id: action for received, action in decided}
 
-    def _look(self, ids: Iterable[JobId], *, table: Table) -> set[JobId]:
-        known = cancellations_of(ids, table=table)
-        self._unread |= known.unread
-        for fault in set(known.unread.values()):
+    def _cancelled_among(self, ids: Iterable[JobId], *, table: Table) -> set[JobId]:
+        cancellations = cancellations_of(ids, table=table)
+        self._unread |= cancellations.unread
+        for fault in set(cancellations.unread.values()):
             self._report(trouble(fault, queue=self._connection.queue))
-        return known.cancelled
+        return cancellations.cancelled
 
-    def _run(self, taken: Taken) -> None:
-        if taken.job_id and taken.job_id in self._unread:
-            raise NotDone(str(self._unread[taken.job_id]))
-        time.sleep(seconds_until_due(taken, self._connection))
-        match self._runner.run(taken):
+    def _run(self, received: ReceivedMessage) -> None:
+        if received.job_id and received.job_id in self._unread:
+            raise NotDone(str(self._unread[received.job_id]))
+        time.sleep(seconds_until_due(received, self._connection))
+        match self._runner.run(received):
             case Again(seconds=seconds, error=error):
-                self._hide(taken, seconds)
+                self._hide(received, seconds)
                 raise NotDone(error)
             case Dead() as dead:
-                self._bury(taken, dead)
+                self._send(DeadLetter(received=received, dead=dead))
             case Held(error=error):
                 raise NotDone(error)
 
-    def _hide(self, taken: Taken, seconds: int) -> None:
-        """Let a job wait for so long. What SQS refuses three times is told: then the job waits as its queue says."""
-        inbox = self._connection.levels[taken.claim.level]
+    def _hide(self, received: ReceivedMessage, seconds: int) -> None:
+        """Hide a job for so long. If SQS refuses three times, report it: the job waits for the visibility timeout."""
+        inbox = self._connection.levels[received.claim.level]
         fault: Exception = NotDone()
         for attempt in range(_HIDE_ATTEMPTS):
-            time.sleep(attempt * _AGAIN_SECONDS)
+            time.sleep(attempt * _RETRY_SECONDS)
             try:
-                refusals = inbox.hide([taken.claim.arrival.receipt], [seconds])
+                refusals = inbox.hide([received.claim.arrival.receipt], [seconds])
             except RETRYABLE as error:
                 fault = error
                 continue
@@ -151,13 +153,13 @@ class _Batch:
             if refusals[0].final:
                 break
         what = f"it comes after the visibility_timeout of its queue, and not after {seconds} s"
-        self._report(trouble(fault, queue=taken.queue, job=taken.id, what=what))
+        self._report(trouble(fault, queue=received.queue, job=received.id, what=what))
 
-    def _bury(self, taken: Taken, dead: Dead) -> None:
-        bury(taken, dead, dead_letters=self._connection.dead_letters)
+    def _send(self, letter: DeadLetter) -> None:
+        letter.send(self._connection.dead_letters)
 
-    def _skip(self, taken: Taken) -> None:
-        self._report(Event(kind=Kind.SKIPPED, queue=taken.queue, job=taken.id, attempt=taken.attempt))
+    def _skip(self, received: ReceivedMessage) -> None:
+        self._report(received.event(Kind.SKIPPED))
 
 
 def _fail(why: str) -> None:
@@ -173,11 +175,11 @@ def lambda_handler(*, once: bool = False) -> Callable[[Function], Consumer]: ...
 
 
 def lambda_handler(call: Function | None = None, *, once: bool = False) -> Consumer | Callable[[Function], Consumer]:
-    """Make a function that works one job off the handler of a Lambda function, with or without arguments.
+    """Decorate a function that processes one job: it becomes the handler of a Lambda function.
 
-    It may return, or raise, what the function of a Worker may, to the same effect, and `once` means the same. Its event
-    source mapping wants `ReportBatchItemFailures`, its role the queue's consumer policy. Pause and rate are not heeded:
-    Lambda receives by itself.
+    The function returns or raises as that of a `Worker` does, and `once` means the same. The decorator takes no
+    arguments or `once` alone. The event source mapping needs `ReportBatchItemFailures`, the function's role the queue's
+    consumer policy. Pause and rate have no effect: Lambda receives the messages by itself.
     """
     if call is None:
         return lambda decorated: Consumer(decorated, once=once)
@@ -185,7 +187,7 @@ def lambda_handler(call: Function | None = None, *, once: bool = False) -> Consu
 
 
 def address_of(arn: str) -> tuple[str, str, int]:
-    """Return a queue's deployment, its name and the level, from 0, of an SQS queue. Raises ValueError."""
+    """Return the deployment, the queue and the level, from 0, that the ARN of an SQS queue names. Raises ValueError."""
     match = _ARN.fullmatch(arn)
     if match is None:
         raise ValueError(f"the event is of {arn!r}: it must be of a queue of Dueline, named {{deployment}}_{{queue}}")
@@ -193,16 +195,16 @@ def address_of(arn: str) -> tuple[str, str, int]:
 
 
 def _claim(record: SQSRecord, level: int, now: float) -> Claim:
-    # Lambda itself sees to it that a record is its own while the function runs.
+    # Lambda itself sees to it that no other call gets the record while the function runs.
     return Claim(arrival=_arrival(record), level=level, received=now, visible=_FOR_EVER)
 
 
 def _arrival(record: SQSRecord) -> Arrival:
     attributes: Mapping[str, Any] = record.raw_event.get("messageAttributes", {})
-    told = {name: value.get("stringValue") or "" for name, value in attributes.items()}
+    texts = {name: value.get("stringValue") or "" for name, value in attributes.items()}
     system = record.raw_event["attributes"]
     return Arrival(
-        message=Message(body=record.body, attributes=told),
+        message=Message(body=record.body, attributes=texts),
         message_id=record.message_id,
         receipt=record.receipt_handle,
         receives=int(system["ApproximateReceiveCount"]),

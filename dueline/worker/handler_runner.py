@@ -1,4 +1,4 @@
-"""Run the handler for one job, and tell what is to become of it."""
+"""Run the handler for one job, and decide what happens to the job then."""
 
 import asyncio
 import math
@@ -12,9 +12,8 @@ from dueline.errors import RETRYABLE
 from dueline.lookup.outcome import Outcome, note_outcome
 from dueline.model.job import State
 from dueline.model.trace import TraceContext
-from dueline.worker.lateness import Lateness
 from dueline.worker.queue_connection import QueueConnection
-from dueline.worker.received import ReceivedJob, Taken
+from dueline.worker.received import Lateness, ReceivedJob, ReceivedMessage
 from dueline.worker.verdict import Again, Dead, Discard, Done, Held, Interrupted, Retry, Verdict, verdict_on
 from dueline.worker.watch.event import Event, Kind, Report, trouble
 
@@ -35,9 +34,9 @@ class Trace(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Handler:
-    """A function that works jobs of a queue off; with `once`, each job has its effect once at most.
+    """A function that processes the jobs of a queue; with `once`, each job has its effect at most once.
 
-    At most `concurrency` jobs run at a time, by default as many as the worker says.
+    At most `concurrency` jobs run at a time, by default as many as the worker's own setting allows.
     """
 
     queue: str
@@ -47,7 +46,7 @@ class Handler:
 
 
 class _NotBegun(Exception):
-    """What kept a job's handler from beginning has nothing to do with the job."""
+    """AWS failed before a job's handler could begin. It is no failure of the job."""
 
     def __init__(self, fault: Exception) -> None:
         super().__init__(str(fault))
@@ -55,7 +54,10 @@ class _NotBegun(Exception):
 
 
 class HandlerRunner:
-    """Runs a handler. `loop` runs it if it is a coroutine function; `jitter` returns 0 to 1."""
+    """Runs a queue's handler for one job at a time, and decides by how it ended what happens to the job.
+
+    `loop` runs a handler that is a coroutine function; `jitter` returns 0 to 1.
+    """
 
     def __init__(
         self,
@@ -74,46 +76,48 @@ class HandlerRunner:
         self._trace = trace
         self._jitter = jitter
 
-    def run(self, taken: Taken) -> Verdict:
-        """Run the handler, note the outcome of a queue that tracks, and return what is to become of the job."""
+    def run(self, received: ReceivedMessage) -> Verdict:
+        """Run the handler, record the outcome if the queue tracks them, and return what happens to the job."""
         clock = self._connection.clock
         behind, started, since = self._connection.behind(), clock.now(), clock.monotonic()
-        begun: dict[str, Any] = {"queue": taken.queue, "job": taken.id, "attempt": taken.attempt}
         held = self._connection.settings.queue.precise
-        lateness = Lateness.of(taken.due, now=started, behind=behind, held=held)
-        begun |= {"lateness": lateness.at_least, "lateness_at_most": _known(lateness.at_most)}
-        self._report(Event(kind=Kind.STARTED, **begun))
-        self._note(taken, State.RUNNING, started=started)
-        verdict = self._verdict(taken, lateness)
-        self._note(taken, _state(verdict), started=started, ended=clock.now(), error=getattr(verdict, "error", None))
-        took = None if isinstance(verdict, Held) else clock.monotonic() - since
-        self._report(Event(duration=took, **begun, **_told(verdict)))
+        lateness = Lateness.of(received.due, now=started, behind=behind, held=held)
+        fields: dict[str, Any] = {"queue": received.queue, "job": received.id, "attempt": received.attempt}
+        fields |= {"lateness": lateness.at_least, "lateness_at_most": _finite_or_none(lateness.at_most)}
+        self._report(Event(kind=Kind.STARTED, **fields))
+        self._note_outcome(received, State.RUNNING, started=started)
+        verdict = self._verdict(received, lateness)
+        self._note_outcome(
+            received, _outcome_state(verdict), started=started, ended=clock.now(), error=getattr(verdict, "error", None)
+        )
+        duration = None if isinstance(verdict, Held) else clock.monotonic() - since
+        self._report(Event(duration=duration, **fields, **_event_fields(verdict)))
         return verdict
 
-    def _verdict(self, taken: Taken, lateness: Lateness) -> Verdict:
+    def _verdict(self, received: ReceivedMessage, lateness: Lateness) -> Verdict:
         try:
-            self._attempt(taken, lateness)
+            self._attempt(received, lateness)
         except _NotBegun as fault:
             return fault.held
         except BaseException as error:
-            settings, held = self._connection.settings, self._connection.clock.monotonic() - taken.claim.received
-            return verdict_on(error, attempt=taken.attempt, settings=settings, jitter=self._jitter(), held=held)
+            settings, held = self._connection.settings, self._connection.clock.monotonic() - received.claim.received
+            return verdict_on(error, attempt=received.attempt, settings=settings, jitter=self._jitter(), held=held)
         return Done()
 
-    def _attempt(self, taken: Taken, lateness: Lateness) -> None:
+    def _attempt(self, received: ReceivedMessage, lateness: Lateness) -> None:
         try:
-            job = taken.received(lateness=lateness, read=self._connection.read_payload)
+            job = received.for_handler(lateness=lateness, read=self._connection.read_payload)
         except RETRYABLE as fault:
             raise _NotBegun(fault) from fault
         expected = (Retry, Discard, Interrupted, _NotBegun)
-        trace = taken.job.trace if taken.job else None
-        with self._trace(trace, queue=taken.queue, job_id=taken.id, attempt=taken.attempt, expected=expected):
+        trace = received.job.trace if received.job else None
+        with self._trace(trace, queue=received.queue, job_id=received.id, attempt=received.attempt, expected=expected):
             if self._handler.once:
-                self._once(taken, job)
+                self._once(received, job)
             else:
                 self._call(job)
 
-    def _once(self, taken: Taken, job: ReceivedJob) -> None:
+    def _once(self, received: ReceivedMessage, job: ReceivedJob) -> None:
         tried = False
 
         def effect() -> None:
@@ -122,14 +126,14 @@ class HandlerRunner:
             self._call(job)
 
         try:
-            self._connection.once(taken.once_key, effect)
+            self._connection.once(received.once_key, effect)
         except RETRYABLE as fault:
             if tried:
                 raise
             raise _NotBegun(fault) from fault
 
     def _call(self, job: ReceivedJob) -> None:
-        """Run the handler; of one that returns a coroutine, that too, in the loop, while this thread waits."""
+        """Run the handler. If it returns a coroutine, run that in the loop while this thread waits."""
         returned = self._handler.call(job)
         if not asyncio.iscoroutine(returned):
             return
@@ -138,19 +142,19 @@ class HandlerRunner:
         else:
             _wait_for(asyncio.run_coroutine_threadsafe(_raised_by(returned), self._loop))
 
-    def _note(self, taken: Taken, state: State, **told: Any) -> None:
-        """Note an outcome where a queue tracks: the job comes before the note on it."""
-        if not self._connection.settings.queue.track or taken.job is None:
+    def _note_outcome(self, received: ReceivedMessage, state: State, **fields: Any) -> None:
+        """Record an outcome if the queue tracks them. A fault is reported; the job goes on."""
+        if not self._connection.settings.queue.track or received.job is None:
             return
-        outcome = Outcome(state=state, attempts=taken.attempt, **told)
+        outcome = Outcome(state=state, attempts=received.attempt, **fields)
         try:
-            note_outcome(taken.job.id, outcome, expires=taken.job.expires, table=self._connection.table)
+            note_outcome(received.job.id, outcome, expires=received.job.expires, table=self._connection.table)
         except RETRYABLE as fault:
-            self._report(trouble(fault, queue=taken.queue, job=taken.id, what="its outcome was not noted"))
+            self._report(trouble(fault, queue=received.queue, job=received.id, what="its outcome was not noted"))
 
 
 async def _raised_by(coroutine: Coroutine[Any, Any, Any]) -> Exception | None:
-    """Return the exception that a coroutine raises: a future of it would take some for its own cancellation."""
+    """Return the exception that a coroutine raises: its future would take some for its own cancellation."""
     try:
         await coroutine
     except Exception as error:
@@ -162,17 +166,17 @@ def _wait_for(coroutine: "Future[Exception | None]") -> None:
     try:
         error = coroutine.result()
     except CancelledError:
-        # Not known to have had no effect, unlike one that raised: `once` tells these apart by Exception.
+        # It may have had its effect, unlike a coroutine that raised: `once` tells these apart by Exception.
         raise asyncio.CancelledError from None
     if error is not None:
         raise error
 
 
-def _known(seconds: float) -> float | None:
+def _finite_or_none(seconds: float) -> float | None:
     return seconds if math.isfinite(seconds) else None
 
 
-def _state(verdict: Verdict) -> State:
+def _outcome_state(verdict: Verdict) -> State:
     match verdict:
         case Done():
             return State.SUCCEEDED
@@ -182,7 +186,7 @@ def _state(verdict: Verdict) -> State:
             return State.FAILED
 
 
-def _told(verdict: Verdict) -> dict[str, Any]:
+def _event_fields(verdict: Verdict) -> dict[str, Any]:
     match verdict:
         case Done():
             return {"kind": Kind.SUCCEEDED}

@@ -1,4 +1,4 @@
-"""A bounded pool of threads: never more in hand than can run at once."""
+"""A bounded pool of threads: it never holds more items than can run at once."""
 
 import heapq
 import queue
@@ -12,40 +12,38 @@ T = TypeVar("T")
 
 
 class Pool(Generic[T]):
-    """Runs `run` for items in `size` threads, each item when its time has come.
+    """Runs items in `size` threads, each item when its time has come.
 
-    A place is taken before there is an item for it, and given back when that has run. The threads are daemons: a
+    A thread is reserved before there is an item for it, and released when the item has run. The threads are daemons: a
     handler that hangs must not keep the process from ending.
     """
 
-    def __init__(self, size: int, run: Callable[[T], None], *, name: str, now: Callable[[], float]) -> None:
-        self._free = size
-        self._size = size
-        self._run_one = run
-        self._now = now
+    def __init__(self, size: int, *, name: str, now: Callable[[], float]) -> None:
+        self.size = self._free = size
+        self._name, self._now = name, now
         self._ready: queue.SimpleQueue[T | None] = queue.SimpleQueue()
         self._later: list[tuple[float, int, T]] = []
         self._numbers = count()
         self._changed = threading.Condition()
         self._is_stopped = False
-        threads = [threading.Thread(target=self._run, name=f"{name} {n}", daemon=True) for n in range(size)]
-        self._threads = [*threads, threading.Thread(target=self._call_when_due, name=f"{name} due", daemon=True)]
 
-    def start(self) -> None:
-        for thread in self._threads:
-            thread.start()
+    def start(self, run: Callable[[T], None]) -> None:
+        """Begin: `run` is called with each item."""
+        for number in range(self.size):
+            threading.Thread(target=self._run, args=(run,), name=f"{self._name} {number}", daemon=True).start()
+        threading.Thread(target=self._start_when_due, name=f"{self._name} due", daemon=True).start()
 
     def stop(self) -> None:
-        """Let the threads end: each when what it runs has run. Nothing is to be put any more."""
+        """Let each thread end when the item that it runs is done. Nothing may be put after this."""
         with self._changed:
             self._is_stopped = True
             self._changed.notify_all()
         self._ready.put(None)
 
-    def wait_for_room(self, *, wanted: int, patience: float, within: float) -> int:
-        """Return how many places are free: at least one, within so many seconds, or 0.
+    def wait_for_threads(self, *, wanted: int, patience: float, within: float) -> int:
+        """Wait up to `within` seconds for a free thread; return how many are free, or 0.
 
-        Waits up to `patience` seconds more for the wanted number, so that few requests fetch many.
+        Waits up to `patience` seconds more for the `wanted` number, so that few requests fetch many messages.
         """
         with self._changed:
             self._changed.wait_for(lambda: self._free > 0, timeout=within)
@@ -53,18 +51,19 @@ class Pool(Generic[T]):
                 self._changed.wait_for(lambda: self._free >= wanted, timeout=patience)
             return self._free
 
-    def take(self, places: int) -> None:
-        """Take places that are free."""
+    def reserve(self, threads: int) -> None:
+        """Reserve threads, for items that are put later."""
         with self._changed:
-            self._free -= places
+            self._free -= threads
 
-    def give_back(self, places: int) -> None:
-        """Give places back for which there is no item after all."""
+    def release(self, threads: int) -> None:
+        """Release threads for which there is no item after all."""
         with self._changed:
-            self._give_back(places)
+            self._free += threads
+            self._changed.notify_all()
 
     def put(self, item: T, *, at: float) -> None:
-        """Run an item, for which a place was taken, when the monotonic clock is at `at`."""
+        """Run an item, for which a thread is reserved, when the monotonic clock is at `at`."""
         with self._changed:
             if at <= self._now():
                 self._ready.put(item)
@@ -72,8 +71,8 @@ class Pool(Generic[T]):
             heapq.heappush(self._later, (at, next(self._numbers), item))
             self._changed.notify_all()
 
-    def take_back(self) -> list[T]:
-        """Return the items that have not begun, which then never do. Their places stay taken."""
+    def drain(self) -> list[T]:
+        """Take out the items that have not begun, and return them. Their threads stay reserved."""
         with self._changed:
             items = [item for _, _, item in self._later]
             self._later.clear()
@@ -86,23 +85,18 @@ class Pool(Generic[T]):
     @property
     def is_idle(self) -> bool:
         """Whether nothing waits or runs."""
-        return self._free == self._size
+        return self._free == self.size
 
-    def _run(self) -> None:
+    def _run(self, run: Callable[[T], None]) -> None:
         while (item := self._ready.get()) is not None:
             try:
-                self._run_one(item)
+                run(item)
             finally:
-                with self._changed:
-                    self._give_back(1)
-        # The next one is to end, too.
+                self.release(1)
+        # The next thread is to end, too.
         self._ready.put(None)
 
-    def _give_back(self, places: int) -> None:
-        self._free += places
-        self._changed.notify_all()
-
-    def _call_when_due(self) -> None:
+    def _start_when_due(self) -> None:
         with self._changed:
             while not self._is_stopped:
                 seconds = self._later[0][0] - self._now() if self._later else None

@@ -1,117 +1,121 @@
-"""What is prepared and has not begun: each job waits for its slot, or until it is due."""
+"""Hold received messages until their handlers may begin."""
 
+import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Sequence
 
-from dueline.errors import RETRYABLE
 from dueline.model.message import batches
-from dueline.worker.acknowledger import Ack, Acknowledger
-from dueline.worker.bury import Burial
 from dueline.worker.claim import Claim
+from dueline.worker.dead_letter import DeadLetter
+from dueline.worker.in_flight import InFlight
 from dueline.worker.pool import Pool
-from dueline.worker.prepare import prepare, seconds_until_due
+from dueline.worker.prepare import seconds_until_due
 from dueline.worker.queue_connection import QueueConnection
 from dueline.worker.rate_limiter import RateLimiter
-from dueline.worker.received import Taken
-from dueline.worker.visibility import VisibilityRenewer
+from dueline.worker.received import ReceivedMessage
 from dueline.worker.watch.event import Kind, Report, trouble
 
-# A cancellation is read anew for what has waited longer since.
-FRESH_SECONDS = 1.0
+# Many are prepared together, in few requests. While none can be prepared, no more are received.
+UNPREPARED_BATCHES = 3
+# What failed through no fault of its job is tried again after so long.
+RETRY_SECONDS = 5
+
+Item = ReceivedMessage | DeadLetter
 
 
 class Prefetched:
-    """The jobs of a line that wait in its `pool`. What cannot be told of them goes to `hold`, to be prepared anew."""
+    """The messages that were received and whose handlers have not begun.
+
+    A prepared job waits in the `pool` until it is due and the limiter lets it begin. `unprepared` has the messages that
+    are to be prepared, or prepared again.
+    """
 
     def __init__(
         self,
         connection: QueueConnection,
-        pool: Pool[Taken | Burial],
+        *,
+        pool: Pool[Item],
         limiter: RateLimiter,
-        acknowledger: Acknowledger,
-        renewer: VisibilityRenewer,
-        hold: Callable[[list[Claim]], None],
+        in_flight: InFlight,
         report: Report,
     ) -> None:
-        self._connection, self._pool, self._limiter, self._acknowledger, self._renewer = (
-            connection,
-            pool,
-            limiter,
-            acknowledger,
-            renewer,
-        )
-        self._hold, self._report = hold, report
+        self._connection, self._report = connection, report
+        self._pool, self._limiter, self._in_flight = pool, limiter, in_flight
+        self.unprepared: queue.Queue[list[Claim]] = queue.Queue(maxsize=UNPREPARED_BATCHES)
         self._stopped = threading.Event()
 
     def stop(self) -> None:
-        """Put back what has not begun, and from now on whatever else would wait."""
+        """Put back the jobs that have not begun, and from now on each that is added."""
         self._stopped.set()
-        for taken in self._take_back():
-            self._put_back(taken)
+        for received in self._drain():
+            self._put_back(received)
 
-    def put(self, taken: Taken, slot: float) -> None:
-        """Let a job run when it is due and its slot begins, unless the queue is paused by now."""
-        if self._stopped.is_set() or not self._limiter.is_open:
-            self._put_back(taken)
-            return
-        seconds = max(slot, seconds_until_due(taken, self._connection))
-        self._pool.put(taken, at=self._connection.clock.monotonic() + seconds)
+    def add(self, ready: Sequence[ReceivedMessage]) -> None:
+        """Let prepared jobs run, each when it may. Raises Throttled or Unavailable: then none was added."""
+        slots = self._limiter.slots(len(ready))
+        for received, slot in zip(ready, slots, strict=True):
+            if not received.claim.is_reported:
+                received.claim.is_reported = True
+                self._report(received.event(Kind.RECEIVED))
+            self._put(received, slot)
 
-    def _put_back(self, taken: Taken) -> None:
-        self._report(taken.event(Kind.RETURNED))
-        self._pool.give_back(1)
-        self._acknowledger.put(Ack(claim=taken.claim, hidden=0))
+    def add_dead(self, letter: DeadLetter) -> None:
+        """Let a message be put into the dead-letter queue as soon as a thread is free."""
+        self._pool.put(letter, at=self._connection.clock.monotonic())
 
-    def _take_back(self) -> list[Taken]:
-        """Return the jobs that have not begun. What is to be buried is not given back: that is tried again at once."""
-        items = self._pool.take_back()
-        for item in items:
-            if isinstance(item, Burial):
-                self._pool.put(item, at=self._connection.clock.monotonic())
-        return [item for item in items if isinstance(item, Taken)]
+    def retry(self, item: Item) -> None:
+        """Try again in 5 seconds what AWS kept from being done.
 
-    def heed(self) -> None:
-        """Give what has not begun new slots, or put it back if the queue is paused; without slots, prepare it anew."""
-        waiting = self._take_back()
+        Its thread stays reserved: while no job can begin or be put into the dead-letter queue, no more are received.
+        """
+        self._pool.reserve(1)
+        if isinstance(item, DeadLetter):
+            self._pool.put(item, at=self._connection.clock.monotonic() + RETRY_SECONDS)
+        else:
+            self._put(item, RETRY_SECONDS)
+
+    def prepare_again(self, received: ReceivedMessage) -> None:
+        """Prepare a job again whose cancellation could not be read when its handler was to begin."""
+        # The thread that gave up on it is released when it returns.
+        self._pool.reserve(1)
+        if self._stopped.is_set():
+            self._put_back(received)
+        else:
+            self.unprepared.put([received.claim])
+
+    def apply_limits(self) -> None:
+        """Give the jobs that wait new slots, or put them back if the queue is paused.
+
+        If no slots can be taken, they are prepared again.
+        """
+        waiting = self._drain()
         try:
             slots = self._limiter.slots(len(waiting)) if self._limiter.is_open else [0.0] * len(waiting)
         except Exception as fault:
-            # Whatever it is: what was taken back must not be held for hours.
-            self._trouble(fault)
+            # Whatever it is: these jobs are no longer in the pool, and must not be kept from running for hours.
+            self._report(trouble(fault, queue=self._connection.queue))
             for batch in batches(waiting, size=lambda _: 0):
-                self._hold([taken.claim for taken in batch])
+                self.unprepared.put([received.claim for received in batch])
             return
-        for taken, slot in zip(waiting, slots, strict=True):
-            self.put(taken, slot)
+        for received, slot in zip(waiting, slots, strict=True):
+            self._put(received, slot)
 
-    def may_run(self, taken: Taken) -> bool:
-        """Tell whether a job is to run now that it has its turn. One that has waited may be cancelled by now.
+    def _put(self, received: ReceivedMessage, slot: float) -> None:
+        if self._stopped.is_set() or not self._limiter.is_open:
+            self._put_back(received)
+            return
+        seconds = max(slot, seconds_until_due(received, self._connection))
+        self._pool.put(received, at=self._connection.clock.monotonic() + seconds)
 
-        One that is not to run is skipped, or held where nothing is known of it. Raises what is no fault of AWS's.
-        """
-        if not self._renewer.has(taken.claim):
-            return False
-        if self._connection.clock.monotonic() - taken.looked <= FRESH_SECONDS:
-            return True
-        try:
-            cancelled = prepare([taken.claim], self._connection).cancelled
-        except RETRYABLE as fault:
-            self._trouble(fault)
-            self._keep(taken)
-            return False
-        if cancelled:
-            self._report(taken.event(Kind.SKIPPED))
-            self._acknowledger.put(Ack(claim=taken.claim))
-            return False
-        return self._renewer.has(taken.claim)
+    def _put_back(self, received: ReceivedMessage) -> None:
+        self._report(received.event(Kind.RETURNED))
+        self._pool.release(1)
+        self._in_flight.hide(received.claim, 0)
 
-    def _keep(self, taken: Taken) -> None:
-        # Its place is given back when its turn ends.
-        self._pool.take(1)
-        if self._stopped.is_set():
-            self._put_back(taken)
-        else:
-            self._hold([taken.claim])
-
-    def _trouble(self, fault: Exception) -> None:
-        self._report(trouble(fault, queue=self._connection.queue))
+    def _drain(self) -> list[ReceivedMessage]:
+        """Return the jobs that have not begun. Dead letters stay: they are sent now, rather than after their wait."""
+        items = self._pool.drain()
+        for item in items:
+            if isinstance(item, DeadLetter):
+                self.add_dead(item)
+        return [item for item in items if isinstance(item, ReceivedMessage)]

@@ -1,4 +1,4 @@
-"""What a worker uses of one queue."""
+"""What a worker needs of one queue."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -10,23 +10,23 @@ from dueline.ports import Clock, Inbox, Queue, Table
 
 
 class Once(Protocol):
-    """Remembers which jobs had their effect."""
+    """Remembers which jobs had their effect, so that none has it twice."""
 
     def __call__(self, key: str, effect: Callable[[], None]) -> None:
-        """Have an effect, unless it was had under that key before.
+        """Call `effect`, unless an earlier call with that key returned.
 
-        What the effect raises goes through, and then it may be had again. Raises Interrupted when an earlier call began
+        What `effect` raises is raised, and then it may be called again. Raises Interrupted when an earlier call began
         and is not known to have ended; Throttled or Unavailable.
         """
 
 
 @dataclass(kw_only=True, slots=True)
 class QueueConnection:
-    """A queue as one process works it off: its levels, the most urgent first, and what is around them.
+    """A queue as one process sees it: its levels, the most urgent first, and what processing its jobs takes.
 
-    `read_payload` fetches a payload that is kept elsewhere. `clock` is behind AWS's own for certain, by `behind()`
-    seconds at most. `anew` returns the queue as it is published by now, unless that is never asked. Settings are read
-    where they are used, each time.
+    `read_payload` fetches a payload that is kept in S3. `clock` is never ahead of AWS's own, and behind it by
+    `behind()` seconds at most. `reload` connects to the queue as it is published now; without it, settings never
+    change. Others read `settings` anew each time, as they may change.
     """
 
     settings: WorkSettings
@@ -37,24 +37,26 @@ class QueueConnection:
     once: Once
     clock: Clock
     behind: Callable[[], float] = lambda: 0.0
-    anew: Callable[[], "QueueConnection"] | None = None
+    reload: Callable[[], "QueueConnection"] | None = None
 
     @property
     def queue(self) -> str:
         return self.settings.queue.name
 
-    def heed(self, published: "QueueConnection") -> str:
-        """Work with other settings from now on; return what is new in them.
+    def apply(self, published: "QueueConnection") -> str:
+        """Use other settings from now on; return what has changed, as text.
 
-        Further levels are asked too. Those that are gone from the settings are not, but what was received from them is
-        acknowledged there.
+        New levels are polled. Levels that are gone from the settings are not, but messages that were received from them
+        are still acknowledged there.
         """
         before, self.settings = _flat(self.settings), published.settings
         self.levels = (*self.levels, *published.levels[len(self.levels) :])
-        told = _flat(self.settings)
-        return ", ".join(f"{name} is {told[name]}, was {before[name]}" for name in told if told[name] != before[name])
+        after = _flat(self.settings)
+        return ", ".join(
+            f"{name} is {after[name]}, was {before[name]}" for name in after if after[name] != before[name]
+        )
 
 
 def _flat(settings: WorkSettings) -> dict[str, Any]:
-    told = asdict(settings)
-    return {**told.pop("queue"), **told.pop("retry"), **told}
+    fields = asdict(settings)
+    return {**fields.pop("queue"), **fields.pop("retry"), **fields}

@@ -1,4 +1,4 @@
-"""Heed the pause and the rate of a queue, which all its workers share."""
+"""Apply the pause and the rate of a queue, which all its workers share."""
 
 import math
 import threading
@@ -11,30 +11,30 @@ from dueline.model.rate import Rate
 from dueline.worker.queue_connection import QueueConnection
 from dueline.worker.watch.event import Report, trouble
 
-# What is changed is heeded within 5 s: a read, and what it takes to act on it, stay well below.
+# A change takes effect within 5 s: a read, and what it takes to act on it, stay well below.
 WATCH_SECONDS = 2.0
-# How far ahead slots are taken: so much that requests take no time from them, so little that a change is soon heeded.
+# How far ahead slots are taken: far enough for requests to cost no slots, near enough for a change to take effect soon.
 AHEAD_SECONDS = 0.5
 _MICROSECONDS = 1_000_000
-# The row of a rate that nobody asks for any more is collected.
+# The row of a rate that is no longer used expires.
 _KEPT_SECONDS = 30 * 86_400
 
 
 def common_time(connection: QueueConnection) -> float:
-    """Return AWS's own time in seconds since 1970, as far as it is known: the only one that all workers share.
+    """Return AWS's own time in seconds since 1970, as far as it is known: the only clock that all workers share.
 
-    Slots are instants. A machine whose own clock is ahead would take those of hours, and leave none to the others.
+    Slots are instants: a machine whose own clock is an hour ahead would take the slots of an hour.
     """
     behind = connection.behind()
     return connection.clock.now().timestamp() + (behind / 2 if math.isfinite(behind) else 0.0)
 
 
 class RateLimiter:
-    """Whether jobs of a queue may begin, and when. `wall` returns the time in seconds since 1970.
+    """Decides whether jobs of a queue may begin, and when. `wall` returns the time in seconds since 1970.
 
-    Each job has a slot of its own: slots follow one another as the queue's rate says, and no two workers get the same,
-    because who takes some moves the instant up to which all are taken, in one request. A slot that nobody took in time
-    is over.
+    Each job takes a slot of its own. Slots follow one another at the queue's rate. A worker takes some by moving the
+    instant up to which all are taken, in one request, so no two workers get the same. A slot that nobody took in time
+    is lost.
     """
 
     def __init__(self, connection: QueueConnection, *, wall: Callable[[], float], report: Report) -> None:
@@ -49,9 +49,9 @@ class RateLimiter:
         return before != self._control
 
     def watch(self, stopped: threading.Event, *, on_change: Callable[[], None]) -> None:
-        """Read them every two seconds until `stopped`; tell of a change, and once more a look later.
+        """Read pause and rate every two seconds until `stopped`; call `on_change` when they have changed.
 
-        Then those, too, have heard of it that took slots while it was told.
+        It is called again after the next read, for the jobs that took slots during the first call.
         """
         changed = False
         while not stopped.wait(WATCH_SECONDS):
@@ -64,10 +64,10 @@ class RateLimiter:
                 if before or changed:
                     on_change()
             except Exception as fault:
-                # To be told again. A thread that ends would heed no pause any more.
+                # It is called again. A thread that ended would leave later pauses without effect.
                 changed = True
                 self._report(
-                    trouble(fault, queue=self._connection.queue, what="a changed pause or rate was not heeded")
+                    trouble(fault, queue=self._connection.queue, what="a changed pause or rate was not applied")
                 )
 
     @property
@@ -79,7 +79,7 @@ class RateLimiter:
         return self._control.rate is not None
 
     def most(self) -> int:
-        """Return how many jobs to ask for now: 0 while none may begin soon. Raises Throttled or Unavailable."""
+        """Return how many jobs to receive now: 0 while none may begin soon. Raises Throttled or Unavailable."""
         control = self._control
         if control.is_stopped:
             return 0
@@ -92,9 +92,9 @@ class RateLimiter:
     def slots(self, count: int) -> list[float]:
         """Take slots for so many jobs; return in how many seconds each begins. Raises Throttled or Unavailable.
 
-        At a rate of 0 there are none to take: then none may begin.
+        At a rate of 0 no slots are taken: no job may begin then.
         """
-        # Another thread may read them anew meanwhile.
+        # Another thread may replace it meanwhile.
         control = self._control
         if control.rate is None or not control.rate.jobs or not count:
             return [0.0] * count

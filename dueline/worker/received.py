@@ -1,11 +1,11 @@
-"""A job as its handler gets it."""
+"""A received message, and its job as the handler gets it."""
 
 import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
 from dueline.errors import InvalidJob
 from dueline.model import job as core
@@ -13,17 +13,45 @@ from dueline.model.job import JobId
 from dueline.model.message import AGAIN, ID
 from dueline.model.pointer import Pointer
 from dueline.worker.claim import Claim
-from dueline.worker.lateness import Lateness
 from dueline.worker.verdict import Discard
 from dueline.worker.watch.event import Event, Kind
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lateness:
+    """How many seconds after it was due a job began, by AWS's own clock: at least, and at most (infinite: unknown).
+
+    Both are below 0 for a job that certainly began early.
+    """
+
+    at_least: float
+    at_most: float
+
+    @classmethod
+    def of(cls, due: datetime, *, now: datetime, behind: float = 0.0, held: bool = False) -> Self:
+        """Return the lateness of a job that begins `now`, by a clock that is up to `behind` seconds behind AWS's own.
+
+        A job that the worker itself `held` until it was due is not early, even if its clock was set meanwhile.
+
+        >>> from datetime import UTC, timedelta
+        >>> due = datetime(2026, 11, 21, tzinfo=UTC)
+        >>> Lateness.of(due, now=due - timedelta(seconds=0.25), behind=0.75)
+        Lateness(at_least=0.0, at_most=0.5)
+        """
+        least = (now - due).total_seconds()
+        most = least + behind
+        if held:
+            least, most = max(0.0, least), max(0.0, most)
+        # A job that is not known to be early is taken to be on time: SQS delivers none before.
+        return cls(at_least=max(least, min(0.0, most)), at_most=most)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class ReceivedJob:
-    """A job whose handler runs.
+    """A job, as its handler gets it.
 
-    `payload` is what was scheduled; `attempt` is 1 the first time, and counts every receive; `lateness` is how many
-    seconds after it was due its handler began at least, and `lateness_at_most` (infinite: unknown) at most.
+    `payload` is what was scheduled. `attempt` is the receive count of its message: 1 the first time. The handler began
+    at least `lateness` and at most `lateness_at_most` seconds after the job was due (infinite: unknown).
     """
 
     id: str
@@ -39,46 +67,49 @@ class ReceivedJob:
 
     @property
     def is_claim_lost(self) -> bool:
-        """Whether the message may be another worker's by now: what has no effect yet should have none any more."""
+        """Whether another worker may have received the message by now.
+
+        Then this handler should have no further effect: the job runs again elsewhere.
+        """
         return self.claim.lost
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Taken:
+class ReceivedMessage:
     """A message that was received, and the job that it carries, if it was sent by Dueline.
 
-    `id` is the job's; of a message that others sent, SQS's own. `looked` is when its cancellation was asked for, on the
-    monotonic clock.
+    `id` is the job's, or SQS's message id if it carries none. `cancellation_read` is when it was last looked up whether
+    the job is cancelled, on the monotonic clock.
     """
 
     claim: Claim
     queue: str
     job: core.Job | None
     id: str
-    looked: float = -math.inf
+    cancellation_read: float = -math.inf
 
     @classmethod
-    def of(cls, claim: Claim, *, queue: str, looked: float = -math.inf) -> "Taken":
-        """Return what a message carries.
+    def of(cls, claim: Claim, *, queue: str, cancellation_read: float = -math.inf) -> Self:
+        """Read the job that a message carries.
 
-        Raises InvalidJob when it is of Dueline's form and cannot be read, or carries a job of another queue: whether
-        that was cancelled is not for this one's workers to read, and to ask for it would fail for all it came with.
+        Raises InvalidJob when it has Dueline's attributes and cannot be read, or carries a job of another queue: IAM
+        lets workers read the cancellations of their own queue only, and refuses a request for several as a whole.
         """
         message = claim.arrival.message
         if ID not in message.attributes:
-            return cls.of_others(claim, queue=queue, looked=looked)
+            return cls.without_job(claim, queue=queue, cancellation_read=cancellation_read)
         job = message.job()
         if job.id.queue != queue:
             raise InvalidJob(f"message attribute {ID} is {job.id}: it must be of a job of the queue {queue!r}")
-        return cls(claim=claim, queue=queue, job=job, id=message.attributes[ID], looked=looked)
+        return cls(claim=claim, queue=queue, job=job, id=message.attributes[ID], cancellation_read=cancellation_read)
 
     @classmethod
-    def of_others(cls, claim: Claim, *, queue: str, looked: float = -math.inf) -> "Taken":
-        """Return a message that carries no job of Dueline's."""
-        return cls(claim=claim, queue=queue, job=None, id=claim.arrival.message_id, looked=looked)
+    def without_job(cls, claim: Claim, *, queue: str, cancellation_read: float = -math.inf) -> Self:
+        """Return a message that carries no job of Dueline's, or none that can be read."""
+        return cls(claim=claim, queue=queue, job=None, id=claim.arrival.message_id, cancellation_read=cancellation_read)
 
     def event(self, kind: Kind, *, error: str = "", reason: str = "") -> Event:
-        """Return what is told when something happened to it."""
+        """Return the event to report when something happened to it."""
         return Event(kind=kind, queue=self.queue, job=self.id, attempt=self.attempt, error=error, reason=reason)
 
     @property
@@ -95,14 +126,14 @@ class Taken:
 
     @property
     def once_key(self) -> str:
-        """What its effect is noted under: its id, and how often people let it run again nevertheless."""
+        """The key under which its effect is remembered: its id, and a count of redrives that let it run again."""
         again = self.claim.arrival.message.attributes.get(AGAIN, "")
         return f"{self.id}/{again}" if again else self.id
 
-    def received(self, *, lateness: Lateness, read: Callable[[Pointer], str]) -> ReceivedJob:
-        """Return the job for its handler; `read` fetches a payload that is kept elsewhere.
+    def for_handler(self, *, lateness: Lateness, read: Callable[[Pointer], str]) -> ReceivedJob:
+        """Return the job for its handler; `read` fetches a payload that is kept in S3.
 
-        Raises Discard when the payload is no JSON, and what `read` raises.
+        Raises Discard when the payload is not JSON, and what `read` raises.
         """
         return ReceivedJob(
             id=self.id,

@@ -1,4 +1,4 @@
-"""Heed what is published of a queue while its workers run."""
+"""Apply a queue's new settings while its workers run."""
 
 import threading
 from collections.abc import Callable
@@ -7,40 +7,41 @@ from dueline.model.work_settings import LEAST_VISIBILITY_TIMEOUT
 from dueline.worker.queue_connection import QueueConnection
 from dueline.worker.watch.event import Event, Kind, Report, trouble
 
-# What is deployed is heeded within so long. A parameter is read 40 times a second at most by a whole account.
+# New settings apply within so long. A whole account may read parameters 40 times a second.
 LONGEST_SECONDS = 60.0
 
 
-class Refresh:
-    """Reads a queue's settings again every minute or sooner, and lets its connection heed them.
+class SettingsRefresher:
+    """Reads a queue's published settings every minute or sooner, and applies them to its connection.
 
-    `jitter`, 0 to 1, spreads the reads of many processes. What cannot be read or heeded is told, and changes nothing.
+    `jitter`, 0 to 1, spreads the reads of many processes. Settings that cannot be read or applied are reported, and
+    change nothing.
     """
 
     def __init__(self, connection: QueueConnection, *, report: Report, jitter: Callable[[], float]) -> None:
         self._connection, self._report, self._jitter = connection, report, jitter
 
     def watch(self, stopped: threading.Event) -> None:
-        """Read them again and again until `stopped`."""
+        """Read the settings again and again until `stopped`."""
         while not stopped.wait(LONGEST_SECONDS * (1 + self._jitter()) / 2):
             self.read()
 
     def read(self) -> None:
-        """Read them, and tell of what has changed."""
-        if self._connection.anew is None:
+        """Read the settings once; report what has changed."""
+        if self._connection.reload is None:
             return
         try:
-            published = self._connection.anew()
-            check(published)
+            published = self._connection.reload()
+            check_settings(published)
         except Exception as fault:
-            self._report(trouble(fault, queue=self._connection.queue, what="its published settings are not heeded"))
+            self._report(trouble(fault, queue=self._connection.queue, what="its published settings were not applied"))
             return
-        if news := self._connection.heed(published):
-            self._report(Event(kind=Kind.CHANGED, queue=self._connection.queue, reason=news))
+        if changes := self._connection.apply(published):
+            self._report(Event(kind=Kind.CHANGED, queue=self._connection.queue, reason=changes))
 
 
-def check(connection: QueueConnection) -> None:
-    """Raise ValueError when a worker cannot work with the settings of a queue."""
+def check_settings(connection: QueueConnection) -> None:
+    """Raise ValueError when a worker cannot process a queue with these settings."""
     hidden = connection.settings.visibility_timeout
     if hidden < LEAST_VISIBILITY_TIMEOUT:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""All workers of one process, from their start to their end."""
+"""Run all queue workers of one process, from their start to their end."""
 
 import asyncio
 import threading
@@ -10,14 +10,14 @@ from dueline.ports import Clock
 from dueline.worker.queue_worker import QueueWorker
 
 _LOOK_SECONDS = 0.1
-# What a coroutine that is cancelled may take for its last words. One that blocks hears nothing: it is left behind.
-_LAST_WORDS_SECONDS = 1.0
+# A coroutine that is cancelled may clean up for so long. One that blocks does not see it, and is left behind.
+_CLEAN_UP_SECONDS = 1.0
 
 
 class Ending:
-    """When a worker ends: asked once, it takes its grace; asked twice, it does not.
+    """The request to a worker to end: asked once, it ends after its grace period; asked twice, at once.
 
-    No lock is taken, so that a signal may ask.
+    No lock is taken, so that a signal handler may ask.
     """
 
     def __init__(self) -> None:
@@ -36,16 +36,16 @@ class Ending:
 
 
 class Runner:
-    """The workers of a process, by queue."""
+    """Starts the queue workers of a process, waits, and ends them together. `workers` are by queue."""
 
     def __init__(self, workers: Mapping[str, QueueWorker], *, clock: Clock) -> None:
         self._workers = workers
         self._clock = clock
 
-    def work(self, ending: Ending, *, grace: float) -> bool:
-        """Work until it is to end, then give what runs `grace` seconds; tell whether all had ended.
+    def run(self, ending: Ending, *, grace: float) -> bool:
+        """Run until asked to end, then give running jobs `grace` seconds; return whether all had ended.
 
-        Raises Throttled or Unavailable when it cannot begin: then what has begun has ended in the same way.
+        Raises Throttled or Unavailable when a worker cannot begin: those that had begun are ended in the same way.
         """
         begun: list[QueueWorker] = []
         try:
@@ -69,13 +69,13 @@ class Runner:
         return _finished(workers)
 
     def ages(self) -> dict[str, float]:
-        """Return how many seconds ago each queue was last asked for messages."""
+        """Return how many seconds ago each queue's worker last looked for messages."""
         now = self._clock.monotonic()
-        return {queue: now - worker.turned for queue, worker in self._workers.items()}
+        return {queue: now - worker.heartbeat for queue, worker in self._workers.items()}
 
 
 def _finished(workers: Sequence[QueueWorker]) -> bool:
-    """Let all workers finish at once, as each may wait for what AWS does not answer; tell whether all had ended."""
+    """Finish all workers at once, as each may wait for AWS; return whether all jobs had ended."""
     with ThreadPoolExecutor(max_workers=max(1, len(workers)), thread_name_prefix="finish") as threads:
         ended = list(threads.map(QueueWorker.finish, workers))
     return all(ended)
@@ -83,12 +83,12 @@ def _finished(workers: Sequence[QueueWorker]) -> bool:
 
 @contextmanager
 def event_loop() -> Iterator[asyncio.AbstractEventLoop]:
-    """Run an event loop in a thread while the context lasts; then cancel what runs in it.
+    """Run an event loop in a thread while the context lasts; then cancel its coroutines.
 
-    What does not end within a second then is left behind, in a daemon's thread.
+    A coroutine that does not end within a second then is left behind, in a daemon thread.
     """
     loop, ended = asyncio.new_event_loop(), asyncio.Event()
-    thread = threading.Thread(target=_turn, args=(loop, ended), name="coroutines", daemon=True)
+    thread = threading.Thread(target=_run_loop, args=(loop, ended), name="coroutines", daemon=True)
     thread.start()
     try:
         yield loop
@@ -96,12 +96,12 @@ def event_loop() -> Iterator[asyncio.AbstractEventLoop]:
         # It is closed where a coroutine did that.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(ended.set)
-        thread.join(_LAST_WORDS_SECONDS)
+        thread.join(_CLEAN_UP_SECONDS)
 
 
-def _turn(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
+def _run_loop(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
         while not ended.is_set() and not loop.is_closed():
-            # A coroutine that exits, or stops the loop, ends the loop's run, and not the work of the others.
+            # A coroutine that exits, or stops the loop, must not end the other coroutines.
             with suppress(SystemExit, KeyboardInterrupt, RuntimeError):
                 runner.run(ended.wait())

@@ -1,4 +1,4 @@
-"""What is to become of a job after its handler ran."""
+"""What happens to a job after its handler ran."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -10,11 +10,12 @@ from dueline.model.work_settings import WorkSettings
 
 
 class Retry(Exception):
-    """Raised by a handler: try this job again after `delay`, in seconds or as a timedelta, rounded up to whole seconds.
+    """Raise in a handler to retry the job after `delay`: seconds or a timedelta, rounded up to whole seconds.
 
-    Without a delay it waits as the queue's retry policy says. It counts as an attempt. SQS hides a message for 12 hours
-    in all from its receipt, of which 10 minutes are kept in reserve: a delay of more raises ValueError, and one that no
-    longer fits when the handler ends puts the job into the dead-letter queue: it never comes before its time.
+    Without a delay, the job waits as the queue's retry policy says. The attempt counts: after the last one, the job
+    goes to the dead-letter queue instead. A retry never comes early. SQS hides a message for at most 12 hours after it
+    was received, and Dueline keeps 10 minutes of them in reserve. A longer delay raises ValueError. If the delay is
+    longer than what is left of that time when the handler ends, the job goes to the dead-letter queue.
     """
 
     def __init__(self, delay: float | timedelta | None = None, reason: str = "") -> None:
@@ -26,21 +27,21 @@ class Retry(Exception):
 
 
 class Discard(Exception):
-    """Raised by a handler: this job can never succeed, put it into the dead-letter queue with this reason."""
+    """Raise in a handler when the job can never succeed: it goes to the dead-letter queue at once, with this reason."""
 
 
 class Interrupted(Exception):
-    """An earlier attempt at a job that has its effect once began, and it is not known to have ended."""
+    """With `once`: an earlier attempt at the job began, and is not known to have ended."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Done:
-    """The job is over: its message is deleted."""
+    """The job succeeded: its message is deleted."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Again:
-    """The job goes back into its queue for so many seconds, because of an error of that type."""
+    """The job is retried after so many seconds, because of an error of that type."""
 
     seconds: int
     error: str
@@ -49,7 +50,7 @@ class Again:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dead:
-    """The job goes into the dead-letter queue, with the reason and the type of the error."""
+    """The job goes to the dead-letter queue, with the reason and the type of the error."""
 
     error: str
     reason: str
@@ -57,7 +58,7 @@ class Dead:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Held:
-    """The job could not begin, because AWS failed: it is held until it can, and no attempt is counted."""
+    """The job could not begin, because AWS failed. The worker keeps it until it can; that is not an attempt."""
 
     error: str
     reason: str
@@ -69,9 +70,9 @@ Verdict = Done | Again | Dead | Held
 def verdict_on(
     error: BaseException, *, attempt: int, settings: WorkSettings, jitter: float, held: float = 0.0
 ) -> Verdict:
-    """Return what becomes of a job whose handler raised an error at its so-manieth attempt.
+    """Return what happens to a job whose handler raised an error in this attempt.
 
-    `jitter`, 0 to 1, spreads delays that grow exponentially. It was received `held` seconds ago.
+    `jitter`, 0 to 1, spreads delays that grow exponentially. The job was received `held` seconds ago.
     """
     kind, reason = type(error).__name__, text_of(error)
     if isinstance(error, Discard):
@@ -79,24 +80,24 @@ def verdict_on(
     if attempt >= settings.attempts:
         return Dead(error=kind, reason=f"attempt {attempt} of {settings.attempts} failed: {reason}")
     left = max(0, int(LONGEST_HIDDEN_SECONDS - held))
-    asked = _asked(error) if isinstance(error, Retry) else None
-    if asked is None:
+    delay = _delay_of(error) if isinstance(error, Retry) else None
+    if delay is None:
         seconds = settings.retry.delay_after(attempt, jitter=jitter)
         return Again(seconds=min(seconds, left), error=kind, reason=reason)
-    if asked > left:
-        return Dead(error=kind, reason=f"{_too_long(asked, left)}: {reason}")
-    return Again(seconds=ceil(asked), error=kind, reason=reason)
+    if delay > left:
+        return Dead(error=kind, reason=f"{_too_long(delay, left)}: {reason}")
+    return Again(seconds=ceil(delay), error=kind, reason=reason)
 
 
-def _asked(error: Retry) -> float | None:
-    """Return the delay in seconds, if there is one: a type of the handler's own need not have called Retry's."""
+def _delay_of(error: Retry) -> float | None:
+    """Return the delay in seconds, if there is one: a subclass may not have called Retry's constructor."""
     delay = getattr(error, "delay", None)
     seconds = delay.total_seconds() if isinstance(delay, timedelta) else delay
     return seconds if isinstance(seconds, int | float) and seconds >= 0 else None
 
 
-def _too_long(asked: float, left: int) -> str:
+def _too_long(delay: float, left: int) -> str:
     return (
-        f"Retry asked for {asked:g} s, of which {left} are left: SQS hides a message for {MAX_HIDDEN_SECONDS} s in all"
+        f"Retry asked for {delay:g} s, of which {left} are left: SQS hides a message for {MAX_HIDDEN_SECONDS} s in all"
         f" from its receipt, of which {MAX_HIDDEN_SECONDS - LONGEST_HIDDEN_SECONDS} are kept in reserve"
     )

@@ -1,4 +1,4 @@
-"""Renew the claims on messages whose jobs are not over."""
+"""Renew the claims on messages that are in flight, by a longer visibility timeout."""
 
 import threading
 from collections.abc import Collection, Iterable, Sequence
@@ -12,17 +12,18 @@ from dueline.worker.claim import Claim
 from dueline.worker.queue_connection import QueueConnection
 from dueline.worker.watch.event import Report, trouble
 
-# A claim is renewed at half of its time, and looked at this many times in the shortest: it may become that any moment.
-_LOOKS = 10
-# So many requests at once: what one takes must not add up to a claim.
-_LANES = 4
+# A claim is renewed when half of its time is over. That is checked so many times in the shortest visibility timeout,
+# which a queue may get at any moment.
+_CHECKS = 10
+# So many requests at once: one after another, they could take longer than a claim lasts.
+_CONCURRENT_REQUESTS = 4
 
 
 class VisibilityRenewer:
-    """The claims of one queue that are not over, renewed in threads of their own until `stop`.
+    """Renews the claims of one queue in threads of its own, until `stop`.
 
     None is renewed beyond `longest_run` seconds after its handler began: then it is lost, and its handler can see that.
-    One whose handler does not run is renewed for hours: its job can do nothing about that.
+    A claim whose handler has not begun is renewed for hours.
     """
 
     def __init__(self, connection: QueueConnection, *, report: Report) -> None:
@@ -50,7 +51,7 @@ class VisibilityRenewer:
             self._held.discard(claim)
 
     def has(self, claim: Claim) -> bool:
-        """Tell whether a message is still this process's; note it if it is not."""
+        """Tell whether a message is still this process's; report it if it is not."""
         if claim.is_live(self._connection.clock.monotonic()):
             return True
         self._lose(claim)
@@ -65,7 +66,7 @@ class VisibilityRenewer:
     def settle(self, claims: Collection[Claim]) -> None:
         """Renew these no more: they are about to be acknowledged. Returns when no renewal of them is on its way.
 
-        What came later to SQS would undo the acknowledgement.
+        A renewal that reached SQS after the acknowledgement would undo it.
         """
         with self._lock:
             for claim in claims:
@@ -73,22 +74,22 @@ class VisibilityRenewer:
             self._lock.wait_for(lambda: self._renewing.isdisjoint(claims))
 
     def _run(self) -> None:
-        every = min(LEAST_VISIBILITY_TIMEOUT, self._connection.settings.visibility_timeout) / _LOOKS
-        with ThreadPoolExecutor(_LANES, thread_name_prefix=self._thread.name) as lanes:
+        every = min(LEAST_VISIBILITY_TIMEOUT, self._connection.settings.visibility_timeout) / _CHECKS
+        with ThreadPoolExecutor(_CONCURRENT_REQUESTS, thread_name_prefix=self._thread.name) as threads:
             while not self._stopped.wait(every):
-                self.renew(spread=lanes.map)
+                self.renew(spread=threads.map)
 
     def renew(self, *, spread: Spread = map) -> None:
-        """Renew the claims that are half over, the next to end first, and note those that are lost."""
+        """Renew the claims that are half over, the next to end first; report those that are lost."""
         now, held = self._connection.clock.monotonic(), self.held
         for claim in held:
             if not claim.is_live(now) and not claim.settled:
                 self._lose(claim)
         due = sorted((each for each in held if self._is_due(each, now)), key=lambda each: (each.level, each.visible))
-        some: list[Sequence[Claim]] = []
+        requests: list[Sequence[Claim]] = []
         for _, alike in groupby(due, key=lambda claim: claim.level):
-            some += batches(alike, size=lambda _: 0, most=BATCH_MESSAGES)
-        for _ in spread(self._renew, some):
+            requests += batches(alike, size=lambda _: 0, most=BATCH_MESSAGES)
+        for _ in spread(self._renew, requests):
             """Until all are renewed."""
 
     def _is_due(self, claim: Claim, now: float) -> bool:
@@ -99,7 +100,7 @@ class VisibilityRenewer:
     def _seconds_for(self, claim: Claim, now: float) -> int:
         """Return for how many seconds a claim may be renewed."""
         settings = self._connection.settings
-        return min(settings.visibility_timeout, int(claim.until(settings.longest_run) - now))
+        return min(settings.visibility_timeout, int(claim.renewable_until(settings.longest_run) - now))
 
     def _renew(self, claims: Sequence[Claim]) -> None:
         with self._lock:
@@ -108,7 +109,7 @@ class VisibilityRenewer:
             self._renewing.update(claims)
         try:
             if claims:
-                self._ask(claims, asked)
+                self._request(claims, asked)
         except Exception as fault:
             self._report(trouble(fault, queue=self._connection.queue, what="a claim was not renewed"))
         finally:
@@ -116,7 +117,7 @@ class VisibilityRenewer:
                 self._renewing.difference_update(claims)
                 self._lock.notify_all()
 
-    def _ask(self, claims: Sequence[Claim], asked: float) -> None:
+    def _request(self, claims: Sequence[Claim], asked: float) -> None:
         seconds = [self._seconds_for(claim, asked) for claim in claims]
         receipts = [claim.arrival.receipt for claim in claims]
         refusals = self._connection.levels[claims[0].level].hide(receipts, seconds)
@@ -126,7 +127,7 @@ class VisibilityRenewer:
                 self._lose(claims[refusal.index])
         now = self._connection.clock.monotonic()
         for index, claim in enumerate(claims):
-            # One that ended before the answer may be another's since before SQS acted.
+            # A claim that ended before the answer may have been lost before SQS acted.
             if index not in refused and claim.is_live(now):
                 claim.visible = asked + seconds[index]
 

@@ -18,7 +18,7 @@ from dueline.worker.queue_connection import QueueConnection
 from dueline.worker.queue_worker import QueueWorker
 from dueline.worker.rate_limiter import common_time
 from dueline.worker.received import ReceivedJob
-from dueline.worker.refresh import check
+from dueline.worker.refresh import check_settings
 from dueline.worker.runner import Ending, Runner, event_loop
 from dueline.worker.watch.event import Event, Report
 
@@ -33,10 +33,10 @@ Function = TypeVar("Function", bound=Callable[[ReceivedJob], Any])
 
 
 class Worker:
-    """Works jobs of a deployment's queues off, each queue with the function that was given for it.
+    """Processes the jobs of a deployment's queues, each queue with a function of its own.
 
-    The deployment is found in the account and region of the AWS session, by default the one that boto3 finds. At most
-    `concurrency` jobs of a queue run at a time, in threads; coroutine functions run in one event loop.
+    `name` is the deployment's, in the account and region of the AWS session: by default the session that boto3 finds.
+    At most `concurrency` jobs of a queue run at a time, in threads; coroutine functions run in one event loop.
     """
 
     def __init__(
@@ -49,12 +49,13 @@ class Worker:
         self._ending = Ending()
 
     def job(self, queue: str, *, once: bool = False, concurrency: int | None = None) -> Callable[[Function], Function]:
-        """Let a function work a queue off; it gets each job as a ReceivedJob.
+        """Decorate the function that processes the jobs of a queue: it is called with each job, a ReceivedJob.
 
-        If it returns, the job is done. If it raises, the job is tried again as the queue's retry policy says, or after
-        the delay of a `Retry`; after a `Discard`, or when its attempts are used up, it goes into the dead-letter queue.
-        With `once`, each job has its effect once at most: one whose earlier attempt began, and is not known to have
-        ended, is not run again, and goes there too when its attempts are used up.
+        If it returns, the job is done. If it raises, the job is retried as the queue's retry policy says, or after the
+        delay of a `Retry`. After a `Discard`, or after its last attempt, the job goes to the dead-letter queue.
+        With `once`, each job has its effect at most once: if an earlier attempt began and is not known to have ended,
+        the function is not called again, and the job goes to the dead-letter queue after its last attempt.
+        At most `concurrency` jobs of the queue run at a time, by default as many as `Worker` or `run` sets.
         """
         if queue_name(queue) in self._handlers:
             raise ValueError(f"queue {queue!r} has a handler already: {self._handlers[queue].call}")
@@ -74,10 +75,11 @@ class Worker:
         grace: float = GRACE_SECONDS,
         queues: Sequence[str] | None = None,
     ) -> bool:
-        """Work until SIGTERM, SIGINT or `stop`; then receive no more, and give what runs `grace` seconds to end.
+        """Process jobs until SIGTERM, SIGINT or `stop`; then give running jobs `grace` seconds to end.
 
-        What has not ended by then goes back into its queue; returns whether all had ended. `queues` names those to
-        work at, by default all that have a handler. On `port`, `/health` and `/metrics` are answered.
+        Jobs that still run after that are put back into their queues. Returns whether all had ended. `queues` names the
+        queues to process, by default all that have a function. `concurrency` takes the place of the constructor's.
+        `/health` and `/metrics` are served on `port`.
         Raises QueueNotFound, DeploymentNotFound, Forbidden or Unavailable before it begins.
         """
         handlers = self._chosen(queues)
@@ -87,31 +89,31 @@ class Worker:
             with (
                 event_loop() as loop,
                 _signalled(ending),
-                closing(connect(self._name, session=self._session)) as equipped,
+                closing(connect(self._name, session=self._session)) as environment,
             ):
-                workers = {each.queue: _queue_worker(each, equipped, loop=loop, most=most) for each in handlers}
-                runner = Runner(workers, clock=equipped.clock)
-                with equipped.serve(port, runner.ages) if port is not None else nullcontext():
-                    return runner.work(ending, grace=grace)
+                workers = {each.queue: _queue_worker(each, environment, loop=loop, most=most) for each in handlers}
+                runner = Runner(workers, clock=environment.clock)
+                with environment.serve(port, runner.ages) if port is not None else nullcontext():
+                    return runner.run(ending, grace=grace)
         finally:
             if ending.is_asked:
                 self._ending = Ending()
 
     def stop(self) -> None:
-        """End `run`, from any thread; a second time, without its grace. Before `run`, the next one ends at once."""
+        """End `run`, from any thread. A second call ends it without grace; a call before `run` ends it as it begins."""
         self._ending.ask()
 
     def _chosen(self, queues: Sequence[str] | None) -> list[Handler]:
         unknown = [queue for queue in queues or () if queue not in self._handlers]
         if unknown or not self._handlers:
-            known = ", ".join(self._handlers) or "none"
-            raise ValueError(f"queues are {', '.join(unknown) or 'none'}: those with a handler are {known}")
+            handled = ", ".join(self._handlers) or "none"
+            raise ValueError(f"queues are {', '.join(unknown) or 'none'}: those with a handler are {handled}")
         return [self._handlers[queue] for queue in queues or self._handlers]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Equipped:
-    """What a worker works with: its queues, what hears of its jobs, what answers on a port, and what ends it all."""
+class Environment:
+    """What a worker needs of the outside: queues, a clock, a log and metrics, health over HTTP; `close` ends it."""
 
     connect: Callable[[str], QueueConnection]
     clock: Clock
@@ -120,8 +122,8 @@ class Equipped:
     close: Callable[[], None] = lambda: None
 
 
-def connect(name: str, *, session: "boto3.Session | None") -> Equipped:
-    """Return what a worker of a deployment works with on AWS."""
+def connect(name: str, *, session: "boto3.Session | None") -> Environment:
+    """Return what a worker of a deployment needs, on AWS."""
     from dueline.aws.worker_resources import WorkerResources
     from dueline.worker.watch.health import served
     from dueline.worker.watch.log import log
@@ -133,7 +135,7 @@ def connect(name: str, *, session: "boto3.Session | None") -> Equipped:
         metrics(event)
         log(event)
 
-    return Equipped(
+    return Environment(
         connect=resources.connect,
         clock=resources.clock,
         report=report,
@@ -142,10 +144,12 @@ def connect(name: str, *, session: "boto3.Session | None") -> Equipped:
     )
 
 
-def _queue_worker(handler: Handler, equipped: Equipped, *, loop: asyncio.AbstractEventLoop, most: int) -> QueueWorker:
-    connection = equipped.connect(handler.queue)
-    check(connection)
-    parts: dict[str, Any] = {"report": equipped.report, "jitter": random.random}
+def _queue_worker(
+    handler: Handler, environment: Environment, *, loop: asyncio.AbstractEventLoop, most: int
+) -> QueueWorker:
+    connection = environment.connect(handler.queue)
+    check_settings(connection)
+    parts: dict[str, Any] = {"report": environment.report, "jitter": random.random}
     runner = HandlerRunner(handler, connection, loop=loop, trace=otel.handling, **parts)
     return QueueWorker(
         connection, runner, concurrency=handler.concurrency or most, wall=partial(common_time, connection), **parts
@@ -154,7 +158,7 @@ def _queue_worker(handler: Handler, equipped: Equipped, *, loop: asyncio.Abstrac
 
 @contextmanager
 def _signalled(ending: Ending) -> Iterator[None]:
-    """Let SIGTERM and SIGINT end the work, where this is the thread that hears them."""
+    """Let SIGTERM and SIGINT end the worker, if this is the main thread: no other gets signals."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

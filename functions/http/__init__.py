@@ -1,1 +1,1 @@
-"""The HTTP edge of the API function: forms of requests, answers, problems, and the OpenAPI document of them all."""
+"""The HTTP edge of the API function: read requests, write answers and problems, and describe them in OpenAPI."""

@@ -1,4 +1,4 @@
-"""The bodies of requests, validated."""
+"""Read the bodies of requests, and validate them against `forms`."""
 
 import json
 from collections.abc import Sequence
@@ -17,10 +17,10 @@ from dueline.model.trace import TraceContext
 from functions.http.forms import IdsBody, JobBody, JobsBody, RateBody, TimeBody, UploadBody
 
 MOST_SHOWN = 100
-MOST_TOLD = 3
+MOST_SHOWN_ERRORS = 3
 
 
-def read(
+def read_jobs(
     text: str, *, key: str | None = None, trace: TraceContext | None = None
 ) -> Request | list[Request | DuelineError]:
     """Return what a body asks for: one request, or a list of requests and errors.
@@ -36,7 +36,7 @@ def read(
     try:
         jobs: Sequence[Any] = JobsBody.model_validate(body).jobs
     except ValidationError as error:
-        raise InvalidJob(described(error, JobsBody)) from None
+        raise InvalidJob(describe_errors(error, JobsBody)) from None
     return [_request_or_error(job, trace=trace) for job in jobs]
 
 
@@ -51,7 +51,7 @@ def read_time(text: str) -> TimeBody:
     try:
         return TimeBody.model_validate(_json(text))
     except ValidationError as error:
-        raise InvalidJob(described(error, TimeBody)) from None
+        raise InvalidJob(describe_errors(error, TimeBody)) from None
 
 
 def read_upload(text: str) -> UploadBody:
@@ -59,7 +59,7 @@ def read_upload(text: str) -> UploadBody:
     try:
         return UploadBody.model_validate(_json(text))
     except ValidationError as error:
-        raise InvalidJob(described(error, UploadBody)) from None
+        raise InvalidJob(describe_errors(error, UploadBody)) from None
 
 
 def read_rate(text: str) -> Rate | None:
@@ -70,7 +70,7 @@ def read_rate(text: str) -> Rate | None:
     try:
         asked = RateBody.model_validate(_json(text)).rate
     except ValidationError as error:
-        raise InvalidJob(described(error, RateBody)) from None
+        raise InvalidJob(describe_errors(error, RateBody)) from None
     return None if asked is None else Rate.parse(asked)
 
 
@@ -82,15 +82,15 @@ def read_ids(text: str) -> list[str | DuelineError]:
     try:
         ids: Sequence[Any] = IdsBody.model_validate(_json(text)).ids
     except ValidationError as error:
-        raise InvalidJob(described(error, IdsBody)) from None
-    return [id if isinstance(id, str) else _no_id(id) for id in ids]
+        raise InvalidJob(describe_errors(error, IdsBody)) from None
+    return [id if isinstance(id, str) else _not_a_text(id) for id in ids]
 
 
-def _no_id(value: Any) -> InvalidJob:
-    return InvalidJob(f"id is {_shown(value)}: it must be a text, as a job's answer told it")
+def _not_a_text(value: Any) -> InvalidJob:
+    return InvalidJob(f"id is {_excerpt(value)}: it must be a text, as a job's answer told it")
 
 
-def _shown(value: Any) -> str:
+def _excerpt(value: Any) -> str:
     """Return the beginning of a value as JSON, 100 characters at most.
 
     Written piece by piece: what json.loads reads may be nested too deeply for json.dumps to write it whole.
@@ -120,7 +120,7 @@ def _request(body: Any, *, trace: TraceContext | None) -> Request:
     try:
         job = JobBody.model_validate(body)
     except ValidationError as error:
-        raise InvalidJob(described(error, JobBody)) from None
+        raise InvalidJob(describe_errors(error, JobBody)) from None
     _check_that_one_is_given(job.model_fields_set)
     upload = job.upload if "upload" in job.model_fields_set else None
     return Request(
@@ -144,21 +144,21 @@ def _check_that_one_is_given(fields: set[str]) -> None:
         raise InvalidJob("payload and upload are both given: give one of them")
 
 
-def described(error: ValidationError, model: type[BaseModel]) -> str:
+def describe_errors(error: ValidationError, model: type[BaseModel]) -> str:
     """Return what is wrong with each of the first few fields, its value and what is allowed, and how many more are.
 
     An answer has 6 MB at most, and may tell of 500 jobs.
     """
     errors = error.errors(include_url=False)
-    more = [f"and {len(errors) - MOST_TOLD} more"] if len(errors) > MOST_TOLD else []
-    return "; ".join([_describe(each, model) for each in errors[:MOST_TOLD]] + more)
+    more = [f"and {len(errors) - MOST_SHOWN_ERRORS} more"] if len(errors) > MOST_SHOWN_ERRORS else []
+    return "; ".join([_describe_error(wrong, model) for wrong in errors[:MOST_SHOWN_ERRORS]] + more)
 
 
-def _describe(error: ErrorDetails, model: type[BaseModel]) -> str:
+def _describe_error(error: ErrorDetails, model: type[BaseModel]) -> str:
     field = ".".join(map(str, error["loc"]))[:MOST_SHOWN] or "body"
     if error["type"] == "extra_forbidden":
-        names = [known.alias or name for name, known in model.model_fields.items()]
+        names = [declared.alias or name for name, declared in model.model_fields.items()]
         return f"{field} is no field: there are {', '.join(names)}"
     if error["type"] == "missing":
         return f"{field} is missing"
-    return f"{field} is {_shown(error['input'])}: {error['msg'].removeprefix('Value error, ')}"
+    return f"{field} is {_excerpt(error['input'])}: {error['msg'].removeprefix('Value error, ')}"

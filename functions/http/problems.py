@@ -50,8 +50,8 @@ def title(status: HTTPStatus) -> str:
 
 def codes(status: HTTPStatus | None = None) -> list[str]:
     """Return the codes that problems of a status have, or all."""
-    told = [(each, error.code) for error, each in _STATUS.items()] + [(HTTPStatus.NOT_FOUND, _NO_ROUTE)]
-    return sorted(code for each, code in told if status in (None, each))
+    every = [*((error.code, its) for error, its in _STATUS.items()), (_NO_ROUTE, HTTPStatus.NOT_FOUND)]
+    return sorted(code for code, its in every if status in (None, its))
 
 
 class Problem(TypedDict):
@@ -87,16 +87,16 @@ class Problem(TypedDict):
 
 
 def problem(error: DuelineError) -> Problem:
-    """Return what is told of an error, with the job's id where it may be scheduled all the same.
+    """Return the problem details of an error, with the job's id where it may be scheduled all the same.
 
     Its `code` is for machines: it tells apart what has one status, and never changes.
-    What AWS said to a fault of its own is for our log, not for callers.
+    What AWS said when it failed is for our log, not for callers.
     """
     status = _STATUS[type(error)]
-    is_of_aws = isinstance(error, RETRYABLE) and not isinstance(error, NotYet)
-    detail = f"{status.phrase}: try again" if is_of_aws else str(error)
-    told = _problem(status, error.code, detail)
-    return told if error.job_id is None else {**told, "id": error.job_id}
+    is_fault_of_aws = isinstance(error, RETRYABLE) and not isinstance(error, NotYet)
+    detail = f"{status.phrase}: try again" if is_fault_of_aws else str(error)
+    problem = _problem(status, error.code, detail)
+    return problem if error.job_id is None else {**problem, "id": error.job_id}
 
 
 def response(error: DuelineError) -> Response[str]:
@@ -106,10 +106,10 @@ def response(error: DuelineError) -> Response[str]:
 
 def no_route(path: str) -> Response[str]:
     """Return the answer to a request for which there is no route."""
-    return _response(of_no_route(path))
+    return _response(route_problem(path))
 
 
-def of_no_route(path: str) -> Problem:
+def route_problem(path: str) -> Problem:
     return _problem(HTTPStatus.NOT_FOUND, _NO_ROUTE, f"there is no route {path!r}")
 
 
@@ -117,12 +117,12 @@ def _problem(status: HTTPStatus, code: str, detail: str) -> Problem:
     return {"type": "about:blank", "title": title(status), "status": status.value, "code": code, "detail": detail}
 
 
-def _response(told: Problem) -> Response[str]:
-    status = told["status"]
+def _response(problem: Problem) -> Response[str]:
+    status = problem["status"]
     retry = status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
     return Response(
         status_code=status,
         content_type="application/problem+json",
-        body=json.dumps(told),
+        body=json.dumps(problem),
         headers={"Retry-After": _RETRY_AFTER_SECONDS} if retry else {},
     )

@@ -51,7 +51,7 @@ def test_workers_read_what_is_published_now(ssm, deployment):
     assert deployment.work("emails").urls == ("https://1", "https://2")
 
 
-def test_a_place_of_work_is_told_anew_as_it_is_published_by_then(ssm):
+def test_a_connection_is_reloaded_as_its_queue_is_published_by_then(ssm):
     publish(ssm, published(WORK))
     connection = WorkerResources("direct", session=boto3.Session("AKIDEXAMPLE", "s", region_name="eu-west-1")).connect(
         "emails"
@@ -59,7 +59,7 @@ def test_a_place_of_work_is_told_anew_as_it_is_published_by_then(ssm):
     later = replace(WORK, queue=a_queue(track=True, priorities=2), urls=("https://1", "https://2"), longest_run=60)
     publish(ssm, published(later))
     told = "priorities is 2, was 1, urls is ('https://1', 'https://2'), was ('https://1',), longest_run is 60, was 3600"
-    assert connection.heed(connection.anew()) == told
+    assert connection.apply(connection.reload()) == told
     assert (connection.settings, len(connection.levels)) == (later, 2)
 
 

@@ -22,9 +22,9 @@ from dueline import (
     State,
 )
 from dueline.config.names import Names
-from local.door import door
 from local.emulator import ACCOUNT, CREDENTIALS, REGION, Emulator
 from local.endpoints import Endpoints
+from local.signing_proxy import signing_proxy
 from tests.e2e.inbox import Inbox, wait_until
 
 DAY = timedelta(days=1)
@@ -157,6 +157,6 @@ def test_a_local_runs_door_needs_no_credentials(
 ) -> None:
     for name in ("config", "shared_credentials"):
         monkeypatch.setenv(f"AWS_{name.upper()}_FILE", str(tmp_path / name))
-    with door(endpoints.api, verify=emulator.trust()) as api:
+    with signing_proxy(endpoints.api, verify=emulator.trust()) as api:
         client = Client.connect(url=api)
         assert client.cancel(client.schedule("emails", 1, delay=3600).id) is State.CANCELLED

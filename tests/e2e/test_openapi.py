@@ -8,9 +8,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from local.door import door
 from local.emulator import Emulator
 from local.endpoints import Endpoints
+from local.signing_proxy import signing_proxy
 from local.template import ROOT
 from tests.e2e.early import TRACE
 from tests.e2e.fuzz.run import fuzz
@@ -21,7 +21,7 @@ YEAR = 366 * 86_400
 
 @pytest.fixture(scope="module")
 def opened(emulator: Emulator, endpoints: Endpoints) -> Iterator[str]:
-    with door(endpoints.api, verify=emulator.trust()) as url:
+    with signing_proxy(endpoints.api, verify=emulator.trust()) as url:
         yield url
 
 
@@ -69,7 +69,7 @@ def test_the_page_fetches_nothing_from_elsewhere(api: httpx.Client) -> None:
 
 def test_the_door_passes_an_idempotency_key_on(api: httpx.Client) -> None:
     def post() -> httpx.Response:
-        headers = {"Idempotency-Key": "through the door"}
+        headers = {"Idempotency-Key": "through the proxy"}
         return api.post("/queues/emails/jobs", json={"payload": 1, "delay": YEAR}, headers=headers)
 
     first, repeat = post(), post()

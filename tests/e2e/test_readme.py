@@ -12,9 +12,9 @@ import boto3
 import httpx
 import pytest
 
-from local.door import door
 from local.emulator import ACCOUNT, CREDENTIALS, REGION, Emulator
 from local.endpoints import Endpoints
+from local.signing_proxy import signing_proxy
 from tests.e2e.inbox import HANG_SECONDS, wait_until
 from tests.e2e.working import working
 
@@ -72,7 +72,7 @@ def test_the_first_job_by_curl_in_a_local_run(
 ) -> None:
     assert len(FIRST.splitlines()) < 10
     (tmp_path / ".local").mkdir()
-    with door(endpoints.api, verify=emulator.trust()) as api:
+    with signing_proxy(endpoints.api, verify=emulator.trust()) as api:
         (tmp_path / ".local" / "endpoints.json").write_text(json.dumps({"api": api}))
         told = answer_of(FIRST, folder=tmp_path)
     assert http.get(f"/queues/emails/jobs/{told['id']}").is_success
@@ -147,7 +147,7 @@ def record_of(job: dict[str, Any], arn: str) -> dict[str, Any]:
 
 
 def test_a_local_run_needs_no_signature(endpoints: Endpoints, emulator: Emulator) -> None:
-    with door(endpoints.api, verify=emulator.trust()) as api:
+    with signing_proxy(endpoints.api, verify=emulator.trust()) as api:
         answer = httpx.post(f"{api}/queues/emails/jobs", json={"payload": 1, "delay": 3600}, timeout=HANG_SECONDS)
         assert answer.status_code == 201
         assert httpx.get(f"{api}/queues/emails/jobs/{answer.json()['id']}", timeout=HANG_SECONDS).is_success

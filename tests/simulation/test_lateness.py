@@ -70,5 +70,5 @@ def test_firings_come_as_close_and_as_far_apart_as_two_minutes_allow() -> None:
 
 
 def test_the_time_limit_is_that_of_the_deployed_function() -> None:
-    assert assigned("infra/tick.py", "_TIMEOUT") == str(TIMEOUT)
+    assert assigned("infra/constructs/tick.py", "_TIMEOUT") == str(TIMEOUT)
     assert assigned("functions/tick.py", "AFTER_THE_LAST_SEND") == f"{SENDS_KEPT_BACK} * PERIODS.longest_send"

@@ -9,7 +9,7 @@ from bench.cold import staged
 from dueline.config import registry
 from dueline.config.deployment import Deployment
 from dueline.config.settings import ApiSettings, IngestSettings, TickSettings
-from infra.log import RETENTION
+from infra.constructs.log_group import RETENTION
 from tests.template.synthesis import ROOT, Assembly
 
 NAMES = ("ingest", "tick", "api")

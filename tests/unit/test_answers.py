@@ -11,26 +11,26 @@ from dueline.lookup.overview import Overview
 from dueline.model.job import State
 from dueline.model.rate import Rate
 from dueline.ports import Depth
-from functions.http import answers
-from functions.http.control_answers import of_control
+from functions.http.job_answers import job_answer, page_of_jobs
+from functions.http.queue_answers import control_answer, overview_answer
 from tests.builders import NOW, a_job, a_queue, an_id
 
 PLACE = "2026-12-01T00:00:00.000Z#00000000-0000-4000-8000-000000000000#job"
 
 
 def page_of(payload):
-    told = answers.of_page(Listed(jobs=(a_job(payload=payload),), after=None))
+    told = page_of_jobs(Listed(jobs=(a_job(payload=payload),), after=None))
     # As strictly as callers may read it.
     (job,) = json.loads(json.dumps(told, allow_nan=False))["jobs"]
     return job
 
 
 def test_the_last_page_names_no_next_one():
-    assert answers.of_page(Listed(jobs=(), after=None)) == {"jobs": [], "next": None}
+    assert page_of_jobs(Listed(jobs=(), after=None)) == {"jobs": [], "next": None}
 
 
 def test_the_next_page_begins_where_this_one_ends():
-    assert read_place(answers.of_page(Listed(jobs=(), after=PLACE))["next"]) == PLACE
+    assert read_place(page_of_jobs(Listed(jobs=(), after=PLACE))["next"]) == PLACE
 
 
 @pytest.mark.parametrize("payload", ["null", "0", '""', '{"a": [1, "ü", "\\u0001"]}', "[" * 500 + "]" * 500])
@@ -68,14 +68,14 @@ def test_a_payload_that_is_no_json_is_told_as_text(text):
 )
 def test_of_a_jobs_attempts_what_is_known_is_told_and_nothing_else(outcome, told):
     id, noted = an_id(), Outcome(**outcome) if outcome else None
-    job = answers.of_job(id, State.FAILED, outcome=noted)
-    assert job == {**answers.of_job(id, State.FAILED), **told}
+    job = job_answer(id, State.FAILED, outcome=noted)
+    assert job == {**job_answer(id, State.FAILED), **told}
     assert set(job) - set(told) == {"id", "queue", "due", "route", "state"}
 
 
 def overview_of(*levels, **more):
     told = Overview(scheduled=0, more_scheduled=False, next_due=None, fence_age=None, levels=levels, dead=0, **more)
-    return answers.of_overview(a_queue(priorities=len(levels)), told)
+    return overview_answer(a_queue(priorities=len(levels)), told)
 
 
 def test_of_a_queue_with_several_levels_each_is_told_and_their_sum():
@@ -103,4 +103,4 @@ def test_of_a_queue_with_one_level_none_is_told():
 )
 def test_whether_a_queue_is_paused_and_its_rate_are_told_with_it_and_alone(control, told):
     assert overview_of(Depth(waiting=1, in_flight=2, delayed=3), control=control).items() >= told.items()
-    assert of_control("emails", control) == {"queue": "emails", **told}
+    assert control_answer("emails", control) == {"queue": "emails", **told}

@@ -26,20 +26,20 @@ def test_a_field_that_is_nested_as_deep_as_can_be_read_is_refused_by_its_name(fo
     most = deepest(300_000)
     for depth in range(most - 100, most + 1):
         with pytest.raises(InvalidJob, match=r"^(tenant|jobs|body) is ") as error:
-            bodies.read(form % ("[" * depth + "]" * depth))
+            bodies.read_jobs(form % ("[" * depth + "]" * depth))
         assert len(str(error.value)) < 400
 
 
 @pytest.mark.parametrize("value", [{"a": [1, None]}, "ü", "x" * 200, [1] * 99, [[]] * 99, True])
 def test_a_wrong_value_is_told_as_json_up_to_its_100th_character(value):
     with pytest.raises(InvalidJob) as error:
-        bodies.read(json.dumps({"payload": 1, "at": value}))
+        bodies.read_jobs(json.dumps({"payload": 1, "at": value}))
     assert str(error.value).startswith(f"at is {json.dumps(value)[:100]}: must be")
 
 
 def test_of_many_wrong_fields_the_first_three_are_told_and_how_many_more_there_are():
     with pytest.raises(InvalidJob) as error:
-        bodies.read(json.dumps({"payload": 1} | {f"column_{n}": n for n in range(150)}))
+        bodies.read_jobs(json.dumps({"payload": 1} | {f"column_{n}": n for n in range(150)}))
     first, second, third, more = str(error.value).split("; ")
     assert [each.partition(" ")[0] for each in (first, second, third)] == ["column_0", "column_1", "column_2"]
     assert more == "and 147 more"
@@ -47,20 +47,20 @@ def test_of_many_wrong_fields_the_first_three_are_told_and_how_many_more_there_a
 
 def test_the_name_of_a_wrong_field_is_told_up_to_its_100th_character():
     with pytest.raises(InvalidJob) as error:
-        bodies.read(json.dumps({"payload": 1, "é" * 1_000_000: 1}))
+        bodies.read_jobs(json.dumps({"payload": 1, "é" * 1_000_000: 1}))
     assert str(error.value).startswith("é" * 100 + " is no field: there are payload")
 
 
 def test_an_answer_about_500_jobs_that_are_all_wrong_is_one_that_lambda_takes():
     wrong = {"é" * 50 + str(n): n for n in range(30)}
-    results = bodies.read(json.dumps({"jobs": [wrong] * 500}))
+    results = bodies.read_jobs(json.dumps({"jobs": [wrong] * 500}))
     assert sum(len(json.dumps(json.dumps(str(each)))) for each in results) < 6_000_000 / 2
 
 
 @pytest.mark.parametrize("one", ["1", "1.0", "0.1e1"])
 def test_a_number_without_a_fraction_is_an_integer_however_it_is_written(one):
     size = bodies.read_upload(f'{{"bytes": {one}, "sha256": "{"0" * 64}"}}').bytes
-    request = bodies.read(f'{{"payload": 1, "priority": {one}}}')
+    request = bodies.read_jobs(f'{{"payload": 1, "priority": {one}}}')
     assert (size, type(size)) == (request.priority, type(request.priority)) == (1, int)
 
 

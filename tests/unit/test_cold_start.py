@@ -27,18 +27,18 @@ OURS = {
     "dueline",
     "dueline.aws.sqs.queue",
     "functions",
-    *under("functions", "declared log telemetry"),
+    *under("functions", "declared_queues log metrics"),
 }
 # What knows how far queues are deployed.
 STANDING = {
     *under("dueline.aws", "published standing"),
     *under("dueline.model", "retry_policy work_settings"),
     "dueline.config.work",
-    "functions.registry",
+    "functions.queue_registry",
 }
 OURS_OF = {
     "ingest": STANDING | {*under("dueline.protocol", "astray ingest move"), "functions.ingest"},
-    "tick": {*under("dueline.protocol", "lease partitions tick"), *under("functions", "tick watch")},
+    "tick": {*under("dueline.protocol", "lease partitions tick"), "functions.tick"},
     "api": STANDING
     | {
         *under("dueline", "client client.answers lookup operate operate.control"),
@@ -47,7 +47,7 @@ OURS_OF = {
         *under("dueline.model", "control_rows rate request"),
         *under("dueline.protocol", "cancel keys move offload partitions reschedule submit uploads"),
         *under("functions", "api http"),
-        *under("functions.http", "answers bodies control_answers forms outcome_answer problems queries tell"),
+        *under("functions.http", "bodies forms job_answers logs_and_metrics problems query_strings queue_answers"),
     },
 }
 LIBRARIES_OF = {"ingest": LIBRARIES, "tick": LIBRARIES, "api": LIBRARIES | PYDANTIC}

@@ -33,7 +33,7 @@ class Function:
         return self.connection, self.events
 
     def work(self, *messages, level=0):
-        """Have messages worked off; return the bodies of those that are to come again."""
+        """Have messages processed; return the bodies of those that are to come again."""
         for some in batches(messages, size=lambda _: 0):
             self.levels[level].send(some)
         arrivals = [each for _ in messages[::BATCH_MESSAGES] for each in self.levels[level].receive(most=10, wait=0)]
@@ -71,7 +71,7 @@ def jobs(*payloads):
     return [Message.of(a_job(payload=payload)) for payload in payloads]
 
 
-def test_each_job_is_worked_off_for_itself(monkeypatch):
+def test_each_job_succeeds_or_fails_alone(monkeypatch):
     got = []
 
     def call(job):
@@ -107,12 +107,12 @@ def hiding(function, monkeypatch, *answers):
 
     def answer(receipts, seconds):
         asked.append(list(seconds))
-        told = left.pop(0) if len(left) > 1 else left[0]
-        if isinstance(told, Exception):
-            raise told
-        return told or hide(receipts, seconds)
+        reply = left.pop(0) if len(left) > 1 else left[0]
+        if isinstance(reply, Exception):
+            raise reply
+        return reply or hide(receipts, seconds)
 
-    monkeypatch.setattr("dueline.worker.consumer._AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr("dueline.worker.consumer._RETRY_SECONDS", 0.0)
     function.levels[0].hide = answer
     return asked
 
@@ -136,7 +136,7 @@ def test_what_sqs_refuses_for_now_is_asked_again_so_that_no_retry_is_early(monke
 
 
 @pytest.mark.parametrize(("answer", "times"), [(a_refusal(), 3), (a_refusal(final=True), 1), (Throttled("no"), 3)])
-def test_a_retry_that_comes_early_because_sqs_refused_is_told(monkeypatch, answer, times):
+def test_a_retry_that_comes_early_because_sqs_refused_is_reported(monkeypatch, answer, times):
     function = Function(asks_for_600_seconds, monkeypatch)
     asked = hiding(function, monkeypatch, answer)
     assert function.work(*jobs("1")) == ["1"]
@@ -145,7 +145,7 @@ def test_a_retry_that_comes_early_because_sqs_refused_is_told(monkeypatch, answe
     assert "it comes after the visibility_timeout of its queue, and not after 600 s: " in event.reason
 
 
-def test_whatever_goes_wrong_where_a_hundred_are_looked_at_later_ones_are_read_when_it_is_their_turn(monkeypatch):
+def test_whatever_goes_wrong_where_a_hundred_are_prepared_later_ones_are_read_when_it_is_their_turn(monkeypatch):
     got, jobs_of = [], [a_job(payload=str(number)) for number in range(201)]
     last = jobs_of[-1].id
     function = Function(
@@ -186,7 +186,7 @@ def test_a_job_that_cannot_be_read_is_dead(monkeypatch):
     assert function.letters[0].attributes["dueline-error"] == "InvalidJob"
 
 
-def test_a_job_that_cannot_be_buried_comes_again(monkeypatch):
+def test_a_job_whose_dead_letter_cannot_be_sent_comes_again(monkeypatch):
     def call(job):
         raise dueline.Discard("why")
 
@@ -239,7 +239,7 @@ def throttled(*_):
     raise Throttled("slow down")
 
 
-def test_an_event_of_more_records_than_a_look_up_takes_is_worked_off(monkeypatch):
+def test_an_event_of_more_records_than_a_look_up_takes_is_processed(monkeypatch):
     got, messages = [], [Message.of(a_job(payload=str(number))) for number in range(250)]
     function = Function(lambda job: got.append(job.payload), monkeypatch)
     reading(function, monkeypatch, lambda count, keys, read: read(keys))
@@ -259,8 +259,8 @@ def test_only_the_jobs_whose_cancellations_cannot_be_read_come_again(monkeypatch
     reading(function, monkeypatch, answer)
     assert function.work(*messages) == ["0", *map(str, range(100, 200))]
     assert got == [*range(1, 100), 200]
-    told = [event.reason for event in function.events if event.kind is Kind.TROUBLE]
-    assert told == ["1 cancellations could not be read: try again", "slow down"]
+    reasons = [event.reason for event in function.events if event.kind is Kind.TROUBLE]
+    assert reasons == ["1 cancellations could not be read: try again", "slow down"]
 
 
 def test_a_job_that_is_cancelled_while_many_before_it_run_is_skipped(monkeypatch):
@@ -280,7 +280,7 @@ def test_if_no_cancellation_can_be_read_all_jobs_come_again(monkeypatch):
     assert function.work(*jobs("1", "2")) == ["1", "2"]
 
 
-def test_what_carries_no_job_of_ours_is_worked_off_though_cancellations_cannot_be_read(monkeypatch):
+def test_what_carries_no_job_of_ours_is_processed_though_cancellations_cannot_be_read(monkeypatch):
     got = []
     function = Function(lambda job: got.append(job.payload), monkeypatch)
     reading(function, monkeypatch, throttled)

@@ -27,7 +27,7 @@ def ingest(monkeypatch):
     settings = IngestSettings(deployment="d", queue_urls="http://localhost/")
     for name, value in {**settings.to_env(), **NOBODY}.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setitem(sys.modules, "functions.registry", SimpleNamespace(REGISTRY=Registry({})))
+    monkeypatch.setitem(sys.modules, "functions.queue_registry", SimpleNamespace(REGISTRY=Registry({})))
     monkeypatch.delitem(sys.modules, "functions.ingest", raising=False)
     yield importlib.import_module("functions.ingest")
     sys.modules.pop("functions.ingest", None)

@@ -10,7 +10,7 @@ import yaml
 
 import local.__main__ as main
 from dueline.config.deployment import ConfigurationError
-from local.note import AlreadyUp, noted_as_up, pid_of
+from local.pid_file import AlreadyUp, pid_file, pid_of
 from local.template import configure
 
 
@@ -43,10 +43,10 @@ def test_down_kills_nobody_who_only_has_the_process_id_of_a_note_that_was_left_b
 
 
 def test_who_is_up_is_known_until_it_ends_and_whoever_comes_second_is_told(note):
-    with noted_as_up(note):
+    with pid_file(note):
         assert pid_of(note) == os.getpid()
         with pytest.raises(AlreadyUp, match=f"up already, as process {os.getpid()}: end that with `make down`"):
-            noted_as_up(note).__enter__()
+            pid_file(note).__enter__()
         assert pid_of(note) == os.getpid()
     assert pid_of(note) is None
 
@@ -54,14 +54,14 @@ def test_who_is_up_is_known_until_it_ends_and_whoever_comes_second_is_told(note)
 def test_a_note_that_was_left_behind_keeps_nobody_from_being_up(note, bystander):
     note.parent.mkdir()
     note.write_text(str(bystander.pid))
-    with noted_as_up(note):
+    with pid_file(note):
         assert pid_of(note) == os.getpid()
 
 
 def test_a_process_that_was_killed_is_not_up(note):
     code = (
-        "import sys, pathlib, local.note\n"
-        "with local.note.noted_as_up(pathlib.Path(sys.argv[1])):\n  print(1, flush=True); input()"
+        "import sys, pathlib, local.pid_file\n"
+        "with local.pid_file.pid_file(pathlib.Path(sys.argv[1])):\n  print(1, flush=True); input()"
     )
     process = subprocess.Popen([sys.executable, "-c", code, str(note)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     process.stdout.readline()
@@ -74,7 +74,7 @@ def test_a_process_that_was_killed_is_not_up(note):
 
 def test_up_that_is_up_already_says_so(note, monkeypatch, capsys):
     monkeypatch.setattr(main.signal, "signal", lambda *_: None)
-    with noted_as_up(note), pytest.raises(typer.Exit) as ended:
+    with pid_file(note), pytest.raises(typer.Exit) as ended:
         main.up(tick="fast")
     assert ended.value.exit_code == 1
     assert f"it is up already, as process {os.getpid()}" in capsys.readouterr().err

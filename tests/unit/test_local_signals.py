@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from typer import Exit
 
-from local.__main__ import _told_plainly
+from local.__main__ import _plain_errors
 
 ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -22,15 +22,15 @@ def _as_before() -> Iterator[None]:
 
 def test_in_the_background_of_a_shell_it_ends_on_sigterm() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with pytest.raises(Exit) as ended, _told_plainly():
+    with pytest.raises(Exit) as ended, _plain_errors():
         os.kill(os.getpid(), signal.SIGTERM)
     assert ended.value.exit_code == 130
 
 
 def test_a_closed_terminal_ends_it_but_not_under_nohup() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    with _told_plainly():
+    with _plain_errors():
         os.kill(os.getpid(), signal.SIGHUP)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    with pytest.raises(Exit), _told_plainly():
+    with pytest.raises(Exit), _plain_errors():
         os.kill(os.getpid(), signal.SIGHUP)

@@ -21,7 +21,8 @@ from dueline.model.request import FURTHEST, Request, json_text
 from dueline.protocol.keys import Repeat
 from dueline.protocol.offload import MAX_ROW_PAYLOAD_BYTES
 from dueline.protocol.uploads import URL_LASTS, Upload, begin
-from functions.http import answers, bodies
+from functions.http import bodies
+from functions.http.job_answers import upload_answer
 from tests.builders import NOW, a_job, a_message, a_queue, an_id, uids
 from tests.system import DIRECT_HORIZON, System
 from tests.wire import failing, on
@@ -302,7 +303,7 @@ def test_an_upload_is_told_with_all_that_sending_it_takes():
     begun = begin(
         "emails", bytes=5, sha256="0" * 64, payloads=system.payloads, clock=system.clock, new_uid=lambda: "u" * 36
     )
-    told = answers.of_upload(begun)
+    told = upload_answer(begun)
     assert told["upload"] == f"{'u' * 36}.5.{'0' * 64}"
     assert told["method"] == "PUT"
     assert told["url"].endswith(f"uploads/emails/{told['upload']}")
@@ -367,16 +368,16 @@ def test_an_upload_without_a_proper_checksum_is_refused(sha256):
 )
 def test_a_job_that_is_posted_has_a_payload_or_an_upload(body, why):
     with pytest.raises(InvalidJob, match=why):
-        bodies.read(json.dumps(body))
+        bodies.read_jobs(json.dumps(body))
 
 
 def test_null_is_a_payload():
-    assert bodies.read('{"payload": null}') == Request(payload=None)
-    assert bodies.read('{"upload": "x"}') == Request(upload="x")
+    assert bodies.read_jobs('{"payload": null}') == Request(payload=None)
+    assert bodies.read_jobs('{"upload": "x"}') == Request(upload="x")
 
 
 def test_an_empty_upload_is_no_payload_that_is_null():
-    assert bodies.read('{"upload": ""}') == Request(upload="")
+    assert bodies.read_jobs('{"upload": ""}') == Request(upload="")
 
 
 # Rescheduling

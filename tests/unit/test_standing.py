@@ -241,12 +241,12 @@ def function(monkeypatch, registry):
     ]
     for name, value in ({k: v for each in settings for k, v in each.to_env().items()} | NOBODY).items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setitem(sys.modules, "functions.registry", SimpleNamespace(REGISTRY=registry))
-    monkeypatch.setitem(sys.modules, "functions.declared", SimpleNamespace(DECLARED=Registry(registry.queues)))
-    for name in ("ingest", "tick", "watch", "api"):
+    monkeypatch.setitem(sys.modules, "functions.queue_registry", SimpleNamespace(REGISTRY=registry))
+    monkeypatch.setitem(sys.modules, "functions.declared_queues", SimpleNamespace(DECLARED=Registry(registry.queues)))
+    for name in ("ingest", "tick", "api"):
         monkeypatch.delitem(sys.modules, f"functions.{name}", raising=False)
     yield lambda name: importlib.import_module(f"functions.{name}")
-    for name in ("ingest", "tick", "watch", "api"):
+    for name in ("ingest", "tick", "api"):
         sys.modules.pop(f"functions.{name}", None)
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from dueline.config import metrics
 from functions.log import log
-from functions.telemetry import report
+from functions.metrics import report
 
 
 def test_a_queues_metrics_are_found_by_deployment_and_queue_alone(capsys: pytest.CaptureFixture[str]) -> None:

@@ -186,6 +186,6 @@ def test_a_job_under_a_key_that_was_not_submitted_the_first_time_comes_with_its_
 
 
 def test_the_trace_of_a_request_is_that_of_each_of_its_jobs():
-    one = bodies.read('{"payload": 1}', trace=TRACE)
-    many = bodies.read(json.dumps({"jobs": [{"payload": 1}, {"payload": 2}]}), trace=TRACE)
+    one = bodies.read_jobs('{"payload": 1}', trace=TRACE)
+    many = bodies.read_jobs(json.dumps({"jobs": [{"payload": 1}, {"payload": 2}]}), trace=TRACE)
     assert [each.trace for each in (one, *many)] == [TRACE] * 3

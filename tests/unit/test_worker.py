@@ -24,7 +24,7 @@ from dueline.ports import Refusal
 from dueline.worker import worker as worker_module
 from dueline.worker.queue_worker import QueueWorker
 from dueline.worker.watch.event import Kind
-from dueline.worker.worker import Equipped, Worker
+from dueline.worker.worker import Environment, Worker
 from tests.builders import NOW, a_queue
 from tests.waiting import HANG_SECONDS
 from tests.work import Events, SharedQueue, a_connection, due_now, wait_until
@@ -37,11 +37,11 @@ def connection(monkeypatch):
 
 
 @pytest.fixture
-def equipped(monkeypatch, connection):
+def connected(monkeypatch, connection):
     """What workers connect to; `served` has the ports that were asked for, `names` the deployments."""
-    equipped = Connected(connection)
-    monkeypatch.setattr(worker_module, "connect", equipped.connect)
-    return equipped
+    connected = Connected(connection)
+    monkeypatch.setattr(worker_module, "connect", connected.connect)
+    return connected
 
 
 class Connected:
@@ -51,7 +51,7 @@ class Connected:
 
     def connect(self, name, *, session):
         self.names.append(name)
-        return Equipped(
+        return Environment(
             connect=self._connect, clock=SystemClock(), report=self.events, serve=self._serve, close=self._close
         )
 
@@ -86,35 +86,35 @@ class Running:
         return self.returned[0]
 
 
-def test_it_works_until_it_is_stopped(equipped):
+def test_it_works_until_it_is_stopped(connected):
     worker, got = Worker("shop"), []
     worker.job("emails")(lambda job: got.append(job.payload))
-    equipped.send(due_now(1), due_now(2))
+    connected.send(due_now(1), due_now(2))
     running = Running(worker, port=9100)
     assert wait_until(lambda: sorted(got) == [1, 2])
     worker.stop()
     assert running.end() is True
-    assert (equipped.names, equipped.served) == (["shop"], [(9100, {"emails"})])
-    assert equipped.connection.levels[0].messages == []
+    assert (connected.names, connected.served) == (["shop"], [(9100, {"emails"})])
+    assert connected.connection.levels[0].messages == []
 
 
-def test_a_coroutine_function_is_a_handler_too(equipped):
+def test_a_coroutine_function_is_a_handler_too(connected):
     worker, got = Worker(), []
 
     @worker.job("emails")
     async def send(job):
         got.append(job.payload)
 
-    equipped.send(due_now(1))
+    connected.send(due_now(1))
     running = Running(worker)
     assert wait_until(lambda: got == [1])
     worker.stop()
     assert running.end() is True
-    assert equipped.served == []
+    assert connected.served == []
 
 
 @pytest.mark.parametrize("how", ["itself", "a task of its own"])
-def test_a_coroutine_that_exits_has_failed_and_others_go_on(equipped, how):
+def test_a_coroutine_that_exits_has_failed_and_others_go_on(connected, how):
     worker, got = Worker(), []
 
     async def leave():
@@ -126,17 +126,17 @@ def test_a_coroutine_that_exits_has_failed_and_others_go_on(equipped, how):
         if job.payload == 1 and job.attempt == 1:
             await (leave() if how == "itself" else asyncio.create_task(leave()))
 
-    equipped.send(due_now(1))
+    connected.send(due_now(1))
     running = Running(worker)
     assert wait_until(lambda: bool(got))
-    equipped.send(due_now(2))
-    assert wait_until(lambda: equipped.connection.levels[0].messages == [])
+    connected.send(due_now(2))
+    assert wait_until(lambda: connected.connection.levels[0].messages == [])
     worker.stop()
     assert running.end() is True
     assert sorted(got) == [1, 1, 2]
 
 
-def test_a_coroutine_that_stops_the_event_loop_does_not_end_the_work_of_others(equipped):
+def test_a_coroutine_that_stops_the_event_loop_does_not_end_the_work_of_others(connected):
     worker, got = Worker(), []
 
     @worker.job("emails")
@@ -146,32 +146,32 @@ def test_a_coroutine_that_stops_the_event_loop_does_not_end_the_work_of_others(e
         await asyncio.sleep(0)
         got.append(job.payload)
 
-    equipped.send(due_now(1))
+    connected.send(due_now(1))
     running = Running(worker, grace=1)
-    assert wait_until(lambda: equipped.connection.levels[0].messages == [])
-    equipped.send(due_now(2))
-    assert wait_until(lambda: equipped.connection.levels[0].messages == [])
+    assert wait_until(lambda: connected.connection.levels[0].messages == [])
+    connected.send(due_now(2))
+    assert wait_until(lambda: connected.connection.levels[0].messages == [])
     worker.stop()
     assert running.end() is True
     assert got == [1, 2]
 
 
-def test_what_does_not_end_within_its_grace_goes_back_and_that_is_told(equipped):
+def test_what_does_not_end_within_its_grace_goes_back_and_that_is_told(connected):
     worker, held, begun = Worker(), threading.Event(), []
     worker.job("emails")(lambda job: (begun.append(job), held.wait(HANG_SECONDS)))
-    equipped.send(due_now(1))
+    connected.send(due_now(1))
     running = Running(worker, grace=0.5)
     assert wait_until(lambda: bool(begun))
     worker.stop()
     assert running.end() is False
-    assert equipped.connection.levels[0].queue.depth().waiting == 1
+    assert connected.connection.levels[0].queue.depth().waiting == 1
     held.set()
 
 
-def test_stopped_twice_it_takes_no_grace(equipped):
+def test_stopped_twice_it_takes_no_grace(connected):
     worker, held, begun = Worker(), threading.Event(), []
     worker.job("emails")(lambda job: (begun.append(job), held.wait(HANG_SECONDS)))
-    equipped.send(due_now(1))
+    connected.send(due_now(1))
     running = Running(worker, grace=10 * HANG_SECONDS)
     assert wait_until(lambda: bool(begun))
     worker.stop()
@@ -180,9 +180,9 @@ def test_stopped_twice_it_takes_no_grace(equipped):
     held.set()
 
 
-def test_a_job_that_is_done_is_acknowledged_within_the_grace_though_sqs_refuses_for_now(equipped, monkeypatch):
-    monkeypatch.setattr("dueline.worker.queue_worker._LAST_ACKS_SECONDS", 0.0)
-    worker, queue, refused = Worker(), equipped.connection.levels[0], []
+def test_a_job_that_is_done_is_acknowledged_within_the_grace_though_sqs_refuses_for_now(connected, monkeypatch):
+    monkeypatch.setattr("dueline.worker.in_flight._FINAL_ACKS_SECONDS", 0.0)
+    worker, queue, refused = Worker(), connected.connection.levels[0], []
     delete = queue.delete
 
     def refuse(receipts):
@@ -196,21 +196,21 @@ def test_a_job_that_is_done_is_acknowledged_within_the_grace_though_sqs_refuses_
 
     queue.delete = refuse
     worker.job("emails")(lambda job: None)
-    equipped.send(due_now(1))
+    connected.send(due_now(1))
     running = Running(worker, grace=HANG_SECONDS)
     assert wait_until(lambda: bool(refused))
     worker.stop()
     assert running.end() is True
-    assert (queue.messages, equipped.events.of(Kind.LOST)) == ([], [])
+    assert (queue.messages, connected.events.of(Kind.LOST)) == ([], [])
 
 
 def test_all_queues_finish_at_once_however_long_each_takes(monkeypatch):
     barrier = threading.Barrier(3)
     finish = QueueWorker.finish
 
-    def meeting(line):
+    def meeting(worker):
         barrier.wait(HANG_SECONDS)
-        return finish(line)
+        return finish(worker)
 
     monkeypatch.setattr("dueline.worker.receiver.LONG_POLL_SECONDS", 1)
     monkeypatch.setattr(QueueWorker, "finish", meeting)
@@ -227,11 +227,11 @@ def test_all_queues_finish_at_once_however_long_each_takes(monkeypatch):
 
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_and_whoever_heard_it_before_hears_it_again(equipped, ending):
+def test_a_signal_ends_it_and_whoever_heard_it_before_hears_it_again(connected, ending):
     before = signal.getsignal(ending)
     worker, got = Worker(), []
     worker.job("emails")(got.append)
-    equipped.send(due_now(1))
+    connected.send(due_now(1))
 
     def end():
         wait_until(lambda: bool(got))
@@ -242,20 +242,20 @@ def test_a_signal_ends_it_and_whoever_heard_it_before_hears_it_again(equipped, e
     assert signal.getsignal(ending) is before
 
 
-def test_a_stop_before_run_ends_it_as_it_begins_and_no_later_run(equipped):
+def test_a_stop_before_run_ends_it_as_it_begins_and_no_later_run(connected):
     worker, got = Worker(), []
     worker.job("emails")(lambda job: got.append(job.payload))
-    equipped.send(due_now(1))
+    connected.send(due_now(1))
     worker.stop()
     assert Running(worker).end() is True
-    assert (got, equipped.connection.levels[0].asked) == ([], [])
+    assert (got, connected.connection.levels[0].asked) == ([], [])
     running = Running(worker)
     assert wait_until(lambda: got == [1])
     worker.stop()
     assert running.end() is True
 
 
-def test_nothing_of_a_run_is_left_behind(equipped):
+def test_nothing_of_a_run_is_left_behind(connected):
     before, worker, got = set(threading.enumerate()), Worker(), []
 
     @worker.job("emails")
@@ -263,13 +263,13 @@ def test_nothing_of_a_run_is_left_behind(equipped):
         got.append(job.payload)
 
     for number in range(2):
-        equipped.send(due_now(number))
+        connected.send(due_now(number))
         running = Running(worker)
         assert wait_until(lambda done=number + 1: len(got) == done)
         worker.stop()
         assert running.end() is True
         assert wait_until(lambda: set(threading.enumerate()) <= before)
-        assert equipped.closed == number + 1
+        assert connected.closed == number + 1
 
 
 class Unreadable(MemoryTable):
@@ -332,7 +332,7 @@ def test_when_one_queue_cannot_begin_the_jobs_of_another_have_their_grace(monkey
     assert connection.levels[0].messages == []
 
 
-def test_a_queue_that_begins_by_half_leaves_nothing_behind(equipped, monkeypatch):
+def test_a_queue_that_begins_by_half_leaves_nothing_behind(connected, monkeypatch):
     before, start = set(threading.enumerate()), threading.Thread.start
 
     def start_some(thread):
@@ -348,7 +348,7 @@ def test_a_queue_that_begins_by_half_leaves_nothing_behind(equipped, monkeypatch
     assert wait_until(lambda: set(threading.enumerate()) <= before)
 
 
-def test_a_coroutine_function_that_blocks_does_not_outlive_its_grace(equipped):
+def test_a_coroutine_function_that_blocks_does_not_outlive_its_grace(connected):
     worker, begun, held, ended = Worker(), threading.Event(), threading.Event(), []
 
     @worker.job("emails")
@@ -357,18 +357,18 @@ def test_a_coroutine_function_that_blocks_does_not_outlive_its_grace(equipped):
         held.wait(60)
         ended.append(job.payload)
 
-    equipped.send(due_now(1))
+    connected.send(due_now(1))
     running = Running(worker, grace=0)
     assert begun.wait(60)
     worker.stop()
     assert running.end() is False
     assert ended == []
-    assert equipped.connection.levels[0].queue.depth().waiting == 1
+    assert connected.connection.levels[0].queue.depth().waiting == 1
     held.set()
     assert wait_until(lambda: ended == [1])
 
 
-def test_a_coroutine_that_does_not_end_within_its_grace_is_cancelled_and_its_job_goes_back(equipped):
+def test_a_coroutine_that_does_not_end_within_its_grace_is_cancelled_and_its_job_goes_back(connected):
     worker, begun, last_words = Worker(), threading.Event(), []
 
     @worker.job("emails")
@@ -379,16 +379,16 @@ def test_a_coroutine_that_does_not_end_within_its_grace_is_cancelled_and_its_job
         finally:
             last_words.append(job.is_claim_lost)
 
-    equipped.send(due_now(1))
+    connected.send(due_now(1))
     running = Running(worker, grace=0)
     assert begun.wait(60)
     worker.stop()
     assert running.end() is False
     assert last_words == [True]
-    assert equipped.connection.levels[0].queue.depth().waiting == 1
+    assert connected.connection.levels[0].queue.depth().waiting == 1
 
 
-def test_what_went_back_is_not_buried_by_a_handler_that_ends_later(equipped):
+def test_a_handler_that_ends_after_its_job_went_back_sends_no_dead_letter(connected):
     worker, begun, held, seen = Worker(), threading.Event(), threading.Event(), []
 
     @worker.job("emails")
@@ -398,7 +398,7 @@ def test_what_went_back_is_not_buried_by_a_handler_that_ends_later(equipped):
         seen.append(job.is_claim_lost)
         raise Discard("too late to say so")
 
-    equipped.send(due_now(1))
+    connected.send(due_now(1))
     before = set(threading.enumerate())
     running = Running(worker, grace=0)
     assert begun.wait(60)
@@ -407,8 +407,8 @@ def test_what_went_back_is_not_buried_by_a_handler_that_ends_later(equipped):
     held.set()
     assert wait_until(lambda: set(threading.enumerate()) <= before)
     assert seen == [True]
-    assert equipped.connection.dead_letters.messages == []
-    assert equipped.connection.levels[0].queue.depth().waiting == 1
+    assert connected.connection.dead_letters.messages == []
+    assert connected.connection.levels[0].queue.depth().waiting == 1
 
 
 class Ahead(SystemClock):
@@ -418,13 +418,13 @@ class Ahead(SystemClock):
         return super().now() + timedelta(hours=10)
 
 
-def test_the_slots_of_a_rate_are_taken_in_the_time_of_aws_which_all_workers_share(equipped):
-    worker, begun, connection = Worker(), threading.Event(), equipped.connection
-    equipped.connections["emails"] = replace(connection, clock=Ahead())
+def test_the_slots_of_a_rate_are_taken_in_the_time_of_aws_which_all_workers_share(connected):
+    worker, begun, connection = Worker(), threading.Event(), connected.connection
+    connected.connections["emails"] = replace(connection, clock=Ahead())
     set_rate("emails", Rate.parse("50/s"), table=connection.table, now=NOW)
     key = slots_key("emails", read_control("emails", table=connection.table).rate_set)
     worker.job("emails")(lambda job: begun.set())
-    equipped.send(due_now(1))
+    connected.send(due_now(1))
     running = Running(worker)
     assert begun.wait(60)
     worker.stop()
@@ -433,12 +433,12 @@ def test_the_slots_of_a_rate_are_taken_in_the_time_of_aws_which_all_workers_shar
     assert until > datetime.now(UTC) + timedelta(hours=9)
 
 
-def test_only_the_queues_that_are_named_are_worked_at(equipped):
+def test_only_the_queues_that_are_named_are_processed(connected):
     worker = Worker()
     worker.job("emails")(print)
     worker.job("invoices")(print)
     running = Running(worker, queues=["emails"])
-    assert wait_until(lambda: bool(equipped.events.of(Kind.OPENED)))
+    assert wait_until(lambda: bool(connected.events.of(Kind.OPENED)))
     worker.stop()
     assert running.end() is True
     with pytest.raises(QueueNotFound, match="invoices"):
@@ -455,15 +455,15 @@ def test_each_queue_has_one_handler():
 
 
 @pytest.mark.parametrize("concurrency", [0, 1001])
-def test_a_concurrency_that_is_none_is_refused_where_it_is_given(equipped, concurrency):
-    told = f"concurrency is {concurrency}: it must be from 1 to 1000"
-    with pytest.raises(ValueError, match=told):
+def test_a_concurrency_that_is_none_is_refused_where_it_is_given(connected, concurrency):
+    refusal = f"concurrency is {concurrency}: it must be from 1 to 1000"
+    with pytest.raises(ValueError, match=refusal):
         Worker(concurrency=concurrency)
     worker = Worker()
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=refusal):
         worker.job("emails", concurrency=concurrency)
     worker.job("emails")(print)
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=refusal):
         worker.run(concurrency=concurrency)
 
 
@@ -472,8 +472,8 @@ def test_a_worker_without_a_handler_for_its_queues_says_which_it_has(queues, unk
     worker = Worker()
     if queues:
         worker.job("emails")(print)
-    known = "emails" if queues else "none"
-    with pytest.raises(ValueError, match=f"queues are {unknown}: those with a handler are {known}"):
+    handled = "emails" if queues else "none"
+    with pytest.raises(ValueError, match=f"queues are {unknown}: those with a handler are {handled}"):
         worker.run(queues=queues)
 
 

@@ -1,1 +1,1 @@
-"""How a worker is watched: what happens to its jobs, as events, and the log, metrics and health made of them."""
+"""Events of a worker and its jobs, and the log, metrics and health made of them."""

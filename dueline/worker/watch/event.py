@@ -11,11 +11,11 @@ from dueline.model.text import text_of
 class Kind(StrEnum):
     """What happened.
 
-    OPENED, CLOSED: this process begins to work at the queue, and has ended. RECEIVED: a message was received. STARTED:
-    its handler begins. SUCCEEDED, RETRIED: it goes back into its queue. FAILED: it goes into the dead-letter queue.
+    OPENED, CLOSED: this process begins to process the queue, and has ended. RECEIVED: a message was received. STARTED:
+    its handler begins. SUCCEEDED. RETRIED: it goes back into its queue. FAILED: it goes to the dead-letter queue.
     SKIPPED: it was cancelled. RETURNED: it was put back before its handler ran. LOST: the claim was lost, so its
     message was not acknowledged. TROUBLE: AWS failed; it will be tried again. CHANGED: the queue's published settings
-    are others than before, which this process heeds from now on.
+    have changed, and this process uses the new ones.
     """
 
     OPENED = "opened"
@@ -36,7 +36,7 @@ class Kind(StrEnum):
 class Event:
     """What happened to a job of a queue, never its payload. Times are in seconds.
 
-    `lateness` is what it was at least, `lateness_at_most` what it was at most.
+    The job was late by at least `lateness` and at most `lateness_at_most`.
     """
 
     kind: Kind
@@ -55,7 +55,7 @@ Report = Callable[[Event], None]
 
 
 def trouble(fault: Exception, *, queue: str, job: str = "", what: str = "") -> Event:
-    """Return the event that tells of a fault: of Dueline's own errors what they say, of others also what they are."""
+    """Return the event that reports a fault: by its text, and by its type where it is no error of Dueline's own."""
     text = text_of(fault)
-    told = text if isinstance(fault, DuelineError) else f"{type(fault).__name__}: {text}"
-    return Event(kind=Kind.TROUBLE, queue=queue, job=job, reason=f"{what}: {told}" if what else told)
+    reason = text if isinstance(fault, DuelineError) else f"{type(fault).__name__}: {text}"
+    return Event(kind=Kind.TROUBLE, queue=queue, job=job, reason=f"{what}: {reason}" if what else reason)

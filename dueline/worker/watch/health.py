@@ -11,10 +11,10 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
 
-# A turn takes a long poll at most; one that takes so long hangs.
+# A worker looks for messages at least once in a long poll: one that has not for so long hangs.
 HEALTHY_SECONDS = 60.0
-# How soon it sees that the context has ended.
-_LOOK_SECONDS = 0.1
+# How often the server checks whether the context has ended.
+_CHECK_SECONDS = 0.1
 _EVERYWHERE = ""
 _MOST_PORT = 65_535
 
@@ -25,7 +25,7 @@ class _Server(ThreadingMixIn, WSGIServer):
     daemon_threads = True
 
     def server_bind(self) -> None:
-        # HTTPServer's own asks DNS for the name of the machine, for which a container may wait long.
+        # HTTPServer's own version asks DNS for the machine's name, which may take long in a container.
         TCPServer.server_bind(self)
         self.server_name, self.server_port = "worker", self.socket.getsockname()[1]
         self.setup_environ()
@@ -33,18 +33,18 @@ class _Server(ThreadingMixIn, WSGIServer):
 
 class _Silent(WSGIRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
-        """Log nothing: it is asked every few seconds."""
+        """Log nothing: probes come every few seconds."""
 
 
 @contextmanager
 def served(port: int, *, registry: CollectorRegistry, ages: Ages) -> Iterator[int]:
-    """Answer `/health` and `/metrics` on a port while the context lasts; yield the port, a free one for 0.
+    """Serve `/health` and `/metrics` on a port while the context lasts; yield the port, a free one for 0.
 
-    It listens on all of the machine's IPv4 addresses, as probes from outside a container want. `ages` returns, by
-    queue, how many seconds ago its worker last asked for messages. Raises ValueError or OSError, which name the port.
+    It listens on all IPv4 addresses of the machine: probes come from outside a container. `ages` returns, by queue, how
+    many seconds ago its worker last looked for messages. Raises ValueError or OSError, which name the port.
     """
     server = _listening(port, _app(make_wsgi_app(registry), ages))
-    threading.Thread(target=server.serve_forever, args=(_LOOK_SECONDS,), name="health", daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(_CHECK_SECONDS,), name="health", daemon=True).start()
     try:
         yield server.server_port
     finally:
@@ -58,15 +58,15 @@ def _listening(port: int, app: Callable[..., Any]) -> WSGIServer:
     try:
         return make_server(_EVERYWHERE, port, app, _Server, _Silent)
     except OSError as fault:
-        told = f"port {port} is not to be had for health and metrics: {fault.strerror}"
-        raise OSError(fault.errno, told) from fault
+        message = f"port {port} is not to be had for health and metrics: {fault.strerror}"
+        raise OSError(fault.errno, message) from fault
 
 
 def _app(metrics: Callable[..., Any], ages: Ages) -> Callable[..., Iterable[bytes]]:
     def answer(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         if environ["PATH_INFO"] == "/metrics":
-            told: Iterable[bytes] = metrics(environ, start_response)
-            return told
+            page: Iterable[bytes] = metrics(environ, start_response)
+            return page
         if environ["PATH_INFO"] != "/health":
             return _json(start_response, HTTPStatus.NOT_FOUND, {"paths": ["/health", "/metrics"]})
         return _json(start_response, *_health(ages()))
@@ -80,6 +80,6 @@ def _health(ages: Mapping[str, float]) -> tuple[HTTPStatus, dict[str, Any]]:
     return status, {"healthy": not hung, "hung": hung, "seconds_since_asked": dict(ages)}
 
 
-def _json(start_response: Callable[..., Any], status: HTTPStatus, told: object) -> list[bytes]:
+def _json(start_response: Callable[..., Any], status: HTTPStatus, body: object) -> list[bytes]:
     start_response(f"{status.value} {status.phrase}", [("Content-Type", "application/json")])
-    return [json.dumps(told).encode()]
+    return [json.dumps(body).encode()]

@@ -8,25 +8,25 @@ from aws_lambda_powertools import Logger
 from dueline.worker.watch.event import Event, Kind
 
 logger = Logger(service="worker")
-# A line a success would cost more than all else that Dueline does for a job, where logs are paid for by their size.
+# Where logs are paid for by their size, a line for each success would cost more than all else that a job does.
 _QUIET = frozenset({Kind.RECEIVED, Kind.STARTED, Kind.SUCCEEDED, Kind.SKIPPED, Kind.RETURNED})
 _LOUD = frozenset({Kind.RETRIED, Kind.FAILED, Kind.LOST, Kind.TROUBLE})
 
 
 def log(event: Event) -> None:
-    """Log what happened: what someone should look at as WARNING, what goes well as DEBUG."""
+    """Log an event: as WARNING if someone should look at it, as DEBUG if all is well, else as INFO."""
     if event.kind in _QUIET and logger.log_level > logging.DEBUG:
         return
-    told = {each.name: getattr(event, each.name) for each in fields(event)}
-    told = {name: value for name, value in told.items() if value != _UNTOLD[name]}
-    kind = told.pop("kind")
+    values = {each.name: getattr(event, each.name) for each in fields(event)}
+    extra = {name: value for name, value in values.items() if value != _DEFAULTS[name]}
+    kind = extra.pop("kind")
     if kind in _LOUD:
-        logger.warning(kind, extra=told)
+        logger.warning(kind, extra=extra)
     elif kind in _QUIET:
-        logger.debug(kind, extra=told)
+        logger.debug(kind, extra=extra)
     else:
-        logger.info(kind, extra=told)
+        logger.info(kind, extra=extra)
 
 
-# What a field holds of which nothing is known.
-_UNTOLD = {each.name: each.default for each in fields(Event)}
+# A field with its default is left out of the log.
+_DEFAULTS = {each.name: each.default for each in fields(Event)}

@@ -1,1 +1,1 @@
-"""The API as OpenAPI tells it, for `make schema` and tests: nothing that runs on Lambda imports this."""
+"""The OpenAPI document of the API, for `make schema` and tests: nothing that runs on Lambda imports this."""

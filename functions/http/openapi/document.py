@@ -11,12 +11,14 @@ from dueline.model.job import QUEUE_NAME
 from dueline.protocol.keys import MAX_CHARACTERS
 from functions.http import problems
 from functions.http.openapi.examples import ID
-from functions.http.openapi.operation import Operation, Told
-from functions.http.openapi.operations import OPERATIONS
+from functions.http.openapi.job_operations import JOB_OPERATIONS
+from functions.http.openapi.operation import Body, Operation
+from functions.http.openapi.queue_operations import QUEUE_OPERATIONS
 from functions.http.openapi.refusals import EVERYWHERE, GatewayRefusal, refusal, retry_after
 from functions.http.openapi.schemas import Json, Schemas
 
-PATH = Path(__file__).parents[2] / "docs" / "openapi.json"
+OPERATIONS = (*JOB_OPERATIONS, *QUEUE_OPERATIONS)
+PATH = Path(__file__).parents[3] / "docs" / "openapi.json"
 _INFO: Json = {
     "title": "Dueline",
     "version": dueline.__version__,
@@ -94,7 +96,7 @@ def text() -> str:
 
 
 def document() -> Json:
-    """Return the API as OpenAPI 3.1 tells it."""
+    """Return the OpenAPI 3.1 document of the API."""
     schemas = _schemas()
     paths: dict[str, Json] = {}
     for operation in OPERATIONS:
@@ -111,7 +113,7 @@ def document() -> Json:
 
 
 def _schemas() -> Schemas:
-    answered = [told.form for operation in OPERATIONS for told in operation.answers.values()]
+    answered = [answer.form for operation in OPERATIONS for answer in operation.answers.values()]
     return Schemas(
         asked=[operation.body.form for operation in OPERATIONS if operation.body],
         answered=[*answered, problems.Problem, GatewayRefusal],
@@ -130,14 +132,14 @@ def _components(schemas: Schemas) -> Json:
 
 
 def _operation(operation: Operation, schemas: Schemas) -> Json:
-    answers = {str(status.value): _answer(told, schemas) for status, told in operation.answers.items()}
+    answers = {str(status.value): _answer(answer, schemas) for status, answer in operation.answers.items()}
     refused = {str(status.value): {"$ref": f"#/components/responses/{_name(status)}"} for status in _refused(operation)}
     body = {} if operation.body is None else {"requestBody": _body(operation.body, schemas)}
     return {
         "operationId": operation.id,
         "tags": [operation.tag],
         "summary": operation.summary,
-        "description": operation.means,
+        "description": operation.description,
         "parameters": _parameters(operation),
         **body,
         "responses": answers | refused,
@@ -149,35 +151,35 @@ def _parameters(operation: Operation) -> list[Json]:
     named += ["traceparent", "tracestate"] * operation.traced
     properties = operation.query.model_json_schema()["properties"] if operation.query else {}
     shared = [{"$ref": f"#/components/parameters/{name}"} for name in named]
-    return shared + [_asked(name, schema) for name, schema in properties.items()]
+    return shared + [_query_parameter(name, schema) for name, schema in properties.items()]
 
 
-def _asked(name: str, told: Mapping[str, Any]) -> Json:
+def _query_parameter(name: str, field: Mapping[str, Any]) -> Json:
     """Return a parameter of the query: a field that may be null is one that may be left out."""
-    (schema,) = [each for each in told.get("anyOf", [told]) if each.get("type") != "null"]
+    (schema,) = [option for option in field.get("anyOf", [field]) if option.get("type") != "null"]
     kept = {key: value for key, value in schema.items() if key not in ("title", "description", "examples")}
     if not kept.get("default"):
         kept.pop("default", None)
-    example = {"example": told["examples"][0]}
-    return {"name": name, "in": "query", "description": told["description"], "schema": kept, **example}
+    example = {"example": field["examples"][0]}
+    return {"name": name, "in": "query", "description": field["description"], "schema": kept, **example}
 
 
-def _body(told: Told, schemas: Schemas) -> Json:
-    return {"required": True, "description": told.means, "content": _content(told, schemas)}
+def _body(body: Body, schemas: Schemas) -> Json:
+    return {"required": True, "description": body.description, "content": _content(body, schemas)}
 
 
-def _answer(told: Told, schemas: Schemas) -> Json:
-    links = {operation: _link(operation) for operation in told.leads_to}
+def _answer(answer: Body, schemas: Schemas) -> Json:
+    links = {operation: _link(operation) for operation in answer.leads_to}
     return {
-        "description": told.means,
-        "content": _content(told, schemas),
+        "description": answer.description,
+        "content": _content(answer, schemas),
         **({"links": links} if links else {}),
     }
 
 
-def _content(told: Told, schemas: Schemas) -> Json:
-    examples = {name: {"value": value} for name, value in told.examples.items()}
-    return {"application/json": {"schema": schemas[told.form], "examples": examples}}
+def _content(body: Body, schemas: Schemas) -> Json:
+    examples = {name: {"value": value} for name, value in body.examples.items()}
+    return {"application/json": {"schema": schemas[body.form], "examples": examples}}
 
 
 def _link(operation: str) -> Json:

@@ -1,4 +1,4 @@
-"""Examples for readers, told by the code that tells the real thing."""
+"""Examples for readers, made by the code that makes the real answers."""
 
 import base64
 from dataclasses import replace
@@ -16,8 +16,7 @@ from dueline.model.queue_settings import QueueSettings
 from dueline.model.rate import Rate
 from dueline.ports import Depth
 from dueline.protocol.uploads import Begun, Upload
-from functions.http import answers, problems
-from functions.http.control_answers import of_control
+from functions.http import job_answers, problems, queue_answers
 
 ID = "emails.0.t.1799049600000.0d6a387e-6d3b-4b8e-9f51-3d7c1f0a2b4c"
 MOVED = "emails.0.t.1799136000000.7c9e6679-7425-40de-944b-e07fc1f90ae7"
@@ -30,15 +29,15 @@ _PAYLOAD = {"to": "ann"}
 
 
 def job(state: State) -> Any:
-    return answers.of_job(_DIRECT if state is State.DISPATCHED else _JOB, state)
+    return job_answers.job_answer(_DIRECT if state is State.DISPATCHED else _JOB, state)
 
 
 def successor() -> Any:
-    return answers.of_job(JobId.parse(MOVED), State.SCHEDULED)
+    return job_answers.job_answer(JobId.parse(MOVED), State.SCHEDULED)
 
 
 def moved() -> Any:
-    return answers.of_job(_JOB, State.CANCELLED, moved_to=JobId.parse(MOVED))
+    return job_answers.job_answer(_JOB, State.CANCELLED, moved_to=JobId.parse(MOVED))
 
 
 def failed() -> Any:
@@ -46,14 +45,14 @@ def failed() -> Any:
     began = instant.parse("2027-01-04T09:22:30.417Z")
     ended = began + timedelta(seconds=1)
     outcome = Outcome(state=State.FAILED, attempts=10, started=began, ended=ended, error="TimeoutError")
-    return answers.of_job(_JOB, outcome.state, outcome=outcome)
+    return job_answers.job_answer(_JOB, outcome.state, outcome=outcome)
 
 
 def upload() -> Any:
     begun = Upload(uid=_JOB.uid, bytes=6_000_000, sha256=SHA256)
     headers = {"content-length": "6000000", "x-amz-checksum-sha256": base64.b64encode(bytes.fromhex(SHA256)).decode()}
     url = f"https://dueline-payloads-123456789012-eu-west-1.s3.amazonaws.com/{begun.key('emails')}?X-Amz-Signature=…"
-    return answers.of_upload(Begun(upload=begun, url=url, headers=headers, expires=_JOB.due))
+    return job_answers.upload_answer(Begun(upload=begun, url=url, headers=headers, expires=_JOB.due))
 
 
 def results(state: State) -> Any:
@@ -62,26 +61,27 @@ def results(state: State) -> Any:
 
 def page() -> Any:
     scheduled = Job(id=_JOB, payload='{"to":"ann"}', expires=_JOB.due + _RETENTION)
-    return answers.of_page(Listed(jobs=(scheduled,), after="2027-01-04T08:00:00.000Z"))
+    return job_answers.page_of_jobs(Listed(jobs=(scheduled,), after="2027-01-04T08:00:00.000Z"))
 
 
 def last_page() -> Any:
-    return answers.of_page(Listed(jobs=(), after=None))
+    return job_answers.page_of_jobs(Listed(jobs=(), after=None))
 
 
 def queues() -> Any:
-    return {"queues": [answers.of_queue(_QUEUE)]}
+    return {"queues": [queue_answers.queue_answer(_QUEUE)]}
 
 
 def overview() -> Any:
     depth = Depth(waiting=3, in_flight=1, delayed=2)
     due: datetime = instant.parse("2027-01-04T08:00:00Z")
-    told = Overview(scheduled=7, more_scheduled=False, next_due=due, fence_age=42.5, levels=(depth,), dead=0)
-    return answers.of_overview(_QUEUE, told)
+    doing = Overview(scheduled=7, more_scheduled=False, next_due=due, fence_age=42.5, levels=(depth,), dead=0)
+    return queue_answers.overview_answer(_QUEUE, doing)
 
 
 def control(*, paused: bool = False, rate: str | None = None) -> Any:
-    return of_control("emails", Control(paused=paused, rate=None if rate is None else Rate.parse(rate)))
+    limit = None if rate is None else Rate.parse(rate)
+    return queue_answers.control_answer("emails", Control(paused=paused, rate=limit))
 
 
 def posted() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What there is to tell of an operation."""
+"""An operation of the API and its bodies, as the OpenAPI document describes them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,14 +9,14 @@ from pydantic import BaseModel
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Told:
-    """A body of a request or of an answer: its type, what it means, and examples by name.
+class Body:
+    """A body of a request or of an answer: its type, a description, and examples by name.
 
-    Operations in `leads_to` take the job that an answer tells of.
+    `leads_to` names the operations that take the job of an answer: links, in OpenAPI.
     """
 
     form: Any
-    means: str
+    description: str
     examples: Mapping[str, Any]
     leads_to: tuple[str, ...] = ()
 
@@ -38,9 +38,9 @@ class Operation:
     path: str
     tag: str
     summary: str
-    means: str
-    answers: Mapping[HTTPStatus, Told]
-    body: Told | None = None
+    description: str
+    answers: Mapping[HTTPStatus, Body]
+    body: Body | None = None
     query: type[BaseModel] | None = None
     refused: tuple[HTTPStatus, ...] = field(default=())
     keyed: bool = False

@@ -83,13 +83,12 @@ def retry_after() -> Json:
 def _problem(status: HTTPStatus, ref: Callable[[Any], Json]) -> Json:
     narrowed = {"status": {"const": status.value}, "code": {"enum": problems.codes(status)}}
     schema = {**ref(problems.Problem), "properties": narrowed}
-    return {"schema": schema, "examples": {each["code"]: {"value": each} for each in _examples(status)}}
+    return {"schema": schema, "examples": {problem["code"]: {"value": problem} for problem in _examples(status)}}
 
 
 def _examples(status: HTTPStatus) -> list[problems.Problem]:
-    told = [problems.problem(each) for each in _errors()]
-    told.append(problems.of_no_route("/queue/emails"))
-    return [each for each in told if each["status"] == status]
+    shown = [problems.problem(error) for error in _errors()] + [problems.route_problem("/queue/emails")]
+    return [problem for problem in shown if problem["status"] == status]
 
 
 def _errors() -> list[DuelineError]:

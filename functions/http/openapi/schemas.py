@@ -18,8 +18,8 @@ class _Plain(GenerateJsonSchema):
         return False
 
     def union_schema(self, schema: core_schema.UnionSchema) -> JsonSchemaValue:
-        told = super().union_schema(schema)
-        return {("oneOf" if key == "anyOf" else key): value for key, value in told.items()}
+        plain = super().union_schema(schema)
+        return {("oneOf" if key == "anyOf" else key): value for key, value in plain.items()}
 
 
 class Schemas:
@@ -28,9 +28,9 @@ class Schemas:
     def __init__(self, *, asked: Iterable[Any], answered: Iterable[Any]) -> None:
         forms = [(form, "validation") for form in asked] + [(form, "serialization") for form in answered]
         inputs = [(repr(form), mode, TypeAdapter(form)) for form, mode in forms]
-        schemas, told = TypeAdapter.json_schemas(_modes(inputs), ref_template=_TEMPLATE, schema_generator=_Plain)
+        schemas, shared = TypeAdapter.json_schemas(_modes(inputs), ref_template=_TEMPLATE, schema_generator=_Plain)
         self._schemas = {name: schema for (name, _), schema in schemas.items()}
-        self.named: Json = told["$defs"]
+        self.named: Json = shared["$defs"]
 
     def __getitem__(self, form: Any) -> Json:
         """Return the schema of a type, which for one with a name is a reference."""

@@ -14,10 +14,10 @@ import httpx
 from dueline.config.deployment import Deployment, load
 from dueline.model import instant
 from local.deploy import deploy
-from local.door import door
 from local.emulator import Emulator, free_port
 from local.endpoints import Endpoints, find
 from local.running import TICK_SECONDS
+from local.signing_proxy import signing_proxy
 from local.template import configure, synthesize
 from local.ticks import fired_every
 from tests.e2e.faults.exchange import uid_of
@@ -98,7 +98,7 @@ def staged(play: Play, *, folder: Path, again_after: int) -> Iterator[Stage]:
         emulator = stack.enter_context(Emulator(log=folder / "log", port=port, environment=environment(stand.endpoint)))
         deploy(emulator, play.assembly)
         endpoints = find(emulator, play.deployment)
-        endpoints = replace(endpoints, api=stack.enter_context(door(endpoints.api)))
+        endpoints = replace(endpoints, api=stack.enter_context(signing_proxy(endpoints.api)))
         emulator.client("sqs").set_queue_attributes(
             QueueUrl=endpoints.inbound_url, Attributes={"VisibilityTimeout": str(again_after)}
         )

@@ -12,10 +12,10 @@ from pathlib import Path
 from dueline import Client
 from dueline.config.deployment import load
 from local.deploy import deploy
-from local.door import door
 from local.emulator import CREDENTIALS, REGION, Emulator
 from local.endpoints import Endpoints, find
 from local.running import TICK_SECONDS
+from local.signing_proxy import signing_proxy
 from local.template import ROOT, configure, synthesize
 from local.ticks import fired_every
 from tests.e2e.functions import deploy_consumer
@@ -77,7 +77,7 @@ def staged(folder: Path) -> Iterator[Stage]:
         emulator = stack.enter_context(Emulator(log=folder / "log"))
         deploy(emulator, assembly)
         endpoints = find(emulator, deployment)
-        endpoints = replace(endpoints, api=stack.enter_context(door(endpoints.api)))
+        endpoints = replace(endpoints, api=stack.enter_context(signing_proxy(endpoints.api)))
         deploy_consumer(
             emulator,
             endpoints.queues["audit"],

@@ -138,12 +138,12 @@ def test_the_model_is_deployed_as_dueline_is() -> None:
         ("functions/ingest.py", f"LONGEST_REQUEST = timedelta(seconds={Deployed().ingest_longest_request})"),
         ("functions/ingest.py", "AFTER_THE_LAST_SEND = 4 * LONGEST_REQUEST"),
         ("functions/tick.py", "AFTER_THE_LAST_SEND = 4 * PERIODS.longest_send"),
-        ("infra/tick.py", f"_TIMEOUT = {Deployed().tick_timeout}"),
-        ("infra/tick.py", f"retry_attempts={Deployed().tick_attempts - 1}"),
-        ("infra/ingest.py", f"_TIMEOUT = {Deployed().ingest_timeout}"),
-        ("infra/ingest.py", f"_WINDOW = {Deployed().window}"),
-        ("infra/ingest.py", f"batch_size={Deployed().batch}"),
-        ("infra/function.py", f"_MEMORY_MB = {Aws().functions.memory_mb}"),
+        ("infra/constructs/tick.py", f"_TIMEOUT = {Deployed().tick_timeout}"),
+        ("infra/constructs/tick.py", f"retry_attempts={Deployed().tick_attempts - 1}"),
+        ("infra/constructs/ingest.py", f"_TIMEOUT = {Deployed().ingest_timeout}"),
+        ("infra/constructs/ingest.py", f"_WINDOW = {Deployed().window}"),
+        ("infra/constructs/ingest.py", f"batch_size={Deployed().batch}"),
+        ("infra/constructs/function.py", f"_MEMORY_MB = {Aws().functions.memory_mb}"),
     ],
 )
 def test_what_the_model_takes_for_granted_stands_in_what_is_deployed(file: str, line: str) -> None:

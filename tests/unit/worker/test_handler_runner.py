@@ -19,15 +19,15 @@ from dueline.worker.runner import event_loop
 from dueline.worker.verdict import Again, Dead, Discard, Done, Held, Retry
 from dueline.worker.watch.event import Kind
 from tests.builders import a_job, a_message, a_queue
-from tests.work import Events, a_connection, a_taken
+from tests.work import Events, a_connection, a_received_message
 
 
 def no_trace(job_trace, **_):
     return contextlib.nullcontext()
 
 
-class Desk:
-    """A handler's connection of work, its events and verdicts."""
+class Running:
+    """A runner of a handler, its connection and its events."""
 
     def __init__(self, call, *, once=False, loop=None, trace=no_trace, behind=0.0, **settings):
         self.connection = replace(a_connection(**settings), behind=lambda: behind)
@@ -53,36 +53,38 @@ def failing(error):
 
 def test_a_handler_that_returns_is_done():
     got = []
-    desk = Desk(got.append)
-    assert desk.run(a_taken(a_job(payload='{"to":"ada"}'))) == Done()
+    running = Running(got.append)
+    assert running.run(a_received_message(a_job(payload='{"to":"ada"}'))) == Done()
     assert [job.payload for job in got] == [{"to": "ada"}]
-    assert desk.kinds() == [Kind.STARTED, Kind.SUCCEEDED]
-    assert desk.events[1].duration >= 0
+    assert running.kinds() == [Kind.STARTED, Kind.SUCCEEDED]
+    assert running.events[1].duration >= 0
 
 
 def test_what_is_left_of_the_12_hours_is_counted_from_the_receipt():
     """SQS counts from there: what waited for its turn, or ran for long, has less."""
     received = SystemClock().monotonic() - 40_000
-    assert Desk(failing(Retry(2000))).run(a_taken(received=received)).seconds == 2000
-    assert isinstance(Desk(failing(Retry(3000))).run(a_taken(received=received)), Dead)
+    assert Running(failing(Retry(2000))).run(a_received_message(received=received)).seconds == 2000
+    assert isinstance(Running(failing(Retry(3000))).run(a_received_message(received=received)), Dead)
 
 
 def test_what_a_handler_raises_decides():
-    assert Desk(failing(TypeError("no"))).run(a_taken()) == Again(seconds=1, error="TypeError", reason="no")
-    assert Desk(failing(Retry(90))).run(a_taken()).seconds == 90
-    assert Desk(failing(Discard("why"))).run(a_taken()) == Dead(error="Discard", reason="why")
-    assert isinstance(Desk(failing(TypeError())).run(a_taken(receives=3)), Dead)
+    assert Running(failing(TypeError("no"))).run(a_received_message()) == Again(
+        seconds=1, error="TypeError", reason="no"
+    )
+    assert Running(failing(Retry(90))).run(a_received_message()).seconds == 90
+    assert Running(failing(Discard("why"))).run(a_received_message()) == Dead(error="Discard", reason="why")
+    assert isinstance(Running(failing(TypeError())).run(a_received_message(receives=3)), Dead)
 
 
 def test_a_handler_that_would_end_the_process_has_failed():
-    desk = Desk(failing(SystemExit(1)))
-    assert isinstance(desk.run(a_taken()), Again)
-    assert desk.kinds() == [Kind.STARTED, Kind.RETRIED]
+    running = Running(failing(SystemExit(1)))
+    assert isinstance(running.run(a_received_message()), Again)
+    assert running.kinds() == [Kind.STARTED, Kind.RETRIED]
 
 
 def test_a_payload_that_is_no_json_is_dead_and_no_handler_runs():
-    desk = Desk(failing(AssertionError))
-    assert isinstance(desk.run(a_taken(message=a_message(body="no JSON"))), Dead)
+    running = Running(failing(AssertionError))
+    assert isinstance(running.run(a_received_message(message=a_message(body="no JSON"))), Dead)
 
 
 def test_a_coroutine_runs_in_the_loop_while_its_thread_waits():
@@ -93,7 +95,7 @@ def test_a_coroutine_runs_in_the_loop_while_its_thread_waits():
         await asyncio.sleep(0)
 
     with event_loop() as loop:
-        assert Desk(call, loop=loop).run(a_taken()) == Done()
+        assert Running(call, loop=loop).run(a_received_message()) == Done()
     assert loops == [loop]
 
 
@@ -105,21 +107,21 @@ def test_a_coroutine_that_raises_or_is_cancelled_has_failed():
         raise asyncio.CancelledError
 
     with event_loop() as loop:
-        assert Desk(fail, loop=loop).run(a_taken()) == Dead(error="Discard", reason="why")
-        assert Desk(cancelled, loop=loop).run(a_taken()).error == "CancelledError"
+        assert Running(fail, loop=loop).run(a_received_message()) == Dead(error="Discard", reason="why")
+        assert Running(cancelled, loop=loop).run(a_received_message()).error == "CancelledError"
 
 
 def test_a_coroutine_runs_without_a_loop_of_the_workers_too():
     async def call(job):
         await asyncio.sleep(0)
 
-    assert Desk(call).run(a_taken()) == Done()
+    assert Running(call).run(a_received_message()) == Done()
 
 
 def test_once_a_job_that_comes_again_has_no_second_effect():
     had = []
-    desk, taken = Desk(had.append, once=True), a_taken()
-    assert [desk.run(taken), desk.run(taken)] == [Done(), Done()]
+    running, received = Running(had.append, once=True), a_received_message()
+    assert [running.run(received), running.run(received)] == [Done(), Done()]
     assert len(had) == 1
 
 
@@ -131,19 +133,19 @@ def test_once_a_job_that_failed_may_have_its_effect():
             raise errors.pop()
         had.append(job)
 
-    desk, taken = Desk(call, once=True), a_taken()
-    assert isinstance(desk.run(taken), Again)
-    assert desk.run(taken) == Done()
+    running, received = Running(call, once=True), a_received_message()
+    assert isinstance(running.run(received), Again)
+    assert running.run(received) == Done()
     assert len(had) == 1
 
 
 def test_once_a_job_whose_attempt_ended_without_a_word_is_not_run_again_and_ends_dead():
-    desk = Desk(failing(AssertionError), once=True)
+    running = Running(failing(AssertionError), once=True)
     job = a_job()
-    desk.connection.once.done[str(job.id)] = False
-    assert desk.run(a_taken(job, receives=2)).error == "Interrupted"
-    assert desk.run(a_taken(job, receives=3)).error == "Interrupted"
-    assert isinstance(desk.run(a_taken(job, receives=3)), Dead)
+    running.connection.once.done[str(job.id)] = False
+    assert running.run(a_received_message(job, receives=2)).error == "Interrupted"
+    assert running.run(a_received_message(job, receives=3)).error == "Interrupted"
+    assert isinstance(running.run(a_received_message(job, receives=3)), Dead)
 
 
 def test_what_aws_keeps_from_beginning_is_never_dead_whatever_the_attempt():
@@ -151,13 +153,13 @@ def test_what_aws_keeps_from_beginning_is_never_dead_whatever_the_attempt():
         raise Unavailable("down")
 
     job = a_job(payload=Pointer(bucket="b", key="k").text, offloaded_bytes=300_000)
-    desk = Desk(failing(AssertionError), queue=a_queue(track=True))
-    desk.connection.read_payload = fail
-    assert isinstance(desk.run(a_taken(job, receives=99)), Held)
-    assert desk.outcome(job).state is State.DISPATCHED
-    desk = Desk(failing(AssertionError), once=True)
-    desk.connection.once = fail
-    assert isinstance(desk.run(a_taken(receives=99)), Held)
+    running = Running(failing(AssertionError), queue=a_queue(track=True))
+    running.connection.read_payload = fail
+    assert isinstance(running.run(a_received_message(job, receives=99)), Held)
+    assert running.outcome(job).state is State.DISPATCHED
+    running = Running(failing(AssertionError), once=True)
+    running.connection.once = fail
+    assert isinstance(running.run(a_received_message(receives=99)), Held)
 
 
 def test_what_a_handler_raises_of_aws_is_its_own_failure_and_so_is_a_note_that_fails_after_it():
@@ -165,17 +167,17 @@ def test_what_a_handler_raises_of_aws_is_its_own_failure_and_so_is_a_note_that_f
         effect()
         raise Unavailable("down")
 
-    assert isinstance(Desk(failing(Unavailable("down")), once=True).run(a_taken(receives=3)), Dead)
-    assert isinstance(Desk(failing(Unavailable("down"))).run(a_taken(receives=3)), Dead)
-    desk = Desk(lambda _: None, once=True)
-    desk.connection.once = noting_fails
-    assert isinstance(desk.run(a_taken(receives=3)), Dead)
+    assert isinstance(Running(failing(Unavailable("down")), once=True).run(a_received_message(receives=3)), Dead)
+    assert isinstance(Running(failing(Unavailable("down"))).run(a_received_message(receives=3)), Dead)
+    running = Running(lambda _: None, once=True)
+    running.connection.once = noting_fails
+    assert isinstance(running.run(a_received_message(receives=3)), Dead)
 
 
 def test_a_payload_that_is_gone_fails_its_job_as_its_policy_says():
     job = a_job(payload=Pointer(bucket="payloads", key="gone").text, offloaded_bytes=300_000)
-    assert isinstance(Desk(print).run(a_taken(job)), Again)
-    assert Desk(print).run(a_taken(job, receives=3)).error == "InvalidJob"
+    assert isinstance(Running(print).run(a_received_message(job)), Again)
+    assert Running(print).run(a_received_message(job, receives=3)).error == "InvalidJob"
 
 
 def test_once_a_coroutine_that_was_cancelled_may_have_had_its_effect():
@@ -183,8 +185,8 @@ def test_once_a_coroutine_that_was_cancelled_may_have_had_its_effect():
         raise asyncio.CancelledError
 
     with event_loop() as loop:
-        desk, taken = Desk(cancelled, once=True, loop=loop), a_taken()
-        assert [desk.run(taken).error, desk.run(taken).error] == ["CancelledError", "Interrupted"]
+        running, received = Running(cancelled, once=True, loop=loop), a_received_message()
+        assert [running.run(received).error, running.run(received).error] == ["CancelledError", "Interrupted"]
 
 
 def test_once_a_coroutine_that_raised_a_cancellation_of_a_future_may_be_tried_again():
@@ -197,60 +199,60 @@ def test_once_a_coroutine_that_raised_a_cancellation_of_a_future_may_be_tried_ag
             future.result()
 
     with event_loop() as loop:
-        desk, job = Desk(call, once=True, loop=loop), a_job()
-        assert desk.run(a_taken(job)).error == "CancelledError"
-        assert desk.run(a_taken(job, receives=2)) == Done()
+        running, job = Running(call, once=True, loop=loop), a_job()
+        assert running.run(a_received_message(job)).error == "CancelledError"
+        assert running.run(a_received_message(job, receives=2)) == Done()
 
 
 def test_a_queue_that_tracks_notes_what_became_of_its_jobs():
     seen, job = [], a_job()
-    desk = Desk(lambda _: seen.append(desk.outcome(job)), queue=a_queue(track=True))
-    desk.run(a_taken(job))
+    running = Running(lambda _: seen.append(running.outcome(job)), queue=a_queue(track=True))
+    running.run(a_received_message(job))
     assert [outcome.state for outcome in seen] == [State.RUNNING]
-    done = desk.outcome(job)
+    done = running.outcome(job)
     assert (done.state, done.attempts, done.error) == (State.SUCCEEDED, 1, None)
     assert done.started <= done.ended
 
 
 def test_a_failure_is_noted_with_its_error():
-    job, desk = a_job(), Desk(failing(TypeError("secret")), queue=a_queue(track=True))
-    desk.run(a_taken(job))
-    assert (desk.outcome(job).state, desk.outcome(job).error) == (State.DISPATCHED, "TypeError")
-    desk.run(a_taken(job, receives=3))
-    assert (desk.outcome(job).state, desk.outcome(job).attempts) == (State.FAILED, 3)
+    job, running = a_job(), Running(failing(TypeError("secret")), queue=a_queue(track=True))
+    running.run(a_received_message(job))
+    assert (running.outcome(job).state, running.outcome(job).error) == (State.DISPATCHED, "TypeError")
+    running.run(a_received_message(job, receives=3))
+    assert (running.outcome(job).state, running.outcome(job).attempts) == (State.FAILED, 3)
 
 
 def test_a_queue_that_does_not_track_writes_nothing():
-    job, desk = a_job(), Desk(lambda _: None)
-    desk.run(a_taken(job))
-    assert desk.connection.table.read([rows.outcome_key(job.id)]).rows == {}
+    job, running = a_job(), Running(lambda _: None)
+    running.run(a_received_message(job))
+    assert running.connection.table.read([rows.outcome_key(job.id)]).rows == {}
 
 
 def test_a_job_is_done_though_its_outcome_could_not_be_noted(monkeypatch):
-    desk = Desk(lambda _: None, queue=a_queue(track=True))
+    running = Running(lambda _: None, queue=a_queue(track=True))
 
     def fail(row):
         raise Unavailable("down")
 
-    monkeypatch.setattr(desk.connection.table, "record", fail)
-    assert desk.run(a_taken()) == Done()
-    assert Kind.TROUBLE in desk.kinds()
+    monkeypatch.setattr(running.connection.table, "record", fail)
+    assert running.run(a_received_message()) == Done()
+    assert Kind.TROUBLE in running.kinds()
 
 
 def test_the_handler_runs_in_its_jobs_trace():
     spans = []
 
     @contextlib.contextmanager
-    def trace(job_trace, **told):
-        spans.append((job_trace, told))
+    def trace(job_trace, **fields):
+        spans.append((job_trace, fields))
         yield
         spans.append("ended")
 
-    taken = a_taken(receives=2)
-    Desk(lambda _: spans.append("ran"), trace=trace).run(taken)
-    (job_trace, told), *rest = spans
+    received = a_received_message(receives=2)
+    Running(lambda _: spans.append("ran"), trace=trace).run(received)
+    (job_trace, fields), *rest = spans
     assert job_trace is None
-    assert (told["queue"], told["job_id"], told["attempt"]) == ("emails", taken.id, 2)
+    assert (fields["queue"], fields["job_id"], fields["attempt"]) == ("emails", received.id, 2)
     assert rest == ["ran", "ended"]
 
 
@@ -258,18 +260,18 @@ def test_the_handler_runs_in_its_jobs_trace():
 def test_what_a_handler_asks_for_is_no_error_of_the_trace(error):
     expected = []
 
-    def trace(job_trace, **told):
-        expected.extend(told["expected"])
+    def trace(job_trace, **fields):
+        expected.extend(fields["expected"])
         return contextlib.nullcontext()
 
-    Desk(failing(error), trace=trace).run(a_taken())
+    Running(failing(error), trace=trace).run(a_received_message())
     assert isinstance(error, tuple(expected))
 
 
 @pytest.mark.parametrize(("behind", "bound"), [(0.75, 0.5), (math.inf, None)])
 def test_a_lateness_is_told_as_what_it_is_known_to_be_at_least_and_at_most(behind, bound):
     got, job = [], a_job()
-    desk = Desk(got.append, behind=behind, clock=VirtualClock(job.id.due - timedelta(seconds=0.25)))
-    desk.run(a_taken(job))
-    assert [(event.lateness, event.lateness_at_most) for event in desk.events] == [(0.0, bound)] * 2
+    running = Running(got.append, behind=behind, clock=VirtualClock(job.id.due - timedelta(seconds=0.25)))
+    running.run(a_received_message(job))
+    assert [(event.lateness, event.lateness_at_most) for event in running.events] == [(0.0, bound)] * 2
     assert (got[0].lateness, got[0].lateness_at_most) == (0.0, math.inf if bound is None else bound)

@@ -16,50 +16,50 @@ def ran():
 
 
 def a_pool(run, *, size=2):
-    pool = Pool(size, run, name="emails", now=time.monotonic)
-    pool.start()
+    pool = Pool(size, name="emails", now=time.monotonic)
+    pool.start(run)
     return pool
 
 
 def put(pool, item, *, at=0.0):
-    pool.take(1)
+    pool.reserve(1)
     pool.put(item, at=at)
 
 
-def test_what_is_put_runs_and_gives_its_place_back(ran):
+def test_what_is_put_runs_and_releases_its_thread(ran):
     pool = a_pool(ran.append)
     for number in range(2):
         put(pool, number)
     assert wait_until(lambda: pool.is_idle)
     assert sorted(ran) == [0, 1]
-    assert pool.wait_for_room(wanted=2, patience=0, within=0) == 2
+    assert pool.wait_for_threads(wanted=2, patience=0, within=0) == 2
 
 
-def test_there_is_no_room_while_all_places_are_taken():
+def test_there_is_no_room_while_all_threads_are_reserved():
     held = threading.Event()
     pool = a_pool(lambda _: held.wait())
     put(pool, 0)
-    assert pool.wait_for_room(wanted=2, patience=0.01, within=0.01) == 1
+    assert pool.wait_for_threads(wanted=2, patience=0.01, within=0.01) == 1
     put(pool, 1)
-    assert pool.wait_for_room(wanted=1, patience=0, within=0.05) == 0
+    assert pool.wait_for_threads(wanted=1, patience=0, within=0.05) == 0
     held.set()
-    assert pool.wait_for_room(wanted=2, patience=HANG_SECONDS, within=HANG_SECONDS) == 2
+    assert pool.wait_for_threads(wanted=2, patience=HANG_SECONDS, within=HANG_SECONDS) == 2
 
 
-def test_what_waits_for_its_time_takes_a_place_and_keeps_nothing_else_back(ran):
+def test_what_waits_for_its_time_reserves_a_thread_and_keeps_nothing_else_back(ran):
     pool, begun = a_pool(lambda item: ran.append((item, time.monotonic())), size=3), time.monotonic()
     put(pool, "later", at=begun + FAR)
     put(pool, "soon", at=begun + 0.1)
-    assert pool.wait_for_room(wanted=3, patience=0, within=0) == 1
+    assert pool.wait_for_threads(wanted=3, patience=0, within=0) == 1
     put(pool, "now", at=begun)
     assert wait_until(lambda: len(ran) == 2)
     ran_at = dict(ran)
     assert set(ran_at) == {"now", "soon"}
     assert ran_at["soon"] >= begun + 0.1
-    assert pool.take_back() == ["later"]
+    assert pool.drain() == ["later"]
 
 
-def test_what_has_not_begun_is_taken_back_and_never_runs(ran):
+def test_what_has_not_begun_is_drained_and_never_runs(ran):
     held = threading.Event()
     pool = a_pool(lambda item: (ran.append(item), held.wait()), size=3)
     for number in range(3):
@@ -68,16 +68,16 @@ def test_what_has_not_begun_is_taken_back_and_never_runs(ran):
     held.set()
     assert wait_until(lambda: pool.is_idle)
     put(pool, "late", at=time.monotonic() + FAR)
-    assert pool.take_back() == ["late"]
+    assert pool.drain() == ["late"]
     assert not pool.is_idle
-    pool.give_back(1)
+    pool.release(1)
     assert pool.is_idle
     put(pool, "next")
     assert wait_until(lambda: "next" in ran)
     assert "late" not in ran
 
 
-def test_a_place_is_given_back_though_the_item_failed(monkeypatch):
+def test_a_thread_is_released_though_the_item_failed(monkeypatch):
     monkeypatch.setattr(threading, "excepthook", lambda _: None)
 
     def fail(_):
@@ -95,9 +95,9 @@ def test_told_to_stop_its_threads_end_each_when_what_it_runs_has_run(ran):
     put(pool, 0)
     assert begun.wait(60)
     put(pool, "late", at=time.monotonic() + 3600)
-    assert pool.take_back() == ["late"]
+    assert pool.drain() == ["late"]
     pool.stop()
-    assert pool.take_back() == []
+    assert pool.drain() == []
     assert wait_until(lambda: len(set(threading.enumerate()) - before) == 1)
     held.set()
     assert wait_until(lambda: set(threading.enumerate()) <= before)

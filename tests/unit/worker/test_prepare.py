@@ -8,7 +8,7 @@ from dueline.model import rows
 from dueline.model.job import Partition
 from dueline.worker.prepare import prepare, seconds_until_due
 from tests.builders import NOW, a_job, a_message, a_queue
-from tests.work import a_claim, a_connection, a_taken
+from tests.work import a_claim, a_connection, a_received_message
 
 
 def test_a_batch_is_sorted_by_what_can_be_done_with_it():
@@ -20,8 +20,8 @@ def test_a_batch_is_sorted_by_what_can_be_done_with_it():
     prepared = prepare(claims, connection)
     assert [each.claim for each in prepared.ready] == [claims[0], claims[2]]
     assert [each.claim for each in prepared.cancelled] == [claims[1]]
-    ((taken, dead),) = prepared.dead
-    assert (taken.claim, dead.error) == (claims[3], "InvalidJob")
+    (letter,) = prepared.dead
+    assert (letter.received.claim, letter.dead.error) == (claims[3], "InvalidJob")
 
 
 def test_the_cancellations_of_a_batch_are_read_in_one_request(monkeypatch):
@@ -46,8 +46,11 @@ def test_a_job_of_another_queue_is_dead_with_the_reason_and_its_batch_mates_do_n
     forwarded = a_job(partition=Partition(queue="invoices", number=0))
     prepared = prepare([a_claim(a_job()), a_claim(forwarded), a_claim(a_job())], connection)
     assert len(prepared.ready) == 2
-    ((_, dead),) = prepared.dead
-    assert dead.reason == f"message attribute dueline-id is {forwarded.id}: it must be of a job of the queue 'emails'"
+    (letter,) = prepared.dead
+    assert (
+        letter.dead.reason
+        == f"message attribute dueline-id is {forwarded.id}: it must be of a job of the queue 'emails'"
+    )
 
 
 def test_a_batch_of_others_messages_asks_for_nothing(monkeypatch):
@@ -76,5 +79,5 @@ def test_if_the_cancellations_cannot_be_read_nothing_is_known_of_the_batch(monke
 def test_a_precise_queue_waits_out_the_last_fraction_and_no_other_does(later, seconds):
     clock = VirtualClock(NOW)
     job = a_job(due=NOW + timedelta(seconds=later))
-    assert seconds_until_due(a_taken(job), a_connection(clock=clock, queue=a_queue(precise=True))) == seconds
-    assert seconds_until_due(a_taken(job), a_connection(clock=clock)) == 0.0
+    assert seconds_until_due(a_received_message(job), a_connection(clock=clock, queue=a_queue(precise=True))) == seconds
+    assert seconds_until_due(a_received_message(job), a_connection(clock=clock)) == 0.0

@@ -1,4 +1,4 @@
-"""A line over queues in memory, with its threads, in real time."""
+"""A queue worker over queues in memory, with its threads, in real time."""
 
 import contextlib
 import threading
@@ -29,7 +29,7 @@ from tests.work import Events, SharedQueue, a_connection, due_now, wait_until
 
 
 class Working:
-    """A line at work; `jobs` are those that its handler got, and when."""
+    """A queue worker at work; `begun` has the jobs that its handler got, and when."""
 
     def __init__(self, connection, call=lambda job: None, *, once=False, concurrency=8):
         self.connection, self.events = connection, Events()
@@ -38,24 +38,24 @@ class Working:
         self._call = call
         parts = {"report": self.events, "jitter": lambda: 0.5}
         handler = Handler(queue="emails", call=self._note, once=once)
-        handling = HandlerRunner(handler, connection, trace=lambda *_, **__: contextlib.nullcontext(), **parts)
-        self.line = QueueWorker(connection, handling, concurrency=concurrency, wall=time.time, **parts)
+        runner = HandlerRunner(handler, connection, trace=lambda *_, **__: contextlib.nullcontext(), **parts)
+        self.worker = QueueWorker(connection, runner, concurrency=concurrency, wall=time.time, **parts)
 
     def _note(self, job):
         self.begun.append((job, datetime.now(UTC)))
         self._call(job)
 
     def __enter__(self):
-        self.line.start()
+        self.worker.start()
         return self
 
     def __exit__(self, *_):
         self.end()
 
     def end(self):
-        self.line.stop()
-        wait_until(lambda: not self.line.is_busy)
-        return self.line.finish()
+        self.worker.stop()
+        wait_until(lambda: not self.worker.is_busy)
+        return self.worker.finish()
 
     @property
     def numbers(self):
@@ -68,10 +68,10 @@ class Working:
         """Wait until it has asked anew whether there is room, and received what there was room for."""
         for _ in range(2):
             now = self.connection.clock.monotonic()
-            assert wait_until(lambda now=now: self.line.turned > now)
+            assert wait_until(lambda now=now: self.worker.heartbeat > now)
 
     def look_at_the_controls(self):
-        """Wait until it has heeded a pause or a rate that was set before."""
+        """Wait until it has applied a pause or a rate that was set before."""
         for _ in range(2):
             looks = self.connection.table.looks
             assert wait_until(lambda looks=looks: self.connection.table.looks > looks)
@@ -87,9 +87,10 @@ def _short_waits(monkeypatch):
     """Four times as fast as deployed, and sooner after a fault: nobody waits for minutes."""
     monkeypatch.setattr("dueline.worker.receiver.LONG_POLL_SECONDS", 1)
     monkeypatch.setattr("dueline.worker.rate_limiter.WATCH_SECONDS", WATCH_SECONDS / 4)
-    monkeypatch.setattr("dueline.worker.queue_worker._TURN_SECONDS", 0.2)
-    monkeypatch.setattr("dueline.worker.queue_worker._AGAIN_SECONDS", 1)
-    monkeypatch.setattr("dueline.worker.queue_worker._LONGEST_BACKOFF_SECONDS", 0.5)
+    monkeypatch.setattr("dueline.worker.fetcher._FREE_THREAD_SECONDS", 0.2)
+    monkeypatch.setattr("dueline.worker.fetcher._LONGEST_BACKOFF_SECONDS", 0.5)
+    for module in ("fetcher", "prefetch", "processor"):
+        monkeypatch.setattr(f"dueline.worker.{module}.RETRY_SECONDS", 1)
 
 
 def test_every_job_is_handled_and_acknowledged_in_batches():
@@ -128,11 +129,11 @@ def test_each_job_succeeds_or_fails_alone():
     with Working(connection, call) as working:
         assert wait_until(working.is_empty)
     assert Counter(working.numbers) == {0: 1, 1: 3, 2: 1, 3: 1, 4: 1}
-    told = {
+    letters = {
         letter.body: (letter.attributes["dueline-error"], letter.attributes["dueline-attempts"])
         for letter in working.letters.messages
     }
-    assert told == {"1": ("TypeError", "3"), "2": ("Discard", "1")}
+    assert letters == {"1": ("TypeError", "3"), "2": ("Discard", "1")}
 
 
 def test_a_job_comes_back_after_the_delay_that_its_handler_asked_for():
@@ -222,7 +223,7 @@ def test_a_precise_queue_holds_a_job_until_it_is_due():
     assert all(at >= job.due for job, at in working.begun)
 
 
-def test_a_message_that_carries_no_job_of_ours_is_handled_and_one_that_lies_is_dead():
+def test_a_message_that_carries_no_job_of_ours_is_processed_and_one_that_cannot_be_read_is_dead():
     connection = a_connection()
     connection.levels[0].send([a_message(body="[1]"), a_message(attributes={"dueline-id": "nonsense"})])
     with Working(connection) as working:
@@ -246,7 +247,7 @@ def test_a_long_job_keeps_its_claim():
 
 
 def test_the_delay_of_a_retry_is_not_undone_by_a_renewal_that_was_on_its_way():
-    told, renewing = [], threading.Event()
+    hidden, renewing = [], threading.Event()
 
     class Slow(SharedQueue):
         """A renewal takes its time, and has its effect at the end of it."""
@@ -255,7 +256,7 @@ def test_the_delay_of_a_retry_is_not_undone_by_a_renewal_that_was_on_its_way():
             if seconds[0] < 60:
                 renewing.set()
                 time.sleep(0.5)
-            told.append(seconds[0])
+            hidden.append(seconds[0])
             return super().hide(receipts, seconds)
 
     def call(job):
@@ -265,9 +266,9 @@ def test_the_delay_of_a_retry_is_not_undone_by_a_renewal_that_was_on_its_way():
     connection = a_connection(Slow(visibility_timeout=8), visibility_timeout=8)
     sent(connection, due_now())
     with Working(connection, call) as working:
-        assert wait_until(lambda: len(told) == 2)
+        assert wait_until(lambda: len(hidden) == 2)
         assert not working.events.of(Kind.LOST)
-    assert told == [8, 3600]
+    assert hidden == [8, 3600]
 
 
 def test_a_lost_claim_is_told_to_the_handler_and_what_it_lost_is_not_acknowledged():
@@ -290,7 +291,7 @@ def test_a_lost_claim_is_told_to_the_handler_and_what_it_lost_is_not_acknowledge
     assert sum(count for what, count in working.queue.asked if what == "delete") == 1
 
 
-def test_who_lost_the_claim_does_not_bury_anothers_job():
+def test_who_lost_the_claim_sends_no_dead_letter():
     def call(job):
         if job.attempt == 1:
             wait_until(lambda: job.is_claim_lost)
@@ -303,7 +304,7 @@ def test_who_lost_the_claim_does_not_bury_anothers_job():
     assert working.letters.messages == []
 
 
-def test_what_does_not_run_takes_no_place():
+def test_what_does_not_run_reserves_no_thread():
     connection, cancelled = a_connection(), [due_now() for _ in range(10)]
     connection.table.write([rows.cancellation_row(job.id, at=NOW) for job in cancelled])
     sent(connection, *cancelled)
@@ -314,7 +315,7 @@ def test_what_does_not_run_takes_no_place():
     assert sorted(working.numbers) == [0, 1, 2, 3, 4]
 
 
-def test_a_burial_that_fails_is_tried_again_as_a_burial_and_the_handler_runs_no_more():
+def test_a_dead_letter_that_fails_is_sent_again_and_the_handler_runs_no_more():
     connection = a_connection()
     letters = connection.dead_letters.queue
     letters.gone = True
@@ -332,7 +333,7 @@ def test_a_burial_that_fails_is_tried_again_as_a_burial_and_the_handler_runs_no_
     assert len(working.begun) == len(working.letters.messages) == 1
 
 
-def test_a_message_that_lies_and_cannot_be_buried_holds_nothing_up():
+def test_a_message_that_cannot_be_read_nor_put_into_the_dead_letter_queue_holds_nothing_up():
     connection = a_connection()
     letters = connection.dead_letters.queue
     letters.gone = True
@@ -346,7 +347,7 @@ def test_a_message_that_lies_and_cannot_be_buried_holds_nothing_up():
     assert len(working.letters.messages) == 1
 
 
-def test_where_nothing_can_be_buried_not_ever_more_is_received():
+def test_while_no_dead_letter_can_be_sent_not_ever_more_is_received():
     def call(job):
         raise Discard("why")
 
@@ -360,7 +361,7 @@ def test_where_nothing_can_be_buried_not_ever_more_is_received():
         assert wait_until(working.is_empty)
 
 
-def test_told_to_stop_it_still_buries_what_is_dead():
+def test_when_stopped_it_still_sends_dead_letters():
     def call(job):
         raise Discard("why")
 
@@ -369,7 +370,7 @@ def test_told_to_stop_it_still_buries_what_is_dead():
     letters.gone = True
     sent(connection, due_now())
     working = Working(connection, call)
-    working.line.start()
+    working.worker.start()
     assert wait_until(lambda: bool(working.events.of(Kind.TROUBLE)))
     letters.gone = False
     assert working.end()
@@ -436,8 +437,8 @@ def test_while_its_payload_or_its_note_of_once_fails_a_job_is_held_and_no_attemp
         assert wait_until(working.is_empty)
     assert [(job.payload, job.attempt) for job, _ in working.begun] == [(1, 1)]
     assert working.letters.messages == []
-    told = [event.reason for event in working.events.of(Kind.TROUBLE)]
-    assert told == ["it could not begin, and is held: SlowDown"] * 3
+    reasons = [event.reason for event in working.events.of(Kind.TROUBLE)]
+    assert reasons == ["it could not begin, and is held: SlowDown"] * 3
 
 
 def test_what_could_not_begin_goes_back_when_it_is_told_to_stop():
@@ -460,16 +461,16 @@ def test_what_is_held_goes_back_when_it_is_told_to_stop():
     assert working.queue.queue.depth().waiting == 1
 
 
-def test_what_is_deployed_is_heeded_while_it_works(monkeypatch):
+def test_new_settings_apply_while_it_works(monkeypatch):
     monkeypatch.setattr("dueline.worker.refresh.LONGEST_SECONDS", 0.1)
     connection = a_connection()
-    connection.anew = lambda: a_connection(visibility_timeout=60)
+    connection.reload = lambda: a_connection(visibility_timeout=60)
     with Working(connection) as working:
         assert wait_until(lambda: connection.settings.visibility_timeout == 60)
         assert wait_until(lambda: len(working.events.of(Kind.CHANGED)) == 1)
 
 
-def test_whatever_goes_wrong_where_it_receives_or_prepares_it_is_told_and_goes_on(monkeypatch):
+def test_whatever_goes_wrong_where_it_receives_or_prepares_it_is_reported_and_goes_on(monkeypatch):
     connection, faults = a_connection(), {"receive": 1, "prepare": 1}
     receive, read = connection.levels[0].receive, connection.table.read
 
@@ -490,8 +491,8 @@ def test_whatever_goes_wrong_where_it_receives_or_prepares_it_is_told_and_goes_o
         assert wait_until(working.is_empty)
     # Put back, and counted: what is no fault of AWS's may be the job's own, and must not hold its queue up for good.
     assert [(job.payload, job.attempt) for job, _ in working.begun] == [(1, 2)]
-    told = [event.reason for event in working.events.of(Kind.TROUBLE)]
-    assert told == ["RuntimeError: a defect where it receives", "RuntimeError: a defect where it prepares"]
+    reasons = [event.reason for event in working.events.of(Kind.TROUBLE)]
+    assert reasons == ["RuntimeError: a defect where it receives", "RuntimeError: a defect where it prepares"]
 
 
 def test_whatever_goes_wrong_around_a_handler_its_job_comes_again(monkeypatch):
@@ -552,7 +553,7 @@ def test_jobs_that_wait_for_their_slot_are_put_back_when_the_queue_is_paused():
         assert len(working.begun) == 1
 
 
-def test_another_rate_is_heeded_by_what_waits_for_a_slot_of_the_old():
+def test_a_new_rate_applies_to_what_waits_for_a_slot_of_the_old():
     connection = a_connection()
     control.set_rate("emails", Rate.parse("1/h"), table=connection.table, now=NOW)
     sent(connection, *(due_now(number) for number in range(3)))
@@ -562,7 +563,7 @@ def test_another_rate_is_heeded_by_what_waits_for_a_slot_of_the_old():
         assert wait_until(working.is_empty)
 
 
-def test_what_waits_is_held_while_no_slots_of_another_rate_can_be_taken_and_is_told_as_received_once(monkeypatch):
+def test_what_waits_is_held_while_no_slots_of_another_rate_can_be_taken_and_is_reported_as_received_once(monkeypatch):
     connection, faults, slots = a_connection(queue=a_queue(precise=True)), [], []
     reserve = connection.table.reserve
 
@@ -585,7 +586,7 @@ def test_what_waits_is_held_while_no_slots_of_another_rate_can_be_taken_and_is_t
         assert not working.events.of(Kind.RETURNED)
 
 
-def test_whatever_goes_wrong_where_a_rate_is_heeded_what_waits_runs_and_the_next_change_is_heeded(monkeypatch):
+def test_whatever_goes_wrong_where_a_rate_is_applied_what_waits_runs_and_the_next_change_is_applied(monkeypatch):
     connection, faults = a_connection(queue=a_queue(precise=True)), []
     reserve = connection.table.reserve
 
@@ -603,7 +604,7 @@ def test_whatever_goes_wrong_where_a_rate_is_heeded_what_waits_runs_and_the_next
         assert wait_until(working.is_empty)
         assert faults
         control.pause("emails", table=connection.table, now=NOW)
-        assert wait_until(lambda: not working.line._limiter.is_open)
+        assert wait_until(lambda: not working.worker._limiter.is_open)
     assert working.numbers == [1]
 
 
@@ -626,10 +627,10 @@ def test_told_to_stop_it_ends_what_runs_and_puts_back_what_has_not_begun():
     working = Working(connection, lambda _: held.wait(HANG_SECONDS))
     with working:
         assert wait_until(lambda: len(working.begun) == 1 and len(working.events.of(Kind.RECEIVED)) == 2)
-        working.line.stop()
+        working.worker.stop()
         held.set()
-        assert wait_until(lambda: not working.line.is_busy)
-        assert working.line.finish()
+        assert wait_until(lambda: not working.worker.is_busy)
+        assert working.worker.finish()
     assert working.numbers == [0]
     assert [message.body for message in working.queue.messages] == ["1"]
     assert working.queue.queue.depth().waiting == 1
@@ -639,9 +640,9 @@ def test_what_does_not_end_within_its_grace_goes_back():
     connection, held = a_connection(), threading.Event()
     sent(connection, due_now())
     working = Working(connection, lambda _: held.wait(HANG_SECONDS))
-    working.line.start()
+    working.worker.start()
     assert wait_until(lambda: len(working.begun) == 1)
-    working.line.stop()
-    assert working.line.finish() is False
+    working.worker.stop()
+    assert working.worker.finish() is False
     assert working.queue.queue.depth().waiting == 1
     held.set()

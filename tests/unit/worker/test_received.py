@@ -5,59 +5,58 @@ import pytest
 from dueline.errors import InvalidJob
 from dueline.memory import MemoryPayloads
 from dueline.model.message import Message
-from dueline.worker.lateness import Lateness
-from dueline.worker.received import Taken
+from dueline.worker.received import Lateness, ReceivedMessage
 from dueline.worker.verdict import Discard
 from tests.builders import NOW, a_job, a_message
-from tests.work import a_claim, a_taken
+from tests.work import a_claim, a_received_message
 
 
-def received(taken, *, now=NOW, payloads=None):
-    return taken.received(
-        lateness=Lateness.of(taken.due, now=now, behind=0.5), read=(payloads or MemoryPayloads()).read
+def for_handler(received, *, now=NOW, payloads=None):
+    return received.for_handler(
+        lateness=Lateness.of(received.due, now=now, behind=0.5), read=(payloads or MemoryPayloads()).read
     )
 
 
 def test_a_handler_gets_what_was_scheduled():
     job = a_job(payload='{"to":"ada"}', tenant="acme", priority=2)
-    got = received(a_taken(job, receives=3), now=job.id.due + timedelta(seconds=2))
+    got = for_handler(a_received_message(job, receives=3), now=job.id.due + timedelta(seconds=2))
     assert (got.id, got.queue, got.payload, got.due) == (str(job.id), "emails", {"to": "ada"}, job.id.due)
     assert (got.attempt, got.tenant, got.priority) == (3, "acme", 2)
     assert (got.lateness, got.lateness_at_most) == (2.0, 2.5)
 
 
 def test_a_payload_is_not_shown():
-    assert "ada" not in repr(received(a_taken(a_job(payload='"ada"'))))
+    assert "ada" not in repr(for_handler(a_received_message(a_job(payload='"ada"'))))
 
 
 def test_a_large_payload_is_read_where_it_is_kept():
     payloads = MemoryPayloads()
     pointer = payloads.put("0016/emails/x", '{"large":1}')
     job = a_job(payload=pointer.text, offloaded_bytes=11)
-    assert received(a_taken(job), payloads=payloads).payload == {"large": 1}
+    assert for_handler(a_received_message(job), payloads=payloads).payload == {"large": 1}
 
 
 def test_a_message_that_others_sent_is_a_job_too():
-    taken = a_taken(message=a_message(body="[1]"))
-    got = received(taken, now=NOW + timedelta(seconds=1))
-    assert (got.id, got.payload, got.due, got.lateness) == (taken.claim.arrival.message_id, [1], NOW, 1.0)
-    assert taken.job_id is None
+    received = a_received_message(message=a_message(body="[1]"))
+    got = for_handler(received, now=NOW + timedelta(seconds=1))
+    assert (got.id, got.payload, got.due, got.lateness) == (received.claim.arrival.message_id, [1], NOW, 1.0)
+    assert received.job_id is None
 
 
 @pytest.mark.parametrize("body", ["no JSON", "[" * 100_000])
 def test_a_payload_that_is_no_json_can_never_be_handled(body):
     with pytest.raises(Discard, match="its payload is no JSON"):
-        received(a_taken(message=a_message(body=body)))
+        for_handler(a_received_message(message=a_message(body=body)))
 
 
 def test_a_message_of_ours_that_cannot_be_read_is_refused():
     with pytest.raises(InvalidJob):
-        Taken.of(a_claim(message=a_message(attributes={"dueline-id": "nonsense"})), queue="emails")
+        ReceivedMessage.of(a_claim(message=a_message(attributes={"dueline-id": "nonsense"})), queue="emails")
 
 
 def test_what_people_let_run_again_has_its_effect_under_another_key():
     sent = Message.of(a_job())
     again = Message(body=sent.body, attributes={**sent.attributes, "dueline-again": "1"})
-    taken = a_taken(message=again)
-    assert taken.once_key == f"{taken.id}/1"
-    assert a_taken(message=sent).once_key == taken.id
+    received = a_received_message(message=again)
+    assert received.once_key == f"{received.id}/1"
+    assert a_received_message(message=sent).once_key == received.id

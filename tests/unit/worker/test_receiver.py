@@ -79,12 +79,12 @@ class Failing(SharedQueue):
         raise Unavailable("AccessDenied")
 
 
-def test_a_level_that_fails_keeps_nothing_from_those_below_it_and_is_told_of():
+def test_a_level_that_fails_keeps_nothing_from_those_below_it_and_is_reported():
     events, levels = Events(), (SharedQueue(), Failing(), SharedQueue())
     levels[2].send([a_message() for _ in range(4)])
     receiver = Receiver(a_connection(*levels), report=events)
     assert [claim.level for _ in range(4) for claim in receiver.receive(most=1)] == [2, 2, 2, 2]
-    told = [event.reason for event in events]
-    assert set(told) == {"a level was not asked: AccessDenied"}
+    reasons = [event.reason for event in events]
+    assert set(reasons) == {"a level was not polled: AccessDenied"}
     with pytest.raises(Unavailable, match="AccessDenied"):
         receiver.receive(most=1)

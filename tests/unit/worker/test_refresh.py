@@ -9,10 +9,10 @@ from dueline.memory import VirtualClock
 from dueline.model.retry_policy import RetryPolicy
 from dueline.worker.prepare import seconds_until_due
 from dueline.worker.receiver import Receiver
-from dueline.worker.refresh import Refresh
+from dueline.worker.refresh import SettingsRefresher
 from dueline.worker.watch.event import Kind
 from tests.builders import NOW, a_job, a_message, a_queue
-from tests.work import Events, SharedQueue, a_connection, a_taken
+from tests.work import Events, SharedQueue, a_connection, a_received_message
 
 
 class Deployed:
@@ -20,19 +20,19 @@ class Deployed:
 
     def __init__(self, *levels, **settings):
         self.levels, self.settings = levels or (SharedQueue(),), settings
-        self.connection, self.events = replace(self.now(), anew=self.now), Events()
-        self._refresh = Refresh(self.connection, report=self.events, jitter=lambda: 0.5)
+        self.connection, self.events = replace(self.now(), reload=self.now), Events()
+        self._refresher = SettingsRefresher(self.connection, report=self.events, jitter=lambda: 0.5)
 
     def now(self):
         return a_connection(*self.levels, clock=VirtualClock(NOW), **self.settings)
 
     def changed(self, *levels, **settings):
         self.levels, self.settings = levels or self.levels, settings
-        self._refresh.read()
+        self._refresher.read()
         return [(event.kind, event.reason) for event in self.events]
 
 
-def test_another_visibility_timeout_is_heeded_and_told():
+def test_another_visibility_timeout_is_applied_and_reported():
     deployed = Deployed(visibility_timeout=60)
     assert deployed.changed(visibility_timeout=5) == [(Kind.CHANGED, "visibility_timeout is 5, was 60")]
     assert deployed.connection.settings.visibility_timeout == 5
@@ -40,7 +40,7 @@ def test_another_visibility_timeout_is_heeded_and_told():
 
 def test_a_queue_that_becomes_precise_holds_its_jobs_until_they_are_due_from_then_on():
     deployed = Deployed()
-    early = a_taken(a_job(due=NOW.replace(second=1)))
+    early = a_received_message(a_job(due=NOW.replace(second=1)))
     assert seconds_until_due(early, deployed.connection) == 0
     deployed.changed(queue=a_queue(precise=True))
     assert seconds_until_due(early, deployed.connection) == 1
@@ -58,13 +58,13 @@ def test_a_further_level_is_asked_too_and_one_that_is_gone_no_more():
     assert deployed.connection.levels[claim.level] is two
 
 
-def test_another_policy_is_heeded():
+def test_another_policy_is_applied():
     deployed = Deployed()
     deployed.changed(retry=RetryPolicy(attempts=1), max_receives=6)
     assert deployed.connection.settings.attempts == 1
 
 
-def test_nothing_is_told_where_nothing_has_changed():
+def test_nothing_is_reported_where_nothing_has_changed():
     assert Deployed().changed() == []
 
 
@@ -74,14 +74,14 @@ def test_settings_that_cannot_be_read_stay_as_they_are():
     def forbidden():
         raise Forbidden("no ssm:GetParameter")
 
-    deployed.connection.anew = forbidden
-    told = [(Kind.TROUBLE, "its published settings are not heeded: no ssm:GetParameter")]
-    assert deployed.changed(visibility_timeout=5) == told
+    deployed.connection.reload = forbidden
+    reported = [(Kind.TROUBLE, "its published settings were not applied: no ssm:GetParameter")]
+    assert deployed.changed(visibility_timeout=5) == reported
     assert deployed.connection.settings.visibility_timeout == 60
 
 
 @pytest.mark.parametrize("hidden", [0, 4])
-def test_a_visibility_timeout_too_short_for_a_worker_is_not_heeded_and_told(hidden):
+def test_a_visibility_timeout_too_short_for_a_worker_is_not_applied_and_reported(hidden):
     deployed = Deployed(visibility_timeout=60)
     ((kind, reason),) = deployed.changed(visibility_timeout=hidden)
     assert (kind, f"visibility_timeout of queue emails is {hidden}: for a worker" in reason) == (Kind.TROUBLE, True)

@@ -40,9 +40,9 @@ def test_a_retry_comes_when_it_was_asked_for_however_long_a_job_may_run(asked, h
 
 
 def test_a_retry_that_sqs_cannot_keep_is_dead_with_the_reason_and_comes_no_sooner():
-    told = verdict(Retry(7200, "busy"), held=35_400.5)
+    dead = verdict(Retry(7200, "busy"), held=35_400.5)
     why = "Retry asked for 7200 s, of which 7199 are left: SQS hides a message for 43200 s in all from its receipt"
-    assert told == Dead(error="Retry", reason=f"{why}, of which 600 are kept in reserve: busy")
+    assert dead == Dead(error="Retry", reason=f"{why}, of which 600 are kept in reserve: busy")
 
 
 @pytest.mark.parametrize(("held", "seconds"), [(42_599.0, 1), (42_600.0, 0), (50_000.0, 0)])

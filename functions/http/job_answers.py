@@ -1,0 +1,209 @@
+"""The bodies of HTTP answers about jobs.
+
+docs/openapi.json is written from their types: a field is a line in its type, and a line where it is filled in.
+"""
+
+from typing import Annotated, Any, NotRequired, cast
+
+from pydantic import ConfigDict, Field, with_config
+from pydantic.config import JsonDict
+
+# pydantic reads no other TypedDict before Python 3.12.
+from typing_extensions import TypedDict
+
+from dueline.client.answers import payload_told
+from dueline.lookup.listing import Listed, place_text
+from dueline.lookup.outcome import MAX_ERROR_CHARACTERS, Outcome
+from dueline.lookup.status import Status
+from dueline.model import instant
+from dueline.model.job import JobId, Route, State
+from dueline.protocol.uploads import METHOD, Begun
+from functions.http.problems import Problem
+
+Id = Annotated[
+    str,
+    Field(
+        description="The job's id, which tells where to find it.",
+        examples=["emails.0.t.1799049600000.0d6a387e-6d3b-4b8e-9f51-3d7c1f0a2b4c"],
+    ),
+]
+QueueName = Annotated[str, Field(description="The queue's name in queues.yaml.", examples=["emails"])]
+_DATE_TIME: JsonDict = {"format": "date-time"}
+Instant = Annotated[str, Field(json_schema_extra=_DATE_TIME, examples=["2027-01-04T08:00:00.000Z"])]
+_ROUTES = [route.name.lower() for route in Route]
+_PAYLOAD_FIELDS = ("payload", "payload_text", "payload_at")
+_STATES = [state.value for state in State]
+
+
+class OutcomeAnswer(TypedDict):
+    """What workers noted of a job: nothing before its first attempt."""
+
+    attempts: NotRequired[Annotated[int, Field(ge=1, description="How often it was tried.", examples=[2])]]
+    started: NotRequired[
+        Annotated[
+            str,
+            Field(
+                json_schema_extra=_DATE_TIME,
+                description="When the last attempt began, in UTC.",
+                examples=["2027-01-04T08:00:00.417Z"],
+            ),
+        ]
+    ]
+    ended: NotRequired[
+        Annotated[
+            str,
+            Field(
+                json_schema_extra=_DATE_TIME,
+                description="When it ended, in UTC; not of one that runs.",
+                examples=["2027-01-04T08:00:01.102Z"],
+            ),
+        ]
+    ]
+    error: NotRequired[
+        Annotated[
+            str,
+            Field(
+                max_length=MAX_ERROR_CHARACTERS,
+                description="Why it failed: the type of an error, or a short reason.",
+                examples=["TimeoutError"],
+            ),
+        ]
+    ]
+
+
+class _JobFields(TypedDict):
+    id: Id
+    queue: QueueName
+    due: Annotated[Instant, Field(description="When it is due, in UTC, rounded up to a millisecond.")]
+    route: Annotated[
+        str,
+        Field(
+            json_schema_extra={"enum": _ROUTES},
+            description="How it gets to its queue: `direct`, or by the `table` if it is due later.",
+            examples=["table"],
+        ),
+    ]
+    state: Annotated[
+        str,
+        Field(
+            json_schema_extra={"enum": _STATES},
+            description="`accepted`: on its way to the table. `scheduled`: there. `dispatched`: handed to its queue;"
+            " then, if that tracks, `running`, `succeeded` or `failed`, and `dispatched` again between two attempts."
+            " `cancelled`: a promise that it never gets there. `cancel_requested`: it is there, or may be."
+            " `parked`: in the dispatch dead-letter queue, with the reason.",
+            examples=["accepted"],
+        ),
+    ]
+    moved_to: NotRequired[Annotated[Id, Field(description="The id of the job that took its place.")]]
+
+
+class JobAnswer(_JobFields, OutcomeAnswer):
+    """A job, and how far it has come."""
+
+
+class UploadAnswer(TypedDict):
+    """How to send one payload to S3, of which a job is to be made."""
+
+    upload: Annotated[
+        str,
+        Field(
+            description="The upload's id, to schedule a job with in place of its payload, within a day.",
+            examples=[f"0d6a387e-6d3b-4b8e-9f51-3d7c1f0a2b4c.6000000.{'0' * 64}"],
+        ),
+    ]
+    url: Annotated[
+        str,
+        Field(description="Where to send the payload; for its owner alone.", examples=["https://…s3…amazonaws.com/…"]),
+    ]
+    method: Annotated[str, Field(json_schema_extra={"enum": [METHOD]}, description="How to.", examples=[METHOD])]
+    headers: Annotated[
+        dict[str, str],
+        Field(description="The headers to send with it, exactly.", examples=[{"content-length": "6000000"}]),
+    ]
+    expires: Annotated[Instant, Field(description="Until when it must be sent, in UTC.")]
+
+
+class PayloadPlace(TypedDict):
+    """Where a payload is kept in S3."""
+
+    bucket: Annotated[str, Field(description="The bucket.", examples=["dueline-payloads-123456789012-eu-west-1"])]
+    key: Annotated[
+        str, Field(description="The object's key.", examples=["0032/emails/0d6a387e-6d3b-4b8e-9f51-3d7c1f0a2b4c"])
+    ]
+    bytes: Annotated[int, Field(ge=1, description="Its size in bytes.", examples=[6_000_000])]
+
+
+class _PayloadFields(TypedDict):
+    payload: NotRequired[Annotated[Any, Field(description="The payload, if it is JSON.", examples=[{"to": "ann"}])]]
+    payload_text: NotRequired[
+        Annotated[str, Field(description="The payload as text, if it is no JSON.", examples=["no JSON"])]
+    ]
+    payload_at: NotRequired[Annotated[PayloadPlace, Field(description="Where the payload is kept, if it is large.")]]
+
+
+@with_config(ConfigDict(json_schema_extra={"oneOf": [{"required": [field]} for field in _PAYLOAD_FIELDS]}))
+class ListedJob(JobAnswer, _PayloadFields):
+    """A job that is scheduled, with its payload."""
+
+
+class Page(TypedDict):
+    """A page of what is scheduled, in due order. It may hold fewer jobs than asked for, even none: `next` goes on."""
+
+    jobs: Annotated[list[ListedJob], Field(description="The jobs of this page.")]
+    next: Annotated[
+        str | None,
+        Field(
+            description="Where the next page begins; null on the last one.",
+            examples=["IjIwMjctMDEtMDRUMDg6MDA6MDAuMDAwWiI"],
+        ),
+    ]
+
+
+class Refused(TypedDict):
+    """What is wrong with one of many."""
+
+    error: Annotated[Problem, Field(description="As it would be told of this one alone.")]
+
+
+class Results(TypedDict):
+    """For each of what was asked for, in order, the job or what is wrong with it."""
+
+    jobs: Annotated[list[JobAnswer | Refused], Field(description="One for each, in order.")]
+
+
+def status_answer(id: JobId, status: Status) -> JobAnswer:
+    return job_answer(id, status.state, moved_to=status.moved_to, outcome=status.outcome)
+
+
+def job_answer(id: JobId, state: State, *, moved_to: JobId | None = None, outcome: Outcome | None = None) -> JobAnswer:
+    answer = JobAnswer(
+        id=str(id), queue=id.queue, due=instant.text(id.due), route=id.route.name.lower(), state=state.value
+    )
+    moved = {} if moved_to is None else {"moved_to": str(moved_to)}
+    return cast(JobAnswer, {**answer, **moved, **({} if outcome is None else _outcome(outcome))})
+
+
+def upload_answer(begun: Begun) -> UploadAnswer:
+    """Return an upload's id, and how to send it."""
+    return {
+        "upload": str(begun.upload),
+        "url": begun.url,
+        "method": METHOD,
+        "headers": dict(begun.headers),
+        "expires": instant.text(begun.expires),
+    }
+
+
+def page_of_jobs(listed: Listed) -> Page:
+    """Return a page of scheduled jobs with their payloads, and where the next one begins, which may be nowhere."""
+    jobs = [cast(ListedJob, {**job_answer(job.id, State.SCHEDULED), **payload_told(job)}) for job in listed.jobs]
+    return {"jobs": jobs, "next": None if listed.after is None else place_text(listed.after)}
+
+
+def _outcome(outcome: Outcome) -> OutcomeAnswer:
+    answer = OutcomeAnswer(attempts=outcome.attempts, started=instant.text(outcome.started))
+    if outcome.ended is not None:
+        answer["ended"] = instant.text(outcome.ended)
+    if outcome.error is not None:
+        answer["error"] = outcome.error
+    return answer

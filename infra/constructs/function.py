@@ -1,0 +1,93 @@
+"""A Lambda function with its role and log group."""
+
+from collections.abc import Mapping, Sequence
+
+from aws_cdk import Aws, Duration
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk.aws_iam import PolicyDocument, PolicyStatement, Role, ServicePrincipal
+from constructs import Construct
+
+from dueline.config import metrics
+from dueline.config.deployment import Deployment
+from infra.arns import Arns
+from infra.constructs.log_group import Log
+from infra.grants import allow
+from infra.nag import acknowledge, acknowledge_wildcard
+
+_MEMORY_MB = 512
+# AWS's own layer of Powertools for AWS Lambda (Python) 3.x with its extras, for Python 3.13 on arm64:
+# https://docs.aws.amazon.com/powertools/python/latest/getting-started/install/
+_POWERTOOLS = "arn:{partition}:lambda:{region}:017000801446:layer:AWSLambdaPowertoolsPythonV3-python313-arm64:37"
+_WHY_A_PREFIX = (
+    "All that is one queue's begins with this prefix and nothing else does; named one by one, they would"
+    " outgrow the 10,240 characters of a role's inline policies."
+)
+
+
+class CoreFunction(Construct):
+    """The function of `functions/{name}.py`, with a log group and a role of its own.
+
+    The role may do what `statements` say and write its log. CDK's own grants cannot widen it.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        name: str,
+        deployment: Deployment,
+        code: lambda_.Code,
+        timeout: int,
+        environment: Mapping[str, str],
+        statements: Sequence[PolicyStatement],
+    ) -> None:
+        super().__init__(scope, id)
+        names = deployment.names
+        log = Log(self, "Log", name=names.function_log(name), retention_days=deployment.log_retention_days)
+        self.function = lambda_.Function(
+            self,
+            "Function",
+            function_name=names.function(name),
+            runtime=lambda_.Runtime.PYTHON_3_13,
+            architecture=lambda_.Architecture.ARM_64,
+            handler=f"functions.{name}.handler",
+            code=code,
+            layers=[self._powertools()],
+            memory_size=_MEMORY_MB,
+            timeout=Duration.seconds(timeout),
+            environment={**environment, **_powertools_environment(name)},
+            role=self._role(log, statements, deployment).without_policy_updates(),
+            log_group=log,
+            tracing=lambda_.Tracing.ACTIVE if deployment.tracing else lambda_.Tracing.DISABLED,
+        )
+
+    def _role(self, log: Log, statements: Sequence[PolicyStatement], deployment: Deployment) -> Role:
+        granted = [*statements, allow("logs:CreateLogStream", "logs:PutLogEvents", on=[log.log_group_arn])]
+        if deployment.tracing:
+            granted.append(allow("xray:PutTraceSegments", "xray:PutTelemetryRecords", on=["*"]))
+        role = Role(
+            self,
+            "Role",
+            assumed_by=ServicePrincipal("lambda.amazonaws.com"),
+            inline_policies={"grants": PolicyDocument(statements=granted)},
+        )
+        arns = Arns(self, names=deployment.names)
+        for pattern in (arns.teams_queues, arns.queue_parameters):
+            acknowledge_wildcard(role, pattern, reason=_WHY_A_PREFIX)
+        if deployment.tracing:
+            acknowledge_wildcard(role, "*", reason="X-Ray's actions that send traces know no resources.")
+        return role
+
+    def _powertools(self) -> lambda_.ILayerVersion:
+        acknowledge(self, "L1", reason="Python 3.13 is what this layer of Powertools is built for.")
+        arn = _POWERTOOLS.format(partition=Aws.PARTITION, region=Aws.REGION)
+        return lambda_.LayerVersion.from_layer_version_arn(self, "Powertools", arn)
+
+
+def _powertools_environment(name: str) -> dict[str, str]:
+    return {
+        "POWERTOOLS_SERVICE_NAME": name,
+        "POWERTOOLS_METRICS_NAMESPACE": metrics.NAMESPACE,
+        "POWERTOOLS_LOG_LEVEL": "INFO",
+    }

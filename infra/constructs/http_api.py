@@ -1,0 +1,159 @@
+"""The HTTP API of API Gateway, its function and its access log."""
+
+import json
+
+import jsii
+from aws_cdk.aws_apigateway import AccessLogFormat
+from aws_cdk.aws_apigatewayv2 import (
+    HttpApi,
+    HttpMethod,
+    HttpStage,
+    IAccessLogDestination,
+    IAccessLogSettings,
+    LogGroupLogDestination,
+    PayloadFormatVersion,
+    ThrottleSettings,
+)
+from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer
+from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
+from aws_cdk.aws_iam import PolicyStatement
+from aws_cdk.aws_lambda import Code, Function
+from constructs import Construct
+
+from dueline.config.deployment import Deployment
+from dueline.config.settings import ApiSettings
+from infra.arns import Arns
+from infra.constructs.function import CoreFunction
+from infra.constructs.log_group import Log
+from infra.constructs.payloads_bucket import ANY_JOB, UPLOADS
+from infra.grants import allow, allow_on_rows
+from infra.nag import acknowledge_wildcard
+
+_TIMEOUT = 20
+_ROUTES = {
+    "/queues": [HttpMethod.GET],
+    "/queues/{queue}": [HttpMethod.GET],
+    "/queues/{queue}/jobs": [HttpMethod.POST, HttpMethod.GET],
+    "/queues/{queue}/jobs/{id}": [HttpMethod.GET, HttpMethod.PATCH, HttpMethod.DELETE],
+    "/queues/{queue}/uploads": [HttpMethod.POST],
+    "/queues/{queue}/cancellations": [HttpMethod.POST],
+    "/queues/{queue}/pause": [HttpMethod.POST],
+    "/queues/{queue}/resume": [HttpMethod.POST],
+    "/queues/{queue}/rate": [HttpMethod.PUT],
+}
+_LOGGED = {
+    "request": "requestId",
+    "time": "requestTimeEpoch",
+    "caller": "identity.userArn",
+    "method": "httpMethod",
+    "path": "path",
+    "status": "status",
+    "milliseconds": "responseLatency",
+    "bytes": "responseLength",
+    "error": "error.message",
+    "integration_error": "integrationErrorMessage",
+}
+
+
+class JobsApi(Construct):
+    """The API, IAM-authorized throughout. The queue is in the path, so IAM can allow one team one queue.
+
+    `GET /queues` alone has none: it tells the names and settings of all, and nothing of their jobs.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, deployment: Deployment, code: Code) -> None:
+        super().__init__(scope, id)
+        arns = Arns(self, names=deployment.names)
+        self.settings = ApiSettings(
+            deployment=deployment.name,
+            queue_urls=arns.queue_urls,
+            payloads=arns.payloads_bucket,
+            direct_horizon=deployment.direct_horizon,
+            lookahead=deployment.lookahead,
+        )
+        self.function = self._function(deployment, code)
+        self.http = HttpApi(
+            self,
+            "Http",
+            api_name=deployment.names.api,
+            create_default_stage=False,
+            default_authorizer=HttpIamAuthorizer(),
+        )
+        self._add_routes()
+        self._add_stage(deployment)
+        for keys in (ANY_JOB, UPLOADS):
+            pattern = Arns(self, names=deployment.names).payloads(keys)
+            acknowledge_wildcard(self, pattern, reason="The payloads of all queues' jobs, and uploads to all of them.")
+
+    def _function(self, deployment: Deployment, code: Code) -> Function:
+        names, arns = deployment.names, Arns(self, names=deployment.names)
+        return CoreFunction(
+            self,
+            "Function",
+            name="api",
+            deployment=deployment,
+            code=code,
+            timeout=_TIMEOUT,
+            environment=self.settings.to_env(),
+            statements=[*_grants(arns, inbound=names.inbound), *_payload_grants(arns)],
+        ).function
+
+    def _add_routes(self) -> None:
+        integration = HttpLambdaIntegration(
+            "Integration", self.function, payload_format_version=PayloadFormatVersion.VERSION_2_0
+        )
+        for path, methods in _ROUTES.items():
+            self.http.add_routes(path=path, methods=methods, integration=integration)
+
+    def _add_stage(self, deployment: Deployment) -> None:
+        log = Log(self, "Log", name=deployment.names.access_log, retention_days=deployment.log_retention_days)
+        HttpStage(
+            self,
+            "Stage",
+            http_api=self.http,
+            stage_name="$default",
+            auto_deploy=True,
+            throttle=ThrottleSettings(rate_limit=deployment.api_rate, burst_limit=deployment.api_burst),
+            access_log_settings=_AccessLog(log),
+        )
+
+
+@jsii.implements(IAccessLogSettings)
+class _AccessLog:
+    """Who asked for what and how it went, as JSON. Payloads are not among what API Gateway can log."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+
+    @property
+    def destination(self) -> IAccessLogDestination:
+        return LogGroupLogDestination(self._log)
+
+    @property
+    def format(self) -> AccessLogFormat:
+        return AccessLogFormat.custom(json.dumps({name: f"$context.{of}" for name, of in _LOGGED.items()}))
+
+
+def _grants(arns: Arns, *, inbound: str) -> list[PolicyStatement]:
+    # A transaction is made of ConditionCheckItem and PutItem.
+    table = ("BatchGetItem", "ConditionCheckItem", "PutItem", "Query", "UpdateItem")
+    return [
+        allow(*(f"dynamodb:{action}" for action in table), on=[arns.table]),
+        # It could delete as well: so not the rows of jobs.
+        allow_on_rows("dynamodb:BatchWriteItem", table=arns.table, keys="*#control"),
+        allow("sqs:SendMessage", on=[arns.teams_queues, arns.queue(inbound)]),
+        allow("sqs:GetQueueAttributes", on=[arns.teams_queues]),
+        allow("ssm:GetParameter", on=[arns.queue_parameters]),
+    ]
+
+
+def _payload_grants(arns: Arns) -> list[PolicyStatement]:
+    """Allow to keep payloads, to copy them, and to let callers upload what this function may put itself.
+
+    Without the right to list, S3 answers 403 and not 404 for an object that is not there:
+    https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html
+    """
+    return [
+        allow("s3:GetObject", "s3:PutObject", on=[arns.payloads(ANY_JOB), arns.payloads(UPLOADS)]),
+        allow("s3:ListBucket", on=[arns.bucket]),
+    ]

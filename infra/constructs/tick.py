@@ -1,0 +1,72 @@
+"""The tick function, which hands due jobs to their queues, and the dead-letter queues for what fails."""
+
+from aws_cdk import Duration
+from aws_cdk.aws_iam import PolicyStatement
+from aws_cdk.aws_lambda import Code, Function
+from aws_cdk.aws_lambda_destinations import SqsDestination
+from constructs import Construct
+
+from dueline.config.deployment import Deployment
+from dueline.config.settings import TickSettings
+from infra.arns import Arns
+from infra.constructs.function import CoreFunction
+from infra.constructs.queue import DurableQueue
+from infra.grants import allow
+from infra.nag import acknowledge
+
+# A tick with much to send goes on into the next minutes.
+_TIMEOUT = 300
+
+
+class Tick(Construct):
+    """The tick, with the dead-letter queue of its invocations and that of the jobs it must park."""
+
+    def __init__(self, scope: Construct, id: str, *, deployment: Deployment, code: Code) -> None:
+        super().__init__(scope, id)
+        names = deployment.names
+        self.dead_letter_queue = DurableQueue(self, "DeadLetterQueue", name=names.tick_dlq)
+        self.dispatch_dead_letter_queue = DurableQueue(self, "DispatchDeadLetterQueue", name=names.dispatch_dlq)
+        acknowledge(
+            self.dead_letter_queue, "SQS3", reason="The dead-letter queue of Scheduler and of async invocations."
+        )
+        acknowledge(
+            self.dispatch_dead_letter_queue, "SQS3", reason="The dead-letter queue of jobs that a function parks."
+        )
+        self.function = self._function(deployment, code)
+        self._forget_late_invocations()
+
+    def _function(self, deployment: Deployment, code: Code) -> Function:
+        arns = Arns(self, names=deployment.names)
+        settings = TickSettings(
+            deployment=deployment.name,
+            queue_urls=arns.queue_urls,
+            tick_period=deployment.tick_period,
+            lookahead=deployment.lookahead,
+            lease=deployment.lease,
+        )
+        return CoreFunction(
+            self,
+            "Tick",
+            name="tick",
+            deployment=deployment,
+            code=code,
+            timeout=_TIMEOUT,
+            environment=settings.to_env(),
+            statements=self._statements(arns),
+        ).function
+
+    def _forget_late_invocations(self) -> None:
+        """Limit what Lambda keeps of throttled ticks: by default 6 h of them, and the next minute brings a new one."""
+        self.function.configure_async_invoke(
+            max_event_age=Duration.seconds(120),
+            retry_attempts=1,
+            on_failure=SqsDestination(self.dead_letter_queue),
+        )
+
+    def _statements(self, arns: Arns) -> list[PolicyStatement]:
+        table = ("dynamodb:BatchGetItem", "dynamodb:BatchWriteItem", "dynamodb:Query", "dynamodb:UpdateItem")
+        return [
+            allow(*table, on=[arns.table]),
+            allow("sqs:SendMessage", on=[arns.teams_queues, self.dispatch_dead_letter_queue.queue_arn]),
+            allow("sqs:SendMessage", on=[self.dead_letter_queue.queue_arn]),
+        ]
