@@ -5,6 +5,7 @@ READY := $(VENV)/ready
 COMPILED := $(VENV)/compiled
 ENGINES := tests/contract/node_modules/ready
 MEASURES := $(VENV)/measures
+SITE := $(VENV)/site
 TICK ?= fast
 MINUTES ?= 10
 EXAMPLES ?= 200
@@ -18,7 +19,7 @@ FIRST ?= $(shell date +%s)
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run up down check test test-busy lint soak soak-short fuzz bench bench-quick format schema clean
+.PHONY: help setup run up down check test test-busy lint docs soak soak-short fuzz bench bench-quick format schema clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
@@ -37,11 +38,11 @@ down: $(READY) ## End what `make up` started
 check: lint $(ENGINES) ## The fast checks: lint, types, unit and contract tests
 	$(BIN)/pytest -q tests/unit tests/contract dueline local
 
-test: $(READY) ## Everything: lint, types, and all tests, those against the deployed template included; PARTS="unit e2e" for some
+test: $(SITE) ## Everything: lint, types, the documentation, and all tests, those against the deployed template included; PARTS="unit e2e" for some
 	@$(MAKE) --no-print-directory --jobs=2 $(ENGINES) $(COMPILED)
 	@$(BIN)/python -m tests $(PARTS)
 
-test-busy: $(READY) ## The same beside two busy loops: on a machine that has other things to do
+test-busy: $(SITE) ## The same beside two busy loops: on a machine that has other things to do
 	@$(MAKE) --no-print-directory --jobs=2 $(ENGINES) $(COMPILED)
 	@$(BIN)/python -m tests --busy 2 $(PARTS)
 
@@ -49,6 +50,10 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+docs: $(SITE) ## Build docs/ and the API reference as a site with search, into .local/docs/site; a broken link fails
+	@$(BIN)/python -m docs.build
 
 soak: $(READY) $(ENGINES) ## Look for a broken promise: MINUTES=10 of simulated runs, all mutations and models, and every story in full
 	$(BIN)/python -m tests.simulation runs --minutes $(MINUTES) --first $(FIRST)
@@ -84,7 +89,7 @@ schema: $(READY) ## Write docs/openapi.json, docs/queues.schema.json and docs/qu
 	$(BIN)/python -m functions.http.openapi
 
 clean: ## Remove the virtual environment and all that was made
-	rm -rf $(VENV) $(dir $(ENGINES)) .local cdk.out .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(dir $(ENGINES)) .local cdk.out .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 
 # Marked as ready only at its end, so that an install that was cut off is begun again. uv is four times as fast as pip,
 # but does not read pip's configuration: where it finds no package index, pip does.
@@ -107,6 +112,11 @@ $(COMPILED): $(READY)
 
 $(MEASURES): $(READY) bench/requirements.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement bench/requirements.txt
+	@touch $@
+
+$(SITE): $(READY) docs/requirements.txt
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --requirement docs/requirements.txt || \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement docs/requirements.txt
 	@touch $@
 
 # The tests' DynamoDB on Node, dynalite; marked like the above.

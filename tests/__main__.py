@@ -17,6 +17,8 @@ import typer
 
 ROOT = Path(__file__).parent.parent
 PYTHON = (sys.executable, "-m")
+# import-linter has no `python -m`.
+IMPORTS = str(Path(sys.executable).with_name("lint-imports"))
 PYTEST = (*PYTHON, "pytest", "-q", "-o", "faulthandler_timeout=600")
 # The worker's threads wait; the floors install.
 APART = [f"--ignore=tests/unit/{part}" for part in ("worker", "test_worker.py", "test_floors.py")]
@@ -37,7 +39,9 @@ PARTS: dict[str, tuple[tuple[str, ...], ...]] = {
         (*PYTHON, "ruff", "check", "."),
         (*PYTHON, "ruff", "format", "--check", "."),
         (*PYTHON, "mypy"),
+        (IMPORTS, "--no-logo"),
     ),
+    "docs": ((*PYTHON, "docs.build"),),
 }
 SLOWEST = 10
 # Only a part that hangs takes so long.

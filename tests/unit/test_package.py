@@ -1,5 +1,6 @@
 """What `import dueline` brings, and what is installed with it."""
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -55,6 +56,11 @@ def run(code):
 def test_the_public_names_are_pinned_and_each_is_there():
     assert set(dueline.__all__) == PUBLIC
     assert all(getattr(dueline, name).__name__ == name for name in PUBLIC)
+
+
+def test_the_api_reference_shows_what_is_public_and_nothing_else():
+    shown = re.findall(r"^::: dueline\.(\S+)$", (ROOT / "docs" / "reference.md").read_text(), re.MULTILINE)
+    assert sorted(shown) == sorted({*PUBLIC, "otel.handling", "skip.cancelled_among"})
 
 
 def test_every_error_is_public():
