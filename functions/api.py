@@ -9,19 +9,21 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from dueline.aws.resources import Resources
+from dueline.aws.resources import Resources, new_uid
 from dueline.config import metrics
 from dueline.config.settings import ApiSettings
 from dueline.errors import DuelineError, InvalidJob, JobNotFound
 from dueline.lookup.control import Control
+from dueline.lookup.listing import list_jobs
 from dueline.lookup.status import Status, status_of
-from dueline.lookup.submitted import Told
+from dueline.lookup.submitted import JobStatus, moved_status, submitted_statuses
 from dueline.model.job import JobId, State
 from dueline.model.trace import TraceContext
 from dueline.operate import control
-from dueline.protocol.cancel import Cancelled
+from dueline.protocol.cancel import Cancelled, CancelMany
 from dueline.protocol.cancel import cancel as cancel_job
 from dueline.protocol.keys import Repeat
+from dueline.protocol.uploads import begin
 from functions.http import answers, bodies, problems, queries, tell
 from functions.http.answers import JobAnswer, OverviewAnswer, Page, Queues, Refused, Results, UploadAnswer
 from functions.http.control_answers import ControlAnswer, of_control
@@ -55,7 +57,8 @@ def schedule(queue: str) -> tuple[JobAnswer | Results, int]:
     submit = RESOURCES.submit(settings, direct_horizon=timedelta(seconds=SETTINGS.direct_horizon))
     results = submit.run(asked if isinstance(asked, list) else [asked], until=(until := _until()))
     tell.of_submitted(results, deployment=SETTINGS.deployment, queue=queue)
-    told = RESOURCES.told_of(results, queue=settings, until=until)
+    table, clock, spread = RESOURCES.table, RESOURCES.clock, RESOURCES.spread
+    told = submitted_statuses(results, queue=settings, table=table, clock=clock, until=until, spread=spread)
     if isinstance(asked, list):
         return {"jobs": [_result(each) for each in told]}, HTTPStatus.OK
     if isinstance(told[0], DuelineError):
@@ -68,7 +71,8 @@ def upload(queue: str) -> tuple[UploadAnswer, int]:
     """Let one payload be uploaded, of which a job is to be made: this answer goes to nobody else."""
     REGISTRY.queue(queue)
     asked = bodies.read_upload(_body())
-    begun = RESOURCES.begin_upload(queue, bytes=asked.bytes, sha256=asked.sha256)
+    payloads, clock = RESOURCES.payloads, RESOURCES.clock
+    begun = begin(queue, bytes=asked.bytes, sha256=asked.sha256, payloads=payloads, clock=clock, new_uid=new_uid)
     logger.info("upload begun", extra={"queue": queue, "bytes": asked.bytes})
     return answers.of_upload(begun), HTTPStatus.CREATED
 
@@ -78,7 +82,7 @@ def list_scheduled(queue: str) -> Page:
     """List what is scheduled, in due order, a page at a time."""
     settings, now = REGISTRY.queue(queue), RESOURCES.clock.now()
     span = queries.read_jobs(app.current_event.query_string_parameters, now=now)
-    return answers.of_page(RESOURCES.list_jobs(span, queue=settings, now=now))
+    return answers.of_page(list_jobs(span, queue=settings, table=RESOURCES.table, now=now, spread=RESOURCES.spread))
 
 
 @app.get("/queues/<queue>/jobs/<id>")
@@ -96,7 +100,7 @@ def reschedule(queue: str, id: str) -> JobAnswer:
     key = app.current_event.headers.get("idempotency-key")
     service = RESOURCES.reschedule(settings, taking=taking.partitions)
     moved = service.run(job_id, at=asked.at, delay=asked.delay, key=key)
-    successor, known = RESOURCES.told_of_move(moved, queue=settings)
+    successor, known = moved_status(moved, queue=settings, table=RESOURCES.table, now=RESOURCES.clock.now())
     logger.info("rescheduled", extra={"queue": queue, "job": id, "moved_to": str(successor)})
     return _told(successor, known)
 
@@ -116,7 +120,8 @@ def cancel_many(queue: str) -> Results:
     """Take up to 500 jobs back, each for itself."""
     settings = REGISTRY.queue(queue)
     ids = [_id_or_error(queue, id) for id in bodies.read_ids(_body())]
-    results = RESOURCES.cancel_many(settings, until=_until()).run(ids)
+    table, clock, spread = RESOURCES.table, RESOURCES.clock, RESOURCES.spread
+    results = CancelMany(settings, table=table, clock=clock, until=_until(), spread=spread).run(ids)
     tell.of_cancelled(results, deployment=SETTINGS.deployment, queue=queue)
     return {"jobs": [_cancelled(result) for result in results]}
 
@@ -208,7 +213,7 @@ def _cancelled(result: Cancelled | DuelineError) -> JobAnswer | Refused:
     return _error(result) if isinstance(result, DuelineError) else answers.of_job(result.id, result.state)
 
 
-def _result(told: Told | DuelineError) -> JobAnswer | Refused:
+def _result(told: JobStatus | DuelineError) -> JobAnswer | Refused:
     return _error(told) if isinstance(told, DuelineError) else _told(*told)
 
 

@@ -10,7 +10,9 @@ One request ends within `longest`, its retry included; a caller's may take 5 s m
 
 import os
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from threading import Lock
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import boto3
 from botocore.config import Config
@@ -25,6 +27,10 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
     from mypy_boto3_ssm import SSMClient
 
+    from dueline.aws.service_clock import ServiceClock
+
+C = TypeVar("C")
+
 ATTEMPTS = 2
 LANES = 10
 _CONNECT_SECONDS = 0.5
@@ -34,6 +40,51 @@ _CALLERS_CONNECT_SECONDS = 3.0
 _CALLERS_CONNECTIONS = 1000
 # The most that botocore's standard mode waits before a second attempt.
 _BACKOFF_SECONDS = 1.0
+
+
+class Clients:
+    """One process's clients of a session, each made at its first use. Threads may share them.
+
+    A `service_clock` learns the time from what DynamoDB and SQS answer.
+    """
+
+    def __init__(
+        self, session: "Session | None", *, longest: timedelta, service_clock: "ServiceClock | None" = None
+    ) -> None:
+        self._session = session
+        self._longest = longest
+        self._service_clock = service_clock
+        # Ten lanes that find no client would make ten, and each wait for all of them.
+        self._making = Lock()
+
+    def dynamodb(self) -> "DynamoDBClient":
+        with self._making:
+            return self._dynamodb
+
+    def sqs(self) -> "SQSClient":
+        with self._making:
+            return self._sqs
+
+    def s3(self) -> Any:
+        with self._making:
+            return self._s3
+
+    @cached_property
+    def _dynamodb(self) -> "DynamoDBClient":
+        return self._timed(dynamodb(self._session, longest=self._longest))
+
+    @cached_property
+    def _sqs(self) -> "SQSClient":
+        return self._timed(sqs(self._session, longest=self._longest))
+
+    @cached_property
+    def _s3(self) -> Any:
+        return s3(self._session, longest=self._longest)
+
+    def _timed(self, client: C) -> C:
+        if self._service_clock:
+            self._service_clock.listen_to(client)
+        return client
 
 
 def session(*, profile: str | None, region: str | None) -> "Session":
