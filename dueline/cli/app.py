@@ -7,10 +7,9 @@ import typer
 
 from dueline import __version__
 from dueline.cli import jobs, options, queues, redrive, schedule, worker
-from dueline.cli.connect import Target
+from dueline.cli.connect import Run, Target
 from dueline.cli.faults import EXIT_CODES
 from dueline.cli.group import Group
-from dueline.cli.run import Run
 from dueline.cli.screen import Screen
 from dueline.clock import SystemClock
 

@@ -11,12 +11,12 @@ from typing import Any
 import typer
 
 from dueline.cli import connect, options
+from dueline.cli.connect import Run
 from dueline.cli.faults import DONE, exit_code_of
 from dueline.cli.lines import Left, Lines
 from dueline.cli.output import json_of
-from dueline.cli.redriving import sigterm_as_ctrl_c, undisturbed
-from dueline.cli.run import Run
 from dueline.cli.screen import Bar, end_with
+from dueline.cli.signals import sigterm_as_ctrl_c, undisturbed
 from dueline.client.answers import Job
 from dueline.client.new_job import NewJob
 from dueline.errors import DuelineError

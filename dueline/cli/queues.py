@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 from dueline.cli import options
+from dueline.cli.connect import Run, run_of
 from dueline.cli.output import control_told, overview_told, settings_told
-from dueline.cli.run import Run, run_of
 from dueline.lookup.control import Control
 from dueline.lookup.overview import Overview
 from dueline.model.rate import Rate
