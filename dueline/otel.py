@@ -55,8 +55,8 @@ def handling(
         import opentelemetry.trace  # noqa: F401, whether it is there
     except ImportError:
         return nullcontext()
-    told: dict[str, str | int] = {"messaging.message.id": job_id, "dueline.attempt": attempt}
-    return _processing(job_trace, queue=queue, told=told, is_first=attempt == 1, expected=expected)
+    attributes: dict[str, str | int] = {"messaging.message.id": job_id, "dueline.attempt": attempt}
+    return _processing(job_trace, queue=queue, attributes=attributes, is_first=attempt == 1, expected=expected)
 
 
 @contextmanager
@@ -64,7 +64,7 @@ def _processing(
     job_trace: TraceContext | None,
     *,
     queue: str,
-    told: dict[str, str | int],
+    attributes: dict[str, str | int],
     is_first: bool,
     expected: tuple[type[BaseException], ...],
 ) -> Iterator[None]:
@@ -75,7 +75,7 @@ def _processing(
         f"process {queue}",
         context=context,
         kind=trace.SpanKind.CONSUMER,
-        attributes={**_of_queue(queue), **told},
+        attributes={**_queue_attributes(queue), **attributes},
         links=links,
         record_exception=False,
         set_status_on_exception=False,
@@ -85,7 +85,7 @@ def _processing(
         except expected:
             raise
         except Exception as error:
-            _tell_of(error, span)
+            _record(error, span)
             raise
 
 
@@ -108,7 +108,7 @@ def _place_of(job_trace: TraceContext, *, is_first: bool) -> "tuple[Context, lis
     return trace.set_span_in_context(trace.INVALID_SPAN), [trace.Link(scheduled.get_span_context())]
 
 
-def _of_queue(queue: str) -> dict[str, str]:
+def _queue_attributes(queue: str) -> dict[str, str]:
     return {
         "messaging.system": "aws_sqs",
         "messaging.destination.name": queue,
@@ -117,7 +117,7 @@ def _of_queue(queue: str) -> dict[str, str]:
     }
 
 
-def _tell_of(error: Exception, span: "Span") -> None:
+def _record(error: Exception, span: "Span") -> None:
     from opentelemetry.trace import Status, StatusCode
 
     name = type(error).__qualname__

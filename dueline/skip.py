@@ -24,23 +24,23 @@ def cancelled_among(ids: Iterable[JobId], *, table: Table) -> set[JobId]:
     To be asked just before the handler runs, for a whole received batch at once. Raises Throttled or Unavailable: then
     nothing is known of any of them, and they are to be received again.
     """
-    known = cancellations_of(ids, table=table)
-    for fault in known.unread.values():
+    found = cancellations_of(ids, table=table)
+    for fault in found.unread.values():
         raise fault
-    return known.cancelled
+    return found.cancelled
 
 
 def cancellations_of(ids: Iterable[JobId], *, table: Table) -> Cancellations:
     """Return what is known of some jobs' cancellations, read in requests of 100: what is unread fails alone."""
-    known = Cancellations()
+    found = Cancellations()
     for some in batches(dict.fromkeys(ids), size=lambda _: 0, most=READ_KEYS):
         by_key = {rows.cancellation_key(id): id for id in some}
         try:
             reading = table.read(list(by_key))
         except RETRYABLE as fault:
-            known.unread.update(dict.fromkeys(some, fault))
+            found.unread.update(dict.fromkeys(some, fault))
             continue
         left = Unavailable(f"{len(reading.unread)} cancellations could not be read: try again")
-        known.unread.update((by_key[key], left) for key in reading.unread)
-        known.cancelled.update(by_key[key] for key in reading.rows)
-    return known
+        found.unread.update((by_key[key], left) for key in reading.unread)
+        found.cancelled.update(by_key[key] for key in reading.rows)
+    return found

@@ -55,12 +55,12 @@ class S3Payloads:
     def find(self, key: str) -> Found | None:
         with translated(f"looking for payload {key}"):
             try:
-                told = self._client().head_object(Bucket=self._bucket, Key=key, ChecksumMode="ENABLED")
+                head = self._client().head_object(Bucket=self._bucket, Key=key, ChecksumMode="ENABLED")
             except ClientError as error:
                 if is_missing_object(error):
                     return None
                 raise
-        return Found(pointer=self._pointer(key), bytes=told["ContentLength"], sha256=_hex(told.get("ChecksumSHA256")))
+        return Found(pointer=self._pointer(key), bytes=head["ContentLength"], sha256=_hex(head.get("ChecksumSHA256")))
 
     def upload_url(self, key: str, *, bytes: int, sha256: str, lasts: timedelta) -> tuple[str, Mapping[str, str]]:
         # Both are among the signed headers: S3 refuses an upload that has another length or checksum.

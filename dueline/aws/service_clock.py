@@ -77,7 +77,7 @@ class ServiceClock(SystemClock):
     def _note_received(self, response_dict: dict[str, Any] | None, **_: Any) -> None:
         received, date = self._wall(), (response_dict or {}).get("headers", {}).get("date")
         try:
-            told = parsedate_to_datetime(date).timestamp()
+            answered = parsedate_to_datetime(date).timestamp()
         except (TypeError, ValueError):
             return
-        self._skew = self._skew.learned(told, sent=self._of_thread.sent, received=received)
+        self._skew = self._skew.learned(answered, sent=self._of_thread.sent, received=received)

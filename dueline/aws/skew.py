@@ -14,12 +14,12 @@ class Skew:
     low: float = -math.inf
     high: float = math.inf
 
-    def learned(self, told: float, *, sent: float, received: float) -> "Skew":
-        """Return what is known after the other clock told the whole second `told`, asked at `sent`, by `received`.
+    def learned(self, second: float, *, sent: float, received: float) -> "Skew":
+        """Return what is known after the other clock answered the whole `second`, asked at `sent`, by `received`.
 
         What contradicts all that was known before means that a clock was set: only the new counts.
         """
-        low, high = told - received, told + 1 - sent
+        low, high = second - received, second + 1 - sent
         narrower = Skew(low=max(low, self.low), high=min(high, self.high))
         return narrower if narrower.low < narrower.high else Skew(low=low, high=high)
 

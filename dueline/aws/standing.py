@@ -30,26 +30,26 @@ class Standing:
         self._published = published
         self._clock = clock
         self._jitter = jitter
-        self._known: dict[str, int] = {}
+        self._counts: dict[str, int] = {}
         self._asks_again: dict[str, float] = {}
         self._fault: DuelineError | None = None
         self._fault_over = 0.0
 
     def __call__(self, queue: QueueSettings) -> int:
-        """Return how many partitions of a queue stand, as it was known last; none while it is not deployed.
+        """Return how many partitions of a queue stand, as last read; none while it is not deployed.
 
-        Raises Throttled or Unavailable where that was never known.
+        Raises Throttled or Unavailable where it was never read.
         """
-        known, again = self._known.get(queue.name), self._asks_again.get(queue.name, 0.0)
-        if known is not None and (known >= queue.partitions or self._clock.monotonic() < again):
-            return known
+        count, again = self._counts.get(queue.name), self._asks_again.get(queue.name, 0.0)
+        if count is not None and (count >= queue.partitions or self._clock.monotonic() < again):
+            return count
         try:
-            self._known[queue.name] = self._ask(queue.name)
+            self._counts[queue.name] = self._ask(queue.name)
         except RETRYABLE:
-            if known is None:
+            if count is None:
                 raise
         self._asks_again[queue.name] = self._in_a_while()
-        return self._known[queue.name]
+        return self._counts[queue.name]
 
     def _ask(self, name: str) -> int:
         # One that is not answered takes seconds: of many queues, a batch would outlast its function.

@@ -113,8 +113,8 @@ class Import:
     def _tell_of_left(self) -> None:
         left = self._left
         if self._screen.as_json:
-            told = {"lines": left.count, "file": None if left.fault else str(left.path), "key": self._key}
-            return self._screen.json({"left": told}, is_fault=True)
+            fields = {"lines": left.count, "file": None if left.fault else str(left.path), "key": self._key}
+            return self._screen.json({"left": fields}, is_fault=True)
         if left.fault:
             self._screen.note(f"{_lines(left.count)} left, which {left.path} could not take: {left.fault.strerror}")
         else:

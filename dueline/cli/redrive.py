@@ -122,7 +122,7 @@ def _redriven(run: Run, plan: Plan, ends: Ends, *, apply: bool) -> Redriven:
 
 def _show(run: Run, plan: Plan, done: Redriven, *, applied: bool) -> None:
     if run.screen.as_json:
-        return run.screen.json(_told(plan, done, applied=applied))
+        return run.screen.json(_document(plan, done, applied=applied))
     if done.kinds:
         rows = ((kind.error, kind.count, kind.oldest, kind.newest) for kind in done.kinds)
         run.screen.table(["error" if plan.queue else "reason", "jobs", "oldest", "newest"], rows)
@@ -135,7 +135,7 @@ def _show(run: Run, plan: Plan, done: Redriven, *, applied: bool) -> None:
     return None
 
 
-def _told(plan: Plan, done: Redriven, *, applied: bool) -> dict[str, Any]:
+def _document(plan: Plan, done: Redriven, *, applied: bool) -> dict[str, Any]:
     counts = {name: getattr(done, name) for name in ("found", "wanted", "moved", "hidden")}
     kinds = json_of(done.kinds)
     return {

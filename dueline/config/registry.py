@@ -83,12 +83,12 @@ def settings_of(queue: QueueSettings) -> dict[str, int | bool]:
 
 def load(path: Path) -> Registry:
     """Return the registry that `to_json` wrote."""
-    return Registry({name: settings_from(told, name=name) for name, told in json.loads(path.read_text()).items()})
+    return Registry({name: settings_from(queue, name=name) for name, queue in json.loads(path.read_text()).items()})
 
 
-def settings_from(told: Mapping[str, Any], *, name: str) -> QueueSettings:
+def settings_from(queue: Mapping[str, Any], *, name: str) -> QueueSettings:
     """Return the settings that `settings_of` wrote, whatever stands beside them."""
-    known = {field: told[field] for field in ("partitions", "precise", "priorities")}
+    fields = {field: queue[field] for field in ("partitions", "precise", "priorities")}
     # A queue whose stack is older than the library publishes no `track`.
-    known["track"] = told.get("track", False)
-    return QueueSettings(name=name, retention=timedelta(seconds=told["retention"]), **known)
+    fields["track"] = queue.get("track", False)
+    return QueueSettings(name=name, retention=timedelta(seconds=queue["retention"]), **fields)

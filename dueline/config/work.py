@@ -20,18 +20,18 @@ def published(settings: WorkSettings) -> dict[str, Any]:
     return {"url": urls[0], "urls": urls, **settings_of(settings.queue), "work": work}
 
 
-def work_settings_from(told: Mapping[str, Any], *, name: str) -> WorkSettings:
+def work_settings_from(parameter: Mapping[str, Any], *, name: str) -> WorkSettings:
     """Return the settings that `published` wrote, whatever stands beside them.
 
     Raises QueueNotFound when it was written before there were any for workers.
     """
-    if "work" not in told:
+    if "work" not in parameter:
         raise QueueNotFound(f"queue {name!r} publishes no settings for workers: deploy it with this version of Dueline")
-    work = told["work"]
+    work = parameter["work"]
     retry = {field: work["retry"][field] for field in ("attempts", "delay", "max_delay")}
     return WorkSettings(
-        queue=settings_from(told, name=name),
-        urls=tuple(told["urls"]),
+        queue=settings_from(parameter, name=name),
+        urls=tuple(parameter["urls"]),
         retry=RetryPolicy(backoff=Backoff(work["retry"]["backoff"]), **retry),
         **{field: work[field] for field in _PLAIN},
     )

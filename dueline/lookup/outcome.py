@@ -58,8 +58,8 @@ def outcome_row(id: JobId, outcome: Outcome, *, expires: datetime) -> Row:
     pk, sk = rows.outcome_key(id)
     ended = {} if outcome.ended is None else {"ended": instant.text(outcome.ended)}
     error = {} if outcome.error is None else {"error": outcome.error}
-    told = {"state": outcome.state.value, "attempts": outcome.attempts, "started": instant.text(outcome.started)}
-    return {"pk": pk, "sk": sk, **told, **ended, **error, "ttl": int(expires.timestamp())}
+    always = {"state": outcome.state.value, "attempts": outcome.attempts, "started": instant.text(outcome.started)}
+    return {"pk": pk, "sk": sk, **always, **ended, **error, "ttl": int(expires.timestamp())}
 
 
 def read_outcome(row: Row) -> Outcome:

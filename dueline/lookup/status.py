@@ -93,11 +93,11 @@ def _status(id: JobId, reading: Reading, *, queue: QueueSettings, now: datetime)
 def state_of(id: JobId, found: Mapping[Key, Row], *, queue: QueueSettings, now: datetime) -> State:
     """Return a job's state as its rows and its partition's state tell it. Raises JobNotFound as `look_up` does."""
     state = rows.state_key(id.partition)
-    known = {key: found[key] for key in _keys(id) if rows.is_live(found.get(key), now=now)}
-    known |= {state: found[state]} if state in found else {}
-    if told := _taken_back(id, known) or _under_way(id, known):
-        return told
-    check_partition(id, Reading(rows=known), queue=queue)
+    live = {key: found[key] for key in _keys(id) if rows.is_live(found.get(key), now=now)}
+    live |= {state: found[state]} if state in found else {}
+    if by_rows := _taken_back(id, live) or _under_way(id, live):
+        return by_rows
+    check_partition(id, Reading(rows=live), queue=queue)
     if now >= id.due + queue.retention:
         raise JobNotFound(f"nothing is known of job {id}: it is past its retention")
     return State.DISPATCHED if id.route is Route.DIRECT else State.ACCEPTED
@@ -124,25 +124,25 @@ def _outcome_of(id: JobId, found: Mapping[Key, Row], *, now: datetime) -> Outcom
     return outcome if rows.is_live(row, now=now) else None
 
 
-def _taken_back(id: JobId, known: Mapping[Key, Row]) -> State | None:
-    cancellation = known.get(rows.cancellation_key(id))
+def _taken_back(id: JobId, live: Mapping[Key, Row]) -> State | None:
+    cancellation = live.get(rows.cancellation_key(id))
     if cancellation and rows.is_promised(id, cancellation):
         return State.CANCELLED
-    if rows.parked_key(id) in known and not _is_late_dispatched(id, known):
+    if rows.parked_key(id) in live and not _is_late_dispatched(id, live):
         return State.PARKED
     return State.CANCEL_REQUESTED if cancellation else None
 
 
-def _under_way(id: JobId, known: Mapping[Key, Row]) -> State | None:
-    if _is_late_dispatched(id, known):
+def _under_way(id: JobId, live: Mapping[Key, Row]) -> State | None:
+    if _is_late_dispatched(id, live):
         return State.DISPATCHED
-    if rows.job_key(id) in known:
-        cursor = rows.read_state(known.get(rows.state_key(id.partition))).cursor
+    if rows.job_key(id) in live:
+        cursor = rows.read_state(live.get(rows.state_key(id.partition))).cursor
         return State.DISPATCHED if rows.job_key(id)[1] <= cursor else State.SCHEDULED
     return None
 
 
-def _is_late_dispatched(id: JobId, known: Mapping[Key, Row]) -> bool:
+def _is_late_dispatched(id: JobId, live: Mapping[Key, Row]) -> bool:
     """Tell whether the late path sent a job, perhaps after it had been parked and was put back."""
-    handled = known.get(rows.handled_key(id))
+    handled = live.get(rows.handled_key(id))
     return bool(handled and handled["dispatched"])

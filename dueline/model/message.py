@@ -59,8 +59,8 @@ class Message:
     @property
     def sent_bytes(self) -> int:
         """The bytes that SQS counts: the body's, and each attribute's name, type and value."""
-        told = ((name, type_of(name, value), value) for name, value in self.attributes.items())
-        return _bytes(self.body, *chain.from_iterable(told))
+        attributes = ((name, type_of(name, value), value) for name, value in self.attributes.items())
+        return _bytes(self.body, *chain.from_iterable(attributes))
 
     @property
     def size(self) -> int:
@@ -88,15 +88,15 @@ class Message:
         It keeps its attributes: those for which SQS has no place beside are folded into one, its trace first. Where
         bytes are too many, its tracestate goes, then its traceparent, and then the end of the reason.
         """
-        told = {name: plain(value, most=_REASON_CHARACTERS) for name, value in why.items()}
-        own = {name: value for name, value in unfolded(self.attributes).items() if value and name not in told}
+        reasons = {name: plain(value, most=_REASON_CHARACTERS) for name, value in why.items()}
+        own = {name: value for name, value in unfolded(self.attributes).items() if value and name not in reasons}
         own = dict(sorted(own.items(), key=lambda each: _FIRST.get(each[0], len(_READ))))
-        most = MAX_ATTRIBUTES - len(told)
+        most = MAX_ATTRIBUTES - len(reasons)
         for name in _DISPENSABLE:
-            if not self._has_room(folded(own, most=most) | told):
+            if not self._has_room(folded(own, most=most) | reasons):
                 own.pop(name, None)
         kept = folded(own, most=most)
-        return self._with_room_for(told, kept if self._has_room(kept) else folded(own, most=MAX_ATTRIBUTES))
+        return self._with_room_for(reasons, kept if self._has_room(kept) else folded(own, most=MAX_ATTRIBUTES))
 
     def _with_room_for(self, why: Mapping[str, str], kept: dict[str, str]) -> "Message":
         for name, value in why.items():
@@ -136,16 +136,16 @@ class Message:
         )
 
     def _priority(self) -> int:
-        told = self.attributes.get(PRIORITY, "1")
-        if told not in _PRIORITIES:
-            raise InvalidJob(f"message attribute {PRIORITY} is {told[:200]!r}: it must be from 1 to {MAX_PRIORITY}")
-        return int(told)
+        text = self.attributes.get(PRIORITY, "1")
+        if text not in _PRIORITIES:
+            raise InvalidJob(f"message attribute {PRIORITY} is {text[:200]!r}: it must be from 1 to {MAX_PRIORITY}")
+        return int(text)
 
     def _offloaded_bytes(self) -> int | None:
-        told = self.attributes.get(OFFLOADED_BYTES)
-        if told is not None and not _is_number(told):
-            raise InvalidJob(f"message attribute {OFFLOADED_BYTES} is {told[:100]!r}: it must be a number of bytes")
-        return None if told is None else int(told)
+        text = self.attributes.get(OFFLOADED_BYTES)
+        if text is not None and not _is_number(text):
+            raise InvalidJob(f"message attribute {OFFLOADED_BYTES} is {text[:100]!r}: it must be a number of bytes")
+        return None if text is None else int(text)
 
     def moves(self) -> JobId | None:
         """Return the job whose place this message's job is to take, if it is to take one's.

@@ -32,8 +32,8 @@ class Pointer:
     def parse(cls, text: str) -> "Pointer":
         """Return the pointer that a text writes out. Raises ValueError when it is none."""
         try:
-            name, told = json.loads(text)
-            bucket, key = told["s3BucketName"], told["s3Key"]
+            name, place = json.loads(text)
+            bucket, key = place["s3BucketName"], place["s3Key"]
         except (KeyError, TypeError, ValueError, RecursionError):
             raise ValueError("it is no pointer to a payload") from None
         if name != _CLASS or not (isinstance(bucket, str) and isinstance(key, str)):

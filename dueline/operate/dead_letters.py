@@ -46,11 +46,11 @@ class Wanted:
 
     def has(self, arrival: Arrival) -> bool:
         """Tell whether a message is one of them."""
-        told = arrival.message.attributes
+        attributes = arrival.message.attributes
         return (
             (not self.errors or error_of(arrival.message) in self.errors)
-            and self.reason in told.get(REASON, "")
-            and (not self.ids or told.get(ID) in self.ids)
+            and self.reason in attributes.get(REASON, "")
+            and (not self.ids or attributes.get(ID) in self.ids)
             and (self.queue is None or _queue_of(arrival.message) == self.queue)
             and (self.sent_before is None or arrival.sent < self.sent_before)
             and (self.sent_after is None or arrival.sent > self.sent_after)
@@ -68,15 +68,15 @@ def kind_of(message: Message) -> str:
 
 
 def to_its_queue(message: Message, *, levels: int) -> PutBack:
-    """Return a failed job as its queue takes it again: without what was told of its failure.
+    """Return a failed job as its queue takes it again: without the attributes that describe its failure.
 
     A message that carries no job goes to level 1. Raises InvalidJob when the queue does not have the job's level.
     """
-    told = unfolded(message.attributes)
-    attributes = {name: value for name, value in told.items() if name not in (REASON, ERROR, ATTEMPTS)}
-    if told.get(ERROR) == INTERRUPTED:
-        attributes[AGAIN] = str(_number(told.get(AGAIN)) + 1)
-    level = _number(told.get(PRIORITY)) or 1
+    sent = unfolded(message.attributes)
+    attributes = {name: value for name, value in sent.items() if name not in (REASON, ERROR, ATTEMPTS)}
+    if sent.get(ERROR) == INTERRUPTED:
+        attributes[AGAIN] = str(_number(sent.get(AGAIN)) + 1)
+    level = _number(sent.get(PRIORITY)) or 1
     if level > levels:
         raise InvalidJob(f"the queue has no level {level}: it has {levels}")
     return PutBack(message=Message(body=message.body, attributes=attributes, group=_tenant_of(message)), level=level)

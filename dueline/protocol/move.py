@@ -46,11 +46,11 @@ def settle_all(intents: Sequence[Intent], *, table: Table, clock: Clock, spread:
     """Settle each intent for itself; begin none after `until` (monotonic)."""
     settled = Settled()
     settle_one = partial(_settle_or_tell, table=table, clock=clock, until=until)
-    for intent, told in zip(intents, spread(settle_one, intents), strict=True):
-        if isinstance(told, str):
-            settled.unclear[intent.job] = told
+    for intent, result in zip(intents, spread(settle_one, intents), strict=True):
+        if isinstance(result, str):
+            settled.unclear[intent.job] = result
         else:
-            (settled.moved if told else settled.dropped).add(intent.job)
+            (settled.moved if result else settled.dropped).add(intent.job)
     return settled
 
 

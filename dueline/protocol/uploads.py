@@ -36,7 +36,7 @@ class Upload:
         """Return the upload that an id names. Raises InvalidJob when it is of no upload's form."""
         match = _ID.fullmatch(text) if isinstance(text, str) else None
         if match is None:
-            raise InvalidJob(f"upload is {repr(text)[:200]}: it must be the id of an upload, as its answer told it")
+            raise InvalidJob(f"upload is {repr(text)[:200]}: it must be the id of an upload, as the API returned it")
         return cls(uid=match["uid"], bytes=int(match["bytes"]), sha256=match["sha256"])
 
     def key(self, queue: str) -> str:

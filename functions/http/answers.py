@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, with_config
 # pydantic reads no other TypedDict before Python 3.12.
 from typing_extensions import TypedDict
 
-from dueline.client.answers import payload_told
+from dueline.client.answers import payload_fields
 from dueline.config.registry import settings_of
 from dueline.lookup.listing import Listed, place_text
 from dueline.lookup.outcome import Outcome
@@ -218,7 +218,7 @@ def of_upload(begun: Begun) -> UploadAnswer:
 
 def of_page(listed: Listed) -> Page:
     """Return a page of scheduled jobs with their payloads, and where the next one begins, which may be nowhere."""
-    jobs = [cast(ListedJob, {**of_job(job.id, State.SCHEDULED), **payload_told(job)}) for job in listed.jobs]
+    jobs = [cast(ListedJob, {**of_job(job.id, State.SCHEDULED), **payload_fields(job)}) for job in listed.jobs]
     return {"jobs": jobs, "next": None if listed.after is None else place_text(listed.after)}
 
 

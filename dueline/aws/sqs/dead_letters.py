@@ -64,11 +64,12 @@ def of_queue(name: str, queue: str, *, session: "Session") -> Ends:
     Raises QueueNotFound, Forbidden or Unavailable.
     """
     with of_callers(f"finding queue {queue!r} of the deployment {name!r}"):
-        told = _parameter_of(name, queue_name(queue), clients.ssm(session, longest=_LONGEST_REQUEST))
+        parameter = _parameter_of(name, queue_name(queue), clients.ssm(session, longest=_LONGEST_REQUEST))
         sqs = clients.sqs(session, longest=_LONGEST_REQUEST)
-    urls = told.get("urls", [told["url"]])
+    urls = parameter.get("urls", [parameter["url"]])
     # A deployment that was made before workers were published says less.
-    dead_letters = told.get("work", {}).get("dead_letters") or _beside(told["url"], Names(name).queue_dlq(queue))
+    beside = _beside(parameter["url"], Names(name).queue_dlq(queue))
+    dead_letters = parameter.get("work", {}).get("dead_letters") or beside
     return _ends(sqs, dead_letters, urls)
 
 
@@ -80,9 +81,9 @@ def of_parked(name: str, *, session: "Session") -> Ends:
     names = Names(name)
     with of_callers(f"finding the deployment {name!r}"):
         ssm = clients.ssm(session, longest=_LONGEST_REQUEST)
-        told = json.loads(ssm.get_parameter(Name=names.settings_parameter)["Parameter"]["Value"])
+        settings = json.loads(ssm.get_parameter(Name=names.settings_parameter)["Parameter"]["Value"])
         sqs = clients.sqs(session, longest=_LONGEST_REQUEST)
-    return _ends(sqs, told["queue_urls"] + names.dispatch_dlq, [told["queue_urls"] + names.inbound])
+    return _ends(sqs, settings["queue_urls"] + names.dispatch_dlq, [settings["queue_urls"] + names.inbound])
 
 
 def _ends(sqs: "SQSClient", dead_letters: str, urls: Sequence[str]) -> Ends:
@@ -93,14 +94,14 @@ def _ends(sqs: "SQSClient", dead_letters: str, urls: Sequence[str]) -> Ends:
 
 def _parameter_of(name: str, queue: str, ssm: "SSMClient") -> dict[str, Any]:
     try:
-        told: dict[str, Any] = json.loads(
+        parameter: dict[str, Any] = json.loads(
             ssm.get_parameter(Name=Names(name).queue_parameter(queue))["Parameter"]["Value"]
         )
     except ClientError as error:
         if error.response["Error"].get("Code") == "ParameterNotFound":
             raise QueueNotFound(f"there is no queue {queue!r} in the deployment {name!r}") from None
         raise
-    return told
+    return parameter
 
 
 def _beside(url: str, name: str) -> str:

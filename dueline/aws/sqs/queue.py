@@ -48,8 +48,8 @@ class SqsQueue:
             answer = self._client.get_queue_attributes(
                 QueueUrl=self._url, AttributeNames=[_WAITING, _IN_FLIGHT, _DELAYED]
             )
-        told = answer["Attributes"]
-        return Depth(waiting=int(told[_WAITING]), in_flight=int(told[_IN_FLIGHT]), delayed=int(told[_DELAYED]))
+        counts = answer["Attributes"]
+        return Depth(waiting=int(counts[_WAITING]), in_flight=int(counts[_IN_FLIGHT]), delayed=int(counts[_DELAYED]))
 
     def _one_by_one(self, messages: Sequence[Message], reason: str) -> list[Refusal]:
         """Find the messages for which SQS refused a whole batch."""

@@ -88,8 +88,8 @@ class Connections:
 def _trusting(file: str | None) -> ssl.SSLContext:
     """Return what makes TLS of connections, which trusts the authorities in a file, by default those of botocore."""
     context = create_urllib3_context(cert_reqs=ssl.CERT_REQUIRED)
-    known: Any = file or True
-    context.load_verify_locations(get_cert_path(known))
+    verify: Any = file or True
+    context.load_verify_locations(get_cert_path(verify))
     return context
 
 

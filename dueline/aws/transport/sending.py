@@ -51,9 +51,9 @@ class _Call:
     @property
     def scope(self) -> tuple[str, str]:
         """The service and the region that are signed for."""
-        told = self.context.get("signing", {})
-        service = told.get("signing_name", self.model.service_model.signing_name)
-        return service, told.get("region", self.context["client_region"])
+        signing = self.context.get("signing", {})
+        service = signing.get("signing_name", self.model.service_model.signing_name)
+        return service, signing.get("region", self.context["client_region"])
 
     def credentials(self) -> Credentials | None:
         """Return the credentials of this moment to sign with, nothing where another signature is asked for."""
@@ -140,28 +140,28 @@ def _ended(came: Answer | Exception, *, retries: int) -> Answer:
     return came
 
 
-def _parsed(told: Mapping[str, Any], model: Any) -> dict[str, Any]:
-    if told["status_code"] == 200:
-        body: bytes = told["body"]
+def _parsed(response: Mapping[str, Any], model: Any) -> dict[str, Any]:
+    if response["status_code"] == 200:
+        body: bytes = response["body"]
         try:
             # A quotation mark within a text is escaped, so that this is a name, or an attribute that is called so.
             parsed: dict[str, Any] = json.loads(body, object_hook=_with_bytes if b'"B"' in body else None)
-            return parsed | {"ResponseMetadata": _metadata(told)}
+            return parsed | {"ResponseMetadata": _metadata(response)}
         except ValueError:
             pass
     protocol = model.service_model.resolved_protocol
-    botocores: dict[str, Any] = create_parser(protocol).parse(told, model.output_shape)
+    botocores: dict[str, Any] = create_parser(protocol).parse(response, model.output_shape)
     return botocores
 
 
-def _metadata(told: Mapping[str, Any]) -> dict[str, Any]:
-    headers = {name.lower(): value for name, value in told["headers"].items()}
+def _metadata(response: Mapping[str, Any]) -> dict[str, Any]:
+    headers = {name.lower(): value for name, value in response["headers"].items()}
     named = {"RequestId": headers[_REQUEST_ID]} if _REQUEST_ID in headers else {}
-    return {**named, "HTTPStatusCode": told["status_code"], "HTTPHeaders": headers}
+    return {**named, "HTTPStatusCode": response["status_code"], "HTTPHeaders": headers}
 
 
-def _with_bytes(told: dict[str, Any]) -> dict[str, Any]:
+def _with_bytes(parsed: dict[str, Any]) -> dict[str, Any]:
     """Return an attribute of DynamoDB that has bytes with those, and everything else as it is."""
-    if len(told) == 1 and isinstance(text := told.get("B"), str):
+    if len(parsed) == 1 and isinstance(text := parsed.get("B"), str):
         return {"B": b64decode(text)}
-    return told
+    return parsed
