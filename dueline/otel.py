@@ -1,4 +1,4 @@
-"""OpenTelemetry, where its API is installed: a job is handled in the trace that it was scheduled in.
+"""OpenTelemetry, if its API is installed: a job is handled in the trace that it was scheduled in.
 
 Nothing here makes a job fail, or imports OpenTelemetry before it is needed. Attributes and the span's name are those of
 https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 def current() -> TraceContext | None:
-    """Return the trace context that a request sent here and now carries, nothing if there is none."""
+    """Return the current trace context, as a request would carry it; None if there is none."""
     carrier: dict[str, str] = {}
     try:
         from opentelemetry import propagate
@@ -44,11 +44,11 @@ def handling(
     attempt: int,
     expected: tuple[type[BaseException], ...] = (),
 ) -> AbstractContextManager[None]:
-    """Return a context in which a job's handler runs, as a span `process {queue}` of kind CONSUMER.
+    """Return a context manager that runs a job's handler in a span `process {queue}` of kind CONSUMER.
 
-    The first attempt, 1, is a child of the job's trace context; a later one begins a trace of its own, with a link to
-    it: a trace of many attempts over days is none that anyone reads. Without a trace context the span goes on with what
-    is current. An exception is recorded and passed on; one that is `expected` is passed on alone. Without
+    The first attempt is a child of the job's trace context. Later attempts begin a trace of their own, with a link to
+    it, because nobody reads a trace of many attempts over days. Without a trace context the span is a child of the
+    current one. An exception is recorded in the span and raised; an `expected` one is only raised. Without
     OpenTelemetry it does nothing.
     """
     try:

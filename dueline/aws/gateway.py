@@ -101,7 +101,7 @@ def _credentials_of(session: boto3.Session) -> Credentials:
 
 
 def _leave_unsigned(_: AWSRequest) -> None:
-    """Leave it to the door of a local run, which signs what comes through."""
+    """Sign nothing: the gateway of a local run signs what passes through it."""
 
 
 class Gateway:

@@ -1,4 +1,4 @@
-"""How many partitions of a queue stand: their schedules are there, so a tick will come."""
+"""Standing: how many partitions of a queue are deployed, with the schedules of their ticks."""
 
 import random
 from collections.abc import Callable
@@ -13,10 +13,10 @@ ASK_AGAIN_SECONDS = 5.0
 
 
 class Standing:
-    """Tells how many partitions of a queue stand, by what its stack published once their schedules were there.
+    """Knows how many partitions of a queue stand: those that its stack published after it made their schedules.
 
-    SSM answers 40 requests a second of an account. So a queue is asked for until all stand that queues.yaml declares,
-    and never again: a schedule is never taken down while it is declared. `published` returns a queue as it is
+    SSM answers 40 requests a second per account. So a queue is read until all partitions stand that queues.yaml
+    declares, and never again: no schedule is removed while it is declared. `published` returns a queue as it is
     published.
     """
 

@@ -1,4 +1,4 @@
-"""Listing: tell which jobs of a queue are scheduled, in due order over all its partitions, a page at a time.
+"""Listing: the scheduled jobs of a queue, in due order over all its partitions, a page at a time.
 
 Each partition is read from where the page begins, a few rows more than its share of the page, all of them at once;
 one whose rows do not reach as far as the page does is read on. So a page costs what it holds, however many jobs wait

@@ -49,7 +49,7 @@ def from_epoch_ms(milliseconds: int) -> datetime:
 
 def _aware(at: datetime) -> datetime:
     if at.tzinfo is None:
-        raise ValueError(f"{at.isoformat()} has no zone: add one, such as Z or +01:00")
+        raise ValueError(f"{at.isoformat()} has no time zone: add one, such as Z or +01:00")
     try:
         return at.astimezone(UTC)
     except OverflowError:

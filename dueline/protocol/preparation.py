@@ -56,7 +56,7 @@ class Preparation:
         return draft if job == draft.job else replace(draft, job=job, delay=None)
 
     def _place(self, draft: Submission, *, until: float) -> Draft:
-        """Bring a payload to where it belongs, before its job is submitted."""
+        """Put a large payload into S3, before its job is sent."""
         if self._clock.monotonic() >= until:
             return out_of_time(draft.job.id)
         try:

@@ -1,4 +1,4 @@
-"""Reschedule: move a job to another due time, as a new job that takes its place, or say that it has left."""
+"""Reschedule: replace a job by a new one that is due at another time, unless it was sent to its queue already."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -27,7 +27,7 @@ Rows = Mapping[Key, Row]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Moved:
-    """The job that took another's place, and whether this `was_before`, by an earlier call or by ingest."""
+    """The job that replaced another. `was_before`: an earlier call, or ingest, had replaced it already."""
 
     id: JobId
     was_before: bool
@@ -62,13 +62,13 @@ class Reschedule:
     def run(
         self, id: JobId, *, at: datetime | None = None, delay: float | None = None, key: str | None = None
     ) -> Moved:
-        """Move a job to `at`, or to `delay` seconds from now; return which job took its place.
+        """Move a job to `at`, or to `delay` seconds from now; return the new job that replaces it.
 
-        That is a promise: the job with the old id never reaches its queue. A repeat with the same due time, or under
+        The job with the old id never reaches its queue: that is a promise. A repeat with the same due time, or under
         the same `key`, returns the same id: a delay counts from the first call under a key. Raises InvalidJob,
-        JobNotFound, and AlreadyFinished when the job has left for its queue, was cancelled or was moved to another
-        time: then there is no second job. After Throttled or Unavailable either the old job or the new one is there,
-        whose id the error names if there may be a new one.
+        JobNotFound, or AlreadyFinished when the job was sent to its queue, cancelled or moved to another time: then
+        there is no new job. After Throttled or Unavailable either the old job exists or the new one; the error has the
+        new id if there may be one.
         """
         if at is None and delay is None:
             raise InvalidJob("at and delay are both missing: give one of them")
@@ -175,7 +175,7 @@ class Reschedule:
         Once cancellations may have been collected, that none is there says nothing.
         """
         if not rows.is_cancellation_kept(id, now=self._clock.now()):
-            raise Unavailable(f"what became of job {id} is not known any more")
+            raise Unavailable(f"whether job {id} was sent or cancelled is not known any more")
         _refuse(id)
 
 
@@ -206,7 +206,7 @@ def _refuse(id: JobId, cancellation: Row | None = None) -> NoReturn:
 
 @contextmanager
 def naming(job_id: str) -> Iterator[None]:
-    """Let a fault name the job that may be scheduled all the same, for its caller to look up or cancel."""
+    """Put the id of the job that may be scheduled all the same into an error, for the caller to look up or cancel."""
     try:
         yield
     except RETRYABLE as fault:

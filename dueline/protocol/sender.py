@@ -37,7 +37,7 @@ class Sender:
     def _send_by(
         self, route: Route, submissions: Iterable[Submission], *, until: float
     ) -> Iterable[tuple[JobId, DuelineError]]:
-        """Send what takes one route, several batches at once; return the error of each job that was not sent."""
+        """Send the jobs of one route, several batches at once; return the error of each job that was not sent."""
         chosen = sorted((each for each in submissions if each.job.id.route is route), key=_level_of)
         levels = (some for _, some in groupby(chosen, key=_level_of))
         cut = (batches(some, size=lambda each: each.job.size + ATTRIBUTES_BYTES) for some in levels)
@@ -60,7 +60,7 @@ class Sender:
         return self._level(job.priority) if job.id.route is Route.DIRECT else self._inbound
 
     def _gone(self, job: Job, error: QueueNotFound) -> DuelineError:
-        """Return what a missing queue means: its own may be missing by right, the inbound queue never."""
+        """Return the error for a missing SQS queue: only a queue's own may be missing for good."""
         if job.id.route is Route.TABLE:
             return Unavailable(str(error)).copy(job_id=str(job.id))
         return not_there(self._queue, priority=job.priority)
@@ -74,7 +74,7 @@ class Sender:
 
 
 def _level_of(submission: Submission) -> int:
-    """Return to which of its queue's levels a job is sent: none of them while its way is by the table."""
+    """Return the priority whose SQS queue a job is sent to; 0 is the inbound queue, for jobs on the table's route."""
     return submission.job.priority if submission.job.id.route is Route.DIRECT else 0
 
 

@@ -121,7 +121,7 @@ def test_json_may_stand_at_the_end(run):
         (["get", "x", "--nope"], "--nope"),
         (["schedule", "emails", "1", "--delay", "3x"], "'3x' is no span of time: it must be seconds, or such as 15m"),
         (["schedule", "emails", "1", "--at", "soon"], "Invalid isoformat string: 'soon'"),
-        (["schedule", "emails", "1", "--at", "2027-01-01T00:00:00"], "has no zone"),
+        (["schedule", "emails", "1", "--at", "2027-01-01T00:00:00"], "has no time zone"),
         (["jobs", "emails", "--from", "soon"], "'soon'"),
         (["jobs", "emails", "--limit", "0"], "--limit"),
         (["redrive", "emails", "--older-than", "900000d"], "--older-than"),

@@ -184,7 +184,7 @@ def test_what_was_given_is_posted_as_it_was(client, gate, given, posted):
 @pytest.mark.parametrize(
     ("given", "named"),
     [
-        ({"at": datetime(2027, 1, 4)}, "at is 2027-01-04T00:00:00, which has no zone"),  # noqa: DTZ001
+        ({"at": datetime(2027, 1, 4)}, "at is 2027-01-04T00:00:00, which has no time zone"),  # noqa: DTZ001
         ({"at": "2027-01-04T09:00:00Z"}, "at is '2027-01-04T09:00:00Z': it must be a datetime"),
         ({"at": datetime(1969, 1, 1, tzinfo=UTC)}, "at is 1969"),
         ({"at": datetime.max.replace(tzinfo=UTC)}, "at is 9999-12-31T23:59:59.999999.00:00: it must be from 1970"),
@@ -204,7 +204,7 @@ def test_what_was_given_is_posted_as_it_was(client, gate, given, posted):
         ({"delay": HUGE}, "delay is an int: it must be from 0 to"),
         ({"delay": -HUGE}, "delay is an int: it must be from 0 to"),
         ({"at": HUGE}, "at is an int: it must be a datetime"),
-        ({"at": NOW.replace(tzinfo=NoZone())}, "which has no zone"),
+        ({"at": NOW.replace(tzinfo=NoZone())}, "which has no time zone"),
         ({"tenant": 42}, "tenant is 42: it must have 1 to 128 letters"),
         ({"tenant": NoText()}, "tenant is a NoText: it must have 1 to 128 letters"),
         ({"tenant": "a b"}, "tenant is 'a b': it must have 1 to 128 letters"),

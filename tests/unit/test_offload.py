@@ -330,7 +330,7 @@ def test_an_upload_of_another_size_makes_no_job_where_s3_tells_no_checksum():
     found = system.stores.payloads.find(Upload.parse(upload).key("emails"))
     system.wire.around = on("payloads.find", lambda call: replace(found, bytes=4, sha256=None))
     (error,) = system.submit(Request(upload=upload))
-    assert "is not what its id says" in str(error)
+    assert "does not have the size and SHA-256 in its id" in str(error)
 
 
 @pytest.mark.parametrize("upload", ["", "x", "../x", f"{'0' * 36}.0.{'0' * 64}", f"{'0' * 36}.5.{'0' * 63}"])

@@ -91,7 +91,7 @@ class DynamoTable:
             return row
         there = self._read_one(rows.key(row))
         if there is None:
-            raise Unavailable(f"row {rows.key(row)} was collected meanwhile: try again")
+            raise Unavailable(f"row {rows.key(row)} was deleted by its TTL meanwhile: try again")
         return there
 
     def record(self, row: Row) -> bool:
