@@ -66,7 +66,7 @@ class Deployed:
         return self.queue(self.names.queue_dlq(queue))
 
     def dispatcher(self, queue: str, *, precise: bool) -> Dispatcher:
-        """Return what hands jobs to a team's queue, ten batches at once."""
+        """Return the dispatcher of a queue, which sends ten batches at once."""
         parking = Parking(table=self.table, dead_letters=self.queue(self.names.dispatch_dlq), clock=self.clock)
         return Dispatcher(
             level=partial(self.team_queue, queue),

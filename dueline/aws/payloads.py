@@ -1,4 +1,4 @@
-"""Payloads that are too large for messages and rows, as objects in a bucket of S3."""
+"""Large payloads, as objects in an S3 bucket."""
 
 import base64
 import binascii
@@ -17,7 +17,7 @@ _TYPE = "application/json"
 
 
 class S3Payloads:
-    """The objects of a bucket. `client` returns a client of S3: most processes need none."""
+    """The payloads in a bucket. `client` returns an S3 client when it is needed: most processes need none."""
 
     def __init__(self, client: Callable[[], Any], bucket: str) -> None:
         self._client = client

@@ -1,4 +1,4 @@
-"""What a deployment publishes of itself, as SSM parameters."""
+"""Published: the settings of a deployment and its queues, as SSM parameters."""
 
 import json
 import random

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 class Resources(Deployed):
-    """A deployment's table, queues and payloads, and what needs its queues for a caller: `bucket` keeps the payloads.
+    """A deployment's table, queues and payloads for its callers, and the operations that need its queues.
 
-    What needs the table or the payloads alone is called with these.
+    Operations that need no queue are called with the table or the payloads directly. `bucket` keeps large payloads.
     """
 
     def __init__(

@@ -30,7 +30,7 @@ COMMANDS: dict[str, tuple[Callable[..., Any], str]] = {
 }
 
 
-def _tell_version(wanted: bool) -> None:
+def _show_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"dueline {__version__}")
         raise typer.Exit
@@ -41,7 +41,7 @@ Url = Annotated[str | None, typer.Option(envvar="DUELINE_URL", help="The API of 
 Profile = Annotated[str | None, typer.Option(help="The AWS profile.", show_default=False)]
 Region = Annotated[str | None, typer.Option(help="The AWS region.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="For machines: JSON, a line each. It may stand anywhere.")]
-Version = Annotated[bool, typer.Option("--version", is_eager=True, callback=_tell_version, help="Tell the version.")]
+Version = Annotated[bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Tell the version.")]
 
 
 @app.callback()

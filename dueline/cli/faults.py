@@ -58,7 +58,7 @@ class Fault:
             return cls(code="interrupted", message="interrupted", exit_code=INTERRUPTED)
         return cls(code="error", message=f"{type(error).__name__}: {error}", exit_code=AGAIN)
 
-    def tell(self, *, as_json: bool) -> None:
+    def report(self, *, as_json: bool) -> None:
         """Write it to stderr."""
         line = " ".join(self.message.split())
         document = json.dumps({"error": {"code": self.code, "message": line, **self.about}})

@@ -61,9 +61,9 @@ class Screen:
         Console(width=width, markup=False, emoji=False, highlight=False).print(table)
 
     def fault(self, error: BaseException, **about: Any) -> int:
-        """Tell what went wrong; return its exit code."""
+        """Report what went wrong on stderr; return its exit code."""
         fault = Fault.of(error, **about)
-        fault.tell(as_json=self.as_json)
+        fault.report(as_json=self.as_json)
         return fault.exit_code
 
     def _text(self, value: object) -> str:

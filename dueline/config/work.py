@@ -1,4 +1,4 @@
-"""What a queue's stack publishes of it, to clients and to workers, as JSON in an SSM parameter."""
+"""The settings that a queue's stack publishes for clients and workers, as JSON in an SSM parameter."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -13,7 +13,7 @@ _PLAIN = ("dead_letters", "visibility_timeout", "longest_run", "max_receives")
 
 
 def published(settings: WorkSettings) -> dict[str, Any]:
-    """Return what is published of a queue. Clients read all but `work`; times are in seconds."""
+    """Return what is published of a queue. Clients read all but `work`. Times are in seconds."""
     retry = asdict(settings.retry) | {"backoff": settings.retry.backoff.value}
     work = {name: getattr(settings, name) for name in _PLAIN} | {"retry": retry}
     urls = list(settings.urls)
@@ -21,9 +21,9 @@ def published(settings: WorkSettings) -> dict[str, Any]:
 
 
 def work_settings_from(parameter: Mapping[str, Any], *, name: str) -> WorkSettings:
-    """Return the settings that `published` wrote, whatever stands beside them.
+    """Return the settings that `published` wrote; further fields are ignored.
 
-    Raises QueueNotFound when it was written before there were any for workers.
+    Raises QueueNotFound when an older version wrote it, without settings for workers.
     """
     if "work" not in parameter:
         raise QueueNotFound(f"queue {name!r} publishes no settings for workers: deploy it with this version of Dueline")

@@ -45,7 +45,7 @@ class Settled:
 def settle_all(intents: Sequence[Intent], *, table: Table, clock: Clock, spread: Spread, until: float) -> Settled:
     """Settle each intent separately; begin none after `until` (monotonic)."""
     settled = Settled()
-    settle_one = partial(_settle_or_tell, table=table, clock=clock, until=until)
+    settle_one = partial(_settle_or_reason, table=table, clock=clock, until=until)
     for intent, result in zip(intents, spread(settle_one, intents), strict=True):
         if isinstance(result, str):
             settled.unclear[intent.job] = result
@@ -72,7 +72,7 @@ def settle(intent: Intent, *, table: Table, clock: Clock) -> bool:
     return not rows.is_cancellation_kept(intent.old, now=now) and now >= intent.job.expires
 
 
-def _settle_or_tell(intent: Intent, *, table: Table, clock: Clock, until: float) -> bool | str:
+def _settle_or_reason(intent: Intent, *, table: Table, clock: Clock, until: float) -> bool | str:
     """Settle an intent, or return why that could not be done now."""
     if clock.monotonic() >= until:
         return OUT_OF_TIME

@@ -28,7 +28,7 @@ def typed(value: object) -> dict[str, Any]:
 
 
 def untyped(item: Any) -> Any:
-    """Return the value of what has a type: a number as a Decimal, and bytes as they are.
+    """Return a typed value without its type: a number as a Decimal, and bytes as they are.
 
     >>> untyped({"S": "text"})
     'text'

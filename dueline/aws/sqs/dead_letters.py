@@ -1,4 +1,4 @@
-"""Dead-letter queues on SQS, and the queues that their jobs are put back into, by a caller's credentials."""
+"""Dead-letter queues on SQS and the queues to put their jobs back into, with a caller's credentials."""
 
 import json
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ _LONGEST_REQUEST = timedelta(seconds=15)
 
 
 class CallersQueue(SqsQueue):
-    """An SQS queue to send to, where a refusal is the caller's: no retry mends it."""
+    """An SQS queue to send to. What the caller's credentials do not allow raises Forbidden, which is not retried."""
 
     def send(self, messages: Sequence[Message]) -> list[Refusal]:
         with of_callers("putting messages back"):
@@ -35,7 +35,7 @@ class CallersQueue(SqsQueue):
 
 
 class CallersDeadLetters(SqsInbox):
-    """A dead-letter queue, where a refusal is the caller's: no retry mends it."""
+    """A dead-letter queue. What the caller's credentials do not allow raises Forbidden, which is not retried."""
 
     def __init__(self, client: "SQSClient", url: str) -> None:
         super().__init__(client, url, patient=client)
@@ -59,7 +59,7 @@ class CallersDeadLetters(SqsInbox):
 
 
 def of_queue(name: str, queue: str, *, session: "Session") -> Ends:
-    """Return the dead-letter queue of a queue and the SQS queues of its levels.
+    """Return the dead-letter queue of a queue and the SQS queues of its priorities.
 
     Raises QueueNotFound, Forbidden or Unavailable.
     """
@@ -67,14 +67,14 @@ def of_queue(name: str, queue: str, *, session: "Session") -> Ends:
         parameter = _parameter_of(name, queue_name(queue), clients.ssm(session, longest=_LONGEST_REQUEST))
         sqs = clients.sqs(session, longest=_LONGEST_REQUEST)
     urls = parameter.get("urls", [parameter["url"]])
-    # A deployment that was made before workers were published says less.
+    # An older deployment does not publish its dead-letter queue.
     beside = _beside(parameter["url"], Names(name).queue_dlq(queue))
     dead_letters = parameter.get("work", {}).get("dead_letters") or beside
     return _ends(sqs, dead_letters, urls)
 
 
 def of_parked(name: str, *, session: "Session") -> Ends:
-    """Return where a deployment parks jobs and its inbound queue.
+    """Return the queue in which a deployment parks jobs, and its inbound queue.
 
     Raises DeploymentNotFound, Forbidden or Unavailable.
     """

@@ -19,7 +19,7 @@ _DELAYED: Final = "ApproximateNumberOfMessagesDelayed"
 class SqsQueue:
     """The SQS queue of that URL.
 
-    URLs are made of names, never asked for: GetQueueUrl gives one and the same error for a queue that is gone, whose
+    URLs are made from names, never looked up: GetQueueUrl returns the same error for a queue that was deleted, whose
     jobs are parked, and for one that this process may not see, whose jobs must wait.
     """
 
@@ -63,7 +63,7 @@ class SqsQueue:
         ]
 
     def _send_alone(self, message: Message) -> list[Refusal]:
-        """Send one of several; what fails now must not hide that others were sent."""
+        """Send one of several messages; its error must not hide that others were sent."""
         try:
             return self.send([message])
         except RETRYABLE as fault:

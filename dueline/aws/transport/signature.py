@@ -33,7 +33,7 @@ def signed(
     service: str,
     at: float,
 ) -> dict[str, str]:
-    """Return the headers that sign a request, and these; `at` is the time in seconds since 1970."""
+    """Return these headers and those that sign the request; `at` is the time in seconds since 1970."""
     instant = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(at))
     token = {} if credentials.token is None else {"X-Amz-Security-Token": credentials.token}
     sent = {**headers, "X-Amz-Date": instant, **token}
