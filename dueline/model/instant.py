@@ -30,7 +30,7 @@ def text(at: datetime) -> str:
 
 
 def parse(iso: str) -> datetime:
-    """Return the instant that an ISO 8601 text names.
+    """Return the instant in an ISO 8601 text.
 
     Raises ValueError when it is no such text, has no zone, or lies outside the years 1 to 9999 in UTC.
     """
