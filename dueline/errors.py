@@ -1,28 +1,28 @@
 """What can go wrong, as one tree.
 
 DuelineError
-├── InvalidJob (ValueError)         400  what was asked can never be done; the message says why
+├── InvalidJob (ValueError)         400  the request is wrong, and trying again will not help
 │   └── PayloadTooLarge             413
-├── Forbidden                       403  the caller's AWS credentials are missing or do not allow it
-├── QueueNotFound (LookupError)     404  no such queue, in the registry or on SQS
-├── JobNotFound (LookupError)       404  the id is malformed, of another queue, or nothing is known of it
+├── Forbidden                       403  the AWS credentials are missing or do not allow the request
+├── QueueNotFound (LookupError)     404  queues.yaml has no such queue, or its SQS queue was deleted
+├── JobNotFound (LookupError)       404  there is no job with that id in that queue, or not any more
 ├── DeploymentNotFound (LookupError)     no such deployment in the account and region, or no Dueline at that URL
-├── AlreadyFinished                 409  it is too late: the job has left for its queue, or was taken back
+├── AlreadyFinished                 409  it is too late: the job was sent to its queue, cancelled or rescheduled
 ├── KeyReused (ValueError)          422  the idempotency key belongs to a job with another payload
-├── Throttled                       429  AWS asked to slow down: try again later
-└── Unavailable                     503  AWS did not do it, or its answer was lost: try again
-    └── NotYet                      503  it cannot be done yet, and the message says why: try again
+├── Throttled                       429  AWS throttled the request: try again later
+└── Unavailable                     503  AWS failed, or its answer was lost: try again
+    └── NotYet                      503  nothing failed, but it cannot be done yet: try again
 """
 
 from typing import ClassVar, Self
 
 
 class DuelineError(Exception):
-    """Anything that Dueline raises on purpose.
+    """The base of every error that Dueline raises. The message says what was wrong and what is allowed.
 
-    `code` names its kind to machines, in the API's answers, and never changes. `job_id` is the job that it is about,
-    where one has an id already, and `key` the idempotency key to ask with again, where a client made or was given one.
-    `retry_after` is how many seconds the API asked to wait before that.
+    `code` identifies the kind of error in the API's answers and never changes. `job_id` is the id of the job, where it
+    is known. `key` is the idempotency key to schedule the job with again, where it has one. `retry_after` is how many
+    seconds the API asked to wait before the next attempt.
     """
 
     code: ClassVar[str] = "error"
@@ -31,7 +31,7 @@ class DuelineError(Exception):
     retry_after: float | None = None
 
     def copy(self, *, job_id: str | None = None) -> Self:
-        """Return the same error, about the job of that id; one error may be about many."""
+        """Return the same error for the job with that id, where one failure concerns several jobs."""
         copy = type(self)(str(self))
         copy.job_id, copy.key, copy.retry_after = job_id or self.job_id, self.key, self.retry_after
         copy.__cause__ = self.__cause__
@@ -39,70 +39,76 @@ class DuelineError(Exception):
 
 
 class InvalidJob(DuelineError, ValueError):
-    """A job that can never be scheduled as it was asked for."""
+    """The request is wrong: the message names the field, its value and what is allowed. Trying again will not help."""
 
     code = "invalid_job"
 
 
 class PayloadTooLarge(InvalidJob):
-    """A payload over 10 MiB, or one over 256 KiB that was put into a message or a row by other means than the API."""
+    """The payload has over 10 MiB.
+
+    Or over 256 KiB in a message or a row that was written without the client and the API.
+    """
 
     code = "payload_too_large"
 
 
 class Forbidden(DuelineError):
-    """The caller's AWS credentials are missing, no longer valid, or do not allow what was asked."""
+    """The caller's AWS credentials are missing, have expired, or do not allow the request."""
 
     code = "forbidden"
 
 
 class QueueNotFound(DuelineError, LookupError):
-    """A queue that is not in the registry, or is gone from SQS."""
+    """No queue of that name is declared in queues.yaml, or its SQS queue was deleted."""
 
     code = "queue_not_found"
 
 
 class JobNotFound(DuelineError, LookupError):
-    """A job of which nothing is known."""
+    """There is no job with that id: it is malformed, belongs to another queue, or is past its retention."""
 
     code = "job_not_found"
 
 
 class DeploymentNotFound(DuelineError, LookupError):
-    """A deployment that is not in the caller's account and region, or a URL at which there is no Dueline."""
+    """There is no deployment of that name in the caller's account and region, or no Dueline at that URL."""
 
     code = "deployment_not_found"
 
 
 class AlreadyFinished(DuelineError):
-    """A job that has left for its queue, or may have, or was taken back: nothing was changed.
+    """It is too late: the job was or may have been sent to its queue, or was cancelled. Nothing was changed.
 
-    `job_id` names the job that took its place, if one did.
+    If it was rescheduled, `job_id` is the id of the job that replaced it.
     """
 
     code = "already_finished"
 
 
 class KeyReused(DuelineError, ValueError):
-    """An idempotency key that belongs to a job with another payload: nothing was scheduled."""
+    """The idempotency key was used for a job with another payload. Nothing was scheduled."""
 
     code = "key_reused"
 
 
 class Throttled(DuelineError):
-    """AWS asked to slow down: it may or may not be done (an earlier try's answer may be lost), try again later."""
+    """AWS throttled the request: try again later. An earlier attempt, whose answer was lost, may have succeeded."""
 
     code = "throttled"
 
 
 class Unavailable(DuelineError):
-    """AWS failed, or its answer was lost: it may or may not be done, try again."""
+    """AWS failed, or its answer was lost: the request may or may not have been carried out. Try again."""
 
     code = "unavailable"
 
 
 class NotYet(Unavailable):
-    """Nothing failed: what is asked for is not there yet, or there was no time left to begin it. Try again."""
+    """Nothing failed, but it cannot be done yet, or there was no time left to begin it: the message says which.
+
+    Try again.
+    """
 
     code = "not_yet"
 

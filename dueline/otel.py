@@ -1,4 +1,4 @@
-"""OpenTelemetry, where its API is installed: a job is handled in the trace that it was scheduled in.
+"""OpenTelemetry, if its API is installed: a job is handled in the trace that it was scheduled in.
 
 Nothing here makes a job fail, or imports OpenTelemetry before it is needed. Attributes and the span's name are those of
 https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 def current() -> TraceContext | None:
-    """Return the trace context that a request sent here and now carries, nothing if there is none."""
+    """Return the current trace context, as a request would carry it; None if there is none."""
     carrier: dict[str, str] = {}
     try:
         from opentelemetry import propagate
@@ -44,19 +44,19 @@ def handling(
     attempt: int,
     expected: tuple[type[BaseException], ...] = (),
 ) -> AbstractContextManager[None]:
-    """Return a context in which a job's handler runs, as a span `process {queue}` of kind CONSUMER.
+    """Return a context manager that runs a job's handler in a span `process {queue}` of kind CONSUMER.
 
-    The first attempt, 1, is a child of the job's trace context; a later one begins a trace of its own, with a link to
-    it: a trace of many attempts over days is none that anyone reads. Without a trace context the span goes on with what
-    is current. An exception is recorded and passed on; one that is `expected` is passed on alone. Without
+    The first attempt is a child of the job's trace context. Later attempts begin a trace of their own, with a link to
+    it, because nobody reads a trace of many attempts over days. Without a trace context the span is a child of the
+    current one. An exception is recorded in the span and raised; an `expected` one is only raised. Without
     OpenTelemetry it does nothing.
     """
     try:
         import opentelemetry.trace  # noqa: F401, whether it is there
     except ImportError:
         return nullcontext()
-    told: dict[str, str | int] = {"messaging.message.id": job_id, "dueline.attempt": attempt}
-    return _processing(job_trace, queue=queue, told=told, is_first=attempt == 1, expected=expected)
+    attributes: dict[str, str | int] = {"messaging.message.id": job_id, "dueline.attempt": attempt}
+    return _processing(job_trace, queue=queue, attributes=attributes, is_first=attempt == 1, expected=expected)
 
 
 @contextmanager
@@ -64,7 +64,7 @@ def _processing(
     job_trace: TraceContext | None,
     *,
     queue: str,
-    told: dict[str, str | int],
+    attributes: dict[str, str | int],
     is_first: bool,
     expected: tuple[type[BaseException], ...],
 ) -> Iterator[None]:
@@ -75,7 +75,7 @@ def _processing(
         f"process {queue}",
         context=context,
         kind=trace.SpanKind.CONSUMER,
-        attributes={**_of_queue(queue), **told},
+        attributes={**_queue_attributes(queue), **attributes},
         links=links,
         record_exception=False,
         set_status_on_exception=False,
@@ -85,7 +85,7 @@ def _processing(
         except expected:
             raise
         except Exception as error:
-            _tell_of(error, span)
+            _record(error, span)
             raise
 
 
@@ -108,7 +108,7 @@ def _place_of(job_trace: TraceContext, *, is_first: bool) -> "tuple[Context, lis
     return trace.set_span_in_context(trace.INVALID_SPAN), [trace.Link(scheduled.get_span_context())]
 
 
-def _of_queue(queue: str) -> dict[str, str]:
+def _queue_attributes(queue: str) -> dict[str, str]:
     return {
         "messaging.system": "aws_sqs",
         "messaging.destination.name": queue,
@@ -117,7 +117,7 @@ def _of_queue(queue: str) -> dict[str, str]:
     }
 
 
-def _tell_of(error: Exception, span: "Span") -> None:
+def _record(error: Exception, span: "Span") -> None:
     from opentelemetry.trace import Status, StatusCode
 
     name = type(error).__qualname__

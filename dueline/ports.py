@@ -1,6 +1,6 @@
-"""What the protocol needs of the outside, as contracts.
+"""Ports: what the protocol needs of the outside, as contracts.
 
-One call is one request to AWS: it happens as a whole or fails as a whole, except where a result says otherwise.
+One call is one request to AWS. It succeeds or fails as a whole, except where a result says otherwise.
 Every call may raise Throttled or Unavailable: then it may or may not be done.
 """
 
@@ -23,7 +23,7 @@ B = TypeVar("B")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reading:
-    """The rows that were found, and the keys of which nothing was learned (UnprocessedKeys)."""
+    """The rows that were found, and the keys that DynamoDB left unread (UnprocessedKeys)."""
 
     rows: dict[Key, Row] = field(default_factory=dict)
     unread: frozenset[Key] = frozenset()
@@ -39,7 +39,7 @@ class Page:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Refusal:
-    """A message of a batch that was not sent: its place, why, and whether it never can be."""
+    """A message of a batch that was refused: its index, why, and whether it always will be (`final`)."""
 
     index: int
     reason: str
@@ -48,7 +48,7 @@ class Refusal:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Depth:
-    """How many messages of a queue wait for a worker, are with one, and are held back by a delay, as SQS estimates."""
+    """How many messages of a queue are waiting, in flight (received and hidden), and delayed, as SQS estimates."""
 
     waiting: int
     in_flight: int
@@ -64,7 +64,7 @@ class Depth:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
-    """A payload that is kept: its size, and its SHA-256 (hex) where that is known."""
+    """A payload in S3: its size, and its SHA-256 (hex) where that is known."""
 
     pointer: Pointer
     bytes: int
@@ -99,7 +99,7 @@ class Table(Protocol):
         """
 
     def mark_done(self, key: Key, *, id: str) -> None:
-        """Note on an idempotency key that its job is submitted. Does nothing unless the row is there, for that job."""
+        """Note on an idempotency key that its job was submitted. Does nothing unless the row exists, for that job."""
 
     def mark_exact(self, key: Key) -> None:
         """Note on a cancellation that it was promised. Does nothing when the row is gone."""
@@ -156,7 +156,7 @@ class Arrival:
 
 
 class Inbox(Protocol):
-    """An SQS queue, to receive from. Who receives a message has the claim on it until it is visible again."""
+    """An SQS queue, to receive from. A receiver has the claim on a message until that becomes visible again."""
 
     def receive(self, *, most: int, wait: int, hidden: int | None = None) -> list[Arrival]:
         """Receive up to `most` messages, 1 to 10, and wait up to `wait` seconds, 0 to 20, for the first.
@@ -175,30 +175,30 @@ class Inbox(Protocol):
 
 
 class Payloads(Protocol):
-    """Payloads that are too large for messages and rows, each under a key that also says how long it is kept."""
+    """Large payloads in S3, each under a key that also says how long it is kept."""
 
     def put(self, key: str, text: str) -> Pointer:
-        """Keep a text, in place of what the key had; return where it is."""
+        """Store a text under a key, replacing what was there; return where it is."""
 
     def copy(self, source: Pointer, *, to: str) -> Pointer | None:
-        """Keep what is at `source` under the key `to` as well; return where that is, nothing if there is no source.
+        """Copy what is at `source` to the key `to`; return where the copy is, or None if there is no source.
 
-        What others keep elsewhere stays there: then that is `source`.
+        A source in someone else's bucket is not copied: then return `source`.
         """
 
     def read(self, pointer: Pointer) -> str:
-        """Return what is kept there, in whatever bucket.
+        """Return the text at a pointer, in whatever bucket.
 
-        Raises InvalidJob when it is gone, or may not be read: S3 may not tell which.
+        Raises InvalidJob when it is gone or may not be read: S3 does not always say which.
         """
 
     def find(self, key: str) -> Found | None:
-        """Tell what is kept under a key, if something is."""
+        """Return what is stored under a key, or None."""
 
     def upload_url(self, key: str, *, bytes: int, sha256: str, lasts: timedelta) -> tuple[str, Mapping[str, str]]:
-        """Return a URL to which someone without rights may PUT a payload, and the headers to send with it.
+        """Return a presigned URL to which a payload may be PUT, and the headers to send with it.
 
-        So many bytes with that SHA-256 (hex) are taken, and nothing else. Makes no request.
+        S3 accepts exactly so many bytes with that SHA-256 (hex). Makes no request.
         """
 
 

@@ -1,4 +1,4 @@
-"""Skip: tell a worker which of the jobs that it received were cancelled."""
+"""Skip: which of the jobs that a worker received were cancelled."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -12,35 +12,35 @@ from dueline.ports import READ_KEYS, Table
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cancellations:
-    """Which of some jobs were cancelled, promised or only requested, and of which that is unknown, and why."""
+    """The jobs that were cancelled, CANCELLED or CANCEL_REQUESTED, and the errors of those that could not be read."""
 
     cancelled: set[JobId] = field(default_factory=set)
     unread: dict[JobId, DuelineError] = field(default_factory=dict)
 
 
 def cancelled_among(ids: Iterable[JobId], *, table: Table) -> set[JobId]:
-    """Return which of some jobs were cancelled before this was asked, promised or only requested.
+    """Return the jobs that were cancelled before this call, CANCELLED or CANCEL_REQUESTED.
 
-    To be asked just before the handler runs, for a whole received batch at once. Raises Throttled or Unavailable: then
-    nothing is known of any of them, and they are to be received again.
+    Call it just before the handler runs, for a whole received batch. Raises Throttled or Unavailable: then it is not
+    known of any of them, and they should be received again.
     """
-    known = cancellations_of(ids, table=table)
-    for fault in known.unread.values():
+    found = cancellations_of(ids, table=table)
+    for fault in found.unread.values():
         raise fault
-    return known.cancelled
+    return found.cancelled
 
 
 def cancellations_of(ids: Iterable[JobId], *, table: Table) -> Cancellations:
-    """Return what is known of some jobs' cancellations, read in requests of 100: what is unread fails alone."""
-    known = Cancellations()
+    """Return which jobs were cancelled, read 100 at a time; those that could not be read do not fail the others."""
+    found = Cancellations()
     for some in batches(dict.fromkeys(ids), size=lambda _: 0, most=READ_KEYS):
         by_key = {rows.cancellation_key(id): id for id in some}
         try:
             reading = table.read(list(by_key))
         except RETRYABLE as fault:
-            known.unread.update(dict.fromkeys(some, fault))
+            found.unread.update(dict.fromkeys(some, fault))
             continue
         left = Unavailable(f"{len(reading.unread)} cancellations could not be read: try again")
-        known.unread.update((by_key[key], left) for key in reading.unread)
-        known.cancelled.update(by_key[key] for key in reading.rows)
-    return known
+        found.unread.update((by_key[key], left) for key in reading.unread)
+        found.cancelled.update(by_key[key] for key in reading.rows)
+    return found

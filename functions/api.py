@@ -13,17 +13,20 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from dueline.aws.resources import Resources
+from dueline.aws.resources import Resources, new_uid
 from dueline.config.settings import ApiSettings
 from dueline.errors import DuelineError, InvalidJob, JobNotFound
 from dueline.lookup.control import Control
-from dueline.lookup.status import Status, status_of
+from dueline.lookup.listing import list_jobs
+from dueline.lookup.status import status_of
+from dueline.lookup.submitted import JobStatus, moved_status, submitted_statuses
 from dueline.model.job import JobId, State
 from dueline.model.trace import TraceContext
 from dueline.operate import control
-from dueline.protocol.cancel import Cancelled
+from dueline.protocol.cancel import Cancelled, CancelMany
 from dueline.protocol.cancel import cancel as cancel_job
 from dueline.protocol.keys import Repeat
+from dueline.protocol.uploads import begin
 from functions.http import bodies, problems, query_strings
 from functions.http.job_answers import (
     JobAnswer,
@@ -82,7 +85,8 @@ def schedule(queue: str) -> tuple[JobAnswer | Results, int]:
     submit = RESOURCES.submit(settings, direct_horizon=timedelta(seconds=SETTINGS.direct_horizon))
     results = submit.run(asked if isinstance(asked, list) else [asked], until=(until := _until()))
     record_scheduled(results, deployment=SETTINGS.deployment, queue=queue)
-    found = RESOURCES.told_of(results, queue=settings, until=until)
+    table, clock, spread = RESOURCES.table, RESOURCES.clock, RESOURCES.spread
+    found = submitted_statuses(results, queue=settings, table=table, clock=clock, until=until, spread=spread)
     if isinstance(asked, list):
         return {"jobs": [_status_or_problem(one) for one in found]}, HTTPStatus.OK
     if isinstance(found[0], DuelineError):
@@ -95,7 +99,8 @@ def upload(queue: str) -> tuple[UploadAnswer, int]:
     """Begin the upload of a payload, to schedule a job with: this answer goes to nobody else."""
     REGISTRY.queue(queue)
     asked = bodies.read_upload(_body())
-    begun = RESOURCES.begin_upload(queue, bytes=asked.bytes, sha256=asked.sha256)
+    payloads, clock = RESOURCES.payloads, RESOURCES.clock
+    begun = begin(queue, bytes=asked.bytes, sha256=asked.sha256, payloads=payloads, clock=clock, new_uid=new_uid)
     record_upload(queue=queue, bytes=asked.bytes)
     return upload_answer(begun), HTTPStatus.CREATED
 
@@ -105,7 +110,7 @@ def list_scheduled(queue: str) -> Page:
     """List the scheduled jobs, in due order, a page at a time."""
     settings, now = REGISTRY.queue(queue), RESOURCES.clock.now()
     span = query_strings.read_span(app.current_event.query_string_parameters, now=now)
-    return page_of_jobs(RESOURCES.list_jobs(span, queue=settings, now=now))
+    return page_of_jobs(list_jobs(span, queue=settings, table=RESOURCES.table, now=now, spread=RESOURCES.spread))
 
 
 @app.get("/queues/<queue>/jobs/<id>")
@@ -123,7 +128,7 @@ def reschedule(queue: str, id: str) -> JobAnswer:
     key = app.current_event.headers.get("idempotency-key")
     service = RESOURCES.reschedule(settings, taking=taking.partitions)
     moved = service.run(job_id, at=asked.at, delay=asked.delay, key=key)
-    successor, status = RESOURCES.told_of_move(moved, queue=settings)
+    successor, status = moved_status(moved, queue=settings, table=RESOURCES.table, now=RESOURCES.clock.now())
     record_reschedule(job_id, successor=successor)
     return status_answer(successor, status)
 
@@ -142,7 +147,8 @@ def cancel_many(queue: str) -> Results:
     """Take up to 500 jobs back, each for itself."""
     settings = REGISTRY.queue(queue)
     ids = [_id_or_error(queue, id) for id in bodies.read_ids(_body())]
-    results = RESOURCES.cancel_many(settings, until=_until()).run(ids)
+    table, clock, spread = RESOURCES.table, RESOURCES.clock, RESOURCES.spread
+    results = CancelMany(settings, table=table, clock=clock, until=_until(), spread=spread).run(ids)
     record_cancelled(results, deployment=SETTINGS.deployment, queue=queue)
     return {"jobs": [_cancelled_or_problem(result) for result in results]}
 
@@ -234,7 +240,7 @@ def _cancelled_or_problem(result: Cancelled | DuelineError) -> JobAnswer | Refus
     return _refused(result) if isinstance(result, DuelineError) else job_answer(result.id, result.state)
 
 
-def _status_or_problem(found: tuple[JobId, Status] | DuelineError) -> JobAnswer | Refused:
+def _status_or_problem(found: JobStatus | DuelineError) -> JobAnswer | Refused:
     return _refused(found) if isinstance(found, DuelineError) else status_answer(*found)
 
 

@@ -9,7 +9,7 @@ from dueline.errors import DuelineError
 from dueline.lookup.listing import Listed, Span, list_jobs
 from dueline.lookup.overview import Overview, overview
 from dueline.lookup.status import Status, look_up, status_of
-from dueline.lookup.submitted import Told, told_of
+from dueline.lookup.submitted import JobStatus, submitted_statuses
 from dueline.memory import MemoryPayloads, MemoryQueue, MemoryTable, VirtualClock
 from dueline.model import rows
 from dueline.model.job import Job, JobId, Partition, State
@@ -22,7 +22,10 @@ from dueline.protocol.dispatch import Dispatcher
 from dueline.protocol.ingest import Ingest, Ingested, Received
 from dueline.protocol.lease import Lease, Periods
 from dueline.protocol.park import Parking
+from dueline.protocol.preparation import Preparation
 from dueline.protocol.reschedule import Reschedule
+from dueline.protocol.sender import Sender
+from dueline.protocol.submission import JobFactory
 from dueline.protocol.submit import Submit
 from dueline.protocol.tick import Tick, Ticked
 from dueline.skip import cancelled_among
@@ -89,23 +92,22 @@ class Core:
         return lambda priority: self.to(self.stores.level(queue, priority))
 
     def submission(self, queue: str, *, direct_horizon: timedelta, new_uid: Any) -> Submit:
+        settings, clock, spread = self.stores.settings[queue], self.clock, self.spread
+        inbound, level = self.to(self.stores.inbound), self.level(queue)
         return Submit(
-            self.stores.settings[queue],
-            level=self.level(queue),
-            inbound=self.to(self.stores.inbound),
-            table=self.table,
-            payloads=self.payloads,
-            direct_horizon=direct_horizon,
-            clock=self.clock,
-            new_uid=new_uid,
-            spread=self.spread,
+            JobFactory(settings, direct_horizon=direct_horizon, new_uid=new_uid),
+            preparation=Preparation(queue, table=self.table, payloads=self.payloads, clock=clock, spread=spread),
+            sender=Sender(settings, level=level, inbound=inbound, clock=clock, spread=spread),
+            clock=clock,
         )
 
-    def told_of(
+    def submitted_statuses(
         self, results: Sequence[Job | DuelineError], *, queue: str = "emails", until: float = math.inf
-    ) -> list[Told | DuelineError]:
+    ) -> list[JobStatus | DuelineError]:
         settings = self.stores.settings[queue]
-        return told_of(results, queue=settings, table=self.table, clock=self.clock, until=until, spread=self.spread)
+        return submitted_statuses(
+            results, queue=settings, table=self.table, clock=self.clock, until=until, spread=self.spread
+        )
 
     def an_ingest(self) -> Ingest:
         rejects = self.to(self.stores.rejects)

@@ -1,16 +1,17 @@
-"""boto3 clients: those of callers, who have a session, and those of the functions, which have none.
+"""boto3 clients: for callers, who have a session, and for the functions, which have none.
 
-A caller's is boto3's own in all that his session and his environment set, wherever he is, and has a connection for each
-of his threads. A function asks the region that it runs in, in an environment that the stacks wrote: so what it asks for
-every job is sent directly, and its connections are there in half a second or not at all, for its requests must fit into
-a lease.
+A caller's client follows the caller's session and environment in everything, and has a connection for each thread. A
+function runs in the region that it calls, with an environment that the stacks wrote. So requests that it makes for
+every job are sent without botocore, and connecting may take half a second only: its requests must fit into a lease.
 
-One request ends within `longest`, its retry included; a caller's may take 5 s more, where connections are to be made.
+One request ends within `longest`, its retry included; a caller's may take 5 s more for making connections.
 """
 
 import os
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from threading import Lock
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import boto3
 from botocore.config import Config
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
     from mypy_boto3_ssm import SSMClient
 
+    from dueline.aws.service_clock import ServiceClock
+
+C = TypeVar("C")
+
 ATTEMPTS = 2
 LANES = 10
 _CONNECT_SECONDS = 0.5
@@ -34,6 +39,51 @@ _CALLERS_CONNECT_SECONDS = 3.0
 _CALLERS_CONNECTIONS = 1000
 # The most that botocore's standard mode waits before a second attempt.
 _BACKOFF_SECONDS = 1.0
+
+
+class Clients:
+    """One process's clients of a session, each made at its first use. Threads may share them.
+
+    A `service_clock` learns the time from what DynamoDB and SQS answer.
+    """
+
+    def __init__(
+        self, session: "Session | None", *, longest: timedelta, service_clock: "ServiceClock | None" = None
+    ) -> None:
+        self._session = session
+        self._longest = longest
+        self._service_clock = service_clock
+        # Ten lanes that find no client would make ten, and each wait for all of them.
+        self._making = Lock()
+
+    def dynamodb(self) -> "DynamoDBClient":
+        with self._making:
+            return self._dynamodb
+
+    def sqs(self) -> "SQSClient":
+        with self._making:
+            return self._sqs
+
+    def s3(self) -> Any:
+        with self._making:
+            return self._s3
+
+    @cached_property
+    def _dynamodb(self) -> "DynamoDBClient":
+        return self._timed(dynamodb(self._session, longest=self._longest))
+
+    @cached_property
+    def _sqs(self) -> "SQSClient":
+        return self._timed(sqs(self._session, longest=self._longest))
+
+    @cached_property
+    def _s3(self) -> Any:
+        return s3(self._session, longest=self._longest)
+
+    def _timed(self, client: C) -> C:
+        if self._service_clock:
+            self._service_clock.listen_to(client)
+        return client
 
 
 def session(*, profile: str | None, region: str | None) -> "Session":
@@ -52,7 +102,8 @@ def dynamodb(session: "Session | None" = None, *, longest: timedelta) -> "Dynamo
 def sqs(session: "Session | None" = None, *, longest: timedelta) -> "SQSClient":
     """Return an SQS client.
 
-    What it sends is no part of a chain to Lambda, which would stop the sixteenth job that schedules the next one.
+    Its messages begin a new chain for Lambda's recursive loop detection, which would otherwise stop the sixteenth job
+    in a row that schedules the next one.
     """
     client: SQSClient = _client("sqs", session, longest)
     client.meta.events.register_last("before-call", _begin_a_chain)
@@ -70,8 +121,8 @@ def ssm(session: "Session | None" = None, *, longest: timedelta) -> "SSMClient":
 def s3(session: "Session | None" = None, *, longest: timedelta) -> Any:
     """Return an S3 client.
 
-    Its URLs name the region: at S3's global endpoint, a new bucket's are answered with redirects for hours, which no
-    signed URL survives.
+    Its URLs name the region: for hours, S3's global endpoint redirects requests to a new bucket, which breaks presigned
+    URLs.
     """
     return _client("s3", session, longest, Config(signature_version="s3v4", s3={"addressing_style": "virtual"}))
 
@@ -102,12 +153,12 @@ def _read_seconds(longest: timedelta) -> float:
 
 
 def _begin_a_chain(params: dict[str, Any], **_: Any) -> None:
-    """Take off the header by which botocore, in Lambda, tells how often an event came round."""
+    """Remove the header by which botocore, in Lambda, says how often an event came round."""
     params["headers"].pop("X-Amzn-Trace-Id", None)
 
 
 def _hasten(client: Any, longest: timedelta) -> None:
-    """Let a function's client ask what concerns every job directly."""
+    """Let a function's client send its requests for every job without botocore."""
     connections = Connections(
         connect_seconds=_CONNECT_SECONDS,
         read_seconds=_read_seconds(longest),

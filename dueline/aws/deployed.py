@@ -4,10 +4,9 @@ import random
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import cache, cached_property, partial
-from threading import Lock
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from dueline.aws import clients
+from dueline.aws.clients import LANES, Clients
 from dueline.aws.dynamodb.table import DynamoTable
 from dueline.aws.sqs.queue import SqsQueue
 from dueline.clock import SystemClock
@@ -18,18 +17,15 @@ from dueline.protocol.park import Parking
 
 if TYPE_CHECKING:
     from boto3 import Session
-    from mypy_boto3_sqs import SQSClient
 
     from dueline.aws.service_clock import ServiceClock
-
-C = TypeVar("C")
 
 
 class Deployed:
     """A deployment's table and queues. No request takes longer than `longest`, its retry included.
 
-    `queue_urls` is what the URLs of its queues begin with. Finding is free: a client is made at its first use, with
-    the session's credentials. A `service_clock` learns the time from AWS's answers.
+    `queue_urls` is what the URLs of its queues begin with. To name one costs nothing: clients are made at their first
+    use, with the session's credentials. A `service_clock` learns the time from AWS's answers.
     """
 
     def __init__(
@@ -42,15 +38,11 @@ class Deployed:
         service_clock: "ServiceClock | None" = None,
     ) -> None:
         self.names = Names(deployment)
-        self.queue_urls = queue_urls
         self.clock: Clock = service_clock or SystemClock()
-        self.longest = longest
-        self._session = session
-        self._service_clock = service_clock
-        self.spread = ThreadPoolExecutor(clients.LANES).map
+        self.spread = ThreadPoolExecutor(LANES).map
         self.queue = cache(self._queue)
-        # Ten lanes that find no client would make ten, and each wait for all of them.
-        self._making = Lock()
+        self._queue_urls = queue_urls
+        self._clients = Clients(session, longest=longest, service_clock=service_clock)
 
     def make_clients(self) -> None:
         """Make the clients of the table and the queues now, and not in the first request that needs them."""
@@ -58,7 +50,7 @@ class Deployed:
 
     @cached_property
     def table(self) -> DynamoTable:
-        return DynamoTable(self._timed(clients.dynamodb(self._session, longest=self.longest)), self.names.table)
+        return DynamoTable(self._clients.dynamodb(), self.names.table)
 
     @property
     def inbound(self) -> SqsQueue:
@@ -74,7 +66,7 @@ class Deployed:
         return self.queue(self.names.queue_dlq(queue))
 
     def dispatcher(self, queue: str, *, precise: bool) -> Dispatcher:
-        """Return what hands jobs to a team's queue, ten batches at once."""
+        """Return the dispatcher of a queue, which sends ten batches at once."""
         parking = Parking(table=self.table, dead_letters=self.queue(self.names.dispatch_dlq), clock=self.clock)
         return Dispatcher(
             level=partial(self.team_queue, queue),
@@ -86,14 +78,4 @@ class Deployed:
         )
 
     def _queue(self, name: str) -> SqsQueue:
-        with self._making:
-            return SqsQueue(self._sqs, self.queue_urls + name)
-
-    @cached_property
-    def _sqs(self) -> "SQSClient":
-        return self._timed(clients.sqs(self._session, longest=self.longest))
-
-    def _timed(self, client: C) -> C:
-        if self._service_clock:
-            self._service_clock.listen_to(client)
-        return client
+        return SqsQueue(self._clients.sqs(), self._queue_urls + name)

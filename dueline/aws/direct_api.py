@@ -19,11 +19,12 @@ from dueline.config.names import Names
 from dueline.config.settings import ApiSettings
 from dueline.errors import DuelineError, JobNotFound
 from dueline.lookup.control import Control
-from dueline.lookup.listing import FAR_END, MOST_JOBS, Span
+from dueline.lookup.listing import FAR_END, MOST_JOBS, Span, list_jobs
 from dueline.lookup.overview import Overview
 from dueline.lookup.status import Status, status_of
-from dueline.lookup.submitted import Told
+from dueline.lookup.submitted import JobStatus, moved_status, submitted_statuses
 from dueline.model import instant
+from dueline.model import job as core
 from dueline.model.job import JobId, State
 from dueline.model.queue_settings import QueueSettings
 from dueline.model.rate import Rate
@@ -31,7 +32,7 @@ from dueline.model.request import Request, json_text
 from dueline.model.trace import TraceContext
 from dueline.operate import control
 from dueline.ports import Clock
-from dueline.protocol.cancel import Cancelled
+from dueline.protocol.cancel import Cancelled, CancelMany
 from dueline.protocol.uploads import check_size
 
 _LONGEST_REQUEST = timedelta(seconds=5)
@@ -61,7 +62,7 @@ class DirectDraft:
 
 
 class DirectApi:
-    """Asks the deployment's queues and table themselves, through the core that the HTTP API runs.
+    """Asks the deployment's queues and table themselves, with the code that the HTTP API runs.
 
     `published` and `resources` return those of this process.
     """
@@ -95,13 +96,15 @@ class DirectApi:
             submit = self._resources.submit(settings, direct_horizon=self._direct_horizon)
             results = submit.run([draft.request for draft in drafts], until=until)
             # From here on nothing fails as a whole: what was sent would be sent again, under other ids.
-            told = self._resources.told_of(results, queue=settings, until=until)
-            return [as_callers(each) if isinstance(each, DuelineError) else _told(*each) for each in told]
+            statuses = self._statuses(results, queue=settings, until=until)
+            return [as_callers(each) if isinstance(each, DuelineError) else _job(*each) for each in statuses]
 
     def get(self, id: JobId) -> Job:
         with of_callers(f"looking up job {id}"):
             table, now = self._resources.table, self._resources.clock.now()
-            return self._sure(id.queue, lambda queue: _told(id, status_of(id, queue=queue, table=table, now=now)))
+            return self._ask_again_if_missing(
+                id.queue, lambda queue: _job(id, status_of(id, queue=queue, table=table, now=now))
+            )
 
     def cancel(self, queue: str, ids: Sequence[JobId]) -> Sequence[State | DuelineError]:
         with of_callers(f"cancelling jobs of queue {queue}"):
@@ -115,11 +118,11 @@ class DirectApi:
     def reschedule(self, id: JobId, *, at: datetime | None, delay: float | None, key: str) -> Job:
         with of_callers(f"moving job {id}"):
 
-            def move(queue: QueueSettings) -> Told:
+            def move(queue: QueueSettings) -> JobStatus:
                 moved = self._resources.reschedule(queue).run(id, at=at, delay=delay, key=key)
-                return self._resources.told_of_move(moved, queue=queue)
+                return moved_status(moved, queue=queue, table=self._resources.table, now=self._resources.clock.now())
 
-            return _told(*self._sure(id.queue, move))
+            return _job(*self._ask_again_if_missing(id.queue, move))
 
     def page(
         self, queue: str, *, start: datetime | None, end: datetime | None, after: str
@@ -129,7 +132,8 @@ class DirectApi:
         first = start or (instant.EPOCH if after else now)
         span = Span(start=first, end=end or FAR_END, after=after, limit=MOST_JOBS)
         with of_callers(f"listing jobs of queue {queue}"):
-            listed = self._resources.list_jobs(span, queue=self._published.queue(queue), now=now)
+            settings, table, spread = self._published.queue(queue), self._resources.table, self._resources.spread
+            listed = list_jobs(span, queue=settings, table=table, now=now, spread=spread)
         return [ScheduledJob.waiting(job) for job in listed.jobs], listed.after or ""
 
     def queues(self) -> Sequence[QueueSettings]:
@@ -142,23 +146,30 @@ class DirectApi:
 
     def pause(self, queue: str) -> Control:
         with of_callers(f"pausing queue {queue}"):
-            return control.pause(self._known(queue), table=self._resources.table, now=self._resources.clock.now())
+            return control.pause(self._existing(queue), table=self._resources.table, now=self._resources.clock.now())
 
     def resume(self, queue: str) -> Control:
         with of_callers(f"resuming queue {queue}"):
-            return control.resume(self._known(queue), table=self._resources.table, now=self._resources.clock.now())
+            return control.resume(self._existing(queue), table=self._resources.table, now=self._resources.clock.now())
 
     def set_rate(self, queue: str, rate: Rate | None) -> Control:
         with of_callers(f"setting the rate of queue {queue}"):
-            known, now = self._known(queue), self._resources.clock.now()
-            return control.set_rate(known, rate, table=self._resources.table, now=now)
+            name, now = self._existing(queue), self._resources.clock.now()
+            return control.set_rate(name, rate, table=self._resources.table, now=now)
 
-    def _known(self, queue: str) -> str:
-        """Return the name of a queue that there is. Raises QueueNotFound."""
+    def _existing(self, queue: str) -> str:
+        """Return the name of a queue that exists. Raises QueueNotFound."""
         return self._published.queue(queue).name
 
     def _cancelled(self, ids: Sequence[JobId], *, queue: QueueSettings) -> Sequence[Cancelled | DuelineError]:
-        return self._resources.cancel_many(queue, until=self._until()).run(ids)
+        table, clock, spread = self._resources.table, self._resources.clock, self._resources.spread
+        return CancelMany(queue, table=table, clock=clock, until=self._until(), spread=spread).run(ids)
+
+    def _statuses(
+        self, results: Sequence[core.Job | DuelineError], *, queue: QueueSettings, until: float
+    ) -> Sequence[JobStatus | DuelineError]:
+        table, clock, spread = self._resources.table, self._resources.clock, self._resources.spread
+        return submitted_statuses(results, queue=queue, table=table, clock=clock, until=until, spread=spread)
 
     def _cancelled_anew(self, queue: str, ids: Sequence[JobId]) -> Sequence[Cancelled | DuelineError]:
         """Cancel what was not found: its partition may be newer than what is known of its queue.
@@ -172,7 +183,7 @@ class DirectApi:
             return [error.copy(job_id=str(id)) for id in ids]
         return self._cancelled(ids, queue=settings)
 
-    def _sure(self, queue: str, ask: Callable[[QueueSettings], T]) -> T:
+    def _ask_again_if_missing(self, queue: str, ask: Callable[[QueueSettings], T]) -> T:
         """Ask again where a job is not found: its partition may be newer than what is known of its queue."""
         try:
             return ask(self._published.queue(queue))
@@ -183,8 +194,8 @@ class DirectApi:
         return self._resources.clock.monotonic() + _LONGEST_CALL_SECONDS
 
 
-def _told(id: JobId, known: Status) -> Job:
-    return Job.known(id, known.state, moved_to=known.moved_to, outcome=known.outcome)
+def _job(id: JobId, status: Status) -> Job:
+    return Job.known(id, status.state, moved_to=status.moved_to, outcome=status.outcome)
 
 
 def connect(name: str, *, session: boto3.Session | None) -> tuple[DirectApi, Clock]:

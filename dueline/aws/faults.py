@@ -1,4 +1,4 @@
-"""Translate what botocore raises into Dueline's errors, in this one place."""
+"""Faults: translate botocore's exceptions into Dueline's errors, in this one place."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -64,7 +64,7 @@ _UNSENDABLE = {
 
 @contextmanager
 def translated(doing: str) -> Iterator[None]:
-    """Raise Dueline's errors for botocore's; `doing` says what was tried."""
+    """Raise Dueline's errors in place of botocore's; `doing` says what was being done."""
     try:
         yield
     except ClientError as error:
@@ -75,7 +75,7 @@ def translated(doing: str) -> Iterator[None]:
 
 @contextmanager
 def of_callers(doing: str) -> Iterator[None]:
-    """Like `translated`, where the credentials are a caller's: there no retry mends what is wrong."""
+    """Like `translated`, with a caller's own credentials: then some errors, such as Forbidden, no retry can help."""
     try:
         with translated(doing):
             yield

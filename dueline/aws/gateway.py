@@ -66,9 +66,9 @@ def connect(name: str, *, url: str | None, session: boto3.Session | None, lanes:
 
 def _ways_of(session: boto3.Session, *, lanes: int) -> Ways:
     # boto3 itself tells no one what a session is set to.
-    known = session._session
-    config = known.get_default_client_config() or Config()
-    return Ways(lanes=lanes, authorities=known.get_config_variable("ca_bundle"), config=config)
+    inner = session._session
+    config = inner.get_default_client_config() or Config()
+    return Ways(lanes=lanes, authorities=inner.get_config_variable("ca_bundle"), config=config)
 
 
 def _url_of(name: str, session: boto3.Session) -> str:
@@ -101,7 +101,7 @@ def _credentials_of(session: boto3.Session) -> Credentials:
 
 
 def _leave_unsigned(_: AWSRequest) -> None:
-    """Leave it to the door of a local run, which signs what comes through."""
+    """Sign nothing: the gateway of a local run signs what passes through it."""
 
 
 class Gateway:
@@ -133,5 +133,5 @@ class Gateway:
         session = self._session()(self._ways.to(str(request.url)))
         with translated(asked):
             answer = session.send(request.prepare())
-        told = {name.lower(): value for name, value in answer.headers.items()}
-        return HttpAnswer(asked=asked, status=answer.status_code, headers=told, body=answer.content)
+        headers = {name.lower(): value for name, value in answer.headers.items()}
+        return HttpAnswer(asked=asked, status=answer.status_code, headers=headers, body=answer.content)

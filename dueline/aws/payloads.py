@@ -1,4 +1,4 @@
-"""Payloads that are too large for messages and rows, as objects in a bucket of S3."""
+"""Large payloads, as objects in an S3 bucket."""
 
 import base64
 import binascii
@@ -17,7 +17,7 @@ _TYPE = "application/json"
 
 
 class S3Payloads:
-    """The objects of a bucket. `client` returns a client of S3: most processes need none."""
+    """The payloads in a bucket. `client` returns an S3 client when it is needed: most processes need none."""
 
     def __init__(self, client: Callable[[], Any], bucket: str) -> None:
         self._client = client
@@ -55,12 +55,12 @@ class S3Payloads:
     def find(self, key: str) -> Found | None:
         with translated(f"looking for payload {key}"):
             try:
-                told = self._client().head_object(Bucket=self._bucket, Key=key, ChecksumMode="ENABLED")
+                head = self._client().head_object(Bucket=self._bucket, Key=key, ChecksumMode="ENABLED")
             except ClientError as error:
                 if is_missing_object(error):
                     return None
                 raise
-        return Found(pointer=self._pointer(key), bytes=told["ContentLength"], sha256=_hex(told.get("ChecksumSHA256")))
+        return Found(pointer=self._pointer(key), bytes=head["ContentLength"], sha256=_hex(head.get("ChecksumSHA256")))
 
     def upload_url(self, key: str, *, bytes: int, sha256: str, lasts: timedelta) -> tuple[str, Mapping[str, str]]:
         # Both are among the signed headers: S3 refuses an upload that has another length or checksum.

@@ -1,4 +1,4 @@
-"""What processes must not share, though one was forked from the other."""
+"""Per process: objects that a forked process must make anew, such as boto3 clients."""
 
 import os
 from collections.abc import Callable
@@ -8,11 +8,11 @@ A = TypeVar("A")
 
 
 class PerProcess(Generic[A]):
-    """What `make` returns, made in each process when it is first asked for there. Threads may share it.
+    """What `make` returns, made once in each process, at its first use there. Threads may share it.
 
     A fork copies connections, on which both processes would then read each other's answers, thread pools without their
-    threads, and locks as they happened to be. What came from the parent is kept and never touched: to take it apart may
-    take one of these locks. Two threads that ask first may both make one, of which one is kept.
+    threads, and locks in whatever state they were. So the parent's object is kept and never touched: even to free it
+    may take one of these locks. If two threads make one at the same time, one of the two is kept.
     """
 
     def __init__(self, make: Callable[[], A]) -> None:

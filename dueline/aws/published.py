@@ -1,4 +1,4 @@
-"""What a deployment publishes of itself, as SSM parameters."""
+"""Published: the settings of a deployment and its queues, as SSM parameters."""
 
 import json
 import random
@@ -30,15 +30,15 @@ _SPREAD = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Known:
+class _Cached:
     queue: QueueSettings
     until: float
 
 
 class Published:
-    """The parameters of a deployment; a queue's is read again before it is older than a minute.
+    """Reads the SSM parameters of a deployment. A queue's is cached for up to a minute.
 
-    Where that fails the queue goes on as it was last known: its partitions may only grow.
+    If reading it again fails, the cached one is used on: the number of partitions only ever grows.
     """
 
     def __init__(
@@ -48,57 +48,57 @@ class Published:
         self._names = names
         self._clock = clock
         self._jitter = jitter
-        self._known: dict[str, _Known] = {}
+        self._cache: dict[str, _Cached] = {}
 
     def settings(self) -> ApiSettings:
         """Return the settings that the HTTP API runs with."""
-        told: dict[str, Any] = json.loads(self._value(self._names.settings_parameter))
-        return ApiSettings(**told)
+        settings: dict[str, Any] = json.loads(self._value(self._names.settings_parameter))
+        return ApiSettings(**settings)
 
     def queue(self, name: str) -> QueueSettings:
         """Return a queue's settings. Raises QueueNotFound."""
-        known = self._known.get(name)
-        if known is None:
+        cached = self._cache.get(name)
+        if cached is None:
             return self.anew(name)
-        if known.until <= self._clock.monotonic():
-            # First, so that other threads go on with what is known meanwhile.
-            self._know(name, known.queue)
+        if cached.until <= self._clock.monotonic():
+            # First, so that other threads go on with what is cached meanwhile.
+            self._keep(name, cached.queue)
             with suppress(BotoCoreError, ClientError):
                 return self.anew(name)
-        return known.queue
+        return cached.queue
 
     def anew(self, name: str) -> QueueSettings:
         """Return a queue's settings as they are now. Raises QueueNotFound."""
         try:
-            queue = settings_from(self._told(queue_name(name)), name=name)
+            queue = settings_from(self._parameter(queue_name(name)), name=name)
         except QueueNotFound:
-            self._known.pop(name, None)
+            self._cache.pop(name, None)
             raise
-        self._know(name, queue)
+        self._keep(name, queue)
         return queue
 
     def work(self, name: str) -> WorkSettings:
-        """Return a queue as its workers see it, read anew each time. Raises QueueNotFound."""
-        return work_settings_from(self._told(queue_name(name)), name=name)
+        """Return a queue's settings for its workers, read anew each time. Raises QueueNotFound."""
+        return work_settings_from(self._parameter(queue_name(name)), name=name)
 
     def queues(self) -> list[QueueSettings]:
         """Return all queues, by name."""
         pages = self._client.get_paginator("get_parameters_by_path").paginate(Path=self._names.queue_parameters)
-        told = {each["Name"].rpartition("/")[2]: each["Value"] for page in pages for each in page["Parameters"]}
-        return [settings_from(json.loads(value), name=name) for name, value in sorted(told.items())]
+        values = {each["Name"].rpartition("/")[2]: each["Value"] for page in pages for each in page["Parameters"]}
+        return [settings_from(json.loads(value), name=name) for name, value in sorted(values.items())]
 
-    def _know(self, name: str, queue: QueueSettings) -> None:
+    def _keep(self, name: str, queue: QueueSettings) -> None:
         lasts = KNOWN_FOR_SECONDS * (1 - _SPREAD * self._jitter())
-        self._known[name] = _Known(queue=queue, until=self._clock.monotonic() + lasts)
+        self._cache[name] = _Cached(queue=queue, until=self._clock.monotonic() + lasts)
 
-    def _told(self, name: str) -> dict[str, Any]:
+    def _parameter(self, name: str) -> dict[str, Any]:
         try:
-            told: dict[str, Any] = json.loads(self._value(self._names.queue_parameter(name)))
+            content: dict[str, Any] = json.loads(self._value(self._names.queue_parameter(name)))
         except ClientError as error:
             if error.response["Error"].get("Code") == "ParameterNotFound":
                 raise QueueNotFound(f"there is no queue {name!r}: it is not in queues.yaml") from None
             raise
-        return told
+        return content
 
     def _value(self, name: str) -> str:
         return self._client.get_parameter(Name=name)["Parameter"]["Value"]

@@ -1,24 +1,19 @@
-"""What callers may ask of a deployment on AWS: of the HTTP API, and of direct clients."""
+"""What the HTTP API and direct clients use of a deployment on AWS."""
 
 import uuid
-from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dueline.aws import clients
 from dueline.aws.deployed import Deployed
 from dueline.aws.payloads import S3Payloads
-from dueline.errors import DuelineError
-from dueline.lookup.listing import Listed, Span, list_jobs
 from dueline.lookup.overview import Overview, overview
-from dueline.lookup.submitted import Told, told_of, told_of_move
-from dueline.model.job import Job
 from dueline.model.queue_settings import QueueSettings
-from dueline.protocol.cancel import CancelMany
-from dueline.protocol.reschedule import Moved, Reschedule
+from dueline.protocol.preparation import Preparation
+from dueline.protocol.reschedule import Reschedule
+from dueline.protocol.sender import Sender
+from dueline.protocol.submission import JobFactory
 from dueline.protocol.submit import Submit
-from dueline.protocol.uploads import Begun, begin
 
 if TYPE_CHECKING:
     from boto3 import Session
@@ -27,7 +22,10 @@ if TYPE_CHECKING:
 
 
 class Resources(Deployed):
-    """What one process uses of a deployment on behalf of callers. `bucket` keeps its large payloads."""
+    """A deployment's table, queues and payloads for its callers, and the operations that need its queues.
+
+    Operations that need no queue are called with the table or the payloads directly. `bucket` keeps large payloads.
+    """
 
     def __init__(
         self,
@@ -46,26 +44,16 @@ class Resources(Deployed):
 
     @cached_property
     def payloads(self) -> S3Payloads:
-        return S3Payloads(self._s3_client, self._bucket)
+        return S3Payloads(self._clients.s3, self._bucket)
 
     def submit(self, queue: QueueSettings, *, direct_horizon: timedelta) -> Submit:
+        clock, spread, level = self.clock, self.spread, partial(self.team_queue, queue.name)
         return Submit(
-            queue,
-            level=partial(self.team_queue, queue.name),
-            inbound=self.inbound,
-            table=self.table,
-            payloads=self.payloads,
-            direct_horizon=direct_horizon,
-            clock=self.clock,
-            new_uid=new_uid,
-            spread=self.spread,
+            JobFactory(queue, direct_horizon=direct_horizon, new_uid=new_uid),
+            preparation=Preparation(queue.name, table=self.table, payloads=self.payloads, clock=clock, spread=spread),
+            sender=Sender(queue, level=level, inbound=self.inbound, clock=clock, spread=spread),
+            clock=clock,
         )
-
-    def told_of(
-        self, results: Sequence[Job | DuelineError], *, queue: QueueSettings, until: float
-    ) -> list[Told | DuelineError]:
-        table, clock, spread = self.table, self.clock, self.spread
-        return told_of(results, queue=queue, table=table, clock=clock, until=until, spread=spread)
 
     def reschedule(self, queue: QueueSettings, *, taking: int | None = None) -> Reschedule:
         return Reschedule(
@@ -78,18 +66,6 @@ class Resources(Deployed):
             new_uid=new_uid,
         )
 
-    def told_of_move(self, moved: Moved, *, queue: QueueSettings) -> Told:
-        return told_of_move(moved, queue=queue, table=self.table, now=self.clock.now())
-
-    def begin_upload(self, queue: str, *, bytes: int, sha256: str) -> Begun:
-        return begin(queue, bytes=bytes, sha256=sha256, payloads=self.payloads, clock=self.clock, new_uid=new_uid)
-
-    def cancel_many(self, queue: QueueSettings, *, until: float) -> CancelMany:
-        return CancelMany(queue, table=self.table, clock=self.clock, until=until, spread=self.spread)
-
-    def list_jobs(self, span: Span, *, queue: QueueSettings, now: datetime) -> Listed:
-        return list_jobs(span, queue=queue, table=self.table, now=now, spread=self.spread)
-
     def overview(self, queue: QueueSettings, *, lookahead: timedelta) -> Overview:
         return overview(
             queue,
@@ -100,14 +76,6 @@ class Resources(Deployed):
             now=self.clock.now(),
             spread=self.spread,
         )
-
-    def _s3_client(self) -> Any:
-        with self._making:
-            return self._s3
-
-    @cached_property
-    def _s3(self) -> Any:
-        return clients.s3(self._session, longest=self.longest)
 
 
 def new_uid() -> str:

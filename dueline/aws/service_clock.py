@@ -1,4 +1,4 @@
-"""The time as AWS's answers tell it."""
+"""Service clock: the time by AWS's own clock, learned from its answers."""
 
 import threading
 import time
@@ -18,9 +18,9 @@ _REST_SECONDS = 30.0
 
 
 class ServiceClock(SystemClock):
-    """A time that AWS's own clock has reached for certain, as the Date of its answers tells.
+    """The latest time that AWS's own clock has reached for certain, by the Date header of its answers.
 
-    Whoever counts a job's delay himself, by a clock that is ahead, would have it delivered too early. `wall` is this
+    A process that counts a job's delay by a clock that is ahead would have the job delivered too early. `wall` is this
     machine's own clock, in seconds since 1970.
     """
 
@@ -43,8 +43,8 @@ class ServiceClock(SystemClock):
     def keep_exact(self, ask: Callable[[], object]) -> None:
         """Ask AWS for the time again and again until it is known to a few milliseconds, in a thread, until `close`.
 
-        `ask` makes a small request by a client that is listened to. Where answers come by chance alone, and tell whole
-        seconds, it takes hundreds of them to know as much.
+        `ask` makes a small request with a client that this clock listens to. Answers at random moments, which have
+        whole seconds only, would be needed by the hundred to know as much.
         """
         threading.Thread(target=self._keep_exact, args=(ask,), name="clock", daemon=True).start()
 
@@ -63,7 +63,7 @@ class ServiceClock(SystemClock):
             self._rests(_REST_SECONDS)
 
     def _rests(self, seconds: float) -> bool:
-        """Wait so long, unless it is closed; tell whether it is."""
+        """Wait so long, or until it is closed; return whether it is."""
         return self._closed.wait(max(0.0, seconds))
 
     def listen_to(self, client: Any) -> None:
@@ -77,7 +77,7 @@ class ServiceClock(SystemClock):
     def _note_received(self, response_dict: dict[str, Any] | None, **_: Any) -> None:
         received, date = self._wall(), (response_dict or {}).get("headers", {}).get("date")
         try:
-            told = parsedate_to_datetime(date).timestamp()
+            answered = parsedate_to_datetime(date).timestamp()
         except (TypeError, ValueError):
             return
-        self._skew = self._skew.learned(told, sent=self._of_thread.sent, received=received)
+        self._skew = self._skew.learned(answered, sent=self._of_thread.sent, received=received)

@@ -1,4 +1,4 @@
-"""Skew: how far this machine's clock is off another's, which tells its time in whole seconds only."""
+"""Skew: how far this machine's clock is off another's, which shows whole seconds only."""
 
 import math
 from dataclasses import dataclass
@@ -9,17 +9,17 @@ WELL_KNOWN_SECONDS = 0.02
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Skew:
-    """What is known of the seconds by which the other clock is ahead of this one: they lie between `low` and `high`."""
+    """By how many seconds the other clock is ahead of this one: somewhere between `low` and `high`."""
 
     low: float = -math.inf
     high: float = math.inf
 
-    def learned(self, told: float, *, sent: float, received: float) -> "Skew":
-        """Return what is known after the other clock told the whole second `told`, asked at `sent`, by `received`.
+    def learned(self, second: float, *, sent: float, received: float) -> "Skew":
+        """Return what is known after the other clock answered the whole `second`, asked at `sent`, by `received`.
 
-        What contradicts all that was known before means that a clock was set: only the new counts.
+        If that contradicts what was known before, a clock was set: then only the new answer counts.
         """
-        low, high = told - received, told + 1 - sent
+        low, high = second - received, second + 1 - sent
         narrower = Skew(low=max(low, self.low), high=min(high, self.high))
         return narrower if narrower.low < narrower.high else Skew(low=low, high=high)
 
@@ -44,7 +44,8 @@ class Skew:
     def next_look(self, now: float) -> float | None:
         """Return when, by the local clock, to ask the other for its time next; None if it is known well enough.
 
-        That is when the other's second changes if the truth is in the middle of what is known, so each look halves it.
+        That is when the other's second would change if the skew were midway between `low` and `high`. Each answer
+        halves the range.
 
         >>> Skew(low=-0.5, high=0.25).next_look(100.0)
         100.125

@@ -1,4 +1,4 @@
-"""How many partitions of a queue stand: their schedules are there, so a tick will come."""
+"""Standing: how many partitions of a queue are deployed, with the schedules of their ticks."""
 
 import random
 from collections.abc import Callable
@@ -13,10 +13,10 @@ ASK_AGAIN_SECONDS = 5.0
 
 
 class Standing:
-    """Tells how many partitions of a queue stand, by what its stack published once their schedules were there.
+    """Knows how many partitions of a queue stand: those that its stack published after it made their schedules.
 
-    SSM answers 40 requests a second of an account. So a queue is asked for until all stand that queues.yaml declares,
-    and never again: a schedule is never taken down while it is declared. `published` returns a queue as it is
+    SSM answers 40 requests a second per account. So a queue is read until all partitions stand that queues.yaml
+    declares, and never again: no schedule is removed while it is declared. `published` returns a queue as it is
     published.
     """
 
@@ -30,26 +30,26 @@ class Standing:
         self._published = published
         self._clock = clock
         self._jitter = jitter
-        self._known: dict[str, int] = {}
+        self._counts: dict[str, int] = {}
         self._asks_again: dict[str, float] = {}
         self._fault: DuelineError | None = None
         self._fault_over = 0.0
 
     def __call__(self, queue: QueueSettings) -> int:
-        """Return how many partitions of a queue stand, as it was known last; none while it is not deployed.
+        """Return how many partitions of a queue stand, as last read; none while it is not deployed.
 
-        Raises Throttled or Unavailable where that was never known.
+        Raises Throttled or Unavailable where it was never read.
         """
-        known, again = self._known.get(queue.name), self._asks_again.get(queue.name, 0.0)
-        if known is not None and (known >= queue.partitions or self._clock.monotonic() < again):
-            return known
+        count, again = self._counts.get(queue.name), self._asks_again.get(queue.name, 0.0)
+        if count is not None and (count >= queue.partitions or self._clock.monotonic() < again):
+            return count
         try:
-            self._known[queue.name] = self._ask(queue.name)
+            self._counts[queue.name] = self._ask(queue.name)
         except RETRYABLE:
-            if known is None:
+            if count is None:
                 raise
         self._asks_again[queue.name] = self._in_a_while()
-        return self._known[queue.name]
+        return self._counts[queue.name]
 
     def _ask(self, name: str) -> int:
         # One that is not answered takes seconds: of many queues, a batch would outlast its function.

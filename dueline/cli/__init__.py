@@ -6,7 +6,7 @@ _NEEDED = {"typer", "rich"}
 
 
 def main() -> int:
-    """Run the command that was typed; return its exit code. Without typer and rich, tell what to install."""
+    """Run the command that was typed; return its exit code. Without typer and rich, say what to install."""
     try:
         from dueline.cli.app import run
     except ModuleNotFoundError as missing:

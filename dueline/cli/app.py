@@ -7,10 +7,9 @@ import typer
 
 from dueline import __version__
 from dueline.cli import jobs, options, queues, redrive, schedule, worker
-from dueline.cli.connect import Target
+from dueline.cli.connect import Run, Target
 from dueline.cli.faults import EXIT_CODES
 from dueline.cli.group import Group
-from dueline.cli.run import Run
 from dueline.cli.screen import Screen
 from dueline.clock import SystemClock
 
@@ -31,7 +30,7 @@ COMMANDS: dict[str, tuple[Callable[..., Any], str]] = {
 }
 
 
-def _tell_version(wanted: bool) -> None:
+def _show_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"dueline {__version__}")
         raise typer.Exit
@@ -42,7 +41,7 @@ Url = Annotated[str | None, typer.Option(envvar="DUELINE_URL", help="The API of 
 Profile = Annotated[str | None, typer.Option(help="The AWS profile.", show_default=False)]
 Region = Annotated[str | None, typer.Option(help="The AWS region.", show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="For machines: JSON, a line each. It may stand anywhere.")]
-Version = Annotated[bool, typer.Option("--version", is_eager=True, callback=_tell_version, help="Tell the version.")]
+Version = Annotated[bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Tell the version.")]
 
 
 @app.callback()

@@ -1,8 +1,12 @@
-"""Where the command line meets AWS."""
+"""A run of the command line: which deployment it asks, and where its answers are shown."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
+import typer
+
+from dueline.cli.screen import Screen
 from dueline.client.client import Client
 from dueline.operate.redrive import Ends
 from dueline.retry.patience import Patience
@@ -24,6 +28,25 @@ class Target:
         """The options that name it to the command line; None is the default."""
         name = None if self.name == _NAME else self.name
         return {"--name": name, "--url": self.url, "--profile": self.profile, "--region": self.region}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What all commands share."""
+
+    target: Target
+    screen: Screen
+
+    @cached_property
+    def client(self) -> Client:
+        """The client of the deployment, found at its first use."""
+        return client(self.target)
+
+
+def run_of(ctx: typer.Context) -> Run:
+    """Return the run that a command is of."""
+    run: Run = ctx.find_root().obj
+    return run
 
 
 def client(target: Target, *, patience: Patience | None = None) -> Client:

@@ -26,7 +26,7 @@ EXIT_CODES = (
     " 3 no such job, queue or deployment; 4 too late; 5 AWS credentials are missing or do not allow it;"
     " 130 interrupted. Of several jobs, the highest."
 )
-_OF_ERRORS: tuple[tuple[tuple[type[DuelineError], ...], int], ...] = (
+_CODES_BY_ERROR: tuple[tuple[tuple[type[DuelineError], ...], int], ...] = (
     ((InvalidJob, KeyReused), WRONG),
     ((JobNotFound, QueueNotFound, DeploymentNotFound), NOT_FOUND),
     ((AlreadyFinished,), TOO_LATE),
@@ -49,24 +49,24 @@ class Fault:
     def of(cls, error: BaseException, **about: Any) -> "Fault":
         """Return what an error says; `about` names what it is about, where that is not clear."""
         if isinstance(error, DuelineError):
-            known = {"id": error.job_id, "key": error.key}
-            told = about | {name: value for name, value in known.items() if value is not None}
-            return cls(code=error.code, message=_message_of(error), exit_code=exit_code_of(error), about=told)
+            fields = {"id": error.job_id, "key": error.key}
+            details = about | {name: value for name, value in fields.items() if value is not None}
+            return cls(code=error.code, message=_message_of(error), exit_code=exit_code_of(error), about=details)
         if isinstance(error, _Misuse):
             return cls(code="usage", message=error.format_message(), exit_code=WRONG)
         if isinstance(error, KeyboardInterrupt | typer.Abort):
             return cls(code="interrupted", message="interrupted", exit_code=INTERRUPTED)
         return cls(code="error", message=f"{type(error).__name__}: {error}", exit_code=AGAIN)
 
-    def tell(self, *, as_json: bool) -> None:
+    def report(self, *, as_json: bool) -> None:
         """Write it to stderr."""
         line = " ".join(self.message.split())
-        told = json.dumps({"error": {"code": self.code, "message": line, **self.about}})
-        typer.echo(told if as_json else f"dueline: {printable(line)}", file=sys.stderr)
+        document = json.dumps({"error": {"code": self.code, "message": line, **self.about}})
+        typer.echo(document if as_json else f"dueline: {printable(line)}", file=sys.stderr)
 
 
 def exit_code_of(error: DuelineError) -> int:
-    return next((code for kinds, code in _OF_ERRORS if isinstance(error, kinds)), AGAIN)
+    return next((code for kinds, code in _CODES_BY_ERROR if isinstance(error, kinds)), AGAIN)
 
 
 def _message_of(error: DuelineError) -> str:
@@ -75,5 +75,5 @@ def _message_of(error: DuelineError) -> str:
         return f"{message}; {error.job_id} took its place"
     if not isinstance(error, RETRYABLE):
         return message
-    known = f"; job {error.job_id} may be scheduled all the same" if error.job_id else ""
-    return message + known + (f"; asked again with --key {error.key} it is there once" if error.key else "")
+    scheduled = f"; job {error.job_id} may be scheduled all the same" if error.job_id else ""
+    return message + scheduled + (f"; asked again with --key {error.key} it is there once" if error.key else "")

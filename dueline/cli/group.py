@@ -43,7 +43,7 @@ def json_first(args: Sequence[str]) -> list[str]:
 
 
 def ended(run: Callable[[], object], *, as_json: bool) -> int:
-    """Return the exit code of a command; tell what it raises."""
+    """Run a command and return its exit code; report what it raises."""
     try:
         code = run()
         if code != INTERRUPTED:
@@ -51,5 +51,5 @@ def ended(run: Callable[[], object], *, as_json: bool) -> int:
         raise KeyboardInterrupt
     except (Exception, KeyboardInterrupt) as error:
         fault = Fault.of(error)
-        fault.tell(as_json=as_json)
+        fault.report(as_json=as_json)
         return fault.exit_code

@@ -1,4 +1,4 @@
-"""Schedule a job a line: show how far it is, tell what became of the lines, and keep those that were not scheduled."""
+"""Schedule one job per line: show progress, report the results, and keep the lines that were not scheduled."""
 
 import shlex
 import uuid
@@ -11,12 +11,12 @@ from typing import Any
 import typer
 
 from dueline.cli import connect, options
+from dueline.cli.connect import Run
 from dueline.cli.faults import DONE, exit_code_of
 from dueline.cli.lines import Left, Lines
 from dueline.cli.output import json_of
-from dueline.cli.redriving import sigterm_as_ctrl_c, undisturbed
-from dueline.cli.run import Run
 from dueline.cli.screen import Bar, end_with
+from dueline.cli.signals import sigterm_as_ctrl_c, undisturbed
 from dueline.client.answers import Job
 from dueline.client.new_job import NewJob
 from dueline.errors import DuelineError
@@ -56,7 +56,7 @@ class Import:
         self._code = DONE
 
     def carry_out(self, lines: Lines) -> None:
-        """Schedule these lines; tell what became of them, also of an interrupted run. Ends with the highest code."""
+        """Schedule these lines and report the results, even of an interrupted run. Exits with the highest code."""
         # Each line is left until its job is known: whatever ends the run, and wherever, none is lost.
         self._is_left = bytearray(b"\1") * lines.count
         with sigterm_as_ctrl_c():
@@ -64,7 +64,7 @@ class Import:
                 self._send(lines)
             finally:
                 self._keep(lines)
-                self._tell(lines.count)
+                self._report(lines.count)
         end_with([self._code])
 
     def _send(self, lines: Lines) -> None:
@@ -100,7 +100,7 @@ class Import:
         with undisturbed():
             self._left.keep(compress(lines, self._is_left), count=sum(self._is_left))
 
-    def _tell(self, count: int) -> None:
+    def _report(self, count: int) -> None:
         if not self._screen.as_json:
             for code, kind in self._kinds.items():
                 self._screen.note(f"{_lines(kind.count)} failed: {code}, such as")
@@ -108,13 +108,13 @@ class Import:
                     self._screen.note(f"  line {number}: {error}")
             self._screen.line(f"scheduled {count - self._left.count} of {count}")
         if self._left.count:
-            self._tell_of_left()
+            self._report_left()
 
-    def _tell_of_left(self) -> None:
+    def _report_left(self) -> None:
         left = self._left
         if self._screen.as_json:
-            told = {"lines": left.count, "file": None if left.fault else str(left.path), "key": self._key}
-            return self._screen.json({"left": told}, is_fault=True)
+            fields = {"lines": left.count, "file": None if left.fault else str(left.path), "key": self._key}
+            return self._screen.json({"left": fields}, is_fault=True)
         if left.fault:
             self._screen.note(f"{_lines(left.count)} left, which {left.path} could not take: {left.fault.strerror}")
         else:

@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 
 from dueline.cli import options
+from dueline.cli.connect import Run, run_of
 from dueline.cli.faults import DONE, TOO_LATE
 from dueline.cli.output import json_of
-from dueline.cli.run import Run, run_of
 from dueline.cli.schedule import show_job
 from dueline.cli.screen import end_with
 from dueline.client.answers import Job, ScheduledJob

@@ -45,10 +45,10 @@ def url(text: str | None) -> str | None:
         return None
     try:
         parts = urlsplit(text)
-        known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        known = False
-    if not known:
+        is_valid = False
+    if not is_valid:
         raise typer.BadParameter(f"{text!r} is no URL: it must be such as http://127.0.0.1:8000")
     return text
 
@@ -75,7 +75,7 @@ def source(text: str) -> Iterator[Iterable[bytes]]:
         yield sys.stdin.buffer
         return
     try:
-        file = Path(text[1:]).open("rb")  # noqa: SIM115, what fails later is told otherwise
+        file = Path(text[1:]).open("rb")  # noqa: SIM115, what fails later has another message
     except OSError as error:
         raise _unreadable(text[1:], error) from None
     with file:

@@ -1,7 +1,7 @@
-"""Values as JSON, in the form that the HTTP API gives them."""
+"""Values as JSON, in the same form as the HTTP API's answers."""
 
+import dataclasses
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
@@ -15,7 +15,7 @@ from dueline.model.rate import Rate
 
 
 def json_of(value: object) -> Any:
-    """Return a value as what JSON has; of dataclasses the fields, without those that are None."""
+    """Return a value as JSON can hold it: a dataclass as its fields, without those that are None."""
     if isinstance(value, Rate):
         return str(value)
     if isinstance(value, Enum):
@@ -24,31 +24,31 @@ def json_of(value: object) -> Any:
         return instant.text(value)
     if isinstance(value, timedelta):
         return value.total_seconds()
-    if is_dataclass(value):
-        named = {field.name: getattr(value, field.name) for field in fields(value)}
+    if dataclasses.is_dataclass(value):
+        named = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         return {name: json_of(each) for name, each in named.items() if each is not None}
-    return _of_many(value)
+    return _json_of_many(value)
 
 
-def settings_told(queue: QueueSettings) -> dict[str, Any]:
-    told = json_of(queue)
-    return {"queue": told.pop("name"), **told, "retention": int(queue.retention.total_seconds())}
+def settings_fields(queue: QueueSettings) -> dict[str, Any]:
+    fields = json_of(queue)
+    return {"queue": fields.pop("name"), **fields, "retention": int(queue.retention.total_seconds())}
 
 
-def control_told(control: Control) -> dict[str, Any]:
+def control_fields(control: Control) -> dict[str, Any]:
     return {"paused": control.paused, "rate": None if control.rate is None else str(control.rate)}
 
 
-def overview_told(name: str, overview: Overview) -> dict[str, Any]:
+def overview_fields(name: str, overview: Overview) -> dict[str, Any]:
     depth = json_of(overview.depth)
-    told = json_of(overview) | control_told(overview.control)
-    levels, _ = told.pop("levels"), told.pop("control")
-    # What is not known yet is told as null, as the API does.
-    nothing = {"next_due": None, "fence_age": None}
-    return {"queue": name, **nothing, **told, **depth, **({"levels": levels} if len(levels) > 1 else {})}
+    counts = json_of(overview) | control_fields(overview.control)
+    levels, _ = counts.pop("levels"), counts.pop("control")
+    # What is not known yet is null, as in the API's answer.
+    unknown = {"next_due": None, "fence_age": None}
+    return {"queue": name, **unknown, **counts, **depth, **({"levels": levels} if len(levels) > 1 else {})}
 
 
-def _of_many(value: object) -> Any:
+def _json_of_many(value: object) -> Any:
     if isinstance(value, Mapping):
         return {str(name): json_of(each) for name, each in value.items()}
     if isinstance(value, list | tuple | frozenset | set):

@@ -1,12 +1,12 @@
-"""Tell of queues, and say how fast their workers may go."""
+"""Show queues, pause and resume their workers, and limit their rate."""
 
 from typing import Annotated
 
 import typer
 
 from dueline.cli import options
-from dueline.cli.output import control_told, overview_told, settings_told
-from dueline.cli.run import Run, run_of
+from dueline.cli.connect import Run, run_of
+from dueline.cli.output import control_fields, overview_fields, settings_fields
 from dueline.lookup.control import Control
 from dueline.lookup.overview import Overview
 from dueline.model.rate import Rate
@@ -24,7 +24,7 @@ def queues(
         return _show_overview(run, name, run.client.queue(name))
     found = run.client.queues()
     if run.screen.as_json:
-        return run.screen.json({"queues": list(map(settings_told, found))})
+        return run.screen.json({"queues": list(map(settings_fields, found))})
     columns = ["queue", "partitions", "priorities", "precise", "retention"]
     rows = ((q.name, q.partitions, q.priorities, q.precise, q.retention) for q in found)
     return run.screen.table(columns, rows)
@@ -61,21 +61,21 @@ def rate(
 
 
 def _show_control(run: Run, queue: str, control: Control, *, changed: bool = True) -> None:
-    told = {"queue": queue, **control_told(control)}
+    fields = {"queue": queue, **control_fields(control)}
     if run.screen.as_json:
-        return run.screen.json(told)
+        return run.screen.json(fields)
     state = f"{queue}: {'paused' if control.paused else 'running'}, rate {control.rate or _NONE}"
     return run.screen.line(f"{state}; {_SOON}" if changed else state)
 
 
 def _show_overview(run: Run, name: str, overview: Overview) -> None:
-    told = overview_told(name, overview)
+    fields = overview_fields(name, overview)
     if run.screen.as_json:
-        return run.screen.json(told)
-    more = told.pop("more_scheduled")
-    told["scheduled"] = f"{overview.scheduled}{'+' if more else ''}"
-    levels = told.pop("levels", [])
-    run.screen.record(told | {"next_due": overview.next_due})
+        return run.screen.json(fields)
+    more = fields.pop("more_scheduled")
+    fields["scheduled"] = f"{overview.scheduled}{'+' if more else ''}"
+    levels = fields.pop("levels", [])
+    run.screen.record(fields | {"next_due": overview.next_due})
     if levels:
         rows = ((number, *level.values()) for number, level in enumerate(levels, start=1))
         run.screen.table(["priority", *levels[0]], rows)

@@ -1,14 +1,26 @@
-"""Put dead letters back."""
+"""Put dead letters back: ask before, show how far it is, and what was done."""
 
+import random
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Any
 
 import typer
 
-from dueline.cli import options
-from dueline.cli.redriving import Plan, carry_out
-from dueline.cli.run import run_of
-from dueline.operate.dead_letters import Wanted
+from dueline.cli import connect, options
+from dueline.cli.connect import Run, run_of
+from dueline.cli.faults import AGAIN, DONE
+from dueline.cli.output import json_of
+from dueline.cli.screen import Bar, end_with
+from dueline.cli.signals import sigterm_as_ctrl_c
+from dueline.clock import SystemClock
+from dueline.operate.dead_letters import Rule, Wanted, to_inbound, to_its_queue
+from dueline.operate.redrive import HIDDEN_SECONDS, Ends, Redrive, Redriven
+from dueline.retry.calls import Calls, in_lanes
+from dueline.retry.patience import Patience
 
 Span = Annotated[timedelta | None, typer.Option(parser=options.span, metavar="SPAN", show_default=False)]
 
@@ -49,4 +61,92 @@ def redrive(
         sent_before=options.before(now, older_than, "--older-than"),
         sent_after=options.before(now, younger_than, "--younger-than"),
     )
-    carry_out(run, Plan(queue=queue, wanted=wanted, limit=limit, past_retention=past_retention), apply=apply, yes=yes)
+    _carry_out(run, Plan(queue=queue, wanted=wanted, limit=limit, past_retention=past_retention), apply=apply, yes=yes)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """What is to be put back: of a queue, or without one what the deployment parked."""
+
+    queue: str | None
+    wanted: Wanted
+    limit: int | None
+    past_retention: bool = False
+
+    @property
+    def what(self) -> str:
+        return f"queue {self.queue}" if self.queue else "parked jobs"
+
+    def rule(self, run: Run, ends: Ends) -> Rule:
+        if self.queue:
+            return partial(to_its_queue, levels=len(ends.queues))
+        return partial(to_inbound, now=run.screen.now, past_retention=self.past_retention)
+
+
+def _carry_out(run: Run, plan: Plan, *, apply: bool, yes: bool) -> None:
+    """Look, or put back what is wanted after asking, unless `yes` says that nobody is to be asked."""
+    asks = apply and not yes
+    if asks and (run.screen.as_json or not can_ask()):
+        raise typer.BadParameter("--apply asks first, and there is nobody to ask: add --yes")
+    ends = connect.dead_letters(run.target, plan.queue)
+    with sigterm_as_ctrl_c():
+        if not apply or asks:
+            looked = _redriven(run, plan, ends, apply=False)
+            _show(run, plan, looked, applied=False)
+            if not (asks and looked.wanted and typer.confirm("Put them back?", err=True)):
+                return
+        done = _redriven(run, plan, ends, apply=True)
+    _show(run, plan, done, applied=True)
+    end_with([AGAIN if done.failed else DONE])
+
+
+def can_ask() -> bool:
+    """Tell whether someone is there to be asked."""
+    return sys.stdin.isatty()
+
+
+def _redriven(run: Run, plan: Plan, ends: Ends, *, apply: bool) -> Redriven:
+    calls = Calls(patience=Patience(), clock=SystemClock(), jitter=random.random)
+    with Bar(f"redriving {plan.what}", shown=not run.screen.as_json) as bar:
+        redrive = Redrive(
+            ends,
+            rule=plan.rule(run, ends),
+            calls=calls,
+            wanted=plan.wanted,
+            limit=plan.limit,
+            spread=in_lanes,
+            on_progress=bar,
+        )
+        return redrive.apply() if apply else redrive.look()
+
+
+def _show(run: Run, plan: Plan, done: Redriven, *, applied: bool) -> None:
+    if run.screen.as_json:
+        return run.screen.json(_document(plan, done, applied=applied))
+    if done.kinds:
+        rows = ((kind.error, kind.count, kind.oldest, kind.newest) for kind in done.kinds)
+        run.screen.table(["error" if plan.queue else "reason", "jobs", "oldest", "newest"], rows)
+    wanted = f"{done.wanted} of {done.found} dead letters of {plan.what}"
+    run.screen.line(f"{wanted}: {done.moved} put back" if applied else f"{wanted}: --apply puts them back")
+    for reason, count in (*done.stay.items(), *done.failed.items()):
+        run.screen.line(f"{count} stay: {reason}")
+    if done.hidden:
+        run.screen.line(f"{done.hidden} more are with someone else, or come back within {HIDDEN_SECONDS // 60} minutes")
+    return None
+
+
+def _document(plan: Plan, done: Redriven, *, applied: bool) -> dict[str, Any]:
+    counts = {name: getattr(done, name) for name in ("found", "wanted", "moved", "hidden")}
+    kinds = json_of(done.kinds)
+    return {
+        "queue": plan.queue,
+        "applied": applied,
+        **counts,
+        "by_error": kinds,
+        "stay": _reasons(done.stay),
+        "failed": _reasons(done.failed),
+    }
+
+
+def _reasons(counted: Mapping[str, int]) -> list[dict[str, Any]]:
+    return [{"reason": reason, "count": count} for reason, count in counted.items()]

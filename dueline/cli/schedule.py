@@ -6,10 +6,10 @@ from typing import Annotated, Any
 import typer
 
 from dueline.cli import options
+from dueline.cli.connect import Run, run_of
 from dueline.cli.importing import Import
 from dueline.cli.lines import Left, lines_of
 from dueline.cli.output import json_of
-from dueline.cli.run import Run, run_of
 from dueline.client.answers import Job
 from dueline.client.new_job import NewJob
 

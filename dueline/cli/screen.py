@@ -31,9 +31,9 @@ class Screen:
     as_json: bool
     now: datetime
 
-    def json(self, told: object, *, is_fault: bool = False) -> None:
-        """Write one line of JSON, of what went wrong to stderr."""
-        typer.echo(json.dumps(told), err=is_fault)
+    def json(self, value: object, *, is_fault: bool = False) -> None:
+        """Write one line of JSON, to stderr if it is a fault."""
+        typer.echo(json.dumps(value), err=is_fault)
 
     def line(self, text: str) -> None:
         """Write one line for people."""
@@ -45,9 +45,9 @@ class Screen:
 
     def record(self, named: Mapping[str, object]) -> None:
         """Show one thing, a field a line; what is None is left out."""
-        told = {name: self._text(value) for name, value in named.items() if value is not None}
-        width = max(map(len, told))
-        for name, text in told.items():
+        texts = {name: self._text(value) for name, value in named.items() if value is not None}
+        width = max(map(len, texts))
+        for name, text in texts.items():
             self.line(f"{name:{width}}  {text}")
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -61,9 +61,9 @@ class Screen:
         Console(width=width, markup=False, emoji=False, highlight=False).print(table)
 
     def fault(self, error: BaseException, **about: Any) -> int:
-        """Tell what went wrong; return its exit code."""
+        """Report what went wrong on stderr; return its exit code."""
         fault = Fault.of(error, **about)
-        fault.tell(as_json=self.as_json)
+        fault.report(as_json=self.as_json)
         return fault.exit_code
 
     def _text(self, value: object) -> str:

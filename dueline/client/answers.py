@@ -1,4 +1,4 @@
-"""What a client is told of jobs and queues, as values, and how they are read from the API's answers."""
+"""Jobs and queues as a client returns them, and how they are read from the API's answers."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -24,10 +24,11 @@ A = TypeVar("A")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
-    """A job as it is told of: its id, its queue, when it is due (in UTC), its route there, and its state.
+    """A job as the client returns it: its id, its queue, when it is due (in UTC), its route there, and its state.
 
-    `moved_to` is the id of the job that took its place, if it was rescheduled. Once workers have it, and its queue
-    tracks: how many `attempts` there were, when the last one `started` and `ended`, and its `error` if it failed.
+    `moved_to` is the id of the job that replaced it, if it was rescheduled. If its queue is set to `track` its jobs and
+    a worker has received it: how many `attempts` there were, when the last one `started` and `ended`, and its `error`
+    if it failed.
     """
 
     id: str
@@ -42,39 +43,39 @@ class Job:
     error: str | None = None
 
     @classmethod
-    def of(cls, told: Any) -> Self:
-        """Return the job that an answer tells of. Raises Unavailable when it tells of none."""
-        return _read(cls._of, told, what="job")
+    def of(cls, answer: Any) -> Self:
+        """Return the job in an answer. Raises Unavailable when it holds none."""
+        return _read(cls._of, answer, what="job")
 
     @classmethod
     def known(cls, id: JobId, state: State, *, moved_to: JobId | None = None, outcome: Outcome | None = None) -> "Job":
-        """Return what is told of the job of that id."""
+        """Return the job with that id and what is known of it."""
         moved = None if moved_to is None else str(moved_to)
         noted = {} if outcome is None else {name: getattr(outcome, name) for name in _OUTCOME}
         return Job(id=str(id), queue=id.queue, due=id.due, route=id.route, state=state, moved_to=moved, **noted)
 
     @classmethod
-    def _of(cls, told: Mapping[str, Any]) -> Self:
+    def _of(cls, answer: Mapping[str, Any]) -> Self:
         return cls(
-            id=_text(told["id"]),
-            queue=_text(told["queue"]),
-            due=instant.parse(told["due"]),
-            route=Route[_text(told["route"]).upper()],
-            state=State(told["state"]),
-            moved_to=_text(told["moved_to"]) if "moved_to" in told else None,
-            **_outcome_of(told),
-            **cls._more_of(told),
+            id=_text(answer["id"]),
+            queue=_text(answer["queue"]),
+            due=instant.parse(answer["due"]),
+            route=Route[_text(answer["route"]).upper()],
+            state=State(answer["state"]),
+            moved_to=_text(answer["moved_to"]) if "moved_to" in answer else None,
+            **_outcome_of(answer),
+            **cls._further_fields(answer),
         )
 
     @classmethod
-    def _more_of(cls, told: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what a kind of job has beyond this."""
+    def _further_fields(cls, answer: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the further fields of a subclass."""
         return {}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PayloadPlace:
-    """Where a large payload is kept: an object of so many bytes in a bucket of S3."""
+    """Where a large payload is kept: the bucket and key of an S3 object, and its size in bytes."""
 
     bucket: str
     key: str
@@ -83,9 +84,9 @@ class PayloadPlace:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScheduledJob(Job):
-    """A job that waits in the table, with its `payload`, or where that is kept (`payload_at`).
+    """A job that waits in the table, with its `payload`, or where a large payload is kept (`payload_at`).
 
-    A payload that is no JSON is told in `payload_text`.
+    A payload that is not JSON is in `payload_text`.
     """
 
     payload: object = field(default=None, repr=False)
@@ -94,36 +95,36 @@ class ScheduledJob(Job):
 
     @classmethod
     def waiting(cls, job: core.Job) -> "ScheduledJob":
-        """Return what is told of a job that waits in the table."""
+        """Return a job that waits in the table, as the client returns it."""
         at = {"id": str(job.id), "queue": job.id.queue, "route": job.id.route, "state": State.SCHEDULED}
-        told: dict[str, Any] = at | {"due": job.id.due} | _payload_of(payload_told(job))
-        return cls(**told)
+        fields: dict[str, Any] = at | {"due": job.id.due} | _payload_of(payload_fields(job))
+        return cls(**fields)
 
     @classmethod
-    def _more_of(cls, told: Mapping[str, Any]) -> dict[str, Any]:
-        return _payload_of(told)
+    def _further_fields(cls, answer: Mapping[str, Any]) -> dict[str, Any]:
+        return _payload_of(answer)
 
 
-def _outcome_of(told: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: read(told[name]) for name, read in _OUTCOME.items() if name in told}
+def _outcome_of(answer: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: read(answer[name]) for name, read in _OUTCOME.items() if name in answer}
 
 
-def _payload_of(told: Mapping[str, Any]) -> dict[str, Any]:
-    known = {name: told[name] for name in ("payload", "payload_text") if name in told}
-    return known | ({"payload_at": PayloadPlace(**told["payload_at"])} if "payload_at" in told else {})
+def _payload_of(answer: Mapping[str, Any]) -> dict[str, Any]:
+    inline = {name: answer[name] for name in ("payload", "payload_text") if name in answer}
+    return inline | ({"payload_at": PayloadPlace(**answer["payload_at"])} if "payload_at" in answer else {})
 
 
-def payload_told(job: core.Job) -> dict[str, Any]:
-    """Return a payload as JSON, or where it is kept, or as text where it is none of them.
+def payload_fields(job: core.Job) -> dict[str, Any]:
+    """Return a job's payload as JSON, or where it is kept, or as text where it is neither.
 
-    Whoever sends to the inbound queue may send any text.
+    Whoever sends to the inbound queue directly may send any text.
     """
     try:
         if job.offloaded_bytes is not None:
             place = Pointer.parse(job.payload)
             return {"payload_at": {"bucket": place.bucket, "key": place.key, "bytes": job.offloaded_bytes}}
         value = json.loads(job.payload)
-        json_text({"jobs": [{"payload": value}]})  # what cannot be told again, such as NaN, fails here and not below
+        json_text({"jobs": [{"payload": value}]})  # what JSON cannot write, such as NaN, fails here and not below
     except (ValueError, RecursionError):
         return {"payload_text": job.payload}
     return {"payload": value}
@@ -138,74 +139,74 @@ class BegunUpload:
     headers: Mapping[str, str] = field(repr=False)
 
 
-def upload_of(told: Any) -> BegunUpload:
-    """Return the upload that an answer tells of. Raises Unavailable when it tells of none."""
+def upload_of(answer: Any) -> BegunUpload:
+    """Return the upload in an answer. Raises Unavailable when it holds none."""
     return _read(
-        lambda answer: BegunUpload(id=_text(answer["upload"]), url=_text(answer["url"]), headers={**answer["headers"]}),
-        told,
+        lambda begun: BegunUpload(id=_text(begun["upload"]), url=_text(begun["url"]), headers={**begun["headers"]}),
+        answer,
         what="upload",
     )
 
 
-def page_of(told: Any) -> tuple[list[ScheduledJob], str]:
+def page_of(answer: Any) -> tuple[list[ScheduledJob], str]:
     """Return the jobs of a page, and where the next one begins: "" after the last. Raises Unavailable."""
-    return _read(lambda page: ([ScheduledJob.of(job) for job in page["jobs"]], page["next"] or ""), told, what="jobs")
+    return _read(lambda page: ([ScheduledJob.of(job) for job in page["jobs"]], page["next"] or ""), answer, what="jobs")
 
 
-def queues_of(told: Any) -> list[QueueSettings]:
-    """Return the queues that an answer tells of. Raises Unavailable when it tells of none."""
-    return _read(lambda answer: [_settings_of(queue) for queue in answer["queues"]], told, what="queues")
+def queues_of(answer: Any) -> list[QueueSettings]:
+    """Return the queues in an answer. Raises Unavailable when it holds none."""
+    return _read(lambda listed: [_settings_of(queue) for queue in listed["queues"]], answer, what="queues")
 
 
-def overview_of(told: Any) -> Overview:
-    """Return how a queue is doing, as an answer tells it. Raises Unavailable when it does not."""
-    return _read(_overview_of, told, what="queue")
+def overview_of(answer: Any) -> Overview:
+    """Return the overview of a queue in an answer. Raises Unavailable when it holds none."""
+    return _read(_overview_of, answer, what="queue")
 
 
-def control_of(told: Any) -> Control:
-    """Return what holds for a queue's workers, as an answer tells it. Raises Unavailable when it does not."""
-    return _read(_control_of, told, what="pause and rate")
+def control_of(answer: Any) -> Control:
+    """Return a queue's pause and rate in an answer. Raises Unavailable when it holds none."""
+    return _read(_control_of, answer, what="pause and rate")
 
 
-def _settings_of(told: Mapping[str, Any]) -> QueueSettings:
+def _settings_of(answer: Mapping[str, Any]) -> QueueSettings:
     return QueueSettings(
-        name=_text(told["queue"]),
-        partitions=told["partitions"],
-        retention=timedelta(seconds=told["retention"]),
-        precise=told["precise"],
-        priorities=told["priorities"],
-        track=told.get("track", False),
+        name=_text(answer["queue"]),
+        partitions=answer["partitions"],
+        retention=timedelta(seconds=answer["retention"]),
+        precise=answer["precise"],
+        priorities=answer["priorities"],
+        track=answer.get("track", False),
     )
 
 
-def _overview_of(told: Mapping[str, Any]) -> Overview:
+def _overview_of(answer: Mapping[str, Any]) -> Overview:
     return Overview(
-        scheduled=told["scheduled"],
-        more_scheduled=told["more_scheduled"],
-        next_due=None if told["next_due"] is None else instant.parse(told["next_due"]),
-        fence_age=told["fence_age"],
-        # A queue of one level tells its depth alone.
-        levels=tuple(_depth_of(level) for level in told.get("levels", [told])),
-        dead=told["dead"],
-        control=_control_of(told),
+        scheduled=answer["scheduled"],
+        more_scheduled=answer["more_scheduled"],
+        next_due=None if answer["next_due"] is None else instant.parse(answer["next_due"]),
+        fence_age=answer["fence_age"],
+        # A queue with one priority has its depth beside the other fields.
+        levels=tuple(_depth_of(level) for level in answer.get("levels", [answer])),
+        dead=answer["dead"],
+        control=_control_of(answer),
     )
 
 
-def _control_of(told: Mapping[str, Any]) -> Control:
-    rate = None if told["rate"] is None else Rate.parse(_text(told["rate"]))
-    return Control(paused=bool(told["paused"]), rate=rate)
+def _control_of(answer: Mapping[str, Any]) -> Control:
+    rate = None if answer["rate"] is None else Rate.parse(_text(answer["rate"]))
+    return Control(paused=bool(answer["paused"]), rate=rate)
 
 
-def _depth_of(told: Mapping[str, Any]) -> Depth:
-    return Depth(waiting=told["waiting"], in_flight=told["in_flight"], delayed=told["delayed"])
+def _depth_of(answer: Mapping[str, Any]) -> Depth:
+    return Depth(waiting=answer["waiting"], in_flight=answer["in_flight"], delayed=answer["delayed"])
 
 
-def _read(of: Callable[[Any], A], told: Any, *, what: str) -> A:
+def _read(read: Callable[[Any], A], answer: Any, *, what: str) -> A:
     try:
-        return of(told)
+        return read(answer)
     except (LookupError, TypeError, ValueError) as fault:
-        # The text of a ValueError may quote what was told.
-        raise Unavailable(f"the answer tells of no {what}: {type(fault).__name__}") from None
+        # The text of a ValueError may quote the answer.
+        raise Unavailable(f"the answer holds no {what}: {type(fault).__name__}") from None
 
 
 def _text(value: object) -> str:
@@ -220,7 +221,7 @@ def _number(value: object) -> int:
     return value
 
 
-# What is told of attempts, and how it is read.
+# The fields of attempts, and how each is read.
 _OUTCOME: Mapping[str, Callable[[Any], Any]] = {
     "attempts": _number,
     "started": instant.parse,

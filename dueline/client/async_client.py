@@ -1,4 +1,4 @@
-"""The client for asyncio: the same calls, each in a thread."""
+"""The client for asyncio: the same methods, each run in a thread."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator
@@ -27,9 +27,10 @@ def _in_a_thread(call: Callable[Concatenate[Client, P], A]) -> Callable[Concaten
 
 
 class AsyncClient:
-    """Asks as the Client does that it is given, without holding up the event loop.
+    """A Client for asyncio: the same methods to await, none of which blocks the event loop.
 
-    A call that is cancelled goes on in its thread: what it asked for may be done.
+    Each call runs the given Client's method in a thread. Cancelling the await does not stop that thread: the request
+    may still be carried out.
     """
 
     def __init__(self, client: Client) -> None:
@@ -48,14 +49,14 @@ class AsyncClient:
     set_rate = _in_a_thread(Client.set_rate)
 
     async def schedule_each(self, queue: str, jobs: Iterable[NewJob]) -> AsyncIterator[Job | DuelineError]:
-        """Schedule each job, and yield the results, as Client.schedule_each does; a thread takes the jobs."""
+        """Schedule each job and yield the results, as Client.schedule_each does; `jobs` is iterated in a thread."""
         async for result in _in_portions(self.client.schedule_each(queue, jobs)):
             yield result
 
     async def jobs(
         self, queue: str, *, start: datetime | None = None, end: datetime | None = None
     ) -> AsyncIterator[ScheduledJob]:
-        """Yield the jobs that are scheduled, as Client.jobs does."""
+        """Yield the scheduled jobs, as Client.jobs does."""
         async for job in _in_portions(self.client.jobs(queue, start=start, end=end)):
             yield job
 
@@ -70,7 +71,7 @@ async def _in_portions(items: Iterator[A]) -> AsyncIterator[A]:
 
 
 def _close(items: Iterator[A]) -> None:
-    """End an iteration, which waits for what is under way; one that goes on in its thread is left to that."""
+    """Close an iterator, which waits for requests in flight; one that still runs in its thread is left to it."""
     if isinstance(items, Generator):
         with suppress(ValueError):
             items.close()

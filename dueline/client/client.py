@@ -1,4 +1,4 @@
-"""The client: schedule, look up, list, move and cancel jobs from Python."""
+"""The client: schedule, look up, list, reschedule and cancel jobs from Python."""
 
 import random
 import uuid
@@ -33,12 +33,12 @@ A = TypeVar("A")
 
 
 class Client:
-    """Schedules, looks up, lists, moves and cancels jobs of one deployment. Threads may share it.
+    """Schedules, looks up, lists, reschedules and cancels the jobs of one deployment. Threads may share it.
 
-    Every call tries again, as `patience` says, after Throttled, Unavailable and connections that fail. That is safe: a
-    job that is sent again is the same job, and the other calls change nothing the second time. What it raises is a
-    DuelineError. When it gives up on a job with Throttled or Unavailable, the job may be scheduled all the same: the
-    error has its `key`, under which it can be scheduled again and is there once, or its `job_id`.
+    Every method retries, as `patience` says, after throttling, AWS failures and broken connections. That is safe: a
+    retry never schedules a second job, and repeating any other call changes nothing. Every error is a DuelineError.
+    After Throttled or Unavailable a job may have been scheduled all the same. The error then has its `job_id`, or the
+    `key` to schedule it again with: it exists once, however often that is done.
     """
 
     def __init__(
@@ -63,17 +63,17 @@ class Client:
         direct: bool = False,
         patience: Patience | None = None,
     ) -> Self:
-        """Return a client of the deployment of that name, found in the account and region of the AWS session.
+        """Return a client of the deployment of that name, in the account and region of the AWS session.
 
-        `session` has the credentials that requests are signed with, by default those that boto3 finds. With `url`, that
-        of a local run, nothing is looked up, and without a session of one's own nothing is signed. A `direct` client
-        goes straight to SQS and DynamoDB, for producers that the platform team trusts with all queues.
+        `session` has the credentials that requests are signed with, by default those that boto3 finds. `url` is the
+        API of a local run: nothing is looked up on AWS, and requests are signed only if a session is given. A `direct`
+        client uses SQS and DynamoDB without the HTTP API, for producers that the platform team trusts with all queues.
         Raises DeploymentNotFound, Forbidden or Unavailable.
         """
         from dueline.aws import direct_api, gateway
 
         if direct and url is not None:
-            raise ValueError("url and direct are both given: a direct client asks no URL")
+            raise ValueError("url and direct are both given: a direct client uses no URL")
         if direct:
             api, clock = direct_api.connect(name, session=session)
             return cls(api, clock=clock, patience=patience)
@@ -91,29 +91,29 @@ class Client:
         tenant: str | None = None,
         priority: int = 1,
     ) -> Job:
-        """Schedule a job, which NewJob describes, and return it.
+        """Schedule a job and return it. NewJob describes the arguments.
 
-        Raises InvalidJob, before any request where the time, the key or the payload is no good, PayloadTooLarge when
-        it has over 10 MiB; QueueNotFound; KeyReused when the key belongs to a job with another payload.
+        Raises InvalidJob, PayloadTooLarge for a payload over 10 MiB, QueueNotFound, or KeyReused when the key belongs
+        to a job with another payload. A wrong time, key or payload raises before any request is made.
         """
         job = NewJob(payload=payload, at=at, delay=delay, key=key, tenant=tenant, priority=priority)
         draft = self._api.draft(job, trace=otel.current())
         return _only(self._schedule(queue_name(queue), [draft], pace=Pace(most=1)))
 
     def schedule_many(self, queue: str, jobs: Iterable[NewJob]) -> list[Job | DuelineError]:
-        """Schedule each job for itself; return, in their order, the job as it was scheduled or its error.
+        """Schedule any number of jobs; return for each, in order, the scheduled job or its error.
 
-        They travel several requests at once, each with as many as are answered in good time, 500 and 5 MB at most.
-        Patience counts from the last progress: any number of jobs may be given. Raises QueueNotFound for what is no
-        name of a queue.
+        One job's error does not affect the others. Several requests run at once, each with up to 500 jobs and 5 MB;
+        they get smaller while answers are slow. Patience counts from the last progress. Raises QueueNotFound if
+        `queue` cannot be the name of a queue.
         """
         return list(self.schedule_each(queue, jobs))
 
     def schedule_each(self, queue: str, jobs: Iterable[NewJob]) -> Generator[Job | DuelineError, None, None]:
-        """Schedule as schedule_many does, and yield the results, in order, as they come.
+        """Schedule jobs as schedule_many does, and yield the results, in order, as they arrive.
 
-        Jobs are taken from the iterable as they are sent, in the thread that asks for results, so that neither need
-        be held. Whoever stops asking leaves some of those that were taken unsent.
+        `jobs` is read as jobs are sent, in the thread that iterates over the results: neither jobs nor results need to
+        fit into memory. If that thread stops early, some of the jobs that were read stay unsent.
         """
         pace = Pace(most=MOST_AT_ONCE)
         schedule = partial(self._schedule, queue_name(queue), pace=pace)
@@ -123,77 +123,79 @@ class Client:
         return (result for results in in_lanes(schedule, cut) for result in results)
 
     def get(self, id: str) -> Job:
-        """Look a job up. Raises JobNotFound once it is past its retention."""
+        """Return a job and its state. Raises JobNotFound once it is past its retention."""
         parsed = JobId.parse(id)
         return self._calls.ask(lambda: self._api.get(parsed))
 
     def jobs(self, queue: str, *, start: datetime | None = None, end: datetime | None = None) -> Iterator[ScheduledJob]:
-        """Yield the jobs that are scheduled, in due order, from `start` (by default now) to just before `end`.
+        """Yield the scheduled jobs in order of due time, from `start` (by default now) to just before `end`.
 
-        A page is fetched when the one before it is used up. What is scheduled or cancelled meanwhile may be among them
-        or not. Raises InvalidJob, before any request, for a time without a zone or outside the years 1970 to 9998.
+        The next page is fetched when the last one is used up. Jobs that are scheduled or cancelled meanwhile may or may
+        not appear. Raises InvalidJob, before any request, for a time without a time zone or outside the years 1970 to
+        9998.
         """
         first, last = bound_of(start, name="start"), bound_of(end, name="end")
         return self._pages(partial(self._api.page, queue_name(queue), start=first, end=last))
 
     def reschedule(self, id: str, *, at: datetime | None = None, delay: float | timedelta | None = None) -> Job:
-        """Move a job to `at`, or to `delay` from now, by the deployment's clock; return the job that took its place.
+        """Move a job to `at`, or to `delay` from now by the deployment's clock; return the new job that replaces it.
 
-        That is a promise: the job of the old id never reaches its queue. Raises AlreadyFinished when it has left, was
-        cancelled or was moved before: then there is no second job. Raises JobNotFound or InvalidJob. After Throttled or
-        Unavailable either the old job is there or the new one, whose id is the error's `job_id`.
+        The new job has a new id, and the job with the old id never reaches its queue. Raises AlreadyFinished when the
+        job was already sent to its queue, cancelled or rescheduled: then there is no new job. Raises JobNotFound or
+        InvalidJob. After Throttled or Unavailable either the old job exists or the new one, whose id is the error's
+        `job_id`.
         """
         parsed, asked = JobId.parse(id), self._checked_time(at, delay)
         move = partial(self._api.reschedule, parsed, at=asked.at, delay=asked.delay, key=_new_key())
         return self._calls.ask(move)
 
     def cancel(self, id: str) -> State:
-        """Take a job back; return CANCELLED or CANCEL_REQUESTED.
+        """Cancel (unschedule) a job; return CANCELLED or CANCEL_REQUESTED.
 
-        CANCELLED is a promise: the job never reaches its queue. CANCEL_REQUESTED: it is or may be there already.
-        Raises JobNotFound for what is no id of a job.
+        CANCELLED: the job never reaches its queue. CANCEL_REQUESTED: it is or may be in its queue already; workers
+        that use this library skip it if they have not begun it. Raises JobNotFound for a malformed id.
         """
         return _only(self._cancel([JobId.parse(id)], pace=Pace(most=1)))
 
     def cancel_many(self, ids: Iterable[str]) -> list[State | DuelineError]:
-        """Take each job back for itself; return, in their order, what `cancel` returns or raises.
+        """Cancel any number of jobs; return for each, in order, its state as `cancel` does, or its error.
 
-        They travel as the jobs of schedule_many do.
+        Requests are batched as those of schedule_many.
         """
         pace = Pace(most=MOST_AT_ONCE)
         cut = pace.cut((attempt(JobId.parse, id) for id in ids), size=lambda _: 0, most_bytes=MOST_BYTES)
         return list(chain.from_iterable(in_lanes(partial(self._cancel, pace=pace), cut)))
 
     def queues(self) -> list[QueueSettings]:
-        """Return the deployment's queues with their settings."""
+        """Return the settings of all queues of the deployment."""
         return list(self._calls.ask(self._api.queues))
 
     def queue(self, name: str) -> Overview:
-        """Return how a queue is doing. Raises QueueNotFound."""
-        known = queue_name(name)
-        return self._calls.ask(lambda: self._api.overview(known))
+        """Return how a queue is doing: what is scheduled, waiting and dead. Raises QueueNotFound."""
+        checked = queue_name(name)
+        return self._calls.ask(lambda: self._api.overview(checked))
 
     def pause(self, queue: str) -> Control:
-        """Let a queue's workers begin no more jobs, within 5 s, until it is resumed; return what holds then.
+        """Pause a queue: within 5 s its workers begin no more jobs, until it is resumed. Return its pause and rate.
 
-        What they have begun they end, and jobs go on being scheduled and handed to the queue. Raises QueueNotFound.
+        Jobs that have begun run to their end. Jobs are still scheduled and sent to the queue. Raises QueueNotFound.
         """
-        known = queue_name(queue)
-        return self._calls.ask(lambda: self._api.pause(known))
+        checked = queue_name(queue)
+        return self._calls.ask(lambda: self._api.pause(checked))
 
     def resume(self, queue: str) -> Control:
-        """Let a queue's workers go on, as fast as its rate allows; return what holds then. Raises QueueNotFound."""
-        known = queue_name(queue)
-        return self._calls.ask(lambda: self._api.resume(known))
+        """Resume a paused queue, as fast as its rate allows. Return its pause and rate. Raises QueueNotFound."""
+        checked = queue_name(queue)
+        return self._calls.ask(lambda: self._api.resume(checked))
 
     def set_rate(self, queue: str, rate: Rate | str | None) -> Control:
-        """Limit how many jobs a queue's workers begin, all together, to a rate such as "50/s"; None lifts the limit.
+        """Limit how many jobs all workers of a queue together begin, such as "50/s"; None lifts the limit.
 
-        Workers heed it within 5 s; 0 jobs stops them. Returns what holds then. Raises QueueNotFound, or InvalidJob,
-        before any request, for what is no rate.
+        Workers follow it within 5 s; a rate of 0 stops them. Returns the queue's pause and rate. Raises QueueNotFound,
+        or InvalidJob, before any request, for a malformed rate.
         """
-        known, limit = queue_name(queue), rate_of(rate)
-        return self._calls.ask(lambda: self._api.set_rate(known, limit))
+        checked, limit = queue_name(queue), rate_of(rate)
+        return self._calls.ask(lambda: self._api.set_rate(checked, limit))
 
     def _schedule(self, queue: str, drafts: Sequence[Draft | DuelineError], *, pace: Pace) -> list[Job | DuelineError]:
         schedule = partial(self._api.schedule, queue)

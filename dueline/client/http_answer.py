@@ -1,4 +1,4 @@
-"""Answers over HTTP: JSON objects, or the errors that their problem details (RFC 9457) tell."""
+"""HTTP answers: JSON objects, or errors, read from their problem details (RFC 9457)."""
 
 import json
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from dueline.errors import (
     Unavailable,
 )
 
-_OF_CODE: dict[object, type[DuelineError]] = {
+_BY_CODE: dict[object, type[DuelineError]] = {
     error.code: error
     for error in (
         InvalidJob,
@@ -37,8 +37,8 @@ _OF_CODE: dict[object, type[DuelineError]] = {
         NotYet,
     )
 }
-# What API Gateway refuses itself, and what a later version tells by a code that is not known yet.
-_OF_STATUS: dict[int, type[DuelineError]] = {
+# For what API Gateway refuses itself, and for codes of a later version.
+_BY_STATUS: dict[int, type[DuelineError]] = {
     HTTPStatus.BAD_REQUEST: InvalidJob,
     HTTPStatus.FORBIDDEN: Forbidden,
     HTTPStatus.NOT_FOUND: DeploymentNotFound,
@@ -58,19 +58,19 @@ class HttpAnswer:
     headers: Mapping[str, str]
     body: bytes = field(repr=False)
 
-    def told(self, *, now: datetime) -> dict[str, Any]:
-        """Return the JSON object that this answer carries, or raise the error that it tells.
+    def content(self, *, now: datetime) -> dict[str, Any]:
+        """Return the JSON object in this answer, or raise the error that it reports.
 
-        What it carries is never quoted, except for what is meant to be read: an echo of a request holds a payload.
+        An error quotes nothing but a problem's own text: an answer that echoes the request would show a payload.
         """
-        told = self._json()
+        content = self._json()
         if not self.is_success:
-            error = error_of(told, status=self.status, asked=self.asked)
+            error = error_of(content, status=self.status, asked=self.asked)
             error.retry_after = _seconds_to_wait(self.headers.get("retry-after", ""), now=now)
             raise error
-        if not isinstance(told, dict):
+        if not isinstance(content, dict):
             raise Unavailable(f"{self.asked}: the answer is no JSON object")
-        return told
+        return content
 
     @property
     def is_success(self) -> bool:
@@ -83,11 +83,11 @@ class HttpAnswer:
             return None
 
 
-def error_of(told: Any, *, status: object, asked: str) -> DuelineError:
-    """Return the error that problem details tell, or that an answer of that status is without any."""
-    problem: Mapping[str, Any] = told if isinstance(told, dict) else {}
+def error_of(content: Any, *, status: object, asked: str) -> DuelineError:
+    """Return the error that problem details report; without any, the error that the HTTP status stands for."""
+    problem: Mapping[str, Any] = content if isinstance(content, dict) else {}
     code = problem.get("code")
-    kind = _OF_CODE.get(code) if isinstance(code, str) else None
+    kind = _BY_CODE.get(code) if isinstance(code, str) else None
     error = (kind or _kind_of(status))(_detail(problem) or f"{asked}: {_message(problem) or f'status {status}'}")
     id = problem.get("id")
     error.job_id = id if isinstance(id, str) else None
@@ -99,7 +99,7 @@ def _kind_of(status: object) -> type[DuelineError]:
         return Unavailable
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return Unavailable
-    return _OF_STATUS.get(status, DuelineError)
+    return _BY_STATUS.get(status, DuelineError)
 
 
 def _detail(problem: Mapping[str, Any]) -> str | None:

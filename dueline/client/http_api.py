@@ -1,4 +1,4 @@
-"""A deployment's HTTP API: what is asked of it, and what its answers say."""
+"""A deployment's HTTP API: the requests that a client makes, and how their answers are read."""
 
 import hashlib
 import json
@@ -33,18 +33,18 @@ _NO_HEADERS: Mapping[str, str] = {}
 
 
 class Transport(Protocol):
-    """How requests get there, each once. Raises Unavailable when there is no answer."""
+    """Sends requests, each once. Raises Unavailable when there is no answer."""
 
     def send(self, method: str, path: str, body: str | None, *, headers: Mapping[str, str]) -> HttpAnswer:
-        """Ask the API, with `headers` beside the usual ones. Raises Forbidden without credentials."""
+        """Send a request to the API, with `headers` added to the usual ones. Raises Forbidden without credentials."""
 
     def put(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
-        """Send a body to a URL that is signed already."""
+        """PUT a body to a presigned URL."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HttpDraft:
-    """A job as JSON text, which is the same each time it is tried: its payload, and all else that is asked of it.
+    """A job as JSON text, the same at every attempt: its payload, and in `asked` its other fields.
 
     Its `trace` goes in the headers of the request, which has one for all of its jobs.
     """
@@ -69,7 +69,7 @@ class HttpDraft:
 
 
 class HttpApi:
-    """Asks over HTTP; a job without a key gets a `new_key`, so that it is safe to post twice."""
+    """The client's API over HTTP. A job without a key gets a `new_key`, so that posting it twice is safe."""
 
     def __init__(self, transport: Transport, *, clock: Clock, new_key: Callable[[], str]) -> None:
         self._transport = transport
@@ -78,18 +78,18 @@ class HttpApi:
 
     def draft(self, job: NewJob, *, trace: TraceContext | None = None) -> HttpDraft:
         # By this machine's clock, which may be wrong, what is no more than 10 years ahead would be refused.
-        told = job.checked(now=None, trace=trace)
-        key = self._new_key() if told.key is None else told.key
+        request = job.checked(now=None, trace=trace)
+        key = self._new_key() if request.key is None else request.key
         asked = {
-            **({} if told.at is None else {"at": instant.text(instant.round_up(told.at))}),
-            **({} if told.delay is None else {"delay": told.delay}),
-            **({} if told.tenant is None else {"tenant": told.tenant}),
-            **({} if told.priority == 1 else {"priority": told.priority}),
+            **({} if request.at is None else {"at": instant.text(instant.round_up(request.at))}),
+            **({} if request.delay is None else {"delay": request.delay}),
+            **({} if request.tenant is None else {"tenant": request.tenant}),
+            **({} if request.priority == 1 else {"priority": request.priority}),
             "key": key,
         }
-        payload = json_text(told.payload)
+        payload = json_text(request.payload)
         check_size(len(payload))
-        return HttpDraft(key=key, payload=payload, asked=json.dumps(asked), trace=told.trace)
+        return HttpDraft(key=key, payload=payload, asked=json.dumps(asked), trace=request.trace)
 
     def schedule(self, queue: str, drafts: Sequence[HttpDraft]) -> Sequence[Job | DuelineError]:
         headers = drafts[0].trace.headers if drafts[0].trace else {}
@@ -151,7 +151,7 @@ class HttpApi:
     def _ask(
         self, method: str, path: str, body: str | None = None, *, headers: Mapping[str, str] = _NO_HEADERS
     ) -> dict[str, Any]:
-        return self._transport.send(method, path, body, headers=headers).told(now=self._clock.now())
+        return self._transport.send(method, path, body, headers=headers).content(now=self._clock.now())
 
     def _ask_for_each(
         self,
@@ -162,22 +162,22 @@ class HttpApi:
         count: int,
         headers: Mapping[str, str] = _NO_HEADERS,
     ) -> Sequence[A | DuelineError]:
-        told = self._ask("POST", path, body, headers=headers).get("jobs")
-        if not isinstance(told, list) or len(told) != count:
-            raise Unavailable(f"POST {path}: the answer does not tell of each job")
-        return [attempt(lambda each: read(_told_of(each)), each) for each in told]
+        results = self._ask("POST", path, body, headers=headers).get("jobs")
+        if not isinstance(results, list) or len(results) != count:
+            raise Unavailable(f"POST {path}: the answer does not have one result for each job")
+        return [attempt(lambda result: read(_checked(result)), each) for each in results]
 
 
-def _told_of(each: Any) -> Mapping[str, Any]:
-    """Return what is told of one job among several, or raise its error."""
-    if isinstance(each, dict) and isinstance(problem := each.get("error"), dict):
+def _checked(result: Any) -> Mapping[str, Any]:
+    """Return the result of one job among several, or raise its error."""
+    if isinstance(result, dict) and isinstance(problem := result.get("error"), dict):
         raise error_of(problem, status=problem.get("status"), asked="the job")
-    told: Mapping[str, Any] = each
-    return told
+    fields: Mapping[str, Any] = result
+    return fields
 
 
-def _state_of(told: Mapping[str, Any]) -> State:
-    return Job.of(told).state
+def _state_of(result: Mapping[str, Any]) -> State:
+    return Job.of(result).state
 
 
 def _jobs(queue: str) -> str:

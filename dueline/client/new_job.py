@@ -1,4 +1,4 @@
-"""Jobs as a client is given them, checked before any request."""
+"""NewJob: a job to schedule, checked before any request is made."""
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -15,12 +15,13 @@ from dueline.protocol import keys
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NewJob:
-    """A job to schedule.
+    """A job to schedule: its payload, and when it is due.
 
-    `payload` is any JSON value, 10 MiB at most. It is due `at` an instant with a zone, or after `delay` (seconds, or a
-    timedelta), or else now. `key` is its idempotency key: of one queue and key there is one job, however often it is
-    asked for. SQS treats a `tenant` fairly beside the queue's others. A `priority` is from 1, the most urgent, to as
-    many as the queue has.
+    `payload` is any JSON value of up to 10 MiB. The job is due `at` a datetime with a time zone, or after `delay`
+    (seconds or a timedelta); without either, now. `key` is an idempotency key: scheduling again with the same queue
+    and key returns the job that is there. `tenant` is the customer or group that the job belongs to: SQS fair queues
+    keep one tenant's backlog from delaying the others. `priority` is from 1, the most urgent, to as many as the queue
+    has.
     """
 
     payload: object = field(repr=False)
@@ -31,10 +32,10 @@ class NewJob:
     priority: int = 1
 
     def checked(self, *, now: datetime | None, trace: TraceContext | None = None) -> Request:
-        """Return this as a request, whose time and key are good, and whose job is to carry `trace`.
+        """Return the request to schedule this job, checked; the job will carry `trace`.
 
-        Without `now` it is left to the deployment how far ahead it may be. Raises InvalidJob, naming the field, its
-        value and what is allowed.
+        Without `now`, how far ahead the job may be due is left to the deployment to check. Raises InvalidJob, naming
+        the field, its value and what is allowed.
         """
         check_tenant(self.tenant)
         check_priority(self.priority)
@@ -54,7 +55,7 @@ class NewJob:
 
 
 def a_job(given: object) -> NewJob:
-    """Return what is a job. Raises InvalidJob, which does not quote what is none: it may be a payload."""
+    """Return a NewJob. Raises InvalidJob for anything else, which is not quoted: it may be a payload."""
     if not isinstance(given, NewJob):
         raise InvalidJob(f"a job is of type {type(given).__name__}: it must be a NewJob")
     return given
@@ -62,16 +63,16 @@ def a_job(given: object) -> NewJob:
 
 def instant_of(at: object, *, name: str = "at") -> datetime | None:
     if at is not None and not isinstance(at, datetime):
-        raise InvalidJob(f"{name} is {shown(at)}: it must be a datetime with a zone")
+        raise InvalidJob(f"{name} is {shown(at)}: it must be a datetime with a time zone")
     return at
 
 
 def bound_of(at: object, *, name: str) -> datetime | None:
-    """Return the start or the end of what is to be listed, if there is one. Raises InvalidJob."""
+    """Return the start or the end of a listing, or None. Raises InvalidJob."""
     bound = instant_of(at, name=name)
     if bound is not None and (bound.utcoffset() is None or not instant.EPOCH <= bound <= FAR_END):
         allowed = f"from {instant.text(instant.EPOCH)} to {instant.text(FAR_END)}"
-        raise InvalidJob(f"{name} is {bound.isoformat()}: it must have a zone, and be {allowed}")
+        raise InvalidJob(f"{name} is {bound.isoformat()}: it must have a time zone, and be {allowed}")
     return bound
 
 

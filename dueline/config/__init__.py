@@ -1,1 +1,1 @@
-"""What is configured: queues.yaml, and what of it reaches the functions."""
+"""Configuration: queues.yaml, and what the functions get of it."""

@@ -1,4 +1,4 @@
-"""The custom metrics: reported by the functions, watched by the alarms, spelled here once.
+"""The custom metrics: reported by the functions, watched by the alarms, defined here once.
 
 A custom metric costs by the month, so a queue has four of its own, and the rest are the deployment's.
 """
@@ -24,5 +24,5 @@ TOLD_AT_ZERO = IN_SECONDS | {WITHOUT_TICK}
 
 
 def dimensions(deployment: str, queue: str | None = None) -> dict[str, str]:
-    """Return by what a metric is found: its deployment and, if it is a queue's, the queue."""
+    """Return the dimensions of a metric: its deployment and, if it is a queue's, the queue."""
     return {"deployment": deployment} | ({} if queue is None else {"queue": queue})

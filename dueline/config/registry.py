@@ -1,4 +1,4 @@
-"""The registry of queues, as JSON beside the functions' code."""
+"""Registry: the declared queues, as JSON beside the functions' code."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -17,7 +17,7 @@ from dueline.model.queue_settings import QueueSettings
 class Registry:
     """The queues of a deployment, by name, as queues.yaml declares them.
 
-    `standing` tells how many partitions of a queue have a schedule, and may raise Throttled or Unavailable.
+    `standing` returns how many partitions of a queue have a schedule, and may raise Throttled or Unavailable.
     """
 
     queues: Mapping[str, QueueSettings]
@@ -31,11 +31,11 @@ class Registry:
             raise QueueNotFound(f"there is no queue {name[:100]!r}: it is not in queues.yaml") from None
 
     def has(self, partition: Partition) -> bool:
-        """Tell whether a partition is one of queues.yaml; the ticks of others go on."""
+        """Return whether queues.yaml declares a partition. Those that it does not any more keep their ticks."""
         return partition.queue in self.queues and self.queues[partition.queue].declares(partition)
 
     def partitions(self) -> list[Partition]:
-        """Return all partitions of queues.yaml."""
+        """Return all partitions that queues.yaml declares."""
         return [
             Partition(queue=name, number=number)
             for name, queue in self.queues.items()
@@ -43,9 +43,9 @@ class Registry:
         ]
 
     def taking(self, name: str) -> QueueSettings:
-        """Return a queue's settings, with the partitions alone that take jobs: a row without a tick would be lost.
+        """Return a queue's settings with only those partitions that have a tick: jobs in others would be lost.
 
-        Raises QueueNotFound, NotYet while none of them stands, and Throttled or Unavailable when that is not known.
+        Raises QueueNotFound, NotYet while none has a tick, and Throttled or Unavailable when that is not known.
         """
         queue = self.queue(name)
         standing = self.standing(queue)
@@ -54,14 +54,14 @@ class Registry:
         return replace(queue, partitions=min(standing, queue.partitions))
 
     def takes(self, partition: Partition) -> bool:
-        """Tell whether a partition is one of queues.yaml and is known to stand."""
+        """Return whether queues.yaml declares a partition and it is known to have a tick."""
         try:
             return self.has(partition) and partition.number < self.standing(self.queues[partition.queue])
         except RETRYABLE:
             return False
 
     def is_precise(self, name: str) -> bool:
-        """Tell whether a queue is precise; one that has left queues.yaml is not."""
+        """Return whether a queue is precise; one that queues.yaml does not declare any more is not."""
         return name in self.queues and self.queues[name].precise
 
 
@@ -83,12 +83,12 @@ def settings_of(queue: QueueSettings) -> dict[str, int | bool]:
 
 def load(path: Path) -> Registry:
     """Return the registry that `to_json` wrote."""
-    return Registry({name: settings_from(told, name=name) for name, told in json.loads(path.read_text()).items()})
+    return Registry({name: settings_from(queue, name=name) for name, queue in json.loads(path.read_text()).items()})
 
 
-def settings_from(told: Mapping[str, Any], *, name: str) -> QueueSettings:
-    """Return the settings that `settings_of` wrote, whatever stands beside them."""
-    known = {field: told[field] for field in ("partitions", "precise", "priorities")}
+def settings_from(queue: Mapping[str, Any], *, name: str) -> QueueSettings:
+    """Return the settings that `settings_of` wrote; further fields are ignored."""
+    fields = {field: queue[field] for field in ("partitions", "precise", "priorities")}
     # A queue whose stack is older than the library publishes no `track`.
-    known["track"] = told.get("track", False)
-    return QueueSettings(name=name, retention=timedelta(seconds=told["retention"]), **known)
+    fields["track"] = queue.get("track", False)
+    return QueueSettings(name=name, retention=timedelta(seconds=queue["retention"]), **fields)

@@ -50,8 +50,8 @@ def _table(schema: Mapping[str, Any]) -> str:
 
 def _settings(schema: Mapping[str, Any], named: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the settings of a schema by name, those that are below another as `{other}.{name}`."""
-    for name, told in schema["properties"].items():
-        setting = {**named[told["$ref"].rpartition("/")[2]], **told} if "$ref" in told else told
+    for name, own in schema["properties"].items():
+        setting = {**named[own["$ref"].rpartition("/")[2]], **own} if "$ref" in own else own
         if "properties" in setting:
             yield from ((f"{name}.{below}", each) for below, each in _settings(setting, named))
         else:

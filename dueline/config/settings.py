@@ -1,4 +1,4 @@
-"""The functions' environment: written by the stacks, read by the functions, spelled here once."""
+"""The environment variables of the functions: written by the stacks, read by the functions, defined here once."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields

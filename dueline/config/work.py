@@ -1,4 +1,4 @@
-"""What a queue's stack publishes of it, to clients and to workers, as JSON in an SSM parameter."""
+"""The settings that a queue's stack publishes for clients and workers, as JSON in an SSM parameter."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -13,25 +13,25 @@ _PLAIN = ("dead_letters", "visibility_timeout", "longest_run", "max_receives")
 
 
 def published(settings: WorkSettings) -> dict[str, Any]:
-    """Return what is published of a queue. Clients read all but `work`; times are in seconds."""
+    """Return what is published of a queue. Clients read all but `work`. Times are in seconds."""
     retry = asdict(settings.retry) | {"backoff": settings.retry.backoff.value}
     work = {name: getattr(settings, name) for name in _PLAIN} | {"retry": retry}
     urls = list(settings.urls)
     return {"url": urls[0], "urls": urls, **settings_of(settings.queue), "work": work}
 
 
-def work_settings_from(told: Mapping[str, Any], *, name: str) -> WorkSettings:
-    """Return the settings that `published` wrote, whatever stands beside them.
+def work_settings_from(parameter: Mapping[str, Any], *, name: str) -> WorkSettings:
+    """Return the settings that `published` wrote; further fields are ignored.
 
-    Raises QueueNotFound when it was written before there were any for workers.
+    Raises QueueNotFound when an older version wrote it, without settings for workers.
     """
-    if "work" not in told:
+    if "work" not in parameter:
         raise QueueNotFound(f"queue {name!r} publishes no settings for workers: deploy it with this version of Dueline")
-    work = told["work"]
+    work = parameter["work"]
     retry = {field: work["retry"][field] for field in ("attempts", "delay", "max_delay")}
     return WorkSettings(
-        queue=settings_from(told, name=name),
-        urls=tuple(told["urls"]),
+        queue=settings_from(parameter, name=name),
+        urls=tuple(parameter["urls"]),
         retry=RetryPolicy(backoff=Backoff(work["retry"]["backoff"]), **retry),
         **{field: work[field] for field in _PLAIN},
     )

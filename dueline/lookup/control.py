@@ -1,4 +1,4 @@
-"""What holds for a queue's workers: whether it is paused, and how many jobs they may begin."""
+"""Control: whether a queue is paused, and at what rate its workers may begin jobs."""
 
 from dataclasses import dataclass
 
@@ -10,10 +10,10 @@ from dueline.ports import Table
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Control:
-    """Whether a queue is paused, and how many jobs its workers may begin in all; `rate` is None without a limit.
+    """Whether a queue is paused, and the rate of all its workers together; None is no limit.
 
-    `rate_set` says when the rate was set, as text, and so tells one setting of it from the next: its slots begin anew.
-    The HTTP API does not tell it ("").
+    `rate_set` is when the rate was set, as text: the slots of a rate that is set again begin anew. It is "" in answers
+    of the HTTP API.
     """
 
     paused: bool = False
@@ -27,11 +27,11 @@ class Control:
 
 
 def read_control(queue: str, *, table: Table, consistent: bool = False) -> Control:
-    """Return what holds for a queue's workers. Raises Throttled or Unavailable."""
+    """Return a queue's pause and rate. Raises Throttled or Unavailable."""
     keys = [paused_key(queue), rate_key(queue)]
     reading = table.read(keys, consistent=consistent)
     if reading.unread:
-        raise Unavailable(f"the control of queue {queue!r} could not be read: try again")
+        raise Unavailable(f"the pause and rate of queue {queue!r} could not be read: try again")
     paused, limit = (reading.rows.get(each) for each in keys)
     rate, rate_set = read_rate(limit)
     return Control(paused=is_paused(paused), rate=rate, rate_set=rate_set)

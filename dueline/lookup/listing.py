@@ -1,4 +1,4 @@
-"""Listing: tell which jobs of a queue are scheduled, in due order over all its partitions, a page at a time.
+"""Listing: the scheduled jobs of a queue, in due order over all its partitions, a page at a time.
 
 Each partition is read from where the page begins, a few rows more than its share of the page, all of them at once;
 one whose rows do not reach as far as the page does is read on. So a page costs what it holds, however many jobs wait
@@ -124,11 +124,11 @@ def scan(span: Span, *, snapshot: Snapshot, spread: Spread = map) -> Scanned:
         if not behind:
             break
         list(spread(partial(_Slice.read_on, snapshot=snapshot, until=until, limit=share * 4**round), behind))
-    known = min(slice.reached for slice in slices)
-    found = [row for row in _in_order(slices) if _sort_key(row) <= known]
+    reached = min(slice.reached for slice in slices)
+    found = [row for row in _in_order(slices) if _sort_key(row) <= reached]
     if len(found) > span.limit:
         return Scanned(rows=tuple(found[: span.limit]), after=_sort_key(found[span.limit - 1]))
-    return Scanned(rows=tuple(found), after=known if known < until else None)
+    return Scanned(rows=tuple(found), after=reached if reached < until else None)
 
 
 def place_text(after: str) -> str:

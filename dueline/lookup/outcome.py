@@ -1,7 +1,7 @@
-"""Outcome: note what became of a job that reached a worker, and read it.
+"""Outcome: how the last attempt of a job ended, as workers note it.
 
-Only queues that `track` have outcomes. Their rows have partition keys of their own, so that workers may write them and
-no others, and are the one kind of row that is written over.
+Only queues that `track` their jobs have outcomes. Their rows have partition keys of their own, so that workers may
+write these rows and no others. They are the only rows that are overwritten.
 """
 
 from dataclasses import dataclass
@@ -21,10 +21,10 @@ MAX_ERROR_CHARACTERS = 200
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """What became of a job so far: its last attempt, how many there were, and when that one began and ended.
+    """A job's last attempt: its state, the number of attempts so far, and when the last one started and ended.
 
-    DISPATCHED means: between two attempts, of which the last failed. An `error` is a type's name or a short reason,
-    never a payload; it is kept as up to 200 printable characters of ASCII. Raises InvalidJob.
+    DISPATCHED: the last attempt failed, and the job waits for the next. `error` is the name of an exception type or a
+    short reason, never a payload; up to 200 printable ASCII characters are kept. Raises InvalidJob.
     """
 
     state: State
@@ -41,13 +41,13 @@ class Outcome:
         if (self.ended is None) is not (self.state is State.RUNNING):
             raise InvalidJob(f"ended is {self.ended} of an outcome that is {self.state}: all but running have it")
         if any(at is not None and at.tzinfo is None for at in (self.started, self.ended)):
-            raise InvalidJob(f"started is {self.started}, ended {self.ended}: each must have a zone")
+            raise InvalidJob(f"started is {self.started}, ended {self.ended}: each must have a time zone")
         if self.error is not None:
             object.__setattr__(self, "error", plain(self.error, most=MAX_ERROR_CHARACTERS))
 
 
 def note_outcome(id: JobId, outcome: Outcome, *, expires: datetime, table: Table) -> bool:
-    """Note what became of a job, up to when it `expires`; tell whether that was news, as `Table.record` has it.
+    """Note a job's outcome, kept until the job `expires`; tell whether it was newer, as `Table.record` defines it.
 
     Safe to repeat. Raises Throttled or Unavailable.
     """
@@ -58,8 +58,8 @@ def outcome_row(id: JobId, outcome: Outcome, *, expires: datetime) -> Row:
     pk, sk = rows.outcome_key(id)
     ended = {} if outcome.ended is None else {"ended": instant.text(outcome.ended)}
     error = {} if outcome.error is None else {"error": outcome.error}
-    told = {"state": outcome.state.value, "attempts": outcome.attempts, "started": instant.text(outcome.started)}
-    return {"pk": pk, "sk": sk, **told, **ended, **error, "ttl": int(expires.timestamp())}
+    always = {"state": outcome.state.value, "attempts": outcome.attempts, "started": instant.text(outcome.started)}
+    return {"pk": pk, "sk": sk, **always, **ended, **error, "ttl": int(expires.timestamp())}
 
 
 def read_outcome(row: Row) -> Outcome:

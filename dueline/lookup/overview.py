@@ -1,4 +1,4 @@
-"""Overview: tell how a queue is doing."""
+"""Overview: how a queue is doing."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,13 +19,12 @@ MOST_COUNTED = 1000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Overview:
-    """How many jobs of a queue are where.
+    """How a queue is doing: how many of its jobs are scheduled, in its SQS queues, and in its dead-letter queue.
 
-    `scheduled` is counted up to 1,000; `more_scheduled` tells that there may be more. `next_due` is when the earliest
-    of them is due. `fence_age` is how many seconds ago the oldest fence of its partitions was raised; None while one of
-    them has none, for want of a tick. `levels` are the depths of its SQS queues, that of priority 1 first, `dead` is
-    how many jobs are in its dead-letter queue. `control` tells whether its workers are paused, and how fast they
-    may go.
+    `scheduled` is counted up to 1,000; `more_scheduled` says that there may be more. `next_due` is when the earliest of
+    them is due. `fence_age` is how many seconds ago the partition that is furthest behind was last read by a tick; None
+    until each was read once. `levels` are the depths of its SQS queues, that of priority 1 first. `dead` is how many
+    jobs are in its dead-letter queue. `control` is its pause and rate.
     """
 
     scheduled: int
@@ -38,7 +37,7 @@ class Overview:
 
     @property
     def depth(self) -> Depth:
-        """The queue's depth, over all its levels."""
+        """The depth of all its SQS queues together."""
         return reduce(Depth.__add__, self.levels)
 
 
@@ -52,10 +51,10 @@ def overview(
     now: datetime,
     spread: Spread = map,
 ) -> Overview:
-    """Tell how a queue is doing, at a cost that does not grow with what is scheduled beyond 1,000 jobs.
+    """Return how a queue is doing, at a cost that does not grow with what is scheduled beyond 1,000 jobs.
 
-    `level` returns its SQS queue of a priority. What SQS tells is an estimate of its own. Raises QueueNotFound when one
-    of them or the dead-letter queue is not on SQS, Throttled or Unavailable.
+    `level` returns its SQS queue of a priority. The depths are SQS's estimates. Raises QueueNotFound when one of its
+    SQS queues or the dead-letter queue is missing, Throttled or Unavailable.
     """
     states = read_states(queue, table=table, spread=spread)
     snapshot = Snapshot(queue=queue, table=table, states=states, now=now)

@@ -1,4 +1,4 @@
-"""Status: tell what is known of one job."""
+"""Status: the state of one job, or of many."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,9 +21,9 @@ _MOST_AT_ONCE = READ_KEYS // _KEYS_READ
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Status:
-    """A job's state, and the job that took its place, if it was rescheduled: it is CANCELLED then.
+    """A job's state. A rescheduled job is CANCELLED, and `moved_to` is the job that replaced it.
 
-    `outcome` is what workers noted of it, if its queue tracks: then that tells its state.
+    If its queue is set to `track` its jobs, `outcome` is what workers noted of its last attempt, and decides the state.
     """
 
     state: State
@@ -37,12 +37,11 @@ def look_up(id: JobId, *, queue: QueueSettings, table: Table, now: datetime) -> 
 
 
 def status_of(id: JobId, *, queue: QueueSettings, table: Table, now: datetime) -> Status:
-    """Return what is known of a job.
+    """Return the status of a job.
 
-    ACCEPTED is what the id alone tells: the job is on its way to the table. DISPATCHED means handed to its queue, of a
-    direct job from the start; where the queue tracks, with the `outcome` of an attempt that failed, to be tried again.
-    Raises JobNotFound once a job is past its retention and collected, or when its partition never was; Throttled or
-    Unavailable.
+    ACCEPTED: the id is valid, but the job has no row yet; it is on its way to the table. DISPATCHED: it was sent to its
+    queue, which a direct job is from the start; with an `outcome`, an attempt failed and the job waits for a retry.
+    Raises JobNotFound once a job is past its retention, or when its partition never existed; Throttled or Unavailable.
     """
     return _status(id, table.read(_keys_read(id, queue)), queue=queue, now=now)
 
@@ -50,7 +49,7 @@ def status_of(id: JobId, *, queue: QueueSettings, table: Table, now: datetime) -
 def statuses_of(
     ids: Iterable[JobId], *, queue: QueueSettings, table: Table, clock: Clock, until: float, spread: Spread = map
 ) -> dict[JobId, Status | DuelineError]:
-    """Return what `status_of` returns or raises of each job, by its id: some are read at once, and several times that.
+    """Return for each job, by its id, what `status_of` returns or raises; jobs are read in batches, several at once.
 
     Begins no request after `until` (monotonic).
     """
@@ -63,7 +62,7 @@ def statuses_of(
 def _statuses(
     ids: Sequence[JobId], *, queue: QueueSettings, table: Table, clock: Clock, until: float
 ) -> list[tuple[JobId, Status | DuelineError]]:
-    """Return what is known of as many jobs as can be read at once."""
+    """Return the statuses of as many jobs as fit into one read."""
     try:
         if clock.monotonic() >= until:
             raise NotYet("out of time: it was not looked up")
@@ -91,20 +90,20 @@ def _status(id: JobId, reading: Reading, *, queue: QueueSettings, now: datetime)
 
 
 def state_of(id: JobId, found: Mapping[Key, Row], *, queue: QueueSettings, now: datetime) -> State:
-    """Return a job's state as its rows and its partition's state tell it. Raises JobNotFound as `look_up` does."""
+    """Return a job's state, from its rows and its partition's state. Raises JobNotFound as `look_up` does."""
     state = rows.state_key(id.partition)
-    known = {key: found[key] for key in _keys(id) if rows.is_live(found.get(key), now=now)}
-    known |= {state: found[state]} if state in found else {}
-    if told := _taken_back(id, known) or _under_way(id, known):
-        return told
-    check_partition(id, Reading(rows=known), queue=queue)
+    live = {key: found[key] for key in _keys(id) if rows.is_live(found.get(key), now=now)}
+    live |= {state: found[state]} if state in found else {}
+    if by_rows := _taken_back(id, live) or _under_way(id, live):
+        return by_rows
+    check_partition(id, Reading(rows=live), queue=queue)
     if now >= id.due + queue.retention:
         raise JobNotFound(f"nothing is known of job {id}: it is past its retention")
     return State.DISPATCHED if id.route is Route.DIRECT else State.ACCEPTED
 
 
 def _keys_read(id: JobId, queue: QueueSettings) -> list[Key]:
-    """Return the keys of all that tells of a job, `_KEYS_READ` at most."""
+    """Return the keys of all rows that decide a job's state, `_KEYS_READ` at most."""
     return [*_keys(id), rows.state_key(id.partition), *([rows.outcome_key(id)] if queue.track else [])]
 
 
@@ -124,25 +123,25 @@ def _outcome_of(id: JobId, found: Mapping[Key, Row], *, now: datetime) -> Outcom
     return outcome if rows.is_live(row, now=now) else None
 
 
-def _taken_back(id: JobId, known: Mapping[Key, Row]) -> State | None:
-    cancellation = known.get(rows.cancellation_key(id))
+def _taken_back(id: JobId, live: Mapping[Key, Row]) -> State | None:
+    cancellation = live.get(rows.cancellation_key(id))
     if cancellation and rows.is_promised(id, cancellation):
         return State.CANCELLED
-    if rows.parked_key(id) in known and not _is_late_dispatched(id, known):
+    if rows.parked_key(id) in live and not _is_late_dispatched(id, live):
         return State.PARKED
     return State.CANCEL_REQUESTED if cancellation else None
 
 
-def _under_way(id: JobId, known: Mapping[Key, Row]) -> State | None:
-    if _is_late_dispatched(id, known):
+def _under_way(id: JobId, live: Mapping[Key, Row]) -> State | None:
+    if _is_late_dispatched(id, live):
         return State.DISPATCHED
-    if rows.job_key(id) in known:
-        cursor = rows.read_state(known.get(rows.state_key(id.partition))).cursor
+    if rows.job_key(id) in live:
+        cursor = rows.read_state(live.get(rows.state_key(id.partition))).cursor
         return State.DISPATCHED if rows.job_key(id)[1] <= cursor else State.SCHEDULED
     return None
 
 
-def _is_late_dispatched(id: JobId, known: Mapping[Key, Row]) -> bool:
+def _is_late_dispatched(id: JobId, live: Mapping[Key, Row]) -> bool:
     """Tell whether the late path sent a job, perhaps after it had been parked and was put back."""
-    handled = known.get(rows.handled_key(id))
+    handled = live.get(rows.handled_key(id))
     return bool(handled and handled["dispatched"])

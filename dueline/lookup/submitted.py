@@ -1,4 +1,4 @@
-"""Submitted: what is told of jobs that were just submitted, and of those that an earlier call submitted."""
+"""Submitted: the states of jobs that were just submitted, or that an earlier call submitted under the same key."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -11,10 +11,10 @@ from dueline.ports import Clock, Spread, Table
 from dueline.protocol.keys import Repeat
 from dueline.protocol.reschedule import Moved, naming
 
-Told = tuple[JobId, Status]
+JobStatus = tuple[JobId, Status]
 
 
-def told_of(
+def submitted_statuses(
     results: Sequence[Job | DuelineError],
     *,
     queue: QueueSettings,
@@ -22,21 +22,23 @@ def told_of(
     clock: Clock,
     until: float,
     spread: Spread = map,
-) -> list[Told | DuelineError]:
-    """Return what is told of each result of a submission, in order: a job and its state, or the error.
+) -> list[JobStatus | DuelineError]:
+    """Return the job and the status of each result of a submission, in order, or its error.
 
-    Repeats are looked up, many at once, and none after `until` (monotonic). One that could not be is an error of its
-    own, Throttled or Unavailable, which names its job: what was submitted beside it is submitted, and told as such.
+    Repeats are looked up, many at once, and none after `until` (monotonic). One that could not be looked up becomes
+    Throttled or Unavailable, which names its job; the results beside it stay as they are.
     """
     repeats = [result.id for result in results if isinstance(result, Repeat)]
-    known = statuses_of(repeats, queue=queue, table=table, clock=clock, until=until, spread=spread)
-    return [result if isinstance(result, DuelineError) else _told(result, known.get(result.id)) for result in results]
+    repeated = statuses_of(repeats, queue=queue, table=table, clock=clock, until=until, spread=spread)
+    return [
+        result if isinstance(result, DuelineError) else _status(result, repeated.get(result.id)) for result in results
+    ]
 
 
-def told_of_move(moved: Moved, *, queue: QueueSettings, table: Table, now: datetime) -> Told:
-    """Return what is told of a job that took another's place: scheduled, unless an earlier call put it there.
+def moved_status(moved: Moved, *, queue: QueueSettings, table: Table, now: datetime) -> JobStatus:
+    """Return the status of a job that took another's place: scheduled, unless an earlier call put it there.
 
-    Raises Throttled or Unavailable, which name the job: it is there all the same.
+    Raises Throttled or Unavailable, which name the job: it was moved all the same.
     """
     if not moved.was_before:
         return moved.id, Status(state=State.SCHEDULED)
@@ -49,8 +51,8 @@ def submitted_state(id: JobId) -> State:
     return State.DISPATCHED if id.route is Route.DIRECT else State.ACCEPTED
 
 
-def _told(job: Job, known: Status | DuelineError | None) -> Told | DuelineError:
+def _status(job: Job, found: Status | DuelineError | None) -> JobStatus | DuelineError:
     # That a repeat was submitted its key vouches for, even where nothing else is known of it.
-    if known is None or isinstance(known, JobNotFound):
+    if found is None or isinstance(found, JobNotFound):
         return job.id, Status(state=submitted_state(job.id))
-    return known if isinstance(known, DuelineError) else (job.id, known)
+    return found if isinstance(found, DuelineError) else (job.id, found)

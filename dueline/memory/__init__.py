@@ -1,6 +1,6 @@
-"""The ports in memory, for tests, simulations and programs that want no AWS.
+"""The ports in memory, for tests, simulations and programs without AWS.
 
-They keep the contracts of ports.py, which one suite checks here and on AWS's protocol alike.
+They keep the contracts of ports.py: one suite of tests checks them and the ports on AWS alike.
 """
 
 from dueline.memory.clock import VirtualClock

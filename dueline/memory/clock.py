@@ -1,10 +1,10 @@
-"""A clock that is told to move."""
+"""A clock for tests, which moves only on demand."""
 
 from datetime import datetime, timedelta
 
 
 class VirtualClock:
-    """A clock that stands still until it is told to move, or someone sleeps."""
+    """A clock that stands still until `sleep` moves it."""
 
     def __init__(self, start: datetime) -> None:
         self._start = start

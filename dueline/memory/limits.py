@@ -1,4 +1,4 @@
-"""AWS's limits, kept in memory too."""
+"""AWS's limits, which the ports in memory keep, too."""
 
 from collections.abc import Sequence
 

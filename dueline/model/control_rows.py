@@ -44,7 +44,7 @@ def is_paused(row: Row | None) -> bool:
 
 
 def read_rate(row: Row | None) -> tuple[Rate | None, str]:
-    """Return the rate that a row holds, nothing if there is no limit, and when it was set.
+    """Return the rate in a row, None if there is no limit, and when it was set.
 
     Raises Unavailable when the row cannot be read: no limit is no guess to make.
     """

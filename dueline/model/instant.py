@@ -30,7 +30,7 @@ def text(at: datetime) -> str:
 
 
 def parse(iso: str) -> datetime:
-    """Return the instant that an ISO 8601 text names.
+    """Return the instant in an ISO 8601 text.
 
     Raises ValueError when it is no such text, has no zone, or lies outside the years 1 to 9999 in UTC.
     """
@@ -49,7 +49,7 @@ def from_epoch_ms(milliseconds: int) -> datetime:
 
 def _aware(at: datetime) -> datetime:
     if at.tzinfo is None:
-        raise ValueError(f"{at.isoformat()} has no zone: add one, such as Z or +01:00")
+        raise ValueError(f"{at.isoformat()} has no time zone: add one, such as Z or +01:00")
     try:
         return at.astimezone(UTC)
     except OverflowError:

@@ -1,4 +1,4 @@
-"""A job and its id, which alone tells where to find it."""
+"""A job and its id, which alone says where to find it."""
 
 import re
 from dataclasses import dataclass
@@ -30,14 +30,14 @@ _ID = re.compile(
 
 
 class Route(StrEnum):
-    """How a job gets to its queue, decided once, when it is submitted."""
+    """How a job gets to its queue, decided once, when it is submitted: straight to SQS, or through the table."""
 
     DIRECT = "d"
     TABLE = "t"
 
 
 class State(StrEnum):
-    """What a look-up tells of a job; RUNNING, SUCCEEDED and FAILED of queues that track alone."""
+    """The state of a job. Only jobs of queues that `track` are ever RUNNING, SUCCEEDED or FAILED."""
 
     ACCEPTED = "accepted"
     SCHEDULED = "scheduled"
@@ -52,7 +52,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Partition:
-    """A slice of one queue's jobs that one tick reads."""
+    """A slice of one queue's jobs in the table. Each tick reads one."""
 
     queue: str
     number: int
@@ -84,7 +84,7 @@ class JobId:
 
     @classmethod
     def parse(cls, text: str) -> "JobId":
-        """Return the id that `text` writes out.
+        """Return the id in a text.
 
         Raises JobNotFound when it is not of the form `{queue}.{partition}.{d|t}.{due in ms}.{uuid}`.
         """
@@ -100,9 +100,9 @@ class JobId:
 class Job:
     """A payload, which is JSON text, with its id and the instant after which it is no longer sent.
 
-    A `tenant` is whom SQS treats fairly beside others: the message group of a fair queue. A `priority` is the level of
-    its queue, each an SQS queue of its own, 1 the most urgent. A payload that is kept elsewhere has `offloaded_bytes`
-    there, and `payload` is the pointer to it. Its `trace` is the one that it was scheduled in, if any.
+    `tenant` is the message group of SQS fair queues. `priority` is from 1, the most urgent; each has an SQS queue of
+    its own. If the payload is kept in S3, `offloaded_bytes` is its size and `payload` the pointer to it. `trace` is the
+    trace context in which the job was scheduled, if any.
     """
 
     id: JobId
@@ -141,21 +141,21 @@ def _partition(queue: str, number: str) -> Partition:
 
 
 def queue_name(text: str) -> str:
-    """Return the name of a queue. Raises QueueNotFound for what cannot be one."""
+    """Return the name of a queue. Raises QueueNotFound for a text that cannot be one."""
     if not (isinstance(text, str) and re.fullmatch(QUEUE_NAME, text)):
         raise QueueNotFound(f"no queue is named {shown(text)}: a name has 1 to 60 of a-z, 0-9 and -")
     return text
 
 
 def check_tenant(tenant: object) -> None:
-    """Raise InvalidJob for what is neither None nor the name of a tenant."""
+    """Raise InvalidJob unless it is None or a valid tenant."""
     if tenant is not None and not (isinstance(tenant, str) and _is_message_group(tenant)):
         must = f"it must have 1 to {MAX_TENANT_CHARACTERS} letters, digits and punctuation of ASCII, no spaces"
         raise InvalidJob(f"tenant is {shown(tenant, most=200)}: {must}")
 
 
 def check_priority(priority: object) -> None:
-    """Raise InvalidJob for what is the priority of no queue."""
+    """Raise InvalidJob unless it is a priority that a queue can have."""
     if not isinstance(priority, int) or isinstance(priority, bool) or not 1 <= priority <= MAX_PRIORITY:
         raise InvalidJob(f"priority is {shown(priority)}: it must be a whole number from 1 to {MAX_PRIORITY}")
 

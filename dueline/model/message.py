@@ -49,7 +49,7 @@ _FIRST = {name: place for place, name in enumerate(_READ)} | {TRACEPARENT: len(_
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Message:
-    """What is sent to SQS: a body, attributes, seconds to hold it, and the group for fair queues."""
+    """A message for SQS: its body, its attributes, its delay in seconds, and its message group for fair queues."""
 
     body: str
     attributes: Mapping[str, str] = field(default_factory=dict)
@@ -59,8 +59,8 @@ class Message:
     @property
     def sent_bytes(self) -> int:
         """The bytes that SQS counts: the body's, and each attribute's name, type and value."""
-        told = ((name, type_of(name, value), value) for name, value in self.attributes.items())
-        return _bytes(self.body, *chain.from_iterable(told))
+        attributes = ((name, type_of(name, value), value) for name, value in self.attributes.items())
+        return _bytes(self.body, *chain.from_iterable(attributes))
 
     @property
     def size(self) -> int:
@@ -69,7 +69,7 @@ class Message:
 
     @classmethod
     def of(cls, job: Job, *, delay: int = 0, group: str | None = None, moves: JobId | None = None) -> "Message":
-        """Return the message that carries a job; `moves` is the job whose place it is to take."""
+        """Return the message that carries a job; `moves` is the job that it is to replace."""
         attributes = {ID: str(job.id), DUE: instant.text(job.id.due), EXPIRES: instant.text(job.expires)}
         attributes |= {TENANT: job.tenant} if job.tenant is not None else {}
         attributes |= {PRIORITY: str(job.priority)} if job.priority != 1 else {}
@@ -79,24 +79,24 @@ class Message:
         return cls(body=job.payload, attributes=attributes, delay=delay, group=group)
 
     def with_reason(self, reason: str) -> "Message":
-        """Return this message as it is parked, saying why, as far as SQS leaves room for it."""
+        """Return this message as it is parked, with the reason, as far as SQS has room for it."""
         return self.telling({REASON: reason})
 
     def telling(self, why: Mapping[str, str]) -> "Message":
-        """Return this message with what there is room for of why it goes into a dead-letter queue.
+        """Return this message for a dead-letter queue, with attributes that say why, as far as there is room.
 
-        It keeps its attributes: those for which SQS has no place beside are folded into one, its trace first. Where
-        bytes are too many, its tracestate goes, then its traceparent, and then the end of the reason.
+        It keeps its own attributes: if they are too many for SQS, some are folded into one, the trace first. If they
+        have too many bytes, the tracestate is dropped, then the traceparent, and then the end of the reason.
         """
-        told = {name: plain(value, most=_REASON_CHARACTERS) for name, value in why.items()}
-        own = {name: value for name, value in unfolded(self.attributes).items() if value and name not in told}
+        reasons = {name: plain(value, most=_REASON_CHARACTERS) for name, value in why.items()}
+        own = {name: value for name, value in unfolded(self.attributes).items() if value and name not in reasons}
         own = dict(sorted(own.items(), key=lambda each: _FIRST.get(each[0], len(_READ))))
-        most = MAX_ATTRIBUTES - len(told)
+        most = MAX_ATTRIBUTES - len(reasons)
         for name in _DISPENSABLE:
-            if not self._has_room(folded(own, most=most) | told):
+            if not self._has_room(folded(own, most=most) | reasons):
                 own.pop(name, None)
         kept = folded(own, most=most)
-        return self._with_room_for(told, kept if self._has_room(kept) else folded(own, most=MAX_ATTRIBUTES))
+        return self._with_room_for(reasons, kept if self._has_room(kept) else folded(own, most=MAX_ATTRIBUTES))
 
     def _with_room_for(self, why: Mapping[str, str], kept: dict[str, str]) -> "Message":
         for name, value in why.items():
@@ -136,22 +136,22 @@ class Message:
         )
 
     def _priority(self) -> int:
-        told = self.attributes.get(PRIORITY, "1")
-        if told not in _PRIORITIES:
-            raise InvalidJob(f"message attribute {PRIORITY} is {told[:200]!r}: it must be from 1 to {MAX_PRIORITY}")
-        return int(told)
+        text = self.attributes.get(PRIORITY, "1")
+        if text not in _PRIORITIES:
+            raise InvalidJob(f"message attribute {PRIORITY} is {text[:200]!r}: it must be from 1 to {MAX_PRIORITY}")
+        return int(text)
 
     def _offloaded_bytes(self) -> int | None:
-        told = self.attributes.get(OFFLOADED_BYTES)
-        if told is not None and not _is_number(told):
-            raise InvalidJob(f"message attribute {OFFLOADED_BYTES} is {told[:100]!r}: it must be a number of bytes")
-        return None if told is None else int(told)
+        text = self.attributes.get(OFFLOADED_BYTES)
+        if text is not None and not _is_number(text):
+            raise InvalidJob(f"message attribute {OFFLOADED_BYTES} is {text[:100]!r}: it must be a number of bytes")
+        return None if text is None else int(text)
 
     def moves(self) -> JobId | None:
-        """Return the job whose place this message's job is to take, if it is to take one's.
+        """Return the job that this message's job is to replace, or None.
 
-        Raises InvalidJob, saying what is wrong, when it is to take one's but carries no job, or names none of which it
-        could take the place.
+        Raises InvalidJob, saying what is wrong, when there is one to replace but the message carries no job, or names
+        one that it cannot replace.
         """
         if MOVES not in self.attributes:
             return None
@@ -168,7 +168,7 @@ class Message:
 
 
 def type_of(name: str, value: str) -> str:
-    """Return the type under which SQS takes an attribute: a text, unless it is a number to whoever reads it."""
+    """Return the SQS data type of an attribute: String, unless its readers expect a Number."""
     return "Number" if name == OFFLOADED_BYTES and _is_number(value) else "String"
 
 

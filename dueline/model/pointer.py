@@ -18,7 +18,7 @@ _AFTER_EXPIRY = timedelta(days=14 + 1)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pointer:
-    """Where a payload is kept: an object of a bucket."""
+    """Where a payload is kept: the bucket and key of an S3 object."""
 
     bucket: str
     key: str
@@ -30,10 +30,10 @@ class Pointer:
 
     @classmethod
     def parse(cls, text: str) -> "Pointer":
-        """Return the pointer that a text writes out. Raises ValueError when it is none."""
+        """Return the pointer in a text. Raises ValueError when it has none."""
         try:
-            name, told = json.loads(text)
-            bucket, key = told["s3BucketName"], told["s3Key"]
+            name, place = json.loads(text)
+            bucket, key = place["s3BucketName"], place["s3Key"]
         except (KeyError, TypeError, ValueError, RecursionError):
             raise ValueError("it is no pointer to a payload") from None
         if name != _CLASS or not (isinstance(bucket, str) and isinstance(key, str)):
@@ -42,7 +42,7 @@ class Pointer:
 
 
 def object_key(id: JobId, *, expires: datetime, now: datetime) -> str:
-    """Return under which key a job's payload is kept: `{days}/{queue}/{uid}`.
+    """Return the key under which a job's payload is kept: `{days}/{queue}/{uid}`.
 
     The days, of four digits, are how long the bucket keeps it: the first power of two, 16 to 4096, that is as long as
     anyone may need it, until 14 days and one more after the job expires.

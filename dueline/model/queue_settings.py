@@ -1,4 +1,4 @@
-"""What Dueline knows of a queue."""
+"""The settings of a queue."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -9,12 +9,12 @@ from dueline.model.job import Partition
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class QueueSettings:
-    """A queue's settings, as far as the protocol needs them.
+    """The settings of a queue that scheduling and look-ups need.
 
-    `retention` is how long after its due time a job may still be sent. The workers of a `precise` queue
-    hold a message until it is due, so its delays round down. Its jobs have priorities from 1, the
-    most urgent, to `priorities`, and each of these levels is an SQS queue of its own. If it is to `track` its jobs,
-    their workers note what became of them, and look-ups tell it.
+    `retention` is how long after its due time a job may still be sent. The workers of a `precise` queue hold a message
+    until it is due, so its delays round down. Its jobs have priorities from 1, the most urgent, to `priorities`; each
+    priority has an SQS queue of its own. If it is set to `track` its jobs, workers note their outcomes, which look-ups
+    return.
     """
 
     name: str
@@ -25,11 +25,11 @@ class QueueSettings:
     track: bool = False
 
     def declares(self, partition: Partition) -> bool:
-        """Tell whether a partition of the queue is one of those that queues.yaml gives it now."""
+        """Tell whether queues.yaml declares this partition of the queue now."""
         return partition.number < self.partitions
 
 
 def not_there(queue: QueueSettings, *, priority: int = 1) -> QueueNotFound:
-    """Return the error that tells of a missing SQS queue, the queue's own or that of a further priority."""
+    """Return the error for a queue whose SQS queue is missing, or that of one of its priorities."""
     what = f"queue {queue.name!r}" if priority == 1 else f"priority {priority} of queue {queue.name!r}"
-    return QueueNotFound(f"{what} is not there yet, or was deleted")
+    return QueueNotFound(f"{what} has no SQS queue: it is not deployed yet, or was deleted")

@@ -1,4 +1,4 @@
-"""How many jobs of a queue may begin in how much time."""
+"""Rate: how many jobs of a queue may begin per second, minute or hour."""
 
 import re
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _TEXT = re.compile(r"(\d{1,6})/([smh])", re.ASCII)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rate:
-    """So many jobs, 0 to 100,000, in a second, a minute or an hour (`seconds`)."""
+    """At most `jobs` jobs, 0 to 100,000, per `seconds`: 1, 60 or 3600. Written as "50/s", "90/m" or "200/h"."""
 
     jobs: int
     seconds: int = 1
@@ -23,11 +23,11 @@ class Rate:
         if not 0 <= self.jobs <= MAX_JOBS:
             raise InvalidJob(f"rate is {self.jobs} jobs: it must be from 0 to {MAX_JOBS}")
         if self.seconds not in _UNITS:
-            raise InvalidJob(f"rate is in {self.seconds} seconds: it must be in 1, 60 or 3600")
+            raise InvalidJob(f"rate is per {self.seconds} seconds: it must be per 1, 60 or 3600")
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the rate that a text writes out. Raises InvalidJob.
+        """Return the rate in a text such as 50/s. Raises InvalidJob.
 
         >>> Rate.parse("90/m")
         Rate(jobs=90, seconds=60)
@@ -44,7 +44,7 @@ class Rate:
 
 
 def rate_of(given: object) -> Rate | None:
-    """Return the rate that a caller gives, as a Rate, as a text, or as None for no limit. Raises InvalidJob.
+    """Return the rate that a caller gives as a Rate, a text or None (no limit). Raises InvalidJob.
 
     >>> rate_of("50/s")
     Rate(jobs=50, seconds=1)

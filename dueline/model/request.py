@@ -1,4 +1,4 @@
-"""Requests: jobs as they are asked for, and when they are due."""
+"""Request: what is to be scheduled, and when it is due."""
 
 import json
 from dataclasses import dataclass, field
@@ -17,12 +17,12 @@ _LATEST = datetime(9999, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Request:
-    """A job as it is asked for: `payload` is any JSON value, `delay` is in seconds; without a time it is due now.
+    """A job to schedule: `payload` is any JSON value, `delay` is in seconds; without `at` or `delay` it is due now.
 
-    A `text`, a payload as JSON text already, takes the place of the payload, as does an `upload`, by its id. One job is
-    submitted under a `key` within its retention, however often it is asked for. SQS treats a `tenant` fairly beside the
-    queue's others. A `priority` is from 1, the most urgent, to as many as the queue has. `again` is the id of an
-    earlier try, which may have submitted it: one job then. Its `trace` goes with the job.
+    `text`, the payload as JSON text, replaces `payload`, and so does `upload`, the id of an upload. `key` is an
+    idempotency key: one job is submitted under it within its retention. `tenant` is the message group of SQS fair
+    queues. `priority` is from 1, the most urgent, to as many as the queue has. `again` is the id of an earlier attempt,
+    which may have submitted the job: then there is one job all the same. `trace` goes with the job.
     """
 
     payload: object = None
@@ -51,9 +51,9 @@ def due_of(request: Request, *, now: datetime) -> datetime:
 
 
 def check_time(request: Request, *, now: datetime | None) -> None:
-    """Raise InvalidJob, as `due_of` does, unless the time of a request is good.
+    """Raise InvalidJob, as `due_of` does, unless the time of a request is valid.
 
-    How far ahead of `now` an instant may be is not checked without one: for whoever does not know the right time.
+    Without `now` it is not checked how far ahead `at` is: the caller's clock may be wrong.
     """
     if request.at is not None and request.delay is not None:
         raise InvalidJob("at and delay are both given: give one of them")
@@ -87,7 +87,7 @@ def _check_delay(delay: float) -> None:
 
 def _check_at(at: datetime, *, latest: datetime) -> None:
     if at.utcoffset() is None:
-        raise InvalidJob(f"at is {at.isoformat()}, which has no zone: add one, such as Z or +01:00")
+        raise InvalidJob(f"at is {at.isoformat()}, which has no time zone: add one, such as Z or +01:00")
     if not instant.EPOCH <= at <= latest:
         allowed = f"from {instant.text(instant.EPOCH)} to {instant.text(latest)}"
         raise InvalidJob(f"at is {at.isoformat()}: it must be {allowed}")

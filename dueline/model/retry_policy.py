@@ -1,4 +1,4 @@
-"""When a job that failed is tried again."""
+"""Retry policy: how often a failed job is retried, and after which delay."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -27,7 +27,7 @@ class Backoff(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RetryPolicy:
-    """How often a job is tried, and how long it waits between. Times are in seconds."""
+    """How many attempts a job has, and how long it waits between them. Times are in seconds."""
 
     backoff: Backoff = Backoff.LINEAR_EXPONENTIAL
     attempts: int = 10
@@ -35,9 +35,9 @@ class RetryPolicy:
     max_delay: int = 3600
 
     def delay_after(self, attempt: int, *, jitter: float) -> int:
-        """Return the seconds to wait after so many attempts, of which the last failed, 1 or more.
+        """Return the seconds to wait before the next attempt, after `attempt` failed ones (1 or more).
 
-        What grows exponentially waits between half of that and all of it, as `jitter` says, 0 to 1.
+        Where delays double, `jitter` (0 to 1) picks one between half of the full delay and all of it.
 
         >>> [RetryPolicy().delay_after(attempt, jitter=1) for attempt in range(1, 10)]
         [30, 60, 90, 120, 150, 300, 600, 1200, 2400]

@@ -1,4 +1,4 @@
-"""Which way a job takes: its partition, its route, and how long SQS holds it."""
+"""Routing: a job's partition, its route, and how long SQS delays it."""
 
 import math
 import zlib

@@ -1,4 +1,4 @@
-"""The table's schema: what is written under which key.
+"""Rows: the table's schema, what is written under which key.
 
 | row             | pk                    | sk                      | holds                              |
 |-----------------|-----------------------|-------------------------|------------------------------------|
@@ -108,7 +108,7 @@ def end_of(fence: str) -> str:
 
 
 def due_at(cursor: str) -> datetime | None:
-    """Return up to when a cursor has handed over, nothing if it has not begun."""
+    """Return the due time up to which a cursor has handed over, None if it has not begun."""
     try:
         return instant.parse(cursor.partition("#")[0])
     except ValueError:
@@ -145,18 +145,18 @@ def cancellation_row(id: JobId, *, at: datetime, moved_to: JobId | None = None) 
 
 
 def is_promised(id: JobId, cancellation: Row) -> bool:
-    """Tell whether a job was promised never to reach its queue."""
+    """Return whether a cancellation promises that its job never reaches its queue."""
     # No direct job ever is: the note is of an id that differs in its route alone, and so has the same rows.
     return id.route is Route.TABLE and bool(cancellation["exact"])
 
 
 def moved_to(cancellation: Row) -> JobId | None:
-    """Return the job that took a cancelled one's place, if one did."""
+    """Return the job that replaced a cancelled one, or None."""
     return JobId.parse(str(cancellation["moved_to"])) if "moved_to" in cancellation else None
 
 
 def is_cancellation_kept(id: JobId, *, now: datetime) -> bool:
-    """Tell whether a job's cancellation, if it ever had one, is still there: TTL is days away from it."""
+    """Return whether a job's cancellation, if there ever was one, still exists: its TTL is days away."""
     return now < id.due + MAX_RETENTION
 
 
@@ -214,7 +214,7 @@ def read_state(row: Row | None) -> PartitionState:
 
 
 def is_live(row: Row | None, *, now: datetime) -> bool:
-    """Tell whether a row is there and not past its TTL, which DynamoDB may take days to collect."""
+    """Return whether a row exists and is not past its TTL, after which DynamoDB may take days to delete it."""
     return row is not None and int(row["ttl"]) > now.timestamp()
 
 

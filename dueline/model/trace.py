@@ -38,21 +38,21 @@ class TraceContext:
 
     @classmethod
     def from_headers(cls, headers: Mapping[str, object]) -> Self | None:
-        """Return the trace context that headers, a message's attributes or a row tell of, nothing if they tell of none.
+        """Return the trace context in headers, a message's attributes or a row; None if there is none.
 
-        One that is no good counts as none, and so does a tracestate: no job is to fail for them.
+        A malformed traceparent or tracestate is ignored: no job is to fail for it.
         """
         if TRACEPARENT not in map(str.lower, headers):
             return None
-        told = {name.lower(): value for name, value in headers.items()}
-        parent, state = told.get(TRACEPARENT), told.get(TRACESTATE)
+        lowered = {name.lower(): value for name, value in headers.items()}
+        parent, state = lowered.get(TRACEPARENT), lowered.get(TRACESTATE)
         if not isinstance(parent, str) or not _PARENT.fullmatch(parent):
             return None
         return cls(parent=parent, state=state if isinstance(state, str) and _is_state(state) else "")
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers that tell of it."""
+        """The headers that carry it."""
         return {TRACEPARENT: self.parent} | ({TRACESTATE: self.state} if self.state else {})
 
 

@@ -1,4 +1,4 @@
-"""What a worker has to know of a queue."""
+"""The settings of a queue that its workers need."""
 
 from dataclasses import dataclass, field
 
@@ -10,11 +10,11 @@ LEAST_VISIBILITY_TIMEOUT = 5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkSettings:
-    """A queue as its workers see it. Times are in seconds.
+    """The settings of a queue that its workers need. Times are in seconds.
 
-    `urls` are those of its levels, the most urgent first, `dead_letters` that of its dead-letter queue. A message is
-    hidden for `visibility_timeout` and for longer while its job runs, up to `longest_run`. After `max_receives`, SQS
-    itself moves it to the dead-letter queue.
+    `urls` are the URLs of its SQS queues, the most urgent priority first; `dead_letters` is that of its dead-letter
+    queue. A message is hidden for `visibility_timeout`, which is extended while its job runs, up to `longest_run`.
+    After `max_receives`, SQS itself moves it to the dead-letter queue.
     """
 
     queue: QueueSettings
@@ -27,5 +27,5 @@ class WorkSettings:
 
     @property
     def attempts(self) -> int:
-        """After how many receives a job is not tried again."""
+        """After how many receives a failed job is not retried."""
         return min(self.retry.attempts, self.max_receives)

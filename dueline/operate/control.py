@@ -1,4 +1,4 @@
-"""Control: pause a queue's workers, and limit how fast they begin jobs, while they run."""
+"""Control: pause a queue's workers and limit their rate, while they run."""
 
 from datetime import datetime
 
@@ -11,24 +11,24 @@ from dueline.ports import Table
 
 
 def pause(queue: str, *, table: Table, now: datetime) -> Control:
-    """Let a queue's workers begin no more jobs until it is resumed; return what holds then.
+    """Pause a queue: its workers begin no more jobs until it is resumed. Return its pause and rate.
 
-    What they have begun they end. Jobs go on being scheduled and handed to the queue. Asked again, it changes nothing.
+    Jobs that have begun run to their end. Jobs are still scheduled and sent to the queue. Repeats change nothing.
     Raises Throttled or Unavailable: then it may or may not be done.
     """
     return _set(queue, paused_row(queue, paused=True, at=now), table=table)
 
 
 def resume(queue: str, *, table: Table, now: datetime) -> Control:
-    """Let a queue's workers go on, as fast as its rate allows; return what holds then, and raise as `pause` does."""
+    """Resume a paused queue, as fast as its rate allows. Returns and raises as `pause` does."""
     return _set(queue, paused_row(queue, paused=False, at=now), table=table)
 
 
 def set_rate(queue: str, rate: Rate | None, *, table: Table, now: datetime) -> Control:
-    """Limit how many jobs a queue's workers begin, all of them together, or lift the limit (None).
+    """Limit how many jobs all workers of a queue together begin, or lift the limit (None).
 
-    A rate of 0 jobs stops them. Asked again for the rate that holds, it changes nothing: no slot is given out twice.
-    Returns what holds then, and raises as `pause` does.
+    A rate of 0 jobs stops them. Setting the same rate again changes nothing: no slot is given out twice. Returns and
+    raises as `pause` does.
     """
     holds = read_control(queue, table=table, consistent=True)
     if holds.rate == rate:

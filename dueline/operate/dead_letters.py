@@ -1,4 +1,4 @@
-"""A dead letter: what it tells of its failure, which ones are wanted, and as what it is put back."""
+"""Dead letters: why each failed, which ones a redrive selects, and the message that is put back."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ LONGER = timedelta(days=1)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PutBack:
-    """A message as it is put back, and to which level: 1 is also that of the inbound queue, which has no others."""
+    """A message as it is put back, and the priority of the SQS queue that gets it. The inbound queue has only 1."""
 
     message: Message
     level: int = 1
@@ -31,10 +31,11 @@ Rule = Callable[[Message], PutBack]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wanted:
-    """Which dead letters are meant: those of which all holds that is given.
+    """Selects dead letters: those to which every given condition applies.
 
-    `errors` are types of errors, `reason` is in the reason's text, `ids` are those of jobs, and `queue` is theirs.
-    `sent_before` and `sent_after` bound when the message was sent; SQS leaves that as it was when it moves one itself.
+    `errors` are names of exception types, `reason` is a part of the reason's text, `ids` are job ids, and `queue` is
+    the jobs' queue. `sent_before` and `sent_after` limit when the message was sent; SQS keeps that time when it moves a
+    message to the dead-letter queue itself.
     """
 
     errors: frozenset[str] = frozenset()
@@ -45,12 +46,12 @@ class Wanted:
     sent_after: datetime | None = None
 
     def has(self, arrival: Arrival) -> bool:
-        """Tell whether a message is one of them."""
-        told = arrival.message.attributes
+        """Return whether a message is selected."""
+        attributes = arrival.message.attributes
         return (
             (not self.errors or error_of(arrival.message) in self.errors)
-            and self.reason in told.get(REASON, "")
-            and (not self.ids or told.get(ID) in self.ids)
+            and self.reason in attributes.get(REASON, "")
+            and (not self.ids or attributes.get(ID) in self.ids)
             and (self.queue is None or _queue_of(arrival.message) == self.queue)
             and (self.sent_before is None or arrival.sent < self.sent_before)
             and (self.sent_after is None or arrival.sent > self.sent_after)
@@ -58,35 +59,35 @@ class Wanted:
 
 
 def error_of(message: Message) -> str:
-    """Return the type of the error for which a job was given up."""
+    """Return the name of the exception type with which a job finally failed."""
     return message.attributes.get(ERROR, BY_SQS)
 
 
 def kind_of(message: Message) -> str:
-    """Return by what dead letters are counted: the error, or for a job that was parked the reason."""
+    """Return what a dead letter is counted under: its error, or the reason of a parked job."""
     return message.attributes.get(ERROR) or message.attributes.get(REASON) or BY_SQS
 
 
 def to_its_queue(message: Message, *, levels: int) -> PutBack:
-    """Return a failed job as its queue takes it again: without what was told of its failure.
+    """Return a failed job as it is sent to its queue again: without the attributes that describe its failure.
 
-    A message that carries no job goes to level 1. Raises InvalidJob when the queue does not have the job's level.
+    A message without a job gets priority 1. Raises InvalidJob when the queue does not have the job's priority.
     """
-    told = unfolded(message.attributes)
-    attributes = {name: value for name, value in told.items() if name not in (REASON, ERROR, ATTEMPTS)}
-    if told.get(ERROR) == INTERRUPTED:
-        attributes[AGAIN] = str(_number(told.get(AGAIN)) + 1)
-    level = _number(told.get(PRIORITY)) or 1
+    sent = unfolded(message.attributes)
+    attributes = {name: value for name, value in sent.items() if name not in (REASON, ERROR, ATTEMPTS)}
+    if sent.get(ERROR) == INTERRUPTED:
+        attributes[AGAIN] = str(_number(sent.get(AGAIN)) + 1)
+    level = _number(sent.get(PRIORITY)) or 1
     if level > levels:
         raise InvalidJob(f"the queue has no level {level}: it has {levels}")
     return PutBack(message=Message(body=message.body, attributes=attributes, group=_tenant_of(message)), level=level)
 
 
 def to_inbound(message: Message, *, now: datetime, past_retention: bool) -> PutBack:
-    """Return a parked job as the inbound queue takes it again: without the reason.
+    """Return a parked job as it is sent to the inbound queue again: without the reason.
 
-    Raises InvalidJob when the message carries no job, or one past its retention, unless `past_retention` says that it
-    is to be sent for a day more.
+    Raises InvalidJob when the message has no job, or one past its retention, unless `past_retention` gives it another
+    day.
     """
     job = message.job()
     attributes = {name: value for name, value in unfolded(message.attributes).items() if name != REASON}
@@ -105,7 +106,7 @@ def _queue_of(message: Message) -> str | None:
 
 
 def _tenant_of(message: Message) -> str | None:
-    """Return the tenant of the job that a message carries, if it carries one: SQS takes not any text as a group."""
+    """Return the tenant of a message's job, if it has a valid one: SQS does not take any text as a message group."""
     try:
         return message.job().tenant
     except InvalidJob:

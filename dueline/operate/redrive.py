@@ -1,7 +1,8 @@
-"""Redrive: put dead letters back, so that whatever interrupts it, each is in its queue or still where it was.
+"""Redrive: put dead letters back into their queues. However it is interrupted, none is lost.
 
-A message is sent first and deleted after: a crash in between repeats it. What is not wanted is hidden while the run
-lasts, so that each is met once, and shown again at its end. A run that is killed leaves it hidden for HIDDEN_SECONDS.
+A message is sent first and deleted after: a crash in between sends it twice. Messages that are not selected stay hidden
+during the run, so that each is received once, and become visible again at its end. If the run is killed, they do after
+HIDDEN_SECONDS.
 """
 
 from collections import Counter
@@ -24,7 +25,7 @@ _EMPTY_ROUNDS = 2
 
 
 class DeadLetters(Inbox, Protocol):
-    """A dead-letter queue: to receive from, and to ask how full it is."""
+    """A dead-letter queue, to receive from and to ask how full it is."""
 
     def depth(self) -> Depth:
         """Return how many messages there are. Raises QueueNotFound."""
@@ -32,7 +33,7 @@ class DeadLetters(Inbox, Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ends:
-    """Where dead letters are, and the queues that they are put back into, by level."""
+    """A dead-letter queue, and the SQS queues that its messages are put back into, by priority."""
 
     dead_letters: DeadLetters
     queues: Sequence[Queue]
@@ -50,11 +51,11 @@ class Kind:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Redriven:
-    """What a run met and did.
+    """The result of a run.
 
-    `found` messages were looked at, those of `kinds` were wanted, and `moved` of them were put back. `stay` and
-    `failed` tell how many were wanted and not put back, by the reason: they cannot be, or SQS refused them this time.
-    `hidden` messages were someone else's as it began, or of a run that was killed.
+    `found` messages were received, those of `kinds` were selected, and `moved` of them were put back. `stay` and
+    `failed` count, by reason, the selected messages that were not: they cannot be, or SQS refused them this time.
+    `hidden` messages were in flight when the run began, received by someone else or by a run that was killed.
     """
 
     found: int
@@ -66,7 +67,7 @@ class Redriven:
 
     @property
     def wanted(self) -> int:
-        """How many messages were wanted, those that stay included."""
+        """How many messages were selected, those that stay included."""
         return sum(kind.count for kind in self.kinds)
 
 
@@ -90,11 +91,11 @@ class _Met:
 
 
 class Redrive:
-    """One run over a dead-letter queue, which ends after as many messages as were there when it began.
+    """One run over a dead-letter queue. It ends after as many messages as were there when it began.
 
-    So a job that fails again at once is not put back twice. `rule` says as what a message is put back, `limit` how many
-    at most. `spread` runs several calls at once; each is tried again as `calls` says. `on_progress` is told how many
-    messages of how many were met. Raises QueueNotFound, and what the last try raised.
+    So a job that fails again at once is not put back twice. `rule` returns the message to put back, `limit` is how many
+    at most. `spread` runs several calls at once; each is retried as `calls` says. `on_progress` gets the number of
+    messages received so far, and of all. Raises QueueNotFound, or what the last attempt raised.
     """
 
     def __init__(
@@ -115,11 +116,11 @@ class Redrive:
         self._met = _Met()
 
     def look(self) -> Redriven:
-        """Tell what would be put back, and leave everything where it is."""
+        """Return what would be put back, and change nothing."""
         return self._run(lambda _: None)
 
     def apply(self) -> Redriven:
-        """Put back what is wanted. Whatever ends it early, another run goes on with what is left."""
+        """Put back the selected messages. If it ends early, another run continues with the rest."""
         return self._run(self._move)
 
     def _run(self, act: Callable[[Sequence[_Letter]], None]) -> Redriven:

@@ -1,4 +1,4 @@
-"""Astray: tell which jobs nothing would ever hand over, whatever their messages say."""
+"""Astray: find jobs that would never be sent, because no tick reads them or SQS cannot hold them."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -17,16 +17,16 @@ _NO_TICK = "it is not in queues.yaml, or its queue's stack is not deployed yet"
 
 @dataclass(kw_only=True, slots=True)
 class Astray:
-    """Jobs to be parked, and jobs of which it is not clear yet whether they must be, each with the reason."""
+    """Jobs to be parked, and jobs of which that is not clear yet, each with the reason."""
 
     parked: dict[Job, str] = field(default_factory=dict)
     unclear: dict[Job, str] = field(default_factory=dict)
 
 
 class Ticks:
-    """Which partitions have ticks: those that are declared to, and those of which it was found out.
+    """Knows which partitions have ticks: those that are declared, and those that were found to have some.
 
-    `stands` is asked of partitions that are not declared, and that no tick has been in yet.
+    `stands` is asked for partitions that are not declared and that no tick has read yet.
     """
 
     def __init__(self, *, is_declared: Callable[[Partition], bool], stands: Callable[[Partition], bool]) -> None:
@@ -38,7 +38,7 @@ class Ticks:
         return partition in self._found or self._is_declared(partition)
 
     def are_found(self, partition: Partition, *, has_state: bool) -> bool:
-        """Tell whether a partition has ticks, by its state or else its schedule; what was found holds from then on."""
+        """Return whether a partition has ticks, by its state or its schedule. Once found, it is not asked again."""
         if has_state or self._stands(partition):
             self._found.add(partition)
         return partition in self._found
@@ -51,11 +51,11 @@ def sort_out(
     read: Callable[[Iterable[Key]], Reading],
     now: datetime,
 ) -> Astray:
-    """Sort out the jobs that are astray; `receives` tells how often the message of each came.
+    """Sort out the jobs that are astray; `receives` is how often the message of each was received.
 
-    A direct job that SQS cannot hold, and one in a partition that no tick reads: it has no state, and no schedule of it
-    stands. (One that has left queues.yaml has a state, and is read as before.) To be sure, its message has to come
-    several times.
+    They are direct jobs that SQS cannot hold, and jobs in a partition that no tick reads: it has neither a state nor a
+    schedule. (A partition that was removed from queues.yaml has a state, and is still read.) To be sure, the message
+    must have been received several times.
     """
     astray = Astray()
     strange = [job for job in receives if job.id.route is Route.TABLE and not ticks.are_known(job.id.partition)]

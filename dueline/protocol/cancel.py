@@ -1,4 +1,4 @@
-"""Cancel: take jobs back, and say exactly what that promises."""
+"""Cancel: take jobs back, and say exactly what is promised."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -28,10 +28,10 @@ class Cancelled:
 def cancel(id: JobId, *, queue: QueueSettings, table: Table, now: datetime) -> State:
     """Cancel a job; return CANCELLED or CANCEL_REQUESTED.
 
-    CANCELLED is a promise: the job never reaches its queue. CANCEL_REQUESTED: it is in its queue or may be on its way
-    there; only workers that use the library still skip it. Neither asks whether the job exists, so a cancel that
-    overtakes ingest holds. Repeats give the promise again. Raises JobNotFound when its partition never was; Throttled
-    or Unavailable: then nothing was promised.
+    CANCELLED is a promise: the job never reaches its queue. CANCEL_REQUESTED: it is or may be in its queue already;
+    only workers that use this library still skip it. The job need not exist yet: a cancel that overtakes ingest takes
+    effect all the same. Repeats return the same promise. Raises JobNotFound when its partition never existed; Throttled
+    or Unavailable: then nothing is promised.
     """
     check_partition(id, states_of(undeclared([id], queue=queue), table=table), queue=queue)
     written = _Written(id=id, cancellation=table.add(rows.cancellation_row(id, at=now)))
@@ -103,7 +103,7 @@ class CancelMany:
     def _in_time(self, ask: Callable[[], _T]) -> _T | DuelineError:
         """Return what was answered, or why there is no answer."""
         if self._clock.monotonic() >= self._until:
-            return NotYet("out of time: nothing was promised")
+            return NotYet("out of time: the cancel is not certain")
         try:
             return ask()
         except RETRYABLE as error:

@@ -1,6 +1,6 @@
-"""Hand jobs to their queue: in batches, at their second, and again where SQS asked to wait.
+"""Dispatch: send jobs to their queue in batches, each delayed to its second, and retry where SQS throttled.
 
-A queue is an SQS queue a level, and a batch goes to one of them.
+A queue has an SQS queue for each priority; a batch goes to one of them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +30,7 @@ class Parked:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Handed:
-    """What became of jobs: each is in one of the three, `unfinished` to be tried again for the reason `fault`."""
+    """The results of jobs: each was dispatched, parked, or left `unfinished`, to be retried, because of `fault`."""
 
     dispatched: tuple[Job, ...] = ()
     parked: tuple[Parked, ...] = ()
@@ -48,7 +48,7 @@ class Handed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dispatcher:
-    """Hands jobs to one queue. `level` returns its SQS queue of a priority, `jitter` a random number from 0 to 1."""
+    """Sends jobs to one queue. `level` returns its SQS queue of a priority, `jitter` a random number from 0 to 1."""
 
     level: Callable[[int], Queue]
     parking: Parking
@@ -60,7 +60,7 @@ class Dispatcher:
     def hand_over(self, jobs: Sequence[Job], *, until: float) -> Handed:
         """Send each job, or park it, or leave it unfinished; begin no request after `until` (monotonic).
 
-        What SQS refused for the moment is tried again, with backoff and jitter.
+        What SQS refused for now is retried, with backoff and jitter.
         """
         handed = self._attempt(jobs, until)
         for pause in self._pauses(until):

@@ -1,4 +1,4 @@
-"""Ingest: turn inbound messages into rows, and see to those that a tick may have missed.
+"""Ingest: write the jobs of inbound messages into the table, and send those that a tick may have missed.
 
 Write the rows, then read the fence of their partitions. A row due after the fence will be seen by a later tick. One
 due at or before it may have been missed: it takes the late path, which reads the cancellation, then the clock, sends,
@@ -29,7 +29,7 @@ _ORDER = attrgetter("id.due", "id.uid")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Received:
-    """A message of the inbound queue, with the id by which SQS is told of its failure, and how often it came."""
+    """A message of the inbound queue, with its SQS message id, and how often it was received."""
 
     message_id: str
     message: Message

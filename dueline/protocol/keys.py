@@ -1,8 +1,8 @@
-"""Keys: a caller's idempotency key submits one job, however often it is asked to.
+"""Keys: an idempotency key submits one job, however often it is used.
 
-The key's row is put before the job is submitted, on condition that there is none, and is marked as done after. Whoever
-finds it done has the first job's id; whoever finds it undone submits the same id again, because its first caller may
-have died in between.
+The key's row is put before the job is submitted, if there is none yet, and marked as done after. A later call that
+finds it done returns the first job. One that finds it not done submits the first job's id again, because the first
+caller may have died in between.
 """
 
 from collections.abc import Iterable
@@ -31,10 +31,10 @@ def checked(key: object) -> str:
 
 
 def claim(key: str, job: Job, *, payload_hash: str, table: Table, now: datetime) -> Job | Repeat:
-    """Return the job to submit under a key: this one, or an earlier call's that is not known to be submitted.
+    """Return the job to submit under a key: this one, or that of an earlier call that may not have submitted it.
 
-    A Repeat is submitted already. Raises KeyReused when the key was used for another payload, Throttled or
-    Unavailable: then nothing was submitted by this call.
+    A Repeat was submitted already. Raises KeyReused when the key was used for another payload, Throttled or
+    Unavailable: then this call submitted nothing.
     """
     row = table.claim(rows.idempotency_row(job, key, payload_hash=payload_hash), now=now)
     first = JobId.parse(str(row["id"]))
@@ -48,9 +48,9 @@ def claim(key: str, job: Job, *, payload_hash: str, table: Table, now: datetime)
 
 
 def note_done(jobs: Iterable[tuple[str, JobId]], *, table: Table, spread: Spread) -> None:
-    """Note that the jobs of keys are submitted. A note that is lost costs a second submission of the same id.
+    """Mark keys as done: their jobs were submitted. If that fails, a repeat submits the same id once more.
 
-    A key that was claimed anew meanwhile, for another job after its retention, is not that job's to note.
+    A key that was claimed for another job meanwhile, after its retention, is left alone.
     """
 
     def note(submitted: tuple[str, JobId]) -> None:

@@ -1,4 +1,4 @@
-"""The lease on a partition: who reads it now, how far (the fence), from where (the cursor) and until when."""
+"""Lease: which tick reads a partition now, from where (the cursor), how far (the fence), and until when."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -25,8 +25,8 @@ class Periods:
 class Lease:
     """One owner's lease on one partition. `owner` is unique to the run, which begins no send after `until` (monotonic).
 
-    No promise rests on it: it saves the repeats of two ticks at once. `renew_at` (monotonic) is when to renew it,
-    `stop_at` the last moment to begin a send that ends before it does.
+    No promise depends on it: it only avoids that two ticks send the same jobs. `renew_at` (monotonic) is when to renew
+    it, `stop_at` the last moment to begin a send that ends before the lease does.
     """
 
     def __init__(
@@ -43,11 +43,10 @@ class Lease:
         self.cursor = FIRST
 
     def take(self) -> bool:
-        """Take the lease and raise the fence to the lookahead; tell whether it was taken.
+        """Take the lease and raise the fence to the end of the lookahead; return whether it was taken.
 
-        If not, `cursor` is where its holder was last known to be.
-        Another's lease is waited for once, up to the expiry that was read: whoever died holding it is then followed
-        at once, whoever renewed it is left alone.
+        If not, `cursor` is where its holder last was. If another tick has the lease, wait for its expiry once: it is
+        taken over at once from a tick that died, and left to one that renewed it.
         """
         holder = self._ask()
         if holder is None:
@@ -61,7 +60,7 @@ class Lease:
         return self._ask() is None
 
     def checkpoint(self, cursor: str) -> bool:
-        """Move the cursor, renew the lease and raise the fence again; tell whether the lease was still held."""
+        """Move the cursor, renew the lease and raise the fence again; return whether the lease was still held."""
         started, lease, fence = self._terms()
         kept = self._table.checkpoint(self._partition, owner=self._owner, cursor=cursor, fence=fence, lease=lease)
         if kept:
@@ -70,15 +69,15 @@ class Lease:
 
     @property
     def outlasts_the_period(self) -> bool:
-        """Tell whether the next tick would have to wait for a lease that was not released."""
+        """Whether the next tick would have to wait for a lease that was not released."""
         return self._periods.lease >= self._periods.period
 
     def release(self, cursor: str) -> bool:
-        """Move the cursor and give the lease back; tell whether it was still held."""
+        """Move the cursor and release the lease; return whether it was still held."""
         return self._table.checkpoint(self._partition, owner=self._owner, cursor=cursor, fence=self.fence, lease="")
 
     def _ask(self) -> PartitionState | None:
-        """Ask for the lease; return the state in which another has it, or nothing when it was taken."""
+        """Try to take the lease; return None if it was taken, or the state in which another holds it."""
         state = PartitionState()
         for _ in range(_FENCE_ATTEMPTS):
             started, lease, fence = self._terms()

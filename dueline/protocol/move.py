@@ -1,7 +1,7 @@
-"""Move: let one job take another's place, so that one of the two is always there, and never both.
+"""Move: replace one job by another, so that exactly one of the two exists at any time.
 
-One transaction cancels the one job and writes the other's row, if no tick can send the first any more. An intent in the
-inbound queue, sent before it, lets ingest carry it out where a crash left it undone, and see to what was written.
+One transaction cancels the old job and writes the new one's row, unless a tick may send the old one already. An intent
+is sent to the inbound queue before: after a crash, ingest carries it out, and it handles the new row like any other.
 """
 
 from collections.abc import Sequence
@@ -17,16 +17,16 @@ from dueline.protocol.dispatch import OUT_OF_TIME
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Intent:
-    """That a job is to take another's place: that of `old`."""
+    """The intent to replace the job `old` by `job`."""
 
     job: Job
     old: JobId
 
     def carry_out(self, *, table: Table, clock: Clock) -> bool:
-        """Cancel the old job and write the new one's row, both or neither; tell whether that was done.
+        """Cancel the old job and write the new one's row, both or neither; return whether that was done.
 
-        It is not once the old job may be sent, or has a cancellation, be it one that moved it here. Raises Throttled or
-        Unavailable.
+        It is not done once the old job may be sent, or has a cancellation, even one by this very intent. Raises
+        Throttled or Unavailable.
         """
         cancellation = rows.cancellation_row(self.old, at=clock.now(), moved_to=self.job.id)
         state, due = rows.state_key(self.old.partition), instant.text(self.old.due)
@@ -35,7 +35,7 @@ class Intent:
 
 @dataclass(kw_only=True, slots=True)
 class Settled:
-    """The jobs of intents: those in the other's place, those that never will be, and those not settled, with why."""
+    """The jobs of intents: those that replaced the old one, those that never will, and the unsettled, with why."""
 
     moved: set[Job] = field(default_factory=set)
     dropped: set[Job] = field(default_factory=set)
@@ -43,22 +43,23 @@ class Settled:
 
 
 def settle_all(intents: Sequence[Intent], *, table: Table, clock: Clock, spread: Spread, until: float) -> Settled:
-    """Settle each intent for itself; begin none after `until` (monotonic)."""
+    """Settle each intent separately; begin none after `until` (monotonic)."""
     settled = Settled()
-    settle_one = partial(_settle_or_tell, table=table, clock=clock, until=until)
-    for intent, told in zip(intents, spread(settle_one, intents), strict=True):
-        if isinstance(told, str):
-            settled.unclear[intent.job] = told
+    settle_one = partial(_settle_or_reason, table=table, clock=clock, until=until)
+    for intent, result in zip(intents, spread(settle_one, intents), strict=True):
+        if isinstance(result, str):
+            settled.unclear[intent.job] = result
         else:
-            (settled.moved if told else settled.dropped).add(intent.job)
+            (settled.moved if result else settled.dropped).add(intent.job)
     return settled
 
 
 def settle(intent: Intent, *, table: Table, clock: Clock) -> bool:
-    """Carry out an intent unless it was before; tell whether its job is in the other's place.
+    """Carry out an intent unless that was done before; return whether its job replaced the old one.
 
-    Final: an intent that came to nothing never comes to anything. When so much time has passed that this can be known
-    no more, a job past its own retention counts as being in place: it will be parked. Raises Throttled or Unavailable.
+    The answer is final: an intent that failed never succeeds later. After so long that it cannot be known any more, a
+    job past its own retention counts as having replaced the old one: it will be parked. Raises Throttled or
+    Unavailable.
     """
     found = _found(intent, table)
     if found is None and rows.is_cancellation_kept(intent.old, now=clock.now()):
@@ -71,7 +72,7 @@ def settle(intent: Intent, *, table: Table, clock: Clock) -> bool:
     return not rows.is_cancellation_kept(intent.old, now=now) and now >= intent.job.expires
 
 
-def _settle_or_tell(intent: Intent, *, table: Table, clock: Clock, until: float) -> bool | str:
+def _settle_or_reason(intent: Intent, *, table: Table, clock: Clock, until: float) -> bool | str:
     """Settle an intent, or return why that could not be done now."""
     if clock.monotonic() >= until:
         return OUT_OF_TIME
@@ -86,7 +87,7 @@ def _found(intent: Intent, table: Table) -> bool | None:
     taken, cancelled = rows.job_key(intent.job.id), rows.cancellation_key(intent.old)
     reading = table.read([cancelled, taken])
     if reading.unread:
-        raise Unavailable(f"what became of job {intent.old} could not be read: try again")
+        raise Unavailable(f"the rows of job {intent.old} could not be read: try again")
     if taken in reading.rows:
         return True
     if (cancellation := reading.rows.get(cancelled)) is None:

@@ -1,4 +1,4 @@
-"""Offload: keep in S3 what is too large for a message, or dearer as a row.
+"""Offload: keep a payload in S3 that is too large for a message, or would cost more as a row.
 
 A row over 8 KiB costs more than one PUT to S3: $5.00 a million PUTs are 8 write units of $0.625 a million.
 Sources: https://aws.amazon.com/dynamodb/pricing/on-demand/ and https://aws.amazon.com/s3/pricing/ (us-east-1)
@@ -16,10 +16,10 @@ from dueline.ports import Clock, Found, Payloads
 from dueline.protocol.uploads import Upload, check_size
 
 MAX_ROW_PAYLOAD_BYTES = 8 * 1024
-# What stands in a job until its payload has its place.
+# Stands in a job until it is known where its payload is kept.
 _NOT_PLACED = "null"
 
-# A payload as it was given: as JSON text in ASCII, or uploaded before.
+# A payload as it was given: JSON text in ASCII, or an upload.
 Content = str | Upload
 
 
@@ -41,17 +41,17 @@ def hash_of(content: Content) -> str:
 
 
 def inline(content: Content) -> str:
-    """Return a payload as a job may carry it, or something in its place until the job is placed."""
+    """Return a payload as a job may carry it, or a placeholder until it is placed."""
     return content if isinstance(content, str) and len(content) <= MAX_PAYLOAD_BYTES else _NOT_PLACED
 
 
 def is_large(content: Content) -> bool:
-    """Tell whether a payload may have to be kept elsewhere."""
+    """Tell whether a payload may have to be kept in S3."""
     return isinstance(content, Upload) or len(content) > MAX_ROW_PAYLOAD_BYTES
 
 
 class Offload:
-    """Keeps payloads of one queue's jobs where they belong."""
+    """Decides for each job of one queue where its payload is kept, in the job or in S3, and puts it there."""
 
     def __init__(self, queue: str, *, payloads: Payloads, clock: Clock) -> None:
         self._queue = queue
@@ -59,10 +59,9 @@ class Offload:
         self._clock = clock
 
     def place(self, job: Job, content: Content) -> Job:
-        """Return a job with its payload, or with the pointer to where it is kept from now on.
+        """Return a job with its payload, or with the pointer to the S3 object that keeps it now.
 
-        Placing it again keeps it again, under the same key or one that lasts as long as it is needed. Raises InvalidJob
-        when there is no such upload, Throttled or Unavailable.
+        Safe to repeat. Raises InvalidJob when there is no such upload, Throttled or Unavailable.
         """
         if isinstance(content, Upload):
             return self._pointing(job, self._adopt(content, job), content.bytes)
@@ -72,9 +71,9 @@ class Offload:
         return self._pointing(job, self._payloads.put(self._key(job), content), len(content))
 
     def move(self, job: Job, *, source: Pointer) -> Job:
-        """Return a job with the pointer to a payload that is kept for another job, copied for as long as it lasts.
+        """Return a job with the pointer to a copy of another job's payload, kept as long as this job needs it.
 
-        Raises InvalidJob when it is gone, Throttled or Unavailable.
+        Raises InvalidJob when that payload is gone, Throttled or Unavailable.
         """
         pointer = self._payloads.copy(source, to=self._key(job))
         if pointer is None:
@@ -88,10 +87,12 @@ class Offload:
         if found is None:
             raise InvalidJob(f"upload is {str(upload)!r}: nothing was uploaded, or it is over a day ago")
         if not _is_whole(found, upload):
-            raise InvalidJob(f"upload is {str(upload)!r}: what was uploaded is not what its id says")
+            raise InvalidJob(
+                f"upload is {str(upload)!r}: the uploaded object does not have the size and SHA-256 in its id"
+            )
         pointer = self._payloads.copy(found.pointer, to=self._key(job))
         if pointer is None:
-            raise InvalidJob(f"upload is {str(upload)!r}: it has just gone, a day after it was uploaded")
+            raise InvalidJob(f"upload is {str(upload)!r}: it was just deleted, a day after it was uploaded")
         return pointer
 
     def _key(self, job: Job) -> str:

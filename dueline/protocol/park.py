@@ -1,4 +1,4 @@
-"""Put what can never be sent into the dispatch dead-letter queue, with the reason.
+"""Park: put a job that can never be sent into the dispatch dead-letter queue, with the reason.
 
 Only what can *never* be sent is parked: a queue that is gone, content that SQS refuses, a row that
 cannot be read, a job past its retention. Anything else is retried.
@@ -18,18 +18,18 @@ from dueline.ports import Clock, Queue, Table
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Parking:
-    """Where jobs are parked, and where look-up learns of it."""
+    """Parks jobs in the dead-letter queue, and notes it in the table for look-ups."""
 
     table: Table
     dead_letters: Queue
     clock: Clock
 
     def park(self, jobs: Sequence[Job], *, reason: str) -> list[Job]:
-        """Park up to one batch of jobs; return those that were left, to be tried again.
+        """Park up to one batch of jobs; return those that were not parked, to be retried.
 
-        Raises QueueNotFound, Throttled or Unavailable: then all of them are to be tried again.
-        The row that tells look-up is written first: a crash in between parks the job once more,
-        and never leaves one in the dead-letter queue of which look-up says that it was dispatched.
+        Raises QueueNotFound, Throttled or Unavailable: then all of them are to be retried. The row for look-ups is
+        written first: after a crash in between, the job is parked once more, and no look-up ever calls a parked job
+        dispatched.
         """
         now = self.clock.now()
         notes = {rows.parked_key(job.id): rows.parked_row(job.id, reason=reason, at=now) for job in jobs}
@@ -40,7 +40,10 @@ class Parking:
         return [job for job in jobs if job.id not in parked]
 
     def park_row(self, row: Row, *, reason: str) -> bool:
-        """Park a row that cannot be read, as JSON, its bytes in base64; tell whether it was. Raises as `park` does."""
+        """Park a row that cannot be read, as JSON with bytes in base64; return whether it was parked.
+
+        Raises as `park` does.
+        """
         return not self._send([Message(body=json.dumps(dict(row), default=_text_of)).with_reason(reason)])
 
     def _send(self, messages: Sequence[Message]) -> set[int]:

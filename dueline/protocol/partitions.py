@@ -1,4 +1,4 @@
-"""Partitions: read how far they are handed over, and tell which of them never were, and which have no tick."""
+"""Partitions: read their states, and find those that never existed and those that no tick reads."""
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
@@ -22,15 +22,15 @@ def states_of(partitions: Collection[Partition], *, table: Table, spread: Spread
 
 
 def undeclared(ids: Iterable[JobId | DuelineError], *, queue: QueueSettings) -> set[Partition]:
-    """Return the partitions of ids that queues.yaml does not give their queue, or no longer."""
+    """Return the partitions of ids that queues.yaml does not declare, or not any more."""
     return {id.partition for id in ids if isinstance(id, JobId) and not queue.declares(id.partition)}
 
 
 def check_partition(id: JobId, states: Reading, *, queue: QueueSettings) -> None:
-    """Raise JobNotFound where a job's partition never was: queues.yaml does not have it, and it has no state.
+    """Raise JobNotFound when a job's partition never existed: queues.yaml does not declare it, and it has no state.
 
-    `states` tells of the partitions that queues.yaml does not have: one that has left it keeps its ticks, and so its
-    state. Raises Unavailable where that is unread.
+    `states` has the states of partitions that are not declared: one that was removed from queues.yaml keeps its ticks,
+    and so its state. Raises Unavailable when its state could not be read.
     """
     key = rows.state_key(id.partition)
     if queue.declares(id.partition) or key in states.rows:
@@ -45,10 +45,10 @@ def check_partition(id: JobId, states: Reading, *, queue: QueueSettings) -> None
 def without_tick(
     partitions: Sequence[Partition], *, table: Table, now: datetime, spread: Spread = map
 ) -> list[Partition]:
-    """Return those of distinct partitions that have no fence, or one that lies in the past.
+    """Return the partitions that no tick reads: they have no fence, or one that lies in the past.
 
-    Each tick raises the fence to where it looks ahead, three ticks and more. So none was there for as long, or ever.
-    What is left unread is not among them. Raises Throttled or Unavailable.
+    Each tick raises the fence to the end of its lookahead, which is three periods or more. So no tick came for that
+    long, or ever. Partitions that could not be read are left out. Raises Throttled or Unavailable.
     """
     states = states_of(partitions, table=table, spread=spread)
     keys = {partition: rows.state_key(partition) for partition in partitions}

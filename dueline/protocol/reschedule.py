@@ -1,4 +1,4 @@
-"""Reschedule: move a job to another due time, as a new job that takes its place, or say that it has left."""
+"""Reschedule: replace a job by a new one that is due at another time, unless it was sent to its queue already."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -27,7 +27,7 @@ Rows = Mapping[Key, Row]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Moved:
-    """The job that took another's place, and whether this `was_before`, by an earlier call or by ingest."""
+    """The job that replaced another. `was_before`: an earlier call, or ingest, had replaced it already."""
 
     id: JobId
     was_before: bool
@@ -62,24 +62,24 @@ class Reschedule:
     def run(
         self, id: JobId, *, at: datetime | None = None, delay: float | None = None, key: str | None = None
     ) -> Moved:
-        """Move a job to `at`, or to `delay` seconds from now; return which job took its place.
+        """Move a job to `at`, or to `delay` seconds from now; return the new job that replaces it.
 
-        That is a promise: the job with the old id never reaches its queue. A repeat with the same due time, or under
+        The job with the old id never reaches its queue: that is a promise. A repeat with the same due time, or under
         the same `key`, returns the same id: a delay counts from the first call under a key. Raises InvalidJob,
-        JobNotFound, and AlreadyFinished when the job has left for its queue, was cancelled or was moved to another
-        time: then there is no second job. After Throttled or Unavailable either the old job or the new one is there,
-        whose id the error names if there may be a new one.
+        JobNotFound, or AlreadyFinished when the job was sent to its queue, cancelled or moved to another time: then
+        there is no new job. After Throttled or Unavailable either the old job exists or the new one; the error has the
+        new id if there may be one.
         """
         if at is None and delay is None:
             raise InvalidJob("at and delay are both missing: give one of them")
         now = self._clock.now()
         due = due_of(Request(payload=None, at=at, delay=delay), now=now)
         uid = None if key is None else _uid_of(id, keys.checked(key))
-        known = self._looked_up(id)
+        found = self._looked_up(id)
         asked = due if at is None else min(due, instant.round_up(at))
-        if (moved := self._moved_before(id, known, earliest=asked, latest=due, uid=uid)) is not None:
+        if (moved := self._moved_before(id, found, earliest=asked, latest=due, uid=uid)) is not None:
             return Moved(id=moved, was_before=True)
-        intent = Intent(job=self._successor(self._movable(id, known, now=now), due=due, uid=uid), old=id)
+        intent = Intent(job=self._successor(self._movable(id, found, now=now), due=due, uid=uid), old=id)
         with naming(str(intent.job.id)):
             self._announce(intent)
             is_ours = intent.carry_out(table=self._table, clock=self._clock)
@@ -94,10 +94,10 @@ class Reschedule:
         rose in mid-read. A cancellation that is read after the fence tells.
         """
         of_job = [rows.cancellation_key(id), rows.parked_key(id), rows.handled_key(id), rows.job_key(id)]
-        known = self._read(id, *of_job, rows.state_key(id.partition))
-        if _has_left(id, known) and of_job[0] not in known:
-            return {**known, **self._read(id, of_job[0])}
-        return known
+        found = self._read(id, *of_job, rows.state_key(id.partition))
+        if _has_left(id, found) and of_job[0] not in found:
+            return {**found, **self._read(id, of_job[0])}
+        return found
 
     def _read(self, id: JobId, *keys: Key) -> Rows:
         reading = self._table.read(keys)
@@ -106,27 +106,27 @@ class Reschedule:
         return reading.rows
 
     def _moved_before(
-        self, id: JobId, known: Rows, *, earliest: datetime, latest: datetime, uid: str | None
+        self, id: JobId, found: Rows, *, earliest: datetime, latest: datetime, uid: str | None
     ) -> JobId | None:
         """Return the job that an earlier call, whose answer may be lost, put in this one's place for the same request.
 
         That has the same key, or due time. What is asked to be due in the past became due at the call's own present.
         """
-        cancellation = known.get(rows.cancellation_key(id))
+        cancellation = found.get(rows.cancellation_key(id))
         moved = rows.moved_to(cancellation) if cancellation else None
         if cancellation and (moved is None or not (moved.uid == uid or earliest <= moved.due <= latest)):
             _refuse(id, cancellation)
         return moved
 
-    def _movable(self, id: JobId, known: Rows, *, now: datetime) -> Job:
+    def _movable(self, id: JobId, found: Rows, *, now: datetime) -> Job:
         """Return the job of an id, if it waits in the table."""
-        if not known:
+        if not found:
             check_partition(id, Reading(), queue=self._queue)
-        row = known.get(rows.job_key(id))
+        row = found.get(rows.job_key(id))
         is_over = not rows.is_live(row, now=now) if row else now >= id.due + self._queue.retention
         if is_over:
             raise JobNotFound(f"nothing is known of job {id}: it is past its retention")
-        if _has_left(id, known):
+        if _has_left(id, found):
             self._refuse_as_left(id)
         if row is None:
             on_its_way = "it may still be on its way there, then try again in a moment"
@@ -175,7 +175,7 @@ class Reschedule:
         Once cancellations may have been collected, that none is there says nothing.
         """
         if not rows.is_cancellation_kept(id, now=self._clock.now()):
-            raise Unavailable(f"what became of job {id} is not known any more")
+            raise Unavailable(f"whether job {id} was sent or cancelled is not known any more")
         _refuse(id)
 
 
@@ -184,10 +184,10 @@ def _uid_of(id: JobId, key: str) -> str:
     return str(uuid5(UUID(id.uid), key))
 
 
-def _has_left(id: JobId, known: Rows) -> bool:
+def _has_left(id: JobId, found: Rows) -> bool:
     """Tell whether a job is or may be on its way to its queue."""
-    fence = rows.read_state(known.get(rows.state_key(id.partition))).fence
-    is_handled = rows.handled_key(id) in known or rows.parked_key(id) in known
+    fence = rows.read_state(found.get(rows.state_key(id.partition))).fence
+    is_handled = rows.handled_key(id) in found or rows.parked_key(id) in found
     return id.route is Route.DIRECT or is_handled or fence >= instant.text(id.due)
 
 
@@ -196,9 +196,9 @@ def _refuse(id: JobId, cancellation: Row | None = None) -> NoReturn:
 
     A direct job has left, whatever a cancellation says.
     """
-    told = cancellation if id.route is Route.TABLE else None
-    moved = rows.moved_to(told) if told else None
-    became = f"was moved to {moved}" if moved else "was cancelled" if told else "has left for its queue"
+    reason = cancellation if id.route is Route.TABLE else None
+    moved = rows.moved_to(reason) if reason else None
+    became = f"was moved to {moved}" if moved else "was cancelled" if reason else "has left for its queue"
     error = AlreadyFinished(f"job {id} {became}: it can be moved no more")
     error.job_id = str(moved) if moved else None
     raise error
@@ -206,7 +206,7 @@ def _refuse(id: JobId, cancellation: Row | None = None) -> NoReturn:
 
 @contextmanager
 def naming(job_id: str) -> Iterator[None]:
-    """Let a fault name the job that may be scheduled all the same, for its caller to look up or cancel."""
+    """Put the id of the job that may be scheduled all the same into an error, for the caller to look up or cancel."""
     try:
         yield
     except RETRYABLE as fault:

@@ -1,4 +1,4 @@
-"""Tick: one pass over a partition, which hands over every job that is due within the lookahead.
+"""Tick: one pass over a partition, which sends every job that is due within the lookahead to its queue.
 
 Take the lease and raise the fence; read from the cursor to the fence; send, earliest due first; move the cursor
 behind what is finished. No job is lost because the fence never falls, the reads are consistent, and the cursor
@@ -31,7 +31,7 @@ class Unreadable:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Entry:
-    """A job's row in reading order, or nothing where that is settled."""
+    """A job's row in reading order; None if the job was cancelled or handled before."""
 
     key: str
     row: Row | None
@@ -49,9 +49,9 @@ class Entry:
 class Ticked:
     """What a tick did.
 
-    `held` tells whether it had the lease to its end, `finished` whether all that was due up to the fence is handed
-    over, `reached` when the oldest job that it had to leave was due, or else the last that was handed over, and
-    `fault` what stopped it.
+    `held`: it had the lease to its end. `finished`: all jobs due up to the fence were handed over. `reached` is the due
+    time of the oldest job that it had to leave, or else of the last one that it handed over. `fault` is what stopped
+    it.
     """
 
     held: bool = False
@@ -63,7 +63,7 @@ class Ticked:
     fault: str = ""
 
     def lateness(self, now: datetime) -> float | None:
-        """Return how many seconds past due the oldest job not handed over is at most; nothing if that is unknown."""
+        """Return how many seconds past due the oldest job not handed over is at most; None if that is unknown."""
         if self.finished:
             return 0.0
         return max(0.0, (now - self.reached).total_seconds()) if self.reached else None
@@ -88,9 +88,9 @@ class Tick:
     def run(self) -> Ticked:
         """Hand over what is due up to the fence, as far as time allows.
 
-        Leaves, with `held` false, while another tick has the partition, telling how far that one is. Raises
-        Throttled or Unavailable when the lease could not be asked for. A fault after that stops the tick, and the next
-        one goes on from the cursor.
+        While another tick has the partition, return at once: `held` is False, and `reached` is how far that one is.
+        Raises Throttled or Unavailable when the lease could not be asked for. A later fault stops the tick, and the
+        next one goes on from the cursor.
         """
         if not self._lease.take():
             self._done.reached = rows.due_at(self._lease.cursor)
@@ -118,7 +118,7 @@ class Tick:
         self._cursor, self._done.finished = end, True
 
     def _hand_over_all(self, entries: Sequence[Entry]) -> bool:
-        """Hand over a page in waves; tell whether the tick may go on."""
+        """Hand over a page in waves; return whether the tick may go on."""
         waves = (entries[start : start + WAVE_JOBS] for start in range(0, len(entries), WAVE_JOBS))
         return all(self._hand_over(wave) and self._keep_lease() for wave in waves)
 

@@ -1,4 +1,4 @@
-"""Uploads: payloads that are too large for a request, put into S3 by their owner beforehand."""
+"""Uploads: payloads that are too large for a request, which the caller puts into S3 before scheduling the job."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ _ID = re.compile(r"(?P<uid>[0-9a-f-]{36})\.(?P<bytes>[1-9]\d{0,7})\.(?P<sha256>[
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Upload:
-    """A payload that its owner uploads, or did: its id tells its size and its SHA-256, to which S3 holds the upload."""
+    """An upload of a payload. Its id has its size and its SHA-256, which S3 checks."""
 
     uid: str
     bytes: int
@@ -33,14 +33,14 @@ class Upload:
 
     @classmethod
     def parse(cls, text: object) -> "Upload":
-        """Return the upload that an id names. Raises InvalidJob when it is of no upload's form."""
+        """Return the upload with that id. Raises InvalidJob when it is malformed."""
         match = _ID.fullmatch(text) if isinstance(text, str) else None
         if match is None:
-            raise InvalidJob(f"upload is {repr(text)[:200]}: it must be the id of an upload, as its answer told it")
+            raise InvalidJob(f"upload is {repr(text)[:200]}: it must be the id of an upload, as the API returned it")
         return cls(uid=match["uid"], bytes=int(match["bytes"]), sha256=match["sha256"])
 
     def key(self, queue: str) -> str:
-        """Return under which key it is kept until its job is submitted: one day at least."""
+        """Return the S3 key under which it is kept until its job is submitted, for at least one day."""
         return f"uploads/{queue}/{self}"
 
 

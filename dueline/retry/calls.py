@@ -1,4 +1,4 @@
-"""Calls that are tried again where that may help, and several at once."""
+"""Calls: retry what may succeed later, and run several calls at once."""
 
 import threading
 from collections import deque
@@ -15,23 +15,20 @@ from dueline.retry.patience import Patience, Waits
 LANES = 8
 
 
-class _Here(threading.local):
-    """The lane that this thread is, if it is one: `ended` is set once nobody wants its results any more."""
+class _Lane(threading.local):
+    """What a thread knows of the lane that it runs: `ended` is set once nobody wants its results any more."""
 
     ended: threading.Event | None = None
 
 
-_HERE = _Here()
+_THIS_LANE = _Lane()
 
 A = TypeVar("A")
 B = TypeVar("B")
 
 
 class Calls:
-    """Calls again and again, while `patience` lasts, after Throttled and Unavailable.
-
-    So whatever is called must be safe to call twice.
-    """
+    """Retries calls after Throttled and Unavailable, as `patience` says. What is called must be safe to repeat."""
 
     def __init__(self, *, patience: Patience, clock: Clock, jitter: Callable[[], float]) -> None:
         self._patience = patience
@@ -39,7 +36,7 @@ class Calls:
         self._jitter = jitter
 
     def ask(self, call: Callable[[], A]) -> A:
-        """Return what a call returns. Raises what it raised last."""
+        """Return what a call returns, or raise what its last attempt raised."""
         backoff = self._backoff()
         while True:
             try:
@@ -56,11 +53,12 @@ class Calls:
         pace: Pace,
         again: Callable[[A, DuelineError], A] = lambda item, _: item,
     ) -> list[B | DuelineError]:
-        """Return the result or the error of each item, and each error that is there already, in order.
+        """Return the result or the error of each item, in order. An item that is an error already stays that error.
 
-        A call gets as many items as `pace` says. What fails is tried again, as `again` returns it, after what was not
-        tried yet; a call that fails as a whole is each item's error. Patience is renewed by progress, that of others at
-        the same pace too, and by calls that get smaller. Once it is over, what is left is not tried any more.
+        A call gets as many items as `pace` says. Failed items are retried, as `again` returns them, after those that
+        were not tried yet. A call that fails as a whole fails each of its items. Patience begins anew with progress,
+        that of other lanes at the same pace included, and when calls get smaller. Once it runs out, the items that are
+        left are not tried.
         """
         results: dict[int, B | DuelineError] = {
             i: item for i, item in enumerate(items) if isinstance(item, DuelineError)
@@ -83,7 +81,7 @@ class Calls:
         self, call: Callable[[Sequence[A]], Sequence[B | DuelineError]], items: Sequence[A], pace: Pace
     ) -> Sequence[B | DuelineError]:
         begun = self._clock.monotonic()
-        results = _of_each(call, items)
+        results = _one_result_each(call, items)
         failed = [each for each in results if isinstance(each, RETRYABLE)]
         # The API's throttle counts calls: smaller ones would only meet it sooner.
         too_much = bool(failed) and not all(isinstance(each, Throttled) for each in failed)
@@ -92,7 +90,7 @@ class Calls:
         return results
 
     def _renewed_by(self, pace: Pace) -> Callable[[Iterable[DuelineError]], bool]:
-        """Return what waits as a Waits does that begins anew whenever that pace renews patience."""
+        """Return a function that waits as Waits does, and begins anew whenever `pace` renews patience."""
         renewals, backoff = -1, self._backoff()
 
         def wait(errors: Iterable[DuelineError]) -> bool:
@@ -104,7 +102,7 @@ class Calls:
         return wait
 
     def _backoff(self, *, since: float | None = None) -> Waits:
-        return Waits(self._patience, clock=self._clock, jitter=self._jitter, since=since, ended=_HERE.ended)
+        return Waits(self._patience, clock=self._clock, jitter=self._jitter, since=since, ended=_THIS_LANE.ended)
 
 
 def attempt(call: Callable[[A], B], argument: A) -> B | DuelineError:
@@ -116,13 +114,13 @@ def attempt(call: Callable[[A], B], argument: A) -> B | DuelineError:
 
 
 def in_lanes(call: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
-    """Yield the result of each call in the items' order, several calls at once; items are taken as lanes come free.
+    """Yield the result of each call, in the items' order; several calls run at once, each in a lane (a thread).
 
-    Whoever leaves early waits for what is under way; what is not is not begun, and what failed is not tried again.
+    Closing the iterator early waits for calls in flight; no further calls are begun, and none is retried.
     """
     under_way: deque[Future[B]] = deque()
     ended = threading.Event()
-    pool = ThreadPoolExecutor(LANES, initializer=setattr, initargs=(_HERE, "ended", ended))
+    pool = ThreadPoolExecutor(LANES, initializer=setattr, initargs=(_THIS_LANE, "ended", ended))
     try:
         for item in items:
             under_way.append(pool.submit(call, item))
@@ -136,11 +134,11 @@ def in_lanes(call: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
 
 
 def _leave_if_ended() -> None:
-    if _HERE.ended is not None and _HERE.ended.is_set():
+    if _THIS_LANE.ended is not None and _THIS_LANE.ended.is_set():
         raise CancelledError
 
 
-def _of_each(
+def _one_result_each(
     call: Callable[[Sequence[A]], Sequence[B | DuelineError]], items: Sequence[A]
 ) -> Sequence[B | DuelineError]:
     try:

@@ -1,4 +1,4 @@
-"""How many items a call of many gets: as many as are answered in good time, which is found out by trying."""
+"""Pace: how many items to put into one call, found by trying: more while answers are fast, fewer when they are slow."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -18,10 +18,10 @@ A = TypeVar("A")
 
 
 class Pace:
-    """How many items the next call gets, `most` at most, and whether there is progress. Lanes share it.
+    """How many items the next call gets, up to `most`, and whether there is progress. Lanes share it.
 
-    It begins small and doubles while answers come in good time. Each call that was slow or did too much halves it, and
-    from the first of them on it grows by a step only (additive increase, multiplicative decrease).
+    It begins small and doubles while answers are fast. A call that was slow or had too many items halves it; after the
+    first of these it grows by a fixed step only (additive increase, multiplicative decrease).
     """
 
     def __init__(self, *, most: int) -> None:
@@ -39,16 +39,16 @@ class Pace:
 
     @property
     def renewals(self) -> int:
-        """How often patience was renewed: when a call finished something, or gave cause for smaller ones."""
+        """How often patience was renewed: by a call that finished something, or that made later calls smaller."""
         return self._renewals
 
     @property
     def failing_since(self) -> float | None:
-        """When (monotonic) the first call was begun that failed as a whole, since that was last renewed, if one did."""
+        """When (monotonic) the first call began that failed as a whole since patience was last renewed, if any."""
         return self._failing_since
 
     def note(self, asked: int, *, finished: int, too_much: bool, begun: float, now: float) -> None:
-        """Take note of a call of so many items: how many it finished, and if it was given `too_much`."""
+        """Note how a call of `asked` items went: how many it finished, and whether it had too many (`too_much`)."""
         with self._lock:
             before = self._items
             self._adjust(asked, is_slow=too_much or now - begun > SLOW_SECONDS)
@@ -68,7 +68,7 @@ class Pace:
             self._items = min(self._most, asked + (STEP_ITEMS if self._has_met_its_limit else asked))
 
     def cut(self, items: Iterable[A], *, size: Callable[[A], int], most_bytes: int) -> Iterator[list[A]]:
-        """Cut items, in order, into what lanes take, as it is then; an item is taken when its batch is asked for."""
+        """Cut items, in order, into batches of the present size; an item is read when its batch is asked for."""
         iterator = iter(items)
         for first in iterator:
             some = chain([first], islice(iterator, max(self._items, FIRST_ITEMS) - 1))

@@ -1,4 +1,4 @@
-"""Try again where that may help: exponential backoff with full jitter, for so many attempts and so long."""
+"""Patience: how long to retry, with exponential backoff and full jitter."""
 
 import threading
 from collections.abc import Callable, Iterable
@@ -10,10 +10,10 @@ from dueline.ports import Clock
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Patience:
-    """How often and how long a client tries: `attempts` in all, none begun more than `seconds` after the first.
+    """How a client retries: at most `attempts` in all, and none begun more than `seconds` after the first.
 
-    Before the nth attempt it waits at random, up to `first_wait` x 2^(n - 2) seconds and never more than `longest_wait`
-    (full jitter), counted from the end of what the API asked to wait by Retry-After.
+    The wait before a retry is random (full jitter). Its upper limit is `first_wait` seconds before the second attempt,
+    doubles with each attempt, and never exceeds `longest_wait`. What the API asks for by Retry-After comes on top.
     """
 
     attempts: int = 6
@@ -29,7 +29,7 @@ class Patience:
                 raise ValueError(f"{name} is {getattr(self, name)}: it must be at least 0")
 
     def wait_at_most(self, tried: int) -> float:
-        """Return the longest wait after so many attempts, in seconds.
+        """Return the upper limit of the wait after that many attempts, in seconds.
 
         >>> [Patience().wait_at_most(tried) for tried in (1, 2, 3, 7, 10_000)]
         [0.1, 0.2, 0.4, 5.0, 5.0]
@@ -38,14 +38,15 @@ class Patience:
         return min(self.longest_wait, self.first_wait * 2.0 ** min(tried - 1, 64))
 
 
-# How long, in seconds, it may take to heed that nobody wants the result any more.
+# How long, in seconds, a wait may go on after nobody wants the result any more.
 _HEEDED_SECONDS = 0.5
 
 
 class Waits:
     """The waits between the attempts of one call, the first of which begins now. `jitter` returns 0 up to 1.
 
-    `since` (monotonic) is from when the patience counts, in place of now. `ended` is set once nobody wants the result.
+    `since` (monotonic) is when the time that `patience` allows began, by default now. `ended` is set once nobody wants
+    the result.
     """
 
     def __init__(
@@ -65,9 +66,9 @@ class Waits:
         self._until = (clock.monotonic() if since is None else since) + patience.seconds
 
     def wait(self, errors: Iterable[DuelineError]) -> bool:
-        """Wait before the next attempt, after these errors; return False at once when there is to be none.
+        """Wait before the next attempt, after these errors; return False at once if there is to be none.
 
-        Also within half a second once nobody wants the result.
+        Return False within half a second, too, once nobody wants the result.
         """
         if self._tried >= self._patience.attempts:
             return False

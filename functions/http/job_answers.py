@@ -11,7 +11,7 @@ from pydantic.config import JsonDict
 # pydantic reads no other TypedDict before Python 3.12.
 from typing_extensions import TypedDict
 
-from dueline.client.answers import payload_told
+from dueline.client.answers import payload_fields
 from dueline.lookup.listing import Listed, place_text
 from dueline.lookup.outcome import MAX_ERROR_CHARACTERS, Outcome
 from dueline.lookup.status import Status
@@ -196,7 +196,7 @@ def upload_answer(begun: Begun) -> UploadAnswer:
 
 def page_of_jobs(listed: Listed) -> Page:
     """Return a page of scheduled jobs with their payloads, and where the next one begins, which may be nowhere."""
-    jobs = [cast(ListedJob, {**job_answer(job.id, State.SCHEDULED), **payload_told(job)}) for job in listed.jobs]
+    jobs = [cast(ListedJob, {**job_answer(job.id, State.SCHEDULED), **payload_fields(job)}) for job in listed.jobs]
     return {"jobs": jobs, "next": None if listed.after is None else place_text(listed.after)}
 
 

@@ -335,7 +335,7 @@ IN_CANCEL = [
     mutation(
         "a worker takes unread cancellations for none",
         "skip.py",
-        "        known.unread.update((by_key[key], left) for key in reading.unread)\n",
+        "        found.unread.update((by_key[key], left) for key in reading.unread)\n",
         "",
         "skipped by workers",
     ),

@@ -18,7 +18,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from dueline import Client, Patience, errors
-from dueline.cli import connect, importing, lines, options, redriving
+from dueline.cli import connect, importing, lines, options, redrive
 from dueline.cli.app import COMMANDS, app
 from dueline.cli.connect import Target
 from dueline.cli.faults import EXIT_CODES, exit_code_of
@@ -121,7 +121,7 @@ def test_json_may_stand_at_the_end(run):
         (["get", "x", "--nope"], "--nope"),
         (["schedule", "emails", "1", "--delay", "3x"], "'3x' is no span of time: it must be seconds, or such as 15m"),
         (["schedule", "emails", "1", "--at", "soon"], "Invalid isoformat string: 'soon'"),
-        (["schedule", "emails", "1", "--at", "2027-01-01T00:00:00"], "has no zone"),
+        (["schedule", "emails", "1", "--at", "2027-01-01T00:00:00"], "has no time zone"),
         (["jobs", "emails", "--from", "soon"], "'soon'"),
         (["jobs", "emails", "--limit", "0"], "--limit"),
         (["redrive", "emails", "--older-than", "900000d"], "--older-than"),
@@ -858,7 +858,7 @@ def test_filters_are_heeded(dead, options, count):
 
 @pytest.mark.parametrize(("answer", "moved"), [("y\n", 4), ("n\n", 0)])
 def test_it_asks_before_it_moves(dead, monkeypatch, answer, moved):
-    monkeypatch.setattr(redriving, "can_ask", lambda: True)
+    monkeypatch.setattr(redrive, "can_ask", lambda: True)
     result = typed("redrive", "emails", "--apply", stdin=answer)
     assert result.exit_code == 0
     assert "Put them back?" in result.stderr
@@ -866,7 +866,7 @@ def test_it_asks_before_it_moves(dead, monkeypatch, answer, moved):
 
 
 def test_for_machines_it_never_asks(dead, monkeypatch):
-    monkeypatch.setattr(redriving, "can_ask", lambda: True)
+    monkeypatch.setattr(redrive, "can_ask", lambda: True)
     result = typed("redrive", "emails", "--apply", "--json")
     assert (result.exit_code, of_stderr(result)["code"]) == (2, "usage")
 

@@ -184,7 +184,7 @@ def test_what_was_given_is_posted_as_it_was(client, gate, given, posted):
 @pytest.mark.parametrize(
     ("given", "named"),
     [
-        ({"at": datetime(2027, 1, 4)}, "at is 2027-01-04T00:00:00, which has no zone"),  # noqa: DTZ001
+        ({"at": datetime(2027, 1, 4)}, "at is 2027-01-04T00:00:00, which has no time zone"),  # noqa: DTZ001
         ({"at": "2027-01-04T09:00:00Z"}, "at is '2027-01-04T09:00:00Z': it must be a datetime"),
         ({"at": datetime(1969, 1, 1, tzinfo=UTC)}, "at is 1969"),
         ({"at": datetime.max.replace(tzinfo=UTC)}, "at is 9999-12-31T23:59:59.999999.00:00: it must be from 1970"),
@@ -204,7 +204,7 @@ def test_what_was_given_is_posted_as_it_was(client, gate, given, posted):
         ({"delay": HUGE}, "delay is an int: it must be from 0 to"),
         ({"delay": -HUGE}, "delay is an int: it must be from 0 to"),
         ({"at": HUGE}, "at is an int: it must be a datetime"),
-        ({"at": NOW.replace(tzinfo=NoZone())}, "which has no zone"),
+        ({"at": NOW.replace(tzinfo=NoZone())}, "which has no time zone"),
         ({"tenant": 42}, "tenant is 42: it must have 1 to 128 letters"),
         ({"tenant": NoText()}, "tenant is a NoText: it must have 1 to 128 letters"),
         ({"tenant": "a b"}, "tenant is 'a b': it must have 1 to 128 letters"),
@@ -299,7 +299,7 @@ def test_among_many_a_repeat_that_failed_is_a_job_and_no_error(client, gate):
 )
 def test_attempts_that_cannot_be_read_are_no_answer(gate, clock, wrong):
     gate.script = [told(a_job_told(id := an_id(), "failed") | ENDED | wrong)]
-    with pytest.raises(Unavailable, match="the answer tells of no job"):
+    with pytest.raises(Unavailable, match="the answer holds no job"):
         a_client(gate, clock, attempts=1).get(str(id))
 
 
@@ -502,8 +502,11 @@ def test_a_payload_that_is_no_json_is_told_as_text(client, gate):
     [
         ({"start": "now"}, "start is 'now': it must be a datetime"),
         ({"end": 5}, "end is 5: it must be a datetime"),
-        ({"start": datetime(2027, 1, 4)}, "start is 2027-01-04T00:00:00: it must have a zone"),  # noqa: DTZ001
-        ({"end": datetime.max.replace(tzinfo=UTC)}, "end is 9999-12-31T23:59:59.999999.00:00: it must have a zone"),
+        ({"start": datetime(2027, 1, 4)}, "start is 2027-01-04T00:00:00: it must have a time zone"),  # noqa: DTZ001
+        (
+            {"end": datetime.max.replace(tzinfo=UTC)},
+            "end is 9999-12-31T23:59:59.999999.00:00: it must have a time zone",
+        ),
         (
             {"start": datetime.min.replace(tzinfo=timezone(timedelta(hours=1)))},
             "start is 0001-01-01T00:00:00.01:00: it",
@@ -611,7 +614,7 @@ def test_what_is_no_name_of_a_queue_is_not_controlled(client, gate):
 @pytest.mark.parametrize("answer", [{}, {"paused": True}, {"paused": True, "rate": 5}, {"paused": True, "rate": "5"}])
 def test_an_answer_that_does_not_tell_what_holds_is_no_answer(gate, clock, answer):
     gate.api = lambda _: told(answer)
-    with pytest.raises(Unavailable, match="tells of no pause and rate"):
+    with pytest.raises(Unavailable, match="holds no pause and rate"):
         a_client(gate, clock, attempts=1).pause("emails")
 
 
@@ -621,7 +624,7 @@ def test_an_answer_that_tells_nothing_is_tried_again(gate, clock, answer):
     client = a_client(gate, clock, attempts=2)
     for ask in (client.queues, lambda: client.queue("emails"), lambda: list(client.jobs("emails"))):
         gate.asked.clear()
-        with pytest.raises(Unavailable, match="tells of no"):
+        with pytest.raises(Unavailable, match="holds no"):
             ask()
         assert len(gate.asked) == 2
 

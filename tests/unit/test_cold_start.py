@@ -45,7 +45,10 @@ OURS_OF = {
         *under("dueline.aws", "payloads resources"),
         *under("dueline.lookup", "control listing outcome overview status submitted"),
         *under("dueline.model", "control_rows rate request"),
-        *under("dueline.protocol", "cancel keys move offload partitions reschedule submit uploads"),
+        *under(
+            "dueline.protocol",
+            "cancel keys move offload partitions preparation reschedule sender submission submit uploads",
+        ),
         *under("functions", "api http"),
         *under("functions.http", "bodies forms job_answers logs_and_metrics problems query_strings queue_answers"),
     },

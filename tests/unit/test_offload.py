@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dueline.client.answers import payload_told
+from dueline.client.answers import payload_fields
 from dueline.errors import InvalidJob, KeyReused, PayloadTooLarge, Throttled, Unavailable
 from dueline.model import instant, rows
 from dueline.model.job import KEEP_DAYS, MAX_OFFLOADED_BYTES, MAX_PAYLOAD_BYTES, MAX_RETENTION, Job, Route
@@ -169,7 +169,7 @@ def test_a_payload_that_only_looks_like_a_pointer_is_just_a_payload():
     (delivery,) = system.queues["emails"].deliveries
     assert job.offloaded_bytes is None
     assert OFFLOADED_BYTES not in delivery.message.attributes
-    assert payload_told(job) == {"payload": payload}
+    assert payload_fields(job) == {"payload": payload}
 
 
 @pytest.mark.parametrize("told", ["", "x", "-1", "1.5", "0", "\uff19", "1" * 19])
@@ -201,9 +201,9 @@ def test_a_pointer_is_read_as_it_was_written_and_as_others_write_it():
 def test_a_page_tells_where_a_payload_is():
     job = a_job(payload=POINTER.text, offloaded_bytes=300_000)
     place = {"bucket": "payloads", "key": "0032/emails/x", "bytes": 300_000}
-    assert payload_told(job) == {"payload_at": place}
+    assert payload_fields(job) == {"payload_at": place}
     foreign = a_job(payload="mine", offloaded_bytes=1)
-    assert payload_told(foreign) == {"payload_text": "mine"}
+    assert payload_fields(foreign) == {"payload_text": "mine"}
 
 
 # How long
@@ -331,7 +331,7 @@ def test_an_upload_of_another_size_makes_no_job_where_s3_tells_no_checksum():
     found = system.stores.payloads.find(Upload.parse(upload).key("emails"))
     system.wire.around = on("payloads.find", lambda call: replace(found, bytes=4, sha256=None))
     (error,) = system.submit(Request(upload=upload))
-    assert "is not what its id says" in str(error)
+    assert "does not have the size and SHA-256 in its id" in str(error)
 
 
 @pytest.mark.parametrize("upload", ["", "x", "../x", f"{'0' * 36}.0.{'0' * 64}", f"{'0' * 36}.5.{'0' * 63}"])

@@ -55,8 +55,8 @@ def test_no_two_jobs_share_an_outcome_and_none_has_the_partition_key_of_another_
         ({"attempts": 0}, "attempts is 0: it must be 1 or more"),
         ({"ended": None}, "ended is None of an outcome that is failed"),
         ({"state": State.RUNNING, "ended": NOW}, "of an outcome that is running"),
-        ({"started": NOW.replace(tzinfo=None)}, "each must have a zone"),
-        ({"ended": NOW.replace(tzinfo=None)}, "each must have a zone"),
+        ({"started": NOW.replace(tzinfo=None)}, "each must have a time zone"),
+        ({"ended": NOW.replace(tzinfo=None)}, "each must have a time zone"),
     ],
 )
 def test_what_is_no_outcome_is_refused_and_told_why(wrong, told):

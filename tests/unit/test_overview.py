@@ -117,7 +117,9 @@ def test_all_levels_and_the_dead_letter_queue_are_asked_at_once():
 def test_a_level_that_is_not_on_sqs_is_not_found():
     system = System(a_queue(priorities=2))
     system.stores.level("emails", 2).gone = True
-    with pytest.raises(QueueNotFound, match="priority 2 of queue 'emails' is not there yet, or was deleted"):
+    with pytest.raises(
+        QueueNotFound, match="priority 2 of queue 'emails' has no SQS queue: it is not deployed yet, or was deleted"
+    ):
         system.overview()
 
 
@@ -125,5 +127,5 @@ def test_a_level_that_is_not_on_sqs_is_not_found():
 def test_a_queue_that_is_not_on_sqs_is_not_found(name):
     system = System()
     {**system.queues, "dead_letters": system.dead_letters}[name].gone = True
-    with pytest.raises(QueueNotFound, match="'emails' is not there yet, or was deleted"):
+    with pytest.raises(QueueNotFound, match="'emails' has no SQS queue: it is not deployed yet, or was deleted"):
         system.overview()

@@ -203,7 +203,7 @@ def test_a_direct_job_of_a_level_that_is_not_there_yet_is_not_found():
     system.stores.level("emails", 3).gone = True
     error = refused(system, priority=3)
     assert isinstance(error, QueueNotFound)
-    assert "priority 3 of queue 'emails' is not there yet" in str(error)
+    assert "priority 3 of queue 'emails' has no SQS queue: it is not deployed yet" in str(error)
 
 
 @pytest.mark.parametrize("delay", [0, AN_HOUR])

@@ -134,7 +134,7 @@ def test_the_intent_is_sent_before_anything_is_written_and_a_move_asks_three_cal
         ({}, "at and delay are both missing"),
         ({"at": NOW, "delay": 1}, "at and delay are both given"),
         ({"delay": -1}, "delay is -1: it must be from 0 to"),
-        ({"at": NOW.replace(tzinfo=None)}, "which has no zone"),
+        ({"at": NOW.replace(tzinfo=None)}, "which has no time zone"),
         ({"at": NOW + timedelta(days=5000)}, "it must be from"),
     ],
 )

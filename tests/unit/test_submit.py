@@ -96,7 +96,7 @@ def test_an_at_outside_1970_to_ten_years_ahead_is_refused(when):
 
 
 def test_an_at_without_a_zone_is_refused():
-    with pytest.raises(InvalidJob, match="at is 2027-01-01T00:00:00, which has no zone"):
+    with pytest.raises(InvalidJob, match="at is 2027-01-01T00:00:00, which has no time zone"):
         due_of(at(datetime.fromisoformat("2027-01-01")), now=NOW)
 
 

@@ -1,4 +1,4 @@
-"""Remember which jobs had their effect, by Powertools' Idempotency, in a table of its own."""
+"""Once: remember which jobs had their effect, with Powertools' Idempotency, in a table of its own."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -30,7 +30,7 @@ REMEMBERED = timedelta(days=30 + 14 + 1)
 
 
 class _NeverOver:
-    """Where Powertools asks when an attempt would have ended: one without a word is never known to have."""
+    """Tells Powertools that an attempt without a result never expires: it may have had its effect."""
 
     @staticmethod
     def get_remaining_time_in_millis() -> int:
@@ -84,7 +84,7 @@ class DynamoOnce:
             _raise(fault, key, tried.error)
 
     def _try(self, key: str, effect: _Effect) -> Exception | None:
-        """Have an effect unless it was had; return what kept a note from being read or written."""
+        """Run an effect unless it was run before; return the error if a note could not be read or written."""
         once = idempotent_function(
             effect.have,
             data_keyword_argument="key",
@@ -106,7 +106,7 @@ class DynamoOnce:
 
 
 def _raise(fault: Exception, key: str, error: Exception | None) -> None:
-    """Raise Throttled or Unavailable; of an effect that raised as well, its error is told with it."""
+    """Raise Throttled or Unavailable, with the error of the effect if that raised as well."""
     doing = f"noting whether job {key} had its effect"
     if error is not None:
         doing += f", which raised {type(error).__name__}: {text_of(error)}"

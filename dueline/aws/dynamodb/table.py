@@ -91,7 +91,7 @@ class DynamoTable:
             return row
         there = self._read_one(rows.key(row))
         if there is None:
-            raise Unavailable(f"row {rows.key(row)} was collected meanwhile: try again")
+            raise Unavailable(f"row {rows.key(row)} was deleted by its TTL meanwhile: try again")
         return there
 
     def record(self, row: Row) -> bool:
@@ -147,7 +147,7 @@ class DynamoTable:
         raise Throttled(f"row {key} was changed by others at each of {RESERVE_ATTEMPTS} tries: try again")
 
     def _put(self, row: Row, *, on: str, **condition: Any) -> bool:
-        """Put a row on a condition; tell whether it was put."""
+        """Put a row on a condition; return whether it was put."""
         with translated("adding a row"):
             try:
                 _patiently(
@@ -168,7 +168,7 @@ class DynamoTable:
         return reading.rows.get(key)
 
     def _update(self, key: Key, update: Update, values: Row) -> Row | None:
-        """Update a row on a condition; return it as it is then, or nothing when the condition refused."""
+        """Update a row on a condition; return the updated row, or None when the condition failed."""
         with translated(f"updating row {key}"):
             try:
                 answer = _patiently(
@@ -190,7 +190,7 @@ class DynamoTable:
 
 
 def _patiently(request: Callable[[], Answer]) -> Answer:
-    """Make a request, and again while it meets a transaction at its row."""
+    """Make a request, and repeat it while it conflicts with a transaction on its row."""
     for _ in range(CONFLICT_ATTEMPTS - 1):
         try:
             return request()

@@ -27,14 +27,14 @@ def typed(value: object) -> dict[str, Any]:
     return {"B": value} if isinstance(value, bytes) else dict(_SERIALIZER.serialize(value))
 
 
-def untyped(told: Any) -> Any:
-    """Return the value of what has a type: a number as a Decimal, and bytes as they are.
+def untyped(item: Any) -> Any:
+    """Return a typed value without its type: a number as a Decimal, and bytes as they are.
 
     >>> untyped({"S": "text"})
     'text'
     """
-    ((type, value),) = told.items()
+    ((type, value),) = item.items()
     if type in ("S", "BOOL", "B"):
         return value
     # boto3 would wrap bytes into a type of its own, but keeps that within lists and maps, of which no row has any.
-    return Decimal(value) if type == "N" else _DESERIALIZER.deserialize(told)
+    return Decimal(value) if type == "N" else _DESERIALIZER.deserialize(item)

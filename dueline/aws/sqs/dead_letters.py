@@ -1,4 +1,4 @@
-"""Dead-letter queues on SQS, and the queues that their jobs are put back into, by a caller's credentials."""
+"""Dead-letter queues on SQS and the queues to put their jobs back into, with a caller's credentials."""
 
 import json
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ _LONGEST_REQUEST = timedelta(seconds=15)
 
 
 class CallersQueue(SqsQueue):
-    """An SQS queue to send to, where a refusal is the caller's: no retry mends it."""
+    """An SQS queue to send to. What the caller's credentials do not allow raises Forbidden, which is not retried."""
 
     def send(self, messages: Sequence[Message]) -> list[Refusal]:
         with of_callers("putting messages back"):
@@ -35,7 +35,7 @@ class CallersQueue(SqsQueue):
 
 
 class CallersDeadLetters(SqsInbox):
-    """A dead-letter queue, where a refusal is the caller's: no retry mends it."""
+    """A dead-letter queue. What the caller's credentials do not allow raises Forbidden, which is not retried."""
 
     def __init__(self, client: "SQSClient", url: str) -> None:
         super().__init__(client, url, patient=client)
@@ -59,30 +59,31 @@ class CallersDeadLetters(SqsInbox):
 
 
 def of_queue(name: str, queue: str, *, session: "Session") -> Ends:
-    """Return the dead-letter queue of a queue and the SQS queues of its levels.
+    """Return the dead-letter queue of a queue and the SQS queues of its priorities.
 
     Raises QueueNotFound, Forbidden or Unavailable.
     """
     with of_callers(f"finding queue {queue!r} of the deployment {name!r}"):
-        told = _parameter_of(name, queue_name(queue), clients.ssm(session, longest=_LONGEST_REQUEST))
+        parameter = _parameter_of(name, queue_name(queue), clients.ssm(session, longest=_LONGEST_REQUEST))
         sqs = clients.sqs(session, longest=_LONGEST_REQUEST)
-    urls = told.get("urls", [told["url"]])
-    # A deployment that was made before workers were published says less.
-    dead_letters = told.get("work", {}).get("dead_letters") or _beside(told["url"], Names(name).queue_dlq(queue))
+    urls = parameter.get("urls", [parameter["url"]])
+    # An older deployment does not publish its dead-letter queue.
+    beside = _beside(parameter["url"], Names(name).queue_dlq(queue))
+    dead_letters = parameter.get("work", {}).get("dead_letters") or beside
     return _ends(sqs, dead_letters, urls)
 
 
 def of_parked(name: str, *, session: "Session") -> Ends:
-    """Return where a deployment parks jobs and its inbound queue.
+    """Return the queue in which a deployment parks jobs, and its inbound queue.
 
     Raises DeploymentNotFound, Forbidden or Unavailable.
     """
     names = Names(name)
     with of_callers(f"finding the deployment {name!r}"):
         ssm = clients.ssm(session, longest=_LONGEST_REQUEST)
-        told = json.loads(ssm.get_parameter(Name=names.settings_parameter)["Parameter"]["Value"])
+        settings = json.loads(ssm.get_parameter(Name=names.settings_parameter)["Parameter"]["Value"])
         sqs = clients.sqs(session, longest=_LONGEST_REQUEST)
-    return _ends(sqs, told["queue_urls"] + names.dispatch_dlq, [told["queue_urls"] + names.inbound])
+    return _ends(sqs, settings["queue_urls"] + names.dispatch_dlq, [settings["queue_urls"] + names.inbound])
 
 
 def _ends(sqs: "SQSClient", dead_letters: str, urls: Sequence[str]) -> Ends:
@@ -93,14 +94,14 @@ def _ends(sqs: "SQSClient", dead_letters: str, urls: Sequence[str]) -> Ends:
 
 def _parameter_of(name: str, queue: str, ssm: "SSMClient") -> dict[str, Any]:
     try:
-        told: dict[str, Any] = json.loads(
+        parameter: dict[str, Any] = json.loads(
             ssm.get_parameter(Name=Names(name).queue_parameter(queue))["Parameter"]["Value"]
         )
     except ClientError as error:
         if error.response["Error"].get("Code") == "ParameterNotFound":
             raise QueueNotFound(f"there is no queue {queue!r} in the deployment {name!r}") from None
         raise
-    return told
+    return parameter
 
 
 def _beside(url: str, name: str) -> str:

@@ -54,15 +54,15 @@ class SqsInbox:
 
 
 def _arrival(message: "MessageTypeDef") -> Arrival:
-    told = message.get("Attributes", {})
+    by_sqs = message.get("Attributes", {})
     # An attribute of bytes has no text: whoever looks for one finds none.
     attributes = {name: value.get("StringValue", "") for name, value in message.get("MessageAttributes", {}).items()}
     return Arrival(
         message=Message(body=message["Body"], attributes=attributes),
         message_id=message["MessageId"],
         receipt=message["ReceiptHandle"],
-        receives=int(told.get("ApproximateReceiveCount", 1)),
-        sent=datetime.fromtimestamp(int(told.get("SentTimestamp", 0)) / 1000, UTC),
+        receives=int(by_sqs.get("ApproximateReceiveCount", 1)),
+        sent=datetime.fromtimestamp(int(by_sqs.get("SentTimestamp", 0)) / 1000, UTC),
     )
 
 

@@ -19,7 +19,7 @@ _DELAYED: Final = "ApproximateNumberOfMessagesDelayed"
 class SqsQueue:
     """The SQS queue of that URL.
 
-    URLs are made of names, never asked for: GetQueueUrl gives one and the same error for a queue that is gone, whose
+    URLs are made from names, never looked up: GetQueueUrl returns the same error for a queue that was deleted, whose
     jobs are parked, and for one that this process may not see, whose jobs must wait.
     """
 
@@ -48,8 +48,8 @@ class SqsQueue:
             answer = self._client.get_queue_attributes(
                 QueueUrl=self._url, AttributeNames=[_WAITING, _IN_FLIGHT, _DELAYED]
             )
-        told = answer["Attributes"]
-        return Depth(waiting=int(told[_WAITING]), in_flight=int(told[_IN_FLIGHT]), delayed=int(told[_DELAYED]))
+        counts = answer["Attributes"]
+        return Depth(waiting=int(counts[_WAITING]), in_flight=int(counts[_IN_FLIGHT]), delayed=int(counts[_DELAYED]))
 
     def _one_by_one(self, messages: Sequence[Message], reason: str) -> list[Refusal]:
         """Find the messages for which SQS refused a whole batch."""
@@ -63,7 +63,7 @@ class SqsQueue:
         ]
 
     def _send_alone(self, message: Message) -> list[Refusal]:
-        """Send one of several; what fails now must not hide that others were sent."""
+        """Send one of several messages; its error must not hide that others were sent."""
         try:
             return self.send([message])
         except RETRYABLE as fault:

@@ -1,1 +1,1 @@
-"""Requests that a function sends for every job: signed and sent without botocore, over connections that are kept."""
+"""The functions' requests for every job: signed and sent without botocore, over connections that stay open."""

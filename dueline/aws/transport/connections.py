@@ -23,7 +23,7 @@ _USUAL_PORTS = {"http": ":80", "https": ":443"}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
-    """Where requests to one URL go: `host` and `path` as a signature names them."""
+    """Sends requests to one URL; `host` and `path` are its parts, as a signature needs them."""
 
     host: str
     path: str
@@ -32,7 +32,7 @@ class Place:
     def send(self, request: AWSPreparedRequest) -> AWSResponse:
         """POST a request and read the answer. Raises what botocore raises where there is none."""
         body: Any = request.body
-        with _told_as_botocore(request.url):
+        with _botocore_errors(request.url):
             raw = self.pool.urlopen(
                 "POST",
                 self.path,
@@ -45,7 +45,7 @@ class Place:
             )
             headers: Any = raw.headers
             response = AWSResponse(request.url, raw.status, headers, raw)
-            # Read here: what breaks meanwhile is to be told like the rest.
+            # Read here: what breaks meanwhile is to raise the same exceptions.
             _ = response.content
         return response
 
@@ -86,16 +86,16 @@ class Connections:
 # Reading the file takes longer than all else that a connection takes: 28 ms of CPU.
 @cache
 def _trusting(file: str | None) -> ssl.SSLContext:
-    """Return what makes TLS of connections, which trusts the authorities in a file, by default those of botocore."""
+    """Return a TLS context that trusts the certificate authorities in a file, by default botocore's own."""
     context = create_urllib3_context(cert_reqs=ssl.CERT_REQUIRED)
-    known: Any = file or True
-    context.load_verify_locations(get_cert_path(known))
+    verify: Any = file or True
+    context.load_verify_locations(get_cert_path(verify))
     return context
 
 
 @contextmanager
-def _told_as_botocore(url: str) -> Iterator[None]:
-    """Raise what botocore raises for what urllib3 does, as its own session has it."""
+def _botocore_errors(url: str) -> Iterator[None]:
+    """Raise botocore's exceptions in place of urllib3's, as botocore's own session does."""
     try:
         yield
     except urllib3_exceptions.SSLError as error:

@@ -1,8 +1,8 @@
-"""Sign, send and read the functions' requests that concern every job, in place of botocore.
+"""Sign, send and parse the functions' requests for every job, in place of botocore.
 
-They take most of what a tick computes, and less of it here: docs/benchmarks.md has the figures. A handler of botocore's
-event `before-call` may answer in its place, as its own Stubber does, and this is one. What is asked is still botocore's
-to write, and what goes wrong is its to judge: which error it is, and whether and when to try again.
+These requests take most of a tick's CPU time, and less of it here: docs/benchmarks.md has the figures. A handler of
+botocore's event `before-call` may answer in botocore's place, as its Stubber does; this module is such a handler.
+botocore still serializes requests, and decides which error an answer is, and whether and when to retry.
 """
 
 import json
@@ -37,7 +37,7 @@ def send_directly(client: Any, connections: Connections, *, operations: Containe
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Call:
-    """A call as botocore has written it; `name` is its service's and its operation's, as events have it."""
+    """A call as botocore serialized it; `name` is that of its service and operation, as in event names."""
 
     model: Any
     params: dict[str, Any]
@@ -50,13 +50,13 @@ class _Call:
 
     @property
     def scope(self) -> tuple[str, str]:
-        """The service and the region that are signed for."""
-        told = self.context.get("signing", {})
-        service = told.get("signing_name", self.model.service_model.signing_name)
-        return service, told.get("region", self.context["client_region"])
+        """The service and the region to sign for."""
+        signing = self.context.get("signing", {})
+        service = signing.get("signing_name", self.model.service_model.signing_name)
+        return service, signing.get("region", self.context["client_region"])
 
     def credentials(self) -> Credentials | None:
-        """Return the credentials of this moment to sign with, nothing where another signature is asked for."""
+        """Return the present credentials to sign with, or None where another kind of signature is needed."""
         signer = self.request_signer.get_auth_instance(*self.scope)
         is_usual = type(signer) is SigV4Auth and self.context["auth_type"] in (None, "v4")
         return signer.credentials if is_usual else None
@@ -73,7 +73,7 @@ class _Sender:
     def __call__(
         self, *, model: Any, params: dict[str, Any], request_signer: Any, context: dict[str, Any], **_: Any
     ) -> Answer | None:
-        """Return the answer to a call, or nothing: then botocore goes on."""
+        """Return the answer to a call, or None: then botocore makes it."""
         if model.name not in self._operations:
             return None
         call = _Call(model=model, params=params, request_signer=request_signer, context=context)
@@ -89,7 +89,7 @@ class _Sender:
         return None
 
     def _attempt(self, call: _Call, credentials: Credentials) -> Answer | Exception:
-        """Return what came of one attempt."""
+        """Return the answer to one attempt, or its exception."""
         try:
             http = self._send(call, credentials)
             return http, _parsed(convert_to_response_dict(http, call.model), call.model)
@@ -114,7 +114,7 @@ class _Sender:
         return place.send(request) if answered is None else answered
 
     def _pause(self, call: _Call, attempt: int, came: Answer | Exception) -> float | None:
-        """Return how long to wait before another attempt, nothing if there is to be none, as botocore judges."""
+        """Return how long to wait before another attempt, as botocore decides; None if there is to be none."""
         answer, fault = (None, came) if isinstance(came, Exception) else (came, None)
         asked = {"operation": call.model, "request_dict": call.params, "endpoint": None}
         judged = self._events.emit(
@@ -125,7 +125,7 @@ class _Sender:
 
 
 def _is_good(came: Answer | Exception) -> bool:
-    """Tell whether botocore need not look at what came. DynamoDB's answers have a checksum."""
+    """Return whether botocore need not look at an answer. DynamoDB's answers have a checksum."""
     if isinstance(came, Exception):
         return False
     http, _ = came
@@ -140,28 +140,28 @@ def _ended(came: Answer | Exception, *, retries: int) -> Answer:
     return came
 
 
-def _parsed(told: Mapping[str, Any], model: Any) -> dict[str, Any]:
-    if told["status_code"] == 200:
-        body: bytes = told["body"]
+def _parsed(response: Mapping[str, Any], model: Any) -> dict[str, Any]:
+    if response["status_code"] == 200:
+        body: bytes = response["body"]
         try:
             # A quotation mark within a text is escaped, so that this is a name, or an attribute that is called so.
             parsed: dict[str, Any] = json.loads(body, object_hook=_with_bytes if b'"B"' in body else None)
-            return parsed | {"ResponseMetadata": _metadata(told)}
+            return parsed | {"ResponseMetadata": _metadata(response)}
         except ValueError:
             pass
     protocol = model.service_model.resolved_protocol
-    botocores: dict[str, Any] = create_parser(protocol).parse(told, model.output_shape)
+    botocores: dict[str, Any] = create_parser(protocol).parse(response, model.output_shape)
     return botocores
 
 
-def _metadata(told: Mapping[str, Any]) -> dict[str, Any]:
-    headers = {name.lower(): value for name, value in told["headers"].items()}
+def _metadata(response: Mapping[str, Any]) -> dict[str, Any]:
+    headers = {name.lower(): value for name, value in response["headers"].items()}
     named = {"RequestId": headers[_REQUEST_ID]} if _REQUEST_ID in headers else {}
-    return {**named, "HTTPStatusCode": told["status_code"], "HTTPHeaders": headers}
+    return {**named, "HTTPStatusCode": response["status_code"], "HTTPHeaders": headers}
 
 
-def _with_bytes(told: dict[str, Any]) -> dict[str, Any]:
-    """Return an attribute of DynamoDB that has bytes with those, and everything else as it is."""
-    if len(told) == 1 and isinstance(text := told.get("B"), str):
+def _with_bytes(parsed: dict[str, Any]) -> dict[str, Any]:
+    """Return a DynamoDB attribute of type B with its bytes decoded, and everything else as it is."""
+    if len(parsed) == 1 and isinstance(text := parsed.get("B"), str):
         return {"B": b64decode(text)}
-    return told
+    return parsed

@@ -33,11 +33,11 @@ def signed(
     service: str,
     at: float,
 ) -> dict[str, str]:
-    """Return the headers that sign a request, and these; `at` is the time in seconds since 1970."""
+    """Return these headers and those that sign the request; `at` is the time in seconds since 1970."""
     instant = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(at))
     token = {} if credentials.token is None else {"X-Amz-Security-Token": credentials.token}
-    told = {**headers, "X-Amz-Date": instant, **token}
-    canonical = {name.lower(): value for name, value in told.items() if name.lower() not in _UNSIGNED} | {"host": host}
+    sent = {**headers, "X-Amz-Date": instant, **token}
+    canonical = {name.lower(): value for name, value in sent.items() if name.lower() not in _UNSIGNED} | {"host": host}
     names = ";".join(sorted(canonical))
     lines = "".join(f"{name}:{' '.join(canonical[name].split())}\n" for name in sorted(canonical))
     asked = f"POST\n{path}\n\n{lines}\n{names}\n{sha256(body).hexdigest()}"
@@ -45,7 +45,7 @@ def signed(
     to_sign = f"AWS4-HMAC-SHA256\n{instant}\n{scope}\n{sha256(asked.encode()).hexdigest()}"
     signature = _hmac(_key(credentials.secret_key, scope), to_sign).hex()
     credential = f"AWS4-HMAC-SHA256 Credential={credentials.access_key}/{scope}"
-    return told | {"Authorization": f"{credential}, SignedHeaders={names}, Signature={signature}"}
+    return sent | {"Authorization": f"{credential}, SignedHeaders={names}, Signature={signature}"}
 
 
 # A key is good for a day; those of two services are in use at a time, and of two days about midnight.
