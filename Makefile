@@ -50,7 +50,7 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports --no-logo
+	$(BIN)/lint-imports --no-logo --no-cache
 
 docs: $(SITE) ## Build docs/ and the API reference as a site with search, into .local/docs/site; a broken link fails
 	@$(BIN)/python -m docs.build

@@ -39,7 +39,7 @@ PARTS: dict[str, tuple[tuple[str, ...], ...]] = {
         (*PYTHON, "ruff", "check", "."),
         (*PYTHON, "ruff", "format", "--check", "."),
         (*PYTHON, "mypy"),
-        (IMPORTS, "--no-logo"),
+        (IMPORTS, "--no-logo", "--no-cache"),
     ),
     "docs": ((*PYTHON, "docs.build"),),
 }
