@@ -10,7 +10,7 @@ from tests.simulation.model.explore import Explored, Promises, Search
 from tests.simulation.model.ingest import Delivery, Ingest
 from tests.simulation.model.move import MOVED, REFUSED, MoveRules, Moving, Scene, Shared
 from tests.simulation.model.reschedule import Caller, InTwoSteps, Rescheduling
-from tests.simulation.model.settle import Settle
+from tests.simulation.model.settle import Settling
 from tests.simulation.model.store import GONE, IDLE, Store, is_underway
 from tests.simulation.model.tick import Tick, Ticking
 
@@ -36,7 +36,7 @@ class MoveModel:
         rules = replace(rules, late_path_leaves_a_note=False)
         moving = self.moving = Moving(rules, scene)
         self.scene = scene
-        self.ingest, self.settling = Ingest(rules), Settle(rules, moving)
+        self.ingest, self.settling = Ingest(rules), Settling(rules, moving)
         self.rescheduling = (Rescheduling if rules.has_transaction() else InTwoSteps)(rules, moving)
         self.ticking = Ticking(rules, fences=scene.fences, at_once=True)
         self.cancelling = {job: Cancelling(rules, job=job) for job in (scene.old, scene.new)}
