@@ -119,7 +119,9 @@ BAD = [
         attributes=carried(id_of(), "9999-12-31T23:59:59-23:59"),
         reason="outside the years 1 to 9999",
     ),
-    Letter(what="an expiry without a zone", attributes=carried(id_of(), "2030-01-01T09:00:00"), reason="has no time zone"),
+    Letter(
+        what="an expiry without a zone", attributes=carried(id_of(), "2030-01-01T09:00:00"), reason="has no time zone"
+    ),
     Letter(
         what="expired before it is due",
         attributes=carried(id_of(), instant.text(LATER - timedelta(seconds=1))),
