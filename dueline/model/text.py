@@ -5,7 +5,8 @@ def text_of(error: BaseException) -> str:
     """Return what an error says; of one whose text cannot be made, its type's name."""
     try:
         return str(error)
-    except Exception:
+    except BaseException:
+        # It may well raise SystemExit, which is to end no thread here.
         return type(error).__name__
 
 

@@ -17,8 +17,9 @@ class InFlight:
     def __init__(self, connection: QueueConnection, *, report: Report) -> None:
         self._renewer = VisibilityRenewer(connection, report=report)
         self._acknowledger = Acknowledger(
-            connection, on_send=self._renewer.settle, on_end=self._renewer.end, report=report
+            connection, on_send=self._renewer.settle, on_end=self._end, report=report
         )
+        self._put_back: set[Claim] = set()
 
     def start(self) -> None:
         self._renewer.start()
@@ -47,10 +48,14 @@ class InFlight:
     def stop(self, *, put_back: bool) -> None:
         """Renew no more, and send the last acknowledgements. With `put_back`, all other messages become visible."""
         self._renewer.stop()
-        left = [claim for claim in self._renewer.held if not self._acknowledger.has(claim)] if put_back else []
-        for claim in left:
+        if put_back:
+            self._put_back.update(claim for claim in self._renewer.held if not self._acknowledger.has(claim))
+        for claim in self._put_back:
             self.hide(claim, 0)
         self._acknowledger.stop(within=_FINAL_ACKS_SECONDS)
-        for claim in left:
+
+    def _end(self, claim: Claim) -> None:
+        if claim in self._put_back:
             # Another worker's by now: whatever its handler still does, the message is not acknowledged here.
             claim.lost = True
+        self._renewer.end(claim)

@@ -90,8 +90,11 @@ def verdict_on(
 
 
 def _delay_of(error: Retry) -> float | None:
-    """Return the delay in seconds, if there is one: a subclass may not have called Retry's constructor."""
-    delay = getattr(error, "delay", None)
+    """Return the delay in seconds, if there is one: a subclass may have one of its own, which raises, or is none."""
+    try:
+        delay = getattr(error, "delay", None)
+    except Exception:
+        return None
     seconds = delay.total_seconds() if isinstance(delay, timedelta) else delay
     return seconds if isinstance(seconds, int | float) and seconds >= 0 else None
 

@@ -82,6 +82,30 @@ def test_a_delay_that_was_never_checked_is_heeded_where_it_is_one(delay, seconds
     assert isinstance(verdict(error), Dead)
 
 
+class Guessing(Retry):
+    """Has a delay that cannot be told."""
+
+    def __init__(self):
+        """Call none of Retry's own."""
+
+    @property
+    def delay(self):
+        raise KeyError("delay")
+
+
+def test_a_retry_whose_delay_cannot_be_read_waits_as_the_policy_says():
+    assert verdict(Guessing()).seconds == 1
+
+
+class Leaving(Exception):
+    def __str__(self):
+        raise SystemExit
+
+
+def test_an_error_whose_text_ends_the_thread_is_told_by_its_type():
+    assert verdict(Leaving()) == Again(seconds=1, error="Leaving", reason="Leaving")
+
+
 def test_an_error_whose_text_cannot_be_made_is_told_by_its_type():
     assert verdict(Speechless()) == Again(seconds=1, error="Speechless", reason="Speechless")
     assert verdict(Speechless(), attempt=3).reason == "attempt 3 of 3 failed: Speechless"
