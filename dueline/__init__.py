@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from dueline.aws.dynamodb.table import DynamoTable
     from dueline.client.answers import Job, PayloadPlace, ScheduledJob
     from dueline.client.async_client import AsyncClient
     from dueline.client.client import Client
@@ -24,9 +25,10 @@ if TYPE_CHECKING:
     )
     from dueline.lookup.control import Control
     from dueline.lookup.overview import Overview
-    from dueline.model.job import Route, State
+    from dueline.model.job import JobId, Route, State
     from dueline.model.queue_settings import QueueSettings
     from dueline.model.rate import Rate
+    from dueline.model.trace import TraceContext
     from dueline.retry.patience import Patience
     from dueline.worker.consumer import lambda_handler
     from dueline.worker.received import ReceivedJob
@@ -42,9 +44,11 @@ __all__ = [
     "DeploymentNotFound",
     "Discard",
     "DuelineError",
+    "DynamoTable",
     "Forbidden",
     "InvalidJob",
     "Job",
+    "JobId",
     "JobNotFound",
     "KeyReused",
     "NewJob",
@@ -62,6 +66,7 @@ __all__ = [
     "ScheduledJob",
     "State",
     "Throttled",
+    "TraceContext",
     "Unavailable",
     "Worker",
     "lambda_handler",
@@ -71,7 +76,9 @@ _ELSEWHERE = {
     "Client": "dueline.client.client",
     "Control": "dueline.lookup.control",
     "Discard": "dueline.worker.verdict",
+    "DynamoTable": "dueline.aws.dynamodb.table",
     "Job": "dueline.client.answers",
+    "JobId": "dueline.model.job",
     "NewJob": "dueline.client.new_job",
     "Overview": "dueline.lookup.overview",
     "Patience": "dueline.retry.patience",
@@ -83,6 +90,7 @@ _ELSEWHERE = {
     "Route": "dueline.model.job",
     "ScheduledJob": "dueline.client.answers",
     "State": "dueline.model.job",
+    "TraceContext": "dueline.model.trace",
     "Worker": "dueline.worker.worker",
     "lambda_handler": "dueline.worker.consumer",
 }

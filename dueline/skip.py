@@ -21,6 +21,7 @@ class Cancellations:
 def cancelled_among(ids: Iterable[JobId], *, table: Table) -> set[JobId]:
     """Return the jobs that were cancelled before this call, CANCELLED or CANCEL_REQUESTED.
 
+    For consumers of your own: an id is `JobId.parse` of a message's attribute `dueline-id`, the table a `DynamoTable`.
     Call it just before the handler runs, for a whole received batch. Raises Throttled or Unavailable: then it is not
     known of any of them, and they should be received again.
     """

@@ -16,9 +16,7 @@ class InFlight:
 
     def __init__(self, connection: QueueConnection, *, report: Report) -> None:
         self._renewer = VisibilityRenewer(connection, report=report)
-        self._acknowledger = Acknowledger(
-            connection, on_send=self._renewer.settle, on_end=self._end, report=report
-        )
+        self._acknowledger = Acknowledger(connection, on_send=self._renewer.settle, on_end=self._end, report=report)
         self._put_back: set[Claim] = set()
 
     def start(self) -> None:

@@ -20,7 +20,7 @@ def instant_of(at: Any) -> datetime:
     try:
         return instant.parse(at)
     except (TypeError, ValueError):
-        raise ValueError("must be a text in ISO 8601 with a zone, such as 2026-01-01T09:00:00Z") from None
+        raise ValueError("must be a text in ISO 8601 with a time zone, such as 2026-01-01T09:00:00Z") from None
 
 
 def rate_text(rate: Any) -> str:
@@ -73,7 +73,7 @@ class JobBody(BaseModel):
     )
     at: At | None = Field(
         default=None,
-        description="When the job is due, with a zone. The past is now; 10 years ahead is the furthest.",
+        description="When the job is due, with a time zone. The past is now; 10 years ahead is the furthest.",
         examples=["2027-01-04T09:00:00+01:00"],
     )
     delay: Delay | None = Field(default=None, description="Seconds until the job is due.", examples=[90])
@@ -118,7 +118,7 @@ class TimeBody(BaseModel):
 
     at: At | None = Field(
         default=None,
-        description="When the job is due, with a zone. The past is now; 10 years ahead is the furthest.",
+        description="When the job is due, with a time zone. The past is now; 10 years ahead is the furthest.",
         examples=["2027-01-05T09:00:00+01:00"],
     )
     delay: Delay | None = Field(default=None, description="Seconds until the job is due.", examples=[3600])

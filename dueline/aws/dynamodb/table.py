@@ -34,7 +34,10 @@ _IS_NEWS = (
 
 
 class DynamoTable:
-    """The table of jobs. `page_rows` limits a page's rows; without it DynamoDB's 1 MB does."""
+    """The table of jobs, `{deployment}-jobs`, read and written by a DynamoDB client of boto3.
+
+    `page_rows` limits a page's rows; without it DynamoDB's 1 MB does.
+    """
 
     def __init__(self, client: "DynamoDBClient", name: str, *, page_rows: int | None = None) -> None:
         self._client = client
