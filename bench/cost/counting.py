@@ -32,6 +32,7 @@ class Counting:
     def __init__(self, stage: Stage, plan: Plan) -> None:
         self._stage, self._plan = stage, plan
         self._numbers = count(1)
+        self._found: set[Partition] = set()
 
     def steps(self) -> Iterator[tuple[str, Callable[[], Step]]]:
         """Yield each step by its name, and what counts it once."""
@@ -88,7 +89,16 @@ class Counting:
 
     def _ingest(self, size: Size, batch: Batch) -> Step:
         partitions = [Partition(queue=QUEUE, number=number) for number in range(batch.partitions)]
-        jobs = self._jobs(size, batch.jobs, partitions, due=datetime.now(UTC) + LATER)
+        self._have_found([each for each in partitions if each not in self._found])
+        return self._ingested(self._jobs(size, batch.jobs, partitions, due=datetime.now(UTC) + LATER))
+
+    def _have_found(self, partitions: Sequence[Partition]) -> None:
+        """Have ingest find, once in its life, that these partitions have ticks."""
+        if partitions:
+            self._ingested(self._jobs(USUAL, len(partitions), partitions, due=datetime.now(UTC) + LATER))
+            self._found.update(partitions)
+
+    def _ingested(self, jobs: Sequence[Job]) -> Step:
         return self._invoked(
             "ingest", inbound_event(jobs), jobs=len(jobs), is_right=lambda answer: answer == _NONE_FAILED
         )
