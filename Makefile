@@ -16,7 +16,7 @@ STORY ?=
 FIRST ?= $(shell date +%s)
 
 # The CDK's Node library fills a screen where Node is past its support, which Debian's is; it works on Node 20.
-export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 1
+export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run up down check test test-busy lint docs soak soak-short fuzz bench bench-quick format schema clean
