@@ -16,7 +16,7 @@ from local.emulator import ACCOUNT, REGION, Emulator
 from local.endpoints import Endpoints, find, publish
 from local.signed import Signed
 from local.template import configure, synthesize
-from local.ticks import fired_every
+from local.ticks import fired_every, not_slow
 from tests.e2e.early import Job, schedule_early
 from tests.e2e.emulated_iam import grant_what_the_emulator_asks_for
 from tests.e2e.inbox import HANG_SECONDS, Inbox, Receive, wait_until
@@ -56,7 +56,7 @@ def deployed(emulator: Emulator, tmp_path_factory: pytest.TempPathFactory) -> It
         publish(emulator, deployment, endpoints)
         with httpx.Client(base_url=endpoints.api, auth=Signed(), timeout=HANG_SECONDS, verify=emulator.trust()) as http:
             yield Deployed(endpoints=endpoints, http=http, early=schedule_early(http, verify=emulator.trust()))
-    assert not faults
+    assert not not_slow(faults)
 
 
 @pytest.fixture(scope="session")

@@ -8,10 +8,11 @@ from pathlib import Path
 import httpx
 
 from dueline.model import instant
+from local.ticks import not_slow
 from tests.e2e.faults.books import Books
 from tests.e2e.faults.exchange import Record, straight
 from tests.e2e.faults.repeats import Turns
-from tests.e2e.faults.stage import TOO_SLOW, Play, Stage, dead_letters, described, staged
+from tests.e2e.faults.stage import Play, Stage, dead_letters, described, staged
 from tests.e2e.faults.story import Story
 from tests.e2e.faults.waiting import wait_in_the_table
 from tests.e2e.inbox import wait_until
@@ -22,7 +23,7 @@ SOONEST_BY_THE_TABLE = timedelta(seconds=25)
 SPREAD = timedelta(seconds=3)
 DIRECT = 6
 AGAIN_AFTER_SECONDS = 8
-ALLOWED_FAULTS = ("ProvisionedThroughputExceeded", *TOO_SLOW)
+ALLOWED_FAULT = "ProvisionedThroughputExceeded"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,7 +92,7 @@ def _expect_of_ticks(story: Story, stage: Stage, waiting: Sequence[str], ended: 
     records = [record for record in list(stage.proxy.records) if record.at > ended.timestamp()]
     left = [id for id in waiting if not _is_sent_by_the_first_unhindered_tick(id, records)]
     story.expect(not left, f"ticks after the drought left {len(left)} jobs to later ones")
-    others = {fault for fault in map(str, stage.tick_faults) if not any(allowed in fault for allowed in ALLOWED_FAULTS)}
+    others = set(not_slow(stage.tick_faults, ALLOWED_FAULT))
     story.expect(not others, f"ticks failed of something else: {others}")
     letters = dead_letters(stage)
     story.expect(not letters, f"parked: {described(letters)}")

@@ -17,10 +17,11 @@ import httpx
 from dueline.model import instant
 from dueline.protocol.tick import CHECKPOINT_JOBS, WAVE_JOBS
 from local.summary import percentile
+from local.ticks import not_slow
 from tests.e2e.faults import repeats
 from tests.e2e.faults.books import Books
 from tests.e2e.faults.killing import TICK, Kill, Killer
-from tests.e2e.faults.stage import TOO_SLOW, Play, Stage, dead_letters, described, is_ingested, staged
+from tests.e2e.faults.stage import Play, Stage, dead_letters, described, is_ingested, staged
 from tests.e2e.faults.story import Story
 from tests.e2e.inbox import wait_until
 
@@ -161,7 +162,7 @@ def _unexplained(faults: list[BaseException], kills: list[Kill]) -> list[str]:
 
     There may be more kills: the emulator fires the deployed schedules too, once a minute, and nobody hears of those.
     """
-    told = [fault for fault in map(str, faults) if not any(allowed in fault for allowed in TOO_SLOW)]
+    told = not_slow(faults)
     deaths = [fault for fault in told if "Worker process died" in fault]
     others = [fault for fault in told if "Worker process died" not in fault]
     return others + deaths[sum(kill.function == TICK for kill in kills) :]

@@ -26,8 +26,6 @@ from tests.e2e.faults.proxy import Proxy, proxy
 from tests.e2e.inbox import HANG_SECONDS, wait_until
 
 QUEUES = Path(__file__).parent / "queues.yaml"
-# What a tick's fault says whose requests took too long: on a slow machine, no defect.
-TOO_SLOW = ("timed out", "timeout", "Timeout")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
