@@ -52,10 +52,11 @@ def jobs_waiting(count: int) -> Rows:
     return Rows(table=Names(_DEPLOYMENT).table, count=count, row=row, first=id.due, step=every)
 
 
-def create_table(engine: Engine, session: "Session") -> None:
+def create_tables(engine: Engine, session: "Session") -> None:
     with _reached(engine):
         client = clients.dynamodb(session, longest=_LONGEST)
-    jobs_table.create_table(client, Names(_DEPLOYMENT).table)
+    for name in (Names(_DEPLOYMENT).table, Names(_DEPLOYMENT).state):
+        jobs_table.create_table(client, name)
 
 
 @contextmanager

@@ -72,12 +72,13 @@ def sqs(session):
 @pytest.fixture
 def deployment(session, sqs):
     keys = ("pk", "HASH"), ("sk", "RANGE")
-    session.client("dynamodb").create_table(
-        TableName=NAMES.table,
-        BillingMode="PAY_PER_REQUEST",
-        KeySchema=[{"AttributeName": key, "KeyType": type} for key, type in keys],
-        AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"} for key, _ in keys],
-    )
+    for table in (NAMES.table, NAMES.state):
+        session.client("dynamodb").create_table(
+            TableName=table,
+            BillingMode="PAY_PER_REQUEST",
+            KeySchema=[{"AttributeName": key, "KeyType": type} for key, type in keys],
+            AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"} for key, _ in keys],
+        )
     for name in (
         NAMES.inbound,
         *map(NAMES.queue, ("emails", "invoices")),
@@ -210,7 +211,10 @@ def test_a_job_is_looked_up_and_taken_back(client):
 
 
 def test_a_job_is_looked_up_with_its_attempts_where_its_queue_tracks(client, session):
-    table, began = DynamoTable(session.client("dynamodb"), NAMES.table), datetime(2026, 11, 21, 7, 5, tzinfo=UTC)
+    table, began = (
+        DynamoTable(session.client("dynamodb"), NAMES.table, state=NAMES.state),
+        datetime(2026, 11, 21, 7, 5, tzinfo=UTC),
+    )
     outcome = Outcome(state=State.FAILED, attempts=2, started=began, ended=began + HOUR, error="TimeoutError")
     for queue, state in (("emails", State.FAILED), ("invoices", State.DISPATCHED)):
         id = JobId.parse(client.schedule(queue, 1).id)
@@ -258,7 +262,7 @@ def store(session, job, payload):
     """Put a job's row, as ingest does."""
     id = JobId.parse(job.id)
     row = rows.job_row(core.Job(id=id, payload=payload, expires=id.due + DAY))
-    DynamoTable(session.client("dynamodb"), NAMES.table).write([row])
+    DynamoTable(session.client("dynamodb"), NAMES.table, state=NAMES.state).write([row])
 
 
 def test_a_job_moves_and_is_listed(client, session, sqs):
