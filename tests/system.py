@@ -263,6 +263,16 @@ class System(Core):
         """Return the jobs that reached a queue's SQS queue of a priority, repeats included."""
         return [delivery.message.job().id for delivery in self.stores.level(queue, priority).deliveries]
 
+    def in_the_table(self, queue: str = "emails") -> list[JobId]:
+        """Return the jobs that have rows, whatever became of them."""
+        numbers = range(self.settings[queue].partitions)
+        pages = [
+            self.stores.table.page(Partition(queue=queue, number=number), after=rows.FIRST, until="~", limit=10_000)
+            for number in numbers
+        ]
+        kinds = [row for page in pages for row in page.rows if rows.prefix_and_kind(str(row["sk"]))[1] == rows.JOB]
+        return [rows.read_job(row).id for row in kinds]
+
     def parked(self) -> list[JobId]:
         """Return the jobs in the dispatch dead-letter queue."""
         return [delivery.message.job().id for delivery in self.dead_letters.deliveries]

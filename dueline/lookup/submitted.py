@@ -59,5 +59,5 @@ def _status(job: Job, found: Status | DuelineError | None) -> JobStatus | Duelin
         return job.id, Status(state=submitted_state(job))
     if isinstance(found, JobNotFound):
         # That a repeat was submitted its key vouches for, though nothing else is known of it any more.
-        return job.id, Status(state=State.DISPATCHED)
+        return job.id, Status(state=State.DISPATCHED if job.id.route is Route.DIRECT else State.ACCEPTED)
     return found if isinstance(found, DuelineError) else (job.id, found)

@@ -34,7 +34,6 @@ from dueline.errors import InvalidJob
 from dueline.model import instant
 from dueline.model.job import MAX_PAYLOAD_BYTES, MAX_RETENTION, Job, JobId, Partition, Route
 from dueline.model.packing import pack, unpack
-from dueline.model.pointer import Pointer
 from dueline.model.trace import TraceContext
 from dueline.model.units import write_units
 
@@ -48,8 +47,6 @@ CANCELLED = "cancelled"
 HANDLED = "handled"
 PARKED = "parked"
 FIRST = "0"
-# The partition keys of what controls a queue's workers.
-_UPDATED = ("#control", "#rate")
 
 # DynamoDB's TTL keeps no order: a cancellation collected before its job would bring the job back.
 # The longest retention, not the queue's own, because a queue's may have been lowered since.
@@ -80,7 +77,7 @@ def key(row: Row) -> Key:
 def in_state_table(key: Key) -> bool:
     """Tell whether a row is in the table of what is updated, not in the one of what is only added."""
     pk, sk = key
-    return sk == STATE or pk.endswith(_UPDATED)
+    return sk == STATE or pk.endswith(("#control", "#rate"))
 
 
 def state_key(partition: Partition) -> Key:
@@ -211,11 +208,6 @@ def read_job(row: Row) -> Job:
     return job
 
 
-def is_same_job(one: Row, other: Row) -> bool:
-    """Tell whether two rows under one id are of one and the same job: what its worker gets is the same."""
-    return _content(read_job(one)) == _content(read_job(other))
-
-
 def read_state(row: Row | None) -> PartitionState:
     if row is None:
         return PartitionState()
@@ -230,12 +222,6 @@ def read_state(row: Row | None) -> PartitionState:
 def is_live(row: Row | None, *, now: datetime) -> bool:
     """Return whether a row exists and is not past its TTL, after which DynamoDB may take days to delete it."""
     return row is not None and int(row["ttl"]) > now.timestamp()
-
-
-def _content(job: Job) -> tuple[str | None, ...]:
-    # A pointer tells for how long its object is kept, which is less the later it is put.
-    payload = job.payload if job.offloaded_bytes is None else Pointer.parse(job.payload).content
-    return payload, job.tenant, str(job.priority)
 
 
 def _smaller_of(rest: Row, payload: str) -> Row:

@@ -16,6 +16,7 @@ from typing import TypeVar
 from dueline.errors import RETRYABLE, DuelineError
 from dueline.model import instant, rows
 from dueline.model.job import Job, Route
+from dueline.model.pointer import Pointer
 from dueline.model.rows import Key, Row
 from dueline.ports import READ_KEYS, WRITE_ROWS, Clock, Reading, Spread, Table
 from dueline.protocol.dispatch import Dispatcher, Handed, Parked
@@ -29,7 +30,7 @@ class Taken:
     """What became of jobs.
 
     `written` have rows, `late` were sent by the late path, `parked` can never be sent. `undone` are to be taken again,
-    because of `faults`, of which `cause` is the first. The ids of `reused` belong to other jobs, which stay as they are.
+    because of `faults`, of which `cause` is the first. The ids of `reused` are other jobs', which stay as they are.
     """
 
     written: set[Job] = field(default_factory=set)
@@ -102,7 +103,7 @@ class TableRoute:
             return set()
         row = rows.job_row(job)
         try:
-            is_ours = rows.is_same_job(self._table.add(row), row)
+            is_ours = _content(self._table.add(row)) == _content(row)
         except RETRYABLE as fault:
             taken.note(fault)
             return {job}
@@ -167,6 +168,13 @@ def read_all(keys: Iterable[Key], *, table: Table, spread: Spread, note: Callabl
 
 def _has_row(job: Job) -> bool:
     return job.id.route is Route.TABLE
+
+
+def _content(row: Row) -> tuple[str, str | None, int]:
+    """Return what a worker gets of a job. A pointer is compared without what says how long its object is kept."""
+    job = rows.read_job(row)
+    payload = job.payload if job.offloaded_bytes is None else Pointer.parse(job.payload).content
+    return payload, job.tenant, job.priority
 
 
 def _cut(items: Sequence[Item], size: int) -> Iterable[Sequence[Item]]:

@@ -52,7 +52,7 @@ class DynamoTable:
         for row in written:
             requests[self._of(rows.key(row))].append({"PutRequest": {"Item": _item(row)}})
         with translated(f"writing {len(written)} rows"):
-            answer = self._client.batch_write_item(RequestItems=requests)
+            answer = self._client.batch_write_item(RequestItems=dict(requests))
         left = chain.from_iterable(answer["UnprocessedItems"].values())
         return [_row(each["PutRequest"]["Item"]) for each in left]
 
@@ -63,7 +63,7 @@ class DynamoTable:
         for key in keys:
             wanted[self._of(key)]["Keys"].append(_key_item(key))
         with translated(f"reading {len(keys)} rows"):
-            answer = self._client.batch_get_item(RequestItems=wanted)
+            answer = self._client.batch_get_item(RequestItems=dict(wanted))
         found = map(_row, chain.from_iterable(answer["Responses"].values()))
         left = chain.from_iterable(each["Keys"] for each in answer["UnprocessedKeys"].values())
         return Reading(
