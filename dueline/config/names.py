@@ -17,6 +17,11 @@ class Names:
         return f"{self.deployment}-jobs"
 
     @property
+    def state(self) -> str:
+        """The table of what is updated: partition states, and what controls workers."""
+        return f"{self.deployment}-state"
+
+    @property
     def once(self) -> str:
         """The table of which jobs had their effect."""
         return f"{self.deployment}-once"

@@ -10,6 +10,7 @@ from tests.template.iam import allows, listed
 from tests.template.synthesis import Assembly, Template, synthesize
 
 TABLE = "dynamodb:table/dueline-jobs"
+STATE = "dynamodb:table/dueline-state"
 READS = "dynamodb:BatchGetItem", "dynamodb:GetItem"
 KEYS = "dynamodb:LeadingKeys"
 
@@ -54,10 +55,16 @@ def test_a_consumer_may_read_its_queues_rows(consumer: list[dict[str, Any]]) -> 
         ["emails#0"],
         ["emails#0", "emails#17"],
         ["emails#keys3"],
-        ["emails#control"],
         ["emails#0", "emails#outcome#0"],
     ]
     assert allowed(consumer, READS, TABLE, own) == list(product(READS, own))
+
+
+def test_a_consumer_may_ask_whether_its_own_queue_is_paused_and_no_other_and_read_no_fence(
+    consumer: list[dict[str, Any]],
+) -> None:
+    asked = [["emails#control"], ["emails-vip#control"], ["emails#control", "emails#0"], ["emails#0"], []]
+    assert allowed(consumer, READS, STATE, asked) == list(product(READS, asked[:1]))
 
 
 def test_a_consumer_may_read_no_other_row_and_not_without_naming_a_key(consumer: list[dict[str, Any]]) -> None:
@@ -79,6 +86,7 @@ def test_a_consumer_may_do_nothing_else_with_the_table(consumer: list[dict[str, 
         *("dynamodb:DeleteItem", "dynamodb:BatchWriteItem", "dynamodb:ExportTableToPointInTime"),
     ]
     assert allowed(consumer, actions, TABLE, [["emails#0"], ["emails#control"], []]) == []
+    assert allowed(consumer, actions, STATE, [["emails#0"], ["emails#control"], []]) == []
 
 
 def test_a_consumer_of_a_queue_that_tracks_may_note_outcomes(consumer: list[dict[str, Any]]) -> None:
@@ -119,7 +127,7 @@ def test_a_consumer_may_work_off_its_own_queue_alone(consumer: list[dict[str, An
 
 
 def test_a_consumer_may_take_slots_of_its_queues_rate(consumer: list[dict[str, Any]]) -> None:
-    assert allows(consumer, "dynamodb:UpdateItem", TABLE, {KEYS: ["emails#rate"]})
+    assert allows(consumer, "dynamodb:UpdateItem", STATE, {KEYS: ["emails#rate"]})
 
 
 def test_a_consumer_may_neither_pause_nor_resume_nor_update_any_other_row(consumer: list[dict[str, Any]]) -> None:
@@ -127,12 +135,13 @@ def test_a_consumer_may_neither_pause_nor_resume_nor_update_any_other_row(consum
         *(["emails#control"], ["emails#0"], ["emails#keys3"], ["emails#rate2"], ["emails"], []),
         *(["emails-vip#rate"], ["emails#rate", "emails#control"]),
     ]
-    assert allowed(consumer, ["dynamodb:UpdateItem"], TABLE, others) == []
+    assert allowed(consumer, ["dynamodb:UpdateItem"], STATE, others) == []
+    assert allowed(consumer, ["dynamodb:UpdateItem"], TABLE, [["emails#rate"], *others]) == []
 
 
 def test_a_consumer_may_do_nothing_else_with_the_slots(consumer: list[dict[str, Any]]) -> None:
     actions = ["dynamodb:PutItem", "dynamodb:DeleteItem", "dynamodb:BatchWriteItem", "dynamodb:Query"]
-    assert allowed(consumer, actions, TABLE, [["emails#rate"]]) == []
+    assert allowed(consumer, actions, STATE, [["emails#rate"]]) == []
 
 
 def test_a_consumer_may_find_its_own_queue_alone(consumer: list[dict[str, Any]]) -> None:
@@ -254,7 +263,8 @@ def test_an_operator_may_find_the_api_and_its_own_queue_alone(operator: list[dic
 
 def test_an_operator_may_not_touch_the_table(operator: list[dict[str, Any]]) -> None:
     for action in ("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:BatchWriteItem", "dynamodb:GetItem"):
-        assert not allows(operator, action, TABLE, {KEYS: ["emails#control"]})
+        for table in (TABLE, STATE):
+            assert not allows(operator, action, table, {KEYS: ["emails#control"]})
 
 
 @pytest.mark.parametrize("path", CONTROLS)
