@@ -6,20 +6,13 @@ from typing import Any
 
 import pytest
 
-from tests.template.iam import allows, listed
-from tests.template.synthesis import Assembly, Template, synthesize
+from tests.template.iam import allows, policy
+from tests.template.synthesis import Assembly
 
 TABLE = "dynamodb:table/dueline-jobs"
 STATE = "dynamodb:table/dueline-state"
 READS = "dynamodb:BatchGetItem", "dynamodb:GetItem"
 KEYS = "dynamodb:LeadingKeys"
-
-
-@pytest.fixture(scope="module")
-def neighbours(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """Queues of which one's name begins with another's."""
-    queues = {"emails": {"priorities": 2, "track": True}, "emails-vip": {"priorities": 2}}
-    return synthesize({"queues": queues}, tmp_path_factory.mktemp("neighbours"))
 
 
 def allowed(
@@ -28,16 +21,6 @@ def allowed(
     """Return which of some actions on rows a policy allows, each with the partition keys that it names."""
     asked = product(actions, keys)
     return [(action, named) for action, named in asked if allows(statements, action, resource, {KEYS: named})]
-
-
-def policy(template: Template, name: str) -> list[dict[str, Any]]:
-    """Return the statements of a managed policy, their resources spelled out."""
-    policies = template.of_type("AWS::IAM::ManagedPolicy").values()
-    [found] = [each for each in policies if each["ManagedPolicyName"] == name]
-    return [
-        {**statement, "Resource": list(map(template.spelled, listed(statement["Resource"])))}
-        for statement in found["PolicyDocument"]["Statement"]
-    ]
 
 
 @pytest.fixture
@@ -285,4 +268,5 @@ def test_the_descriptions_of_policies_stay_as_they_were(neighbours: Assembly) ->
         "Schedule, look up and cancel jobs of queue emails.",
         "Find queue emails, work off its messages, and ask which of its jobs were cancelled.",
         "See how queue emails is, and redrive its dead-letter queue.",
+        "Schedule, look up and cancel jobs of queue emails without HTTP.",
     }

@@ -141,7 +141,7 @@ def test_a_producer_may_use_its_own_queues_paths_find_the_api_and_ask_which_queu
             if parameter == {"Type": "AWS::SSM::Parameter::Value<String>", "Default": "/dueline/dueline/api-id"}
         ]
         assert policy["ManagedPolicyName"] == f"dueline_{queue}_producer"
-        assert len(policies) == 3
+        assert len(policies) == 4
         assert _grants(template, policy["PolicyDocument"]["Statement"]) == {
             ("execute-api:Invoke", f"execute-api:<{api}>/$default/{path}")
             for path in (
@@ -166,13 +166,15 @@ def test_there_are_no_roles_or_policies_but_these(three: Assembly) -> None:
         assert not template.of_type("AWS::IAM::Role")
 
 
-def test_policies_fit_whatever_the_number_of_queues(three: Assembly, one_more: Assembly) -> None:
+def test_policies_fit_whatever_the_number_of_queues_and_the_length_of_their_names(
+    three: Assembly, one_more: Assembly, neighbours: Assembly
+) -> None:
     for role in three.core.of_type("AWS::IAM::Role").values():
         assert _size([policy["PolicyDocument"] for policy in role["Policies"]]) < INLINE_LIMIT
     assert [one["Policies"] for one in three.core.of_type("AWS::IAM::Role").values()] == [
         one["Policies"] for one in one_more.core.of_type("AWS::IAM::Role").values()
     ]
-    for template in three.queues.values():
+    for template in neighbours.queues.values():
         for policy in template.of_type("AWS::IAM::ManagedPolicy").values():
             assert _size(policy["PolicyDocument"]) < MANAGED_LIMIT
 
