@@ -18,6 +18,10 @@ class Arns:
         return self._stack.format_arn(service="dynamodb", resource="table", resource_name=self._names.table)
 
     @property
+    def state(self) -> str:
+        return self._stack.format_arn(service="dynamodb", resource="table", resource_name=self._names.state)
+
+    @property
     def once(self) -> str:
         return self._stack.format_arn(service="dynamodb", resource="table", resource_name=self._names.once)
 

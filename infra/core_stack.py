@@ -14,7 +14,7 @@ from infra.constructs.http_api import JobsApi
 from infra.constructs.ingest import Ingest
 from infra.constructs.payloads_bucket import PayloadsBucket
 from infra.constructs.schedule_group import ScheduleGroup
-from infra.constructs.tables import JobsTable, OnceTable
+from infra.constructs.tables import JobsTable, OnceTable, StateTable
 from infra.constructs.tick import Tick
 from infra.function_code import functions_code
 
@@ -23,7 +23,7 @@ class CoreStack(Stack):
     """The tables, the inbound queue, the bucket of large payloads, the functions, the API and what watches them."""
 
     def __init__(self, scope: Construct, id: str, *, deployment: Deployment) -> None:
-        super().__init__(scope, id, description="Dueline: the table, the functions and the API that all queues share.")
+        super().__init__(scope, id, description="Dueline: the tables, the functions and the API that all queues share.")
         names = deployment.names
         code = functions_code(self, deployment=deployment)
         payloads = PayloadsBucket(self, "Payloads", name=Arns(self, names=names).payloads_bucket)
@@ -44,6 +44,7 @@ class CoreStack(Stack):
         CfnOutput(self, "ApiUrl", value=api.http.api_endpoint)
         self._add_alarms(deployment, ingest, tick, api)
         OnceTable(self, "Once", name=names.once).come_last()
+        StateTable(self, "State", name=names.state).come_last()
         JobsTable(self, "Table", name=names.table).come_last()
 
     def _add_alarms(self, deployment: Deployment, ingest: Ingest, tick: Tick, api: JobsApi) -> None:

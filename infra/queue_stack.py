@@ -15,6 +15,7 @@ from dueline.model.queue_settings import QueueSettings
 from infra.arns import Arns
 from infra.constructs.alarms import Alarms
 from infra.constructs.consumer_policy import ConsumerPolicy
+from infra.constructs.direct_policy import DirectPolicy
 from infra.constructs.operator_policy import OperatorPolicy
 from infra.constructs.producer_policy import ProducerPolicy
 from infra.constructs.queue import DurableQueue
@@ -37,6 +38,7 @@ class QueueStack(Stack):
         ProducerPolicy(self, "Producer", names=names, queue=queue.name)
         ConsumerPolicy(self, "Consumer", names=names, queue=queue, levels=levels, dead_letters=dead_letters)
         OperatorPolicy(self, "Operator", names=names, queue=queue.name, levels=levels, dead_letters=dead_letters)
+        DirectPolicy(self, "Direct", names=names, queue=queue.name, levels=levels, dead_letters=dead_letters)
         self._add_alarms(deployment, dead_letters, queue)
         self._publish(deployment, queue, levels, dead_letters)
         self._warn_of_too_few_partitions(deployment, queue.name)

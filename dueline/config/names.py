@@ -134,5 +134,8 @@ class Names:
     def operator_policy(self, queue: str) -> str:
         return f"{self.queue_prefix}{queue}_operator"
 
+    def direct_policy(self, queue: str) -> str:
+        return f"{self.queue_prefix}{queue}_direct"
+
     def schedule(self, queue: str, partition: int) -> str:
         return f"{queue}.{partition}"

@@ -58,10 +58,11 @@ class ConsumerPolicy(Construct):
 
 def _row_grants(queue: QueueSettings, arns: Arns) -> list[PolicyStatement]:
     statements = [
-        allow_on_rows(*_READ, table=arns.table, keys=f"{queue.name}#*"),
-        allow_on_rows("dynamodb:UpdateItem", table=arns.table, keys=f"{queue.name}#rate"),
-        allow_on_rows(*_NOTE, table=arns.once, keys=f"{queue.name}#*"),
+        allow_on_rows(*_READ, table=arns.table, keys=[f"{queue.name}#*"]),
+        allow_on_rows(*_READ, table=arns.state, keys=[f"{queue.name}#control"]),
+        allow_on_rows("dynamodb:UpdateItem", table=arns.state, keys=[f"{queue.name}#rate"]),
+        allow_on_rows(*_NOTE, table=arns.once, keys=[f"{queue.name}#*"]),
     ]
     if queue.track:
-        statements.append(allow_on_rows("dynamodb:PutItem", table=arns.table, keys=f"{queue.name}#outcome#*"))
+        statements.append(allow_on_rows("dynamodb:PutItem", table=arns.table, keys=[f"{queue.name}#outcome#*"]))
     return statements

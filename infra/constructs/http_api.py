@@ -21,6 +21,7 @@ from aws_cdk.aws_lambda import Code, Function
 from constructs import Construct
 
 from dueline.config.deployment import Deployment
+from dueline.config.names import Names
 from dueline.config.settings import ApiSettings
 from infra.arns import Arns
 from infra.constructs.function import CoreFunction
@@ -95,7 +96,7 @@ class JobsApi(Construct):
             code=code,
             timeout=_TIMEOUT,
             environment=self.settings.to_env(),
-            statements=[*_grants(arns, inbound=names.inbound), *_payload_grants(arns)],
+            statements=[*_grants(arns, names=names), *_payload_grants(arns)],
         ).function
 
     def _add_routes(self) -> None:
@@ -134,14 +135,16 @@ class _AccessLog:
         return AccessLogFormat.custom(json.dumps({name: f"$context.{of}" for name, of in _LOGGED.items()}))
 
 
-def _grants(arns: Arns, *, inbound: str) -> list[PolicyStatement]:
-    # A transaction is made of ConditionCheckItem and PutItem.
-    table = ("BatchGetItem", "ConditionCheckItem", "PutItem", "Query", "UpdateItem")
+def _grants(arns: Arns, *, names: Names) -> list[PolicyStatement]:
+    # A transaction is made of PutItem, and of ConditionCheckItem on a partition's state.
+    table = ("BatchGetItem", "BatchWriteItem", "PutItem", "Query", "UpdateItem")
+    sends_to = [arns.teams_queues, arns.queue(names.inbound), arns.queue(names.dispatch_dlq)]
     return [
         allow(*(f"dynamodb:{action}" for action in table), on=[arns.table]),
-        # It could delete as well: so not the rows of jobs.
-        allow_on_rows("dynamodb:BatchWriteItem", table=arns.table, keys="*#control"),
-        allow("sqs:SendMessage", on=[arns.teams_queues, arns.queue(inbound)]),
+        allow("dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem", on=[arns.state]),
+        # It could put fences and delete them as well: so not the rows of partitions.
+        allow_on_rows("dynamodb:BatchWriteItem", table=arns.state, keys=["*#control"]),
+        allow("sqs:SendMessage", on=sends_to),
         allow("sqs:GetQueueAttributes", on=[arns.teams_queues]),
         allow("ssm:GetParameter", on=[arns.queue_parameters]),
     ]

@@ -67,16 +67,11 @@ class Ingest(Construct):
 
     def _statements(self, arns: Arns, *, dispatch_dlq: str) -> list[PolicyStatement]:
         sends_to = [arns.teams_queues, arns.queue(dispatch_dlq), self.dead_letter_queue.queue_arn]
-        # The last two are what a transaction is made of.
-        table = (
-            "dynamodb:BatchGetItem",
-            "dynamodb:BatchWriteItem",
-            "dynamodb:ConditionCheckItem",
-            "dynamodb:PutItem",
-        )
+        # A transaction is made of PutItem, and of ConditionCheckItem on a partition's state.
         receives = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
         return [
-            allow(*table, on=[arns.table]),
+            allow("dynamodb:BatchGetItem", "dynamodb:BatchWriteItem", "dynamodb:PutItem", on=[arns.table]),
+            allow("dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem", on=[arns.state]),
             allow("sqs:SendMessage", on=sends_to),
             allow(*receives, on=[self.inbound.queue_arn]),
             allow("ssm:GetParameter", on=[arns.queue_parameters]),

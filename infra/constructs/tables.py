@@ -1,4 +1,4 @@
-"""The DynamoDB tables: of jobs, and of which jobs had their effect."""
+"""The DynamoDB tables: of jobs, of what is updated, and of which jobs had their effect."""
 
 from aws_cdk import RemovalPolicy, Stack
 from aws_cdk.aws_dynamodb import (
@@ -42,6 +42,16 @@ class DurableTable(Table):
 
 class JobsTable(DurableTable):
     """The append-only table of jobs."""
+
+    def __init__(self, scope: Construct, id: str, *, name: str) -> None:
+        super().__init__(scope, id, name=name, partition_key="pk", sort_key="sk", ttl="ttl")
+
+
+class StateTable(DurableTable):
+    """The table of what is updated: partition states, and what controls workers.
+
+    Not among the jobs: what producers write must never throttle a lease or a fence.
+    """
 
     def __init__(self, scope: Construct, id: str, *, name: str) -> None:
         super().__init__(scope, id, name=name, partition_key="pk", sort_key="sk", ttl="ttl")

@@ -64,9 +64,9 @@ class Tick(Construct):
         )
 
     def _statements(self, arns: Arns) -> list[PolicyStatement]:
-        table = ("dynamodb:BatchGetItem", "dynamodb:BatchWriteItem", "dynamodb:Query", "dynamodb:UpdateItem")
         return [
-            allow(*table, on=[arns.table]),
+            allow("dynamodb:BatchGetItem", "dynamodb:BatchWriteItem", "dynamodb:Query", on=[arns.table]),
+            allow("dynamodb:BatchGetItem", "dynamodb:UpdateItem", on=[arns.state]),
             allow("sqs:SendMessage", on=[arns.teams_queues, self.dispatch_dead_letter_queue.queue_arn]),
             allow("sqs:SendMessage", on=[self.dead_letter_queue.queue_arn]),
         ]

@@ -10,15 +10,15 @@ from typing import Any
 import boto3
 import pytest
 
-from dueline import Client, State
-from local.emulator import ACCOUNT, CREDENTIALS, REGION, Emulator
+from dueline import Client, Forbidden, State
+from dueline.config.names import Names
+from local.emulator import CREDENTIALS, REGION, Emulator
 from local.endpoints import Endpoints
-from tests.e2e.emulated_iam import as_the_emulator_takes_it
+from tests.e2e.emulated_iam import as_the_emulator_takes_it, document_of
 from tests.e2e.inbox import wait_until
 
 DOCS = (Path(__file__).parents[2] / "docs" / "client.md").read_text()
 TOUR, OF_ASYNCIO = re.findall(r"```python\n(.*?)```", DOCS, re.DOTALL)
-(TRUSTED,) = re.findall(r"```json\n(.*?)```", DOCS, re.DOTALL)
 
 
 @pytest.fixture(autouse=True)
@@ -48,29 +48,30 @@ def test_a_job_is_scheduled_from_asyncio() -> None:
 
 
 @pytest.fixture
-def trusted(emulator: Emulator) -> Client:
-    """A direct client that has the policy that is shown, and nothing else."""
-    iam, policy = emulator.client("iam"), json.loads(TRUSTED.replace("ACCOUNT", ACCOUNT).replace("dueline", "e2e"))
-    policy = json.loads(json.dumps(policy).replace("/e2e/e2e/", "/dueline/e2e/"))
-    iam.create_user(UserName="trusted")
-    document = json.dumps(as_the_emulator_takes_it(policy))
-    iam.put_user_policy(UserName="trusted", PolicyName="direct", PolicyDocument=document)
-    key = iam.create_access_key(UserName="trusted")["AccessKey"]
+def direct(emulator: Emulator) -> Client:
+    """A direct client that has the policies of direct producers of two queues, and nothing else."""
+    iam = emulator.client("iam")
+    iam.create_user(UserName="direct")
+    for queue in ("emails", "invoices"):
+        name = Names("e2e").direct_policy(queue)
+        document = json.dumps(as_the_emulator_takes_it(document_of(iam, name)))
+        iam.put_user_policy(UserName="direct", PolicyName=name, PolicyDocument=document)
+    key = iam.create_access_key(UserName="direct")["AccessKey"]
     session = boto3.Session(key["AccessKeyId"], key["SecretAccessKey"], region_name=REGION)
     return Client.connect("e2e", session=session, direct=True)
 
 
-def test_the_rights_that_are_shown_are_what_a_direct_client_needs(trusted: Client) -> None:
+def test_a_direct_client_needs_the_policies_of_its_queues_and_reaches_no_other(direct: Client) -> None:
     at = datetime.now(UTC) + timedelta(days=20)
-    job = trusted.schedule("invoices", 1, at=at, key="trusted")
-    assert trusted.cancel(trusted.schedule("emails", 1).id) is State.CANCEL_REQUESTED
-    assert wait_until(lambda: trusted.get(job.id).state is State.SCHEDULED)
-    moved = trusted.reschedule(job.id, at=at + timedelta(days=1))
-    assert [each.id for each in trusted.jobs("invoices", start=moved.due, end=moved.due + timedelta(seconds=1))] == [
-        moved.id
-    ]
-    assert trusted.cancel_many([moved.id]) == [State.CANCELLED]
-    large = trusted.schedule("invoices", "x" * 300_000, at=at)
-    assert trusted.cancel(large.id) is State.CANCELLED
-    assert trusted.queues()
-    assert trusted.queue("emails").dead == 0
+    job = direct.schedule("invoices", 1, at=at, key="direct")
+    assert direct.schedule("invoices", 1, at=at, key="direct").id == job.id
+    assert direct.cancel(direct.schedule("emails", 1).id) is State.CANCEL_REQUESTED
+    assert wait_until(lambda: direct.get(job.id).state is State.SCHEDULED)
+    assert job.id in [each.id for each in direct.jobs("invoices", start=job.due, end=job.due + timedelta(seconds=1))]
+    assert direct.cancel_many([job.id]) == [State.CANCELLED]
+    large = direct.schedule("invoices", "x" * 300_000, at=at)
+    assert direct.cancel(large.id) is State.CANCELLED
+    assert direct.queue("emails").dead == 0
+    for ask in (lambda: direct.schedule("archive", 1), lambda: direct.reschedule(job.id, delay=60), direct.queues):
+        with pytest.raises(Forbidden):
+            ask()

@@ -19,6 +19,14 @@ AHEAD = {
     "retry": {"backoff": "exponential", "attempts": 7, "delay": 5, "max_delay": 600},
 }
 
+# One's name begins with another's, one has one letter, one as many as there may be.
+NEIGHBOURS = {
+    "emails": {"priorities": 2, "track": True},
+    "emails-vip": {"priorities": 2},
+    "e": {},
+    "emails" * 10: {"priorities": 5, "track": True},
+}
+
 
 @pytest.fixture(scope="session")
 def three(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
@@ -45,3 +53,9 @@ def expecting(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
 def traced(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
     """No queue, with tracing, and a name of its own."""
     return synthesize({"name": "quiet", "tracing": True}, tmp_path_factory.mktemp("traced"))
+
+
+@pytest.fixture(scope="session")
+def neighbours(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
+    """Queues whose names are easily taken for each other's."""
+    return synthesize({"queues": NEIGHBOURS}, tmp_path_factory.mktemp("neighbours"))

@@ -7,11 +7,23 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
+from tests.template.synthesis import Template
+
 Context = Mapping[str, Sequence[str]]
 
 
 def allows(statements: Sequence[Mapping[str, Any]], action: str, resource: str, context: Context | None = None) -> bool:
     return any(_applies(statement, action, resource, context or {}) for statement in statements)
+
+
+def policy(template: Template, name: str) -> list[dict[str, Any]]:
+    """Return the statements of a managed policy, their resources spelled out."""
+    policies = template.of_type("AWS::IAM::ManagedPolicy").values()
+    [found] = [each for each in policies if each["ManagedPolicyName"] == name]
+    return [
+        {**statement, "Resource": list(map(template.spelled, listed(statement["Resource"])))}
+        for statement in found["PolicyDocument"]["Statement"]
+    ]
 
 
 def _applies(statement: Mapping[str, Any], action: str, resource: str, context: Context) -> bool:

@@ -6,19 +6,13 @@ from typing import Any
 
 import pytest
 
-from tests.template.iam import allows, listed
-from tests.template.synthesis import Assembly, Template, synthesize
+from tests.template.iam import allows, policy
+from tests.template.synthesis import Assembly
 
 TABLE = "dynamodb:table/dueline-jobs"
+STATE = "dynamodb:table/dueline-state"
 READS = "dynamodb:BatchGetItem", "dynamodb:GetItem"
 KEYS = "dynamodb:LeadingKeys"
-
-
-@pytest.fixture(scope="module")
-def neighbours(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """Queues of which one's name begins with another's."""
-    queues = {"emails": {"priorities": 2, "track": True}, "emails-vip": {"priorities": 2}}
-    return synthesize({"queues": queues}, tmp_path_factory.mktemp("neighbours"))
 
 
 def allowed(
@@ -27,16 +21,6 @@ def allowed(
     """Return which of some actions on rows a policy allows, each with the partition keys that it names."""
     asked = product(actions, keys)
     return [(action, named) for action, named in asked if allows(statements, action, resource, {KEYS: named})]
-
-
-def policy(template: Template, name: str) -> list[dict[str, Any]]:
-    """Return the statements of a managed policy, their resources spelled out."""
-    policies = template.of_type("AWS::IAM::ManagedPolicy").values()
-    [found] = [each for each in policies if each["ManagedPolicyName"] == name]
-    return [
-        {**statement, "Resource": list(map(template.spelled, listed(statement["Resource"])))}
-        for statement in found["PolicyDocument"]["Statement"]
-    ]
 
 
 @pytest.fixture
@@ -54,10 +38,16 @@ def test_a_consumer_may_read_its_queues_rows(consumer: list[dict[str, Any]]) -> 
         ["emails#0"],
         ["emails#0", "emails#17"],
         ["emails#keys3"],
-        ["emails#control"],
         ["emails#0", "emails#outcome#0"],
     ]
     assert allowed(consumer, READS, TABLE, own) == list(product(READS, own))
+
+
+def test_a_consumer_may_ask_whether_its_own_queue_is_paused_and_no_other_and_read_no_fence(
+    consumer: list[dict[str, Any]],
+) -> None:
+    asked = [["emails#control"], ["emails-vip#control"], ["emails#control", "emails#0"], ["emails#0"], []]
+    assert allowed(consumer, READS, STATE, asked) == list(product(READS, asked[:1]))
 
 
 def test_a_consumer_may_read_no_other_row_and_not_without_naming_a_key(consumer: list[dict[str, Any]]) -> None:
@@ -79,6 +69,7 @@ def test_a_consumer_may_do_nothing_else_with_the_table(consumer: list[dict[str, 
         *("dynamodb:DeleteItem", "dynamodb:BatchWriteItem", "dynamodb:ExportTableToPointInTime"),
     ]
     assert allowed(consumer, actions, TABLE, [["emails#0"], ["emails#control"], []]) == []
+    assert allowed(consumer, actions, STATE, [["emails#0"], ["emails#control"], []]) == []
 
 
 def test_a_consumer_of_a_queue_that_tracks_may_note_outcomes(consumer: list[dict[str, Any]]) -> None:
@@ -119,7 +110,7 @@ def test_a_consumer_may_work_off_its_own_queue_alone(consumer: list[dict[str, An
 
 
 def test_a_consumer_may_take_slots_of_its_queues_rate(consumer: list[dict[str, Any]]) -> None:
-    assert allows(consumer, "dynamodb:UpdateItem", TABLE, {KEYS: ["emails#rate"]})
+    assert allows(consumer, "dynamodb:UpdateItem", STATE, {KEYS: ["emails#rate"]})
 
 
 def test_a_consumer_may_neither_pause_nor_resume_nor_update_any_other_row(consumer: list[dict[str, Any]]) -> None:
@@ -127,12 +118,13 @@ def test_a_consumer_may_neither_pause_nor_resume_nor_update_any_other_row(consum
         *(["emails#control"], ["emails#0"], ["emails#keys3"], ["emails#rate2"], ["emails"], []),
         *(["emails-vip#rate"], ["emails#rate", "emails#control"]),
     ]
-    assert allowed(consumer, ["dynamodb:UpdateItem"], TABLE, others) == []
+    assert allowed(consumer, ["dynamodb:UpdateItem"], STATE, others) == []
+    assert allowed(consumer, ["dynamodb:UpdateItem"], TABLE, [["emails#rate"], *others]) == []
 
 
 def test_a_consumer_may_do_nothing_else_with_the_slots(consumer: list[dict[str, Any]]) -> None:
     actions = ["dynamodb:PutItem", "dynamodb:DeleteItem", "dynamodb:BatchWriteItem", "dynamodb:Query"]
-    assert allowed(consumer, actions, TABLE, [["emails#rate"]]) == []
+    assert allowed(consumer, actions, STATE, [["emails#rate"]]) == []
 
 
 def test_a_consumer_may_find_its_own_queue_alone(consumer: list[dict[str, Any]]) -> None:
@@ -254,7 +246,8 @@ def test_an_operator_may_find_the_api_and_its_own_queue_alone(operator: list[dic
 
 def test_an_operator_may_not_touch_the_table(operator: list[dict[str, Any]]) -> None:
     for action in ("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:BatchWriteItem", "dynamodb:GetItem"):
-        assert not allows(operator, action, TABLE, {KEYS: ["emails#control"]})
+        for table in (TABLE, STATE):
+            assert not allows(operator, action, table, {KEYS: ["emails#control"]})
 
 
 @pytest.mark.parametrize("path", CONTROLS)
@@ -275,4 +268,5 @@ def test_the_descriptions_of_policies_stay_as_they_were(neighbours: Assembly) ->
         "Schedule, look up and cancel jobs of queue emails.",
         "Find queue emails, work off its messages, and ask which of its jobs were cancelled.",
         "See how queue emails is, and redrive its dead-letter queue.",
+        "Schedule, look up and cancel jobs of queue emails without HTTP.",
     }

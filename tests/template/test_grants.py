@@ -11,6 +11,7 @@ from tests.template.synthesis import Assembly, Template
 INLINE_LIMIT = 10_240
 MANAGED_LIMIT = 6_144
 SEND = ("sqs:SendMessage",)
+JOBS, STATE = "dynamodb:table/dueline-jobs", "dynamodb:table/dueline-state"
 PAYLOADS = "s3:dueline-payloads-<AWS::AccountId>-<AWS::Region>"
 PUBLISHED = "ssm:parameter/dueline/dueline/queues/*"
 LOG = ("logs:CreateLogStream", "logs:PutLogEvents")
@@ -52,9 +53,9 @@ def _each(actions: tuple[str, ...], *resources: str) -> set[tuple[str, str]]:
 
 
 def test_ingest_may_write_rows_move_jobs_read_fences_and_send(three: Assembly) -> None:
-    table = ("dynamodb:BatchGetItem", "dynamodb:BatchWriteItem", "dynamodb:ConditionCheckItem", "dynamodb:PutItem")
     assert _granted(three.core, "dueline-ingest") == (
-        _each(table, "dynamodb:table/dueline-jobs")
+        _each(("dynamodb:BatchGetItem", "dynamodb:BatchWriteItem", "dynamodb:PutItem"), JOBS)
+        | _each(("dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem"), STATE)
         | _each(SEND, "sqs:dueline_*", "sqs:dueline-dispatch-dlq", "sqs:dueline-inbound-dlq")
         | _each(("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"), "sqs:dueline-inbound")
         | _each(("ssm:GetParameter",), PUBLISHED)
@@ -63,23 +64,23 @@ def test_ingest_may_write_rows_move_jobs_read_fences_and_send(three: Assembly) -
 
 
 def test_a_tick_may_move_its_cursor_read_jobs_and_send(three: Assembly) -> None:
-    table = ("dynamodb:UpdateItem", "dynamodb:Query", "dynamodb:BatchGetItem", "dynamodb:BatchWriteItem")
     assert _granted(three.core, "dueline-tick") == (
-        _each(table, "dynamodb:table/dueline-jobs")
+        _each(("dynamodb:Query", "dynamodb:BatchGetItem", "dynamodb:BatchWriteItem"), JOBS)
+        | _each(("dynamodb:UpdateItem", "dynamodb:BatchGetItem"), STATE)
         | _each(SEND, "sqs:dueline_*", "sqs:dueline-dispatch-dlq")
         | _each(("sqs:SendMessage",), "sqs:dueline-tick-dlq")
         | _each(LOG, "logs:/aws/lambda/dueline-tick")
     )
 
 
-def test_the_api_may_cancel_look_up_list_send_keep_payloads_control_and_ask_how_full_queues_are(
+def test_the_api_may_write_jobs_cancel_look_up_list_send_park_keep_payloads_control_and_ask_how_full_queues_are(
     three: Assembly,
 ) -> None:
-    table = ("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:BatchGetItem", "dynamodb:Query")
-    table += ("dynamodb:ConditionCheckItem", "dynamodb:BatchWriteItem")
+    jobs = ("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:BatchGetItem", "dynamodb:Query")
     assert _granted(three.core, "dueline-api") == (
-        _each(table, "dynamodb:table/dueline-jobs")
-        | _each(SEND, "sqs:dueline_*", "sqs:dueline-inbound")
+        _each((*jobs, "dynamodb:BatchWriteItem"), JOBS)
+        | _each(("dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem", "dynamodb:BatchWriteItem"), STATE)
+        | _each(SEND, "sqs:dueline_*", "sqs:dueline-inbound", "sqs:dueline-dispatch-dlq")
         | _each(("sqs:GetQueueAttributes",), "sqs:dueline_*")
         | _each(("ssm:GetParameter",), PUBLISHED)
         | _each(("s3:GetObject", "s3:PutObject"), f"{PAYLOADS}/????/*", f"{PAYLOADS}/uploads/*")
@@ -94,20 +95,18 @@ def test_the_api_may_cancel_look_up_list_send_keep_payloads_control_and_ask_how_
         (["emails#control"], True),
         (["emails#0"], False),
         (["emails#control", "emails#0"], False),
-        (["emails#keys3"], False),
         (["emails#rate"], False),
         ([], False),
     ],
 )
-def test_the_api_may_write_in_batches_by_which_rows_can_be_deleted_those_alone_that_control_a_queue(
+def test_of_what_is_updated_the_api_may_put_and_delete_those_rows_alone_that_control_a_queue(
     three: Assembly, keys: list[str], may: bool
 ) -> None:
     spelled = [
         {**each, "Resource": [three.core.spelled(one) for one in _listed(each["Resource"])]}
         for each in _statements(_role_of(three.core, "dueline-api"))
     ]
-    table, leading = "dynamodb:table/dueline-jobs", {"dynamodb:LeadingKeys": keys}
-    assert allows(spelled, "dynamodb:BatchWriteItem", table, leading) is may
+    assert allows(spelled, "dynamodb:BatchWriteItem", STATE, {"dynamodb:LeadingKeys": keys}) is may
 
 
 def test_tracing_adds_its_two_actions_alone(traced: Assembly) -> None:
@@ -142,7 +141,7 @@ def test_a_producer_may_use_its_own_queues_paths_find_the_api_and_ask_which_queu
             if parameter == {"Type": "AWS::SSM::Parameter::Value<String>", "Default": "/dueline/dueline/api-id"}
         ]
         assert policy["ManagedPolicyName"] == f"dueline_{queue}_producer"
-        assert len(policies) == 3
+        assert len(policies) == 4
         assert _grants(template, policy["PolicyDocument"]["Statement"]) == {
             ("execute-api:Invoke", f"execute-api:<{api}>/$default/{path}")
             for path in (
@@ -167,13 +166,15 @@ def test_there_are_no_roles_or_policies_but_these(three: Assembly) -> None:
         assert not template.of_type("AWS::IAM::Role")
 
 
-def test_policies_fit_whatever_the_number_of_queues(three: Assembly, one_more: Assembly) -> None:
+def test_policies_fit_whatever_the_number_of_queues_and_the_length_of_their_names(
+    three: Assembly, one_more: Assembly, neighbours: Assembly
+) -> None:
     for role in three.core.of_type("AWS::IAM::Role").values():
         assert _size([policy["PolicyDocument"] for policy in role["Policies"]]) < INLINE_LIMIT
     assert [one["Policies"] for one in three.core.of_type("AWS::IAM::Role").values()] == [
         one["Policies"] for one in one_more.core.of_type("AWS::IAM::Role").values()
     ]
-    for template in three.queues.values():
+    for template in neighbours.queues.values():
         for policy in template.of_type("AWS::IAM::ManagedPolicy").values():
             assert _size(policy["PolicyDocument"]) < MANAGED_LIMIT
 

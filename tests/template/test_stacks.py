@@ -25,6 +25,7 @@ RETAINED_IN_CORE = {
     "TickDispatchDeadLetterQueue93B37D0E": "AWS::SQS::Queue",
     "SchedulerGroupC7019706": "AWS::Scheduler::ScheduleGroup",
     "TableCD117FA1": "AWS::DynamoDB::Table",
+    "State1C20CC9A": "AWS::DynamoDB::Table",
     "Once15654B9D": "AWS::DynamoDB::Table",
     "PayloadsCDFAA0A2": "AWS::S3::Bucket",
 }

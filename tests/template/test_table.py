@@ -6,7 +6,8 @@ import pytest
 
 from tests.template.synthesis import Assembly, Template
 
-BOTH = pytest.mark.parametrize("name", ["dueline-jobs", "dueline-once"])
+NAMES = ["dueline-jobs", "dueline-once", "dueline-state"]
+ALL = pytest.mark.parametrize("name", NAMES)
 
 
 def _table(template: Template, name: str) -> tuple[str, dict[str, Any]]:
@@ -16,13 +17,14 @@ def _table(template: Template, name: str) -> tuple[str, dict[str, Any]]:
     return id, template.resources[id]
 
 
-def test_there_are_two_tables(three: Assembly) -> None:
+def test_there_are_three_tables(three: Assembly) -> None:
     tables = three.core.of_type("AWS::DynamoDB::Table").values()
-    assert sorted(each["TableName"] for each in tables) == ["dueline-jobs", "dueline-once"]
+    assert sorted(each["TableName"] for each in tables) == NAMES
 
 
-def test_the_jobs_keys_are_a_partition_and_a_sort_key_both_strings(three: Assembly) -> None:
-    _, table = _table(three.core, "dueline-jobs")
+@pytest.mark.parametrize("name", ["dueline-jobs", "dueline-state"])
+def test_the_keys_of_jobs_and_of_state_are_a_partition_and_a_sort_key_both_strings(three: Assembly, name: str) -> None:
+    _, table = _table(three.core, name)
     assert table["Properties"]["KeySchema"] == [
         {"AttributeName": "pk", "KeyType": "HASH"},
         {"AttributeName": "sk", "KeyType": "RANGE"},
@@ -36,14 +38,14 @@ def test_the_notes_have_the_key_that_powertools_gives_them(three: Assembly) -> N
     assert table["Properties"]["AttributeDefinitions"] == [{"AttributeName": "id", "AttributeType": "S"}]
 
 
-@pytest.mark.parametrize(("name", "ttl"), [("dueline-jobs", "ttl"), ("dueline-once", "expiration")])
+@pytest.mark.parametrize(("name", "ttl"), [*zip(NAMES, ("ttl", "expiration", "ttl"), strict=True)])
 def test_they_are_paid_on_demand_and_collect_their_own_garbage(three: Assembly, name: str, ttl: str) -> None:
     _, table = _table(three.core, name)
     assert table["Properties"]["BillingMode"] == "PAY_PER_REQUEST"
     assert table["Properties"]["TimeToLiveSpecification"] == {"AttributeName": ttl, "Enabled": True}
 
 
-@BOTH
+@ALL
 def test_they_are_protected_from_deletion_and_restored_to_any_second(three: Assembly, name: str) -> None:
     _, table = _table(three.core, name)
     assert table["Properties"]["DeletionProtectionEnabled"] is True
@@ -53,6 +55,7 @@ def test_they_are_protected_from_deletion_and_restored_to_any_second(three: Asse
 
 
 def test_all_else_is_made_first_so_that_no_failed_first_deploy_leaves_them_behind(three: Assembly) -> None:
-    (jobs, _), (once, _) = _table(three.core, "dueline-jobs"), _table(three.core, "dueline-once")
+    jobs, once, state = (_table(three.core, name)[0] for name in NAMES)
     assert three.core.depends_on(jobs) == set(three.core.resources) - {jobs}
-    assert three.core.depends_on(once) == set(three.core.resources) - {jobs, once}
+    assert three.core.depends_on(state) == set(three.core.resources) - {jobs, state}
+    assert three.core.depends_on(once) == set(three.core.resources) - {jobs, state, once}
