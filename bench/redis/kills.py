@@ -66,6 +66,7 @@ def kill_redis(folder: Path, appendfsync: str, *, seconds: float, progress: Prog
     home, written = folder / "killed", folder / "record"
     with redis_server(home, appendfsync=appendfsync) as url, hired(url, written):
         queue = Delayed(url)
+        wait_until(lambda: len(queue.client.client_list()) > 1, what="Redis's worker asks")
         pid = int(queue.client.info("server")["process_id"])
         threading.Timer(seconds, os.kill, (pid, signal.SIGKILL)).start()
         told = _schedule_until_it_is_gone(queue)

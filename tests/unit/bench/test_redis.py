@@ -55,10 +55,10 @@ def test_what_was_written_and_not_synced_is_told_from_what_is_on_the_disk(tmp_pa
 
 def test_a_job_is_lost_that_was_accepted_and_is_neither_begun_nor_kept():
     heard = Told(begun=0.0, accepted={1: 1.0, 2: 2.0, 3: 3.0, 4: 3.5}, unanswered=frozenset({5}))
-    assert outcome(heard, begun={1, 4}, kept={1, 5}) == {
+    assert outcome(heard, begun={1, 4}, kept={1, 2, 5}) == {
         "accepted": 4,
-        "lost": 2,
-        "oldest": 1.5,
+        "lost": 1,
+        "oldest": 0.5,
         "repeated": 1,
     }
 
