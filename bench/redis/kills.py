@@ -13,6 +13,7 @@ from typing import Any
 
 from bench.cost.payloads import USUAL, json_of
 from bench.lateness import record
+from bench.lateness.record import Landed
 from bench.lateness.redis_server import redis_server
 from bench.part import Progress
 from bench.processes import wait_until
@@ -31,24 +32,27 @@ def kill_worker(folder: Path, progress: Progress) -> dict[str, Any]:
     """Kill one of two workers in the midst of jobs that are all due. Raises RuntimeError where one is lost."""
     progress("Redis: a worker is killed", 0, 1)
     with redis_server(folder) as url:
-        queue, written, due = Delayed(url), folder / "record", now_ms()
+        queue, due = Delayed(url), now_ms()
         for first in range(0, _KILLED_JOBS, CALL_JOBS):
             queue.schedule([(number, due, "{}") for number in range(first, first + CALL_JOBS)])
-        with (
-            hired(url, written, reclaim_ms=RECLAIM_MS, work=_WORK_SECONDS) as one,
-            hired(url, written, reclaim_ms=RECLAIM_MS, work=_WORK_SECONDS),
-        ):
-            wait_until(lambda: any(record.read(written)), what="a worker begins")
-            time.sleep(_WORKER_KILLED_AFTER)
-            os.kill(one.pid, signal.SIGKILL)
-            killed = time.time()
-            wait_until(lambda: queue.waiting() == 0, what="all are acknowledged")
-        landed = list(record.read(written))
+        killed, landed = _with_one_killed(queue, url, folder / "record")
     begun = {each.number for each in landed}
     if len(begun) != _KILLED_JOBS:
         raise RuntimeError(f"{_KILLED_JOBS} jobs were scheduled, and {len(begun)} came")
-    last = max(each.at for each in landed)
-    return {"jobs": _KILLED_JOBS, "lost": 0, "repeated": len(landed) - len(begun), "last after": last - killed}
+    last = max(each.at for each in landed) - killed
+    return {"jobs": _KILLED_JOBS, "lost": 0, "repeated": len(landed) - len(begun), "last after": last}
+
+
+def _with_one_killed(queue: Delayed, url: str, written: Path) -> tuple[float, list[Landed]]:
+    """Have two workers work all off, one of which is killed; return when it was, and what was begun."""
+    asked: Any = {"reclaim_ms": RECLAIM_MS, "work": _WORK_SECONDS}
+    with hired(url, written, **asked) as one, hired(url, written, **asked):
+        wait_until(lambda: any(record.read(written)), what="a worker begins")
+        time.sleep(_WORKER_KILLED_AFTER)
+        os.kill(one.pid, signal.SIGKILL)
+        killed = time.time()
+        wait_until(lambda: queue.waiting() == 0, what="all are acknowledged")
+    return killed, list(record.read(written))
 
 
 @dataclass(kw_only=True, slots=True)
