@@ -68,10 +68,9 @@ class Resources(Deployed):
     def _breaker(self, _: str) -> Breaker:
         return Breaker(clock=self.clock, jitter=random.random)
 
-    def reschedule(self, queue: QueueSettings, *, taking: int | None = None) -> Reschedule:
+    def reschedule(self, queue: QueueSettings) -> Reschedule:
         return Reschedule(
             queue,
-            taking=taking,
             inbound=self.inbound,
             table=self.table,
             payloads=self.payloads,

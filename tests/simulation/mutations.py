@@ -410,15 +410,32 @@ IN_MOVE = [
         edits=[
             Edit(
                 file="protocol/reschedule.py",
-                old="            self._announce(intent)\n            is_ours",
-                new="            is_ours",
+                old="        self._announce(intent)\n        is_ours",
+                new="        is_ours",
             ),
             Edit(
                 file="protocol/reschedule.py",
-                old="                self._check_who_was_quicker(intent)\n",
-                new="                self._check_who_was_quicker(intent)\n            self._announce(intent)\n",
+                old="            self._check_who_was_quicker(intent)\n        return is_ours",
+                new="            self._check_who_was_quicker(intent)\n"
+                "        self._announce(intent)\n        return is_ours",
             ),
         ],
+    ),
+    mutation(
+        "a job is moved whole though a tick may not see the new one",
+        "protocol/move.py",
+        "before=min(self.old.due, self.job.id.due)",
+        "before=self.old.due",
+        LOST,
+        NEITHER,
+    ),
+    mutation(
+        "a job is moved whole by the fence of before",
+        "protocol/move.py",
+        "before=min(self.old.due, self.job.id.due)",
+        "before=max(self.old.due, self.job.id.due)",
+        BOTH,
+        EXACT,
     ),
     mutation(
         "ingest writes the new job's row without the transaction",
@@ -472,8 +489,8 @@ IN_MOVE = [
     mutation(
         "a caller takes a refusal for the end though ingest has moved the job",
         "protocol/reschedule.py",
-        "                self._check_who_was_quicker(intent)\n",
-        "                _refuse(id)\n",
+        "            self._check_who_was_quicker(intent)\n",
+        "            _refuse(intent.old)\n",
         SECOND,
     ),
 ]
