@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from dueline.client.new_job import NewJob
     from dueline.errors import (
         AlreadyFinished,
+        ClientTooOld,
         DeploymentNotFound,
+        DeploymentTooOld,
         DuelineError,
         Forbidden,
         InvalidJob,
@@ -40,8 +42,10 @@ __all__ = [
     "AlreadyFinished",
     "AsyncClient",
     "Client",
+    "ClientTooOld",
     "Control",
     "DeploymentNotFound",
+    "DeploymentTooOld",
     "Discard",
     "DuelineError",
     "DynamoTable",

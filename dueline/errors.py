@@ -7,6 +7,8 @@ DuelineError
 ├── QueueNotFound (LookupError)     404  queues.yaml has no such queue, or its SQS queue was deleted
 ├── JobNotFound (LookupError)       404  there is no job with that id in that queue, or not any more
 ├── DeploymentNotFound (LookupError)     no such deployment in the account and region, or no Dueline at that URL
+├── DeploymentTooOld                     the deployment does not read what this direct client writes: deploy it again
+├── ClientTooOld                         the deployment takes a later version than this direct client writes: upgrade
 ├── AlreadyFinished                 409  it is too late: the job was sent to its queue, cancelled or rescheduled
 ├── IdReused (ValueError)           409  the id belongs to a job with another payload
 ├── KeyReused (ValueError)          422  the idempotency key belongs to a job with another payload
@@ -76,6 +78,18 @@ class DeploymentNotFound(DuelineError, LookupError):
     """There is no deployment of that name in the caller's account and region, or no Dueline at that URL."""
 
     code = "deployment_not_found"
+
+
+class DeploymentTooOld(DuelineError):
+    """The deployment does not read what this version of a direct client writes. Nothing was written."""
+
+    code = "deployment_too_old"
+
+
+class ClientTooOld(DuelineError):
+    """The deployment no longer takes what this version of a direct client writes. Nothing was written."""
+
+    code = "client_too_old"
 
 
 class AlreadyFinished(DuelineError):

@@ -45,7 +45,7 @@ class CoreStack(Stack):
         self._add_alarms(deployment, ingest, tick, api)
         OnceTable(self, "Once", name=names.once).come_last()
         StateTable(self, "State", name=names.state).come_last()
-        JobsTable(self, "Table", name=names.table).come_last()
+        JobsTable(self, "Table", deployment=deployment).come_last()
 
     def _add_alarms(self, deployment: Deployment, ingest: Ingest, tick: Tick, api: JobsApi) -> None:
         alarms = Alarms(self, "Alarms", topic=AlarmTopic(self, "AlarmTopic", deployment=deployment))

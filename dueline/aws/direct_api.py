@@ -1,4 +1,4 @@
-"""A deployment's own SQS queues and table, for producers that the platform team trusts: no HTTP in between."""
+"""A deployment's own SQS queues and tables, for direct producers: no HTTP in between."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -201,7 +201,7 @@ def _job(id: JobId, status: Status) -> Job:
 def connect(name: str, *, session: boto3.Session | None) -> tuple[DirectApi, Clock]:
     """Return a deployment's API without HTTP, and the time by which it counts.
 
-    Raises DeploymentNotFound, Forbidden or Unavailable.
+    Raises DeploymentNotFound, DeploymentTooOld, ClientTooOld, Forbidden or Unavailable.
     """
     clock = ServiceClock()
     here = PerProcess(lambda: session or boto3.Session())

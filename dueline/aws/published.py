@@ -4,7 +4,7 @@ import json
 import random
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -16,6 +16,7 @@ from dueline.config.work import work_settings_from
 from dueline.errors import QueueNotFound
 from dueline.model.job import queue_name
 from dueline.model.queue_settings import QueueSettings
+from dueline.model.schema import check_deployment
 from dueline.model.work_settings import WorkSettings
 from dueline.ports import Clock
 
@@ -51,9 +52,12 @@ class Published:
         self._cache: dict[str, _Cached] = {}
 
     def settings(self) -> ApiSettings:
-        """Return the settings that the HTTP API runs with."""
-        settings: dict[str, Any] = json.loads(self._value(self._names.settings_parameter))
-        return ApiSettings(**settings)
+        """Return the settings that the HTTP API runs with. Raises DeploymentTooOld or ClientTooOld."""
+        told: dict[str, Any] = json.loads(self._value(self._names.settings_parameter))
+        # First: another version's settings may have other names.
+        latest, oldest = told.get("schema", 0), told.get("oldest_schema", 0)
+        check_deployment(self._names.deployment, latest=latest, oldest=oldest)
+        return ApiSettings(**{each.name: told[each.name] for each in fields(ApiSettings)})
 
     def queue(self, name: str) -> QueueSettings:
         """Return a queue's settings. Raises QueueNotFound."""

@@ -67,8 +67,8 @@ class Client:
 
         `session` has the credentials that requests are signed with, by default those that boto3 finds. `url` is the
         API of a local run: nothing is looked up on AWS, and requests are signed only if a session is given. A `direct`
-        client uses SQS and DynamoDB without the HTTP API, for producers that the platform team trusts with all queues.
-        Raises DeploymentNotFound, Forbidden or Unavailable.
+        client uses SQS and DynamoDB without the HTTP API, with the rights of a queue's direct producers.
+        Raises DeploymentNotFound, Forbidden or Unavailable; if direct, DeploymentTooOld or ClientTooOld.
         """
         from dueline.aws import direct_api, gateway
 

@@ -10,6 +10,7 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails
 
+from dueline.config.capacity import ON_DEMAND, Capacity, MaybeCapacity, Storage
 from dueline.config.names import Names
 from dueline.config.queue import STRICT, Queue, Retry
 from dueline.model.job import MAX_RETENTION, QUEUE_NAME
@@ -86,6 +87,17 @@ class Deployment(BaseModel):
         default=None, pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$", description="Who is told of alarms. Without it: nobody."
     )
     tracing: bool = Field(default=False, description="Trace the functions with AWS X-Ray.")
+    capacity: MaybeCapacity = Field(
+        default=None,
+        json_schema_extra={"default": ON_DEMAND},
+        description="How the jobs table is paid for: by request, or by units provisioned, of writes and of reads each.",
+    )
+    storage: Annotated[Storage, Field(strict=False)] = Field(
+        default=Storage.STANDARD, description="The jobs table's class; `infrequent` is for jobs that wait for months."
+    )
+    point_in_time_recovery: bool = Field(
+        default=True, description="The jobs table can be restored to any second of the last 35 days."
+    )
     queues: Annotated[dict[QueueName, _MayBeBare], BeforeValidator(_none_is_empty)] = Field(
         default={}, json_schema_extra={"additionalProperties": False}, description="The queues, by name."
     )
@@ -213,5 +225,5 @@ def _message(error: ErrorDetails) -> str:
 def _known_at(place: Sequence[int | str]) -> Iterable[str]:
     """Return the names of the settings that there are at a place in queues.yaml, or around it."""
     if place[0] != "queues":
-        return Deployment.model_fields
+        return (Capacity if place[0] == "capacity" else Deployment).model_fields
     return (Retry if place[2:3] == ("retry",) else Queue).model_fields

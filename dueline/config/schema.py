@@ -22,6 +22,30 @@ queues:
     partitions: 4
 ```
 """
+_WHAT_IT_SAVES = """\
+### What the jobs table costs
+
+Three settings save money for some deployments, each at a price. All are of the table `{name}-jobs` alone: fences,
+leases, pause and rate are in `{name}-state`, which is small, on demand, and can always be restored.
+
+**`capacity: {min: 100, max: 2000}`** saves where the load is steady. A unit that is provisioned and used costs under a
+third of a request on demand; one that is not used costs as much. So it pays where over a third of what is provisioned
+is used, on average over day and night. Autoscaling aims at 70 %, and follows the load in minutes. Until it has
+followed, and beyond `max`, requests are throttled:
+
+- Jobs over HTTP go into the inbound queue. They are accepted all the same, and come to the table later.
+- Direct clients try again, and in the end raise `Throttled`.
+- A tick that cannot read stops, and the next one goes on: jobs are late meanwhile. No lease and no fence is throttled.
+
+It may be changed at any time; back to on demand four times in 24 hours at most.
+
+**`storage: infrequent`** saves where jobs wait for over a month or so. Storage costs less than half, each write and
+read a quarter more. Nothing is slower. DynamoDB lets a table change its class twice in 30 days.
+
+**`point_in_time_recovery: false`** saves the backup, which costs nearly as much as storage. Rows that were overwritten
+or deleted by mistake are then gone for good: accepted jobs are lost, promised cancels forgotten. The table stays
+protected from deletion.
+"""
 
 
 def documents() -> dict[str, str]:
@@ -32,6 +56,7 @@ def documents() -> dict[str, str]:
     tables = (
         _INTRODUCTION,
         f"## The deployment\n\n{_table(own)}",
+        _WHAT_IT_SAVES,
         f"## A queue\n\n{_table(Queue.model_json_schema())}",
     )
     return {
@@ -54,17 +79,24 @@ def _settings(schema: Mapping[str, Any], named: Mapping[str, Any]) -> Iterator[t
         setting = {**named[own["$ref"].rpartition("/")[2]], **own} if "$ref" in own else own
         if "properties" in setting:
             yield from ((f"{name}.{below}", each) for below, each in _settings(setting, named))
-        else:
-            yield name, setting
+            continue
+        yield name, setting
+        for kind in setting.get("anyOf", []):
+            if "$ref" in kind:
+                yield from _settings({"properties": {name: kind}}, named)
 
 
 def _default(setting: Mapping[str, Any]) -> str:
+    if "default" not in setting:
+        return "to be given"
     return "none" if setting["default"] is None else f"`{json.dumps(setting['default']).strip(chr(34))}`"
 
 
 def _allowed(setting: Mapping[str, Any]) -> str:
     """Return what is allowed, of what a schema says of a setting that may also be null."""
-    allowed = next((kind for kind in setting.get("anyOf", []) if kind["type"] != "null"), setting)
+    allowed = next((kind for kind in setting.get("anyOf", []) if kind.get("type") != "null"), setting)
+    if "const" in allowed:
+        return f"`{allowed['const']}`, or settings"
     if "enum" in allowed:
         return ", ".join(map(str, allowed["enum"]))
     if "pattern" in allowed:

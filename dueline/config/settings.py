@@ -5,6 +5,8 @@ from dataclasses import dataclass, fields
 from datetime import timedelta
 from typing import Any, Self
 
+from dueline.model.schema import OLDEST_SCHEMA, SCHEMA
+
 _PREFIX = "DUELINE_"
 _LONGEST_SEND_PER_LEASE = 3
 
@@ -45,11 +47,17 @@ class TickSettings(Settings):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ApiSettings(Settings):
-    """What the HTTP API needs to know; `payloads` is the bucket of what is too large for messages and rows."""
+    """What the HTTP API needs to know; `payloads` is the bucket of what is too large for messages and rows.
+
+    Direct clients read it as the stack publishes it: `schema` is the latest that its functions read, `oldest_schema`
+    the earliest that they take from a client.
+    """
 
     payloads: str
     direct_horizon: int
     lookahead: int
+    schema: int = SCHEMA
+    oldest_schema: int = OLDEST_SCHEMA
 
 
 def longest_send(lease: int) -> timedelta:

@@ -4,7 +4,7 @@
 |-----------------|-----------------------|-------------------------|------------------------------------|
 | job             | `{queue}#{partition}` | `{due}#{uid}#job`       | payload or packed, tenant,         |
 |                 |                       |                         | priority, offloaded_bytes, ttl,    |
-|                 |                       |                         | traceparent, tracestate            |
+|                 |                       |                         | traceparent, tracestate, v: schema |
 | cancellation    | same                  | `{due}#{uid}#cancelled` | at, exact, moved_to, ttl           |
 | handled         | same                  | `{due}#{uid}#handled`   | dispatched, ttl                    |
 | parked          | same                  | `{due}#{uid}#parked`    | reason, ttl                        |
@@ -34,6 +34,7 @@ from dueline.errors import InvalidJob
 from dueline.model import instant
 from dueline.model.job import MAX_PAYLOAD_BYTES, MAX_RETENTION, Job, JobId, Partition, Route
 from dueline.model.packing import pack, unpack
+from dueline.model.schema import check_readable
 from dueline.model.trace import TraceContext
 from dueline.model.units import write_units
 
@@ -185,11 +186,9 @@ def parked_row(id: JobId, *, reason: str, at: datetime) -> Row:
 
 
 def read_job(row: Row) -> Job:
-    """Return the job that a row holds.
-
-    Raises InvalidJob, saying what is wrong, when the row cannot be read.
-    """
+    """Return the job that a row holds. Raises InvalidJob, saying what is wrong, when the row cannot be read."""
     try:
+        check_readable(row)
         job = Job(
             id=_id(str(row["pk"]), str(row["sk"])),
             payload=_payload_of(row),

@@ -1,5 +1,7 @@
 """The DynamoDB tables: of jobs, of what is updated, and of which jobs had their effect."""
 
+from typing import Any
+
 from aws_cdk import RemovalPolicy, Stack
 from aws_cdk.aws_dynamodb import (
     Attribute,
@@ -7,15 +9,36 @@ from aws_cdk.aws_dynamodb import (
     BillingMode,
     PointInTimeRecoverySpecification,
     Table,
+    TableClass,
 )
 from constructs import Construct
 
+from dueline.config.capacity import Capacity, Storage
+from dueline.config.deployment import Deployment
+from infra.nag import acknowledge
+
+_CLASSES = {Storage.STANDARD: TableClass.STANDARD, Storage.INFREQUENT: TableClass.STANDARD_INFREQUENT_ACCESS}
+# Of the provisioned units: the rest is for what comes before autoscaling has followed.
+_TARGET_PERCENT = 70
+
 
 class DurableTable(Table):
-    """A table that is hard to lose: paid on demand, keys of strings, and DynamoDB's TTL as garbage collector."""
+    """A table that is hard to lose: keys of strings, and DynamoDB's TTL as garbage collector.
+
+    It is paid on demand and can be restored to any second, unless something else is given.
+    """
 
     def __init__(
-        self, scope: Construct, id: str, *, name: str, partition_key: str, sort_key: str | None = None, ttl: str
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        name: str,
+        partition_key: str,
+        sort_key: str | None = None,
+        ttl: str,
+        is_restorable: bool = True,
+        **paid: Any,
     ) -> None:
         super().__init__(
             scope,
@@ -23,9 +46,11 @@ class DurableTable(Table):
             table_name=name,
             partition_key=_string(partition_key),
             sort_key=_string(sort_key) if sort_key else None,
-            billing_mode=BillingMode.PAY_PER_REQUEST,
+            **{"billing_mode": BillingMode.PAY_PER_REQUEST, **paid},
             time_to_live_attribute=ttl,
-            point_in_time_recovery_specification=PointInTimeRecoverySpecification(point_in_time_recovery_enabled=True),
+            point_in_time_recovery_specification=PointInTimeRecoverySpecification(
+                point_in_time_recovery_enabled=is_restorable
+            ),
             deletion_protection=True,
             removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
         )
@@ -41,10 +66,30 @@ class DurableTable(Table):
 
 
 class JobsTable(DurableTable):
-    """The append-only table of jobs."""
+    """The append-only table of jobs. How it is paid for, and whether it can be restored, is the deployment's choice."""
 
-    def __init__(self, scope: Construct, id: str, *, name: str) -> None:
-        super().__init__(scope, id, name=name, partition_key="pk", sort_key="sk", ttl="ttl")
+    def __init__(self, scope: Construct, id: str, *, deployment: Deployment) -> None:
+        capacity, is_restorable = deployment.capacity, deployment.point_in_time_recovery
+        super().__init__(
+            scope,
+            id,
+            name=deployment.names.table,
+            partition_key="pk",
+            sort_key="sk",
+            ttl="ttl",
+            is_restorable=is_restorable,
+            **(_provisioned(capacity) if capacity else {}),
+            table_class=_CLASSES[deployment.storage],
+        )
+        if capacity:
+            self._follow_the_load(capacity)
+        if not is_restorable:
+            acknowledge(self, "DDB3", reason="queues.yaml has point_in_time_recovery: false.")
+
+    def _follow_the_load(self, capacity: Capacity) -> None:
+        bounds = {"min_capacity": capacity.min, "max_capacity": capacity.max}
+        for scaling in (self.auto_scale_write_capacity(**bounds), self.auto_scale_read_capacity(**bounds)):
+            scaling.scale_on_utilization(target_utilization_percent=_TARGET_PERCENT)
 
 
 class StateTable(DurableTable):
@@ -69,3 +114,11 @@ class OnceTable(DurableTable):
 
 def _string(name: str) -> Attribute:
     return Attribute(name=name, type=AttributeType.STRING)
+
+
+def _provisioned(capacity: Capacity) -> dict[str, Any]:
+    return {
+        "billing_mode": BillingMode.PROVISIONED,
+        "read_capacity": capacity.min,
+        "write_capacity": capacity.min,
+    }

@@ -16,8 +16,10 @@ from moto import mock_aws
 from dueline import (
     AlreadyFinished,
     Client,
+    ClientTooOld,
     Control,
     DeploymentNotFound,
+    DeploymentTooOld,
     Forbidden,
     InvalidJob,
     Job,
@@ -98,6 +100,7 @@ def deployment(session, sqs):
     publish(session, NAMES.settings_parameter, asdict(settings))
     for queue in QUEUES:
         publish(session, NAMES.queue_parameter(queue.name), {"url": "…", **registry.settings_of(queue)})
+    return asdict(settings)
 
 
 def publish(session, name, told):
@@ -326,6 +329,32 @@ def test_a_queue_is_paused_resumed_and_limited(client):
 def test_a_deployment_that_is_not_there_is_not_found(session):
     with pytest.raises(DeploymentNotFound, match="finding the deployment 'direct'"):
         a_client(session)
+
+
+@pytest.mark.parametrize(
+    ("told", "error", "says"),
+    [
+        ({"direct_horizon": 890}, DeploymentTooOld, "'direct' is of a version before .* deploy it with this version"),
+        ({"schema": 0}, DeploymentTooOld, "or install the version that is deployed"),
+        (
+            {"schema": 3, "oldest_schema": 2, "new": 1},
+            ClientTooOld,
+            "takes schemas 2 to 3, .* schema 1: install",
+        ),
+    ],
+)
+def test_a_client_and_a_deployment_too_far_apart_in_age_say_so_before_anything_is_written(
+    session, deployment, told, error, says
+):
+    publish(session, NAMES.settings_parameter, told)
+    with pytest.raises(error, match=says):
+        a_client(session)
+
+
+def test_a_client_reads_what_a_later_deployment_publishes_that_still_takes_its_schema(session, deployment):
+    later = {**deployment, "schema": 2, "oldest_schema": 1, "something": "new"}
+    publish(session, NAMES.settings_parameter, later)
+    assert a_client(session).get(a_client(session).schedule("emails", 1).id).state is State.DISPATCHED
 
 
 @pytest.mark.parametrize(

@@ -59,3 +59,10 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
 def neighbours(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
     """Queues whose names are easily taken for each other's."""
     return synthesize({"queues": NEIGHBOURS}, tmp_path_factory.mktemp("neighbours"))
+
+
+@pytest.fixture(scope="session")
+def thrifty(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
+    """No queue, and a jobs table that saves wherever it may."""
+    saving = {"capacity": {"min": 50, "max": 2000}, "storage": "infrequent", "point_in_time_recovery": False}
+    return synthesize(saving, tmp_path_factory.mktemp("thrifty"))

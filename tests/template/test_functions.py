@@ -1,5 +1,6 @@
 """The functions and their one asset."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from bench.cold import staged
 from dueline.config import registry
 from dueline.config.deployment import Deployment
 from dueline.config.settings import ApiSettings, IngestSettings, TickSettings
+from dueline.model.schema import OLDEST_SCHEMA, SCHEMA
 from infra.constructs.log_group import RETENTION
 from tests.template.synthesis import ROOT, Assembly
 
@@ -70,6 +72,13 @@ def test_functions_read_their_settings_from_their_environment(three: Assembly) -
             lookahead=deployment.lookahead,
         ),
     }
+
+
+def test_direct_clients_read_the_settings_of_the_api_and_which_schemas_it_takes(three: Assembly) -> None:
+    parameters = three.core.of_type("AWS::SSM::Parameter").values()
+    [value] = [each["Value"] for each in parameters if each["Name"] == "/dueline/dueline/settings"]
+    told = json.loads(three.core.spelled(value))
+    assert (told["deployment"], told["schema"], told["oldest_schema"]) == ("dueline", SCHEMA, OLDEST_SCHEMA)
 
 
 def test_the_api_knows_the_bucket_of_payloads_by_its_name(three: Assembly) -> None:

@@ -101,8 +101,8 @@ def test_the_largest_queue_fits_into_a_stack(one_more: Assembly) -> None:
     assert path.stat().st_size <= MOST_BYTES
 
 
-def test_nag_finds_nothing(three: Assembly, one_more: Assembly, traced: Assembly) -> None:
-    for assembly in (three, one_more, traced):
+def test_nag_finds_nothing(three: Assembly, one_more: Assembly, traced: Assembly, thrifty: Assembly) -> None:
+    for assembly in (three, one_more, traced, thrifty):
         report = json.loads((assembly.directory / "validation-report.json").read_text())
         assert report["pluginReports"] == []
 

@@ -1,5 +1,6 @@
 """The tables are hard to lose and not left behind."""
 
+import json
 from typing import Any
 
 import pytest
@@ -43,6 +44,39 @@ def test_they_are_paid_on_demand_and_collect_their_own_garbage(three: Assembly, 
     _, table = _table(three.core, name)
     assert table["Properties"]["BillingMode"] == "PAY_PER_REQUEST"
     assert table["Properties"]["TimeToLiveSpecification"] == {"AttributeName": ttl, "Enabled": True}
+
+
+def test_the_jobs_table_alone_is_provisioned_within_bounds_that_follow_the_load(thrifty: Assembly) -> None:
+    id, table = _table(thrifty.core, "dueline-jobs")
+    assert table["Properties"]["ProvisionedThroughput"] == {"ReadCapacityUnits": 50, "WriteCapacityUnits": 50}
+    assert "BillingMode" not in table["Properties"]
+    targets = thrifty.core.of_type("AWS::ApplicationAutoScaling::ScalableTarget")
+    assert {each["ScalableDimension"]: (each["MinCapacity"], each["MaxCapacity"]) for each in targets.values()} == {
+        "dynamodb:table:ReadCapacityUnits": (50, 2000),
+        "dynamodb:table:WriteCapacityUnits": (50, 2000),
+    }
+    assert all(id in json.dumps(each["ResourceId"]) for each in targets.values())
+    policies = thrifty.core.of_type("AWS::ApplicationAutoScaling::ScalingPolicy").values()
+    followed = [each["TargetTrackingScalingPolicyConfiguration"] for each in policies]
+    assert {
+        each["PredefinedMetricSpecification"]["PredefinedMetricType"]: each["TargetValue"] for each in followed
+    } == {
+        "DynamoDBReadCapacityUtilization": 70,
+        "DynamoDBWriteCapacityUtilization": 70,
+    }
+
+
+def test_the_jobs_table_alone_is_of_the_infrequent_class_and_gives_up_its_backup(thrifty: Assembly) -> None:
+    _, table = _table(thrifty.core, "dueline-jobs")
+    assert table["Properties"]["TableClass"] == "STANDARD_INFREQUENT_ACCESS"
+    assert table["Properties"]["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": False}
+    assert table["Properties"]["DeletionProtectionEnabled"] is True
+
+
+def test_what_a_deployment_saves_changes_no_table_but_that_of_jobs(thrifty: Assembly, three: Assembly) -> None:
+    tables, saving = (each.core.of_type("AWS::DynamoDB::Table") for each in (three, thrifty))
+    assert [tables[id]["TableName"] for id in tables if tables[id] != saving[id]] == ["dueline-jobs"]
+    assert tables.keys() == saving.keys()
 
 
 @ALL

@@ -23,6 +23,7 @@ OURS = {
     *under("dueline.aws.transport", "connections sending signature"),
     *under("dueline.config", "metrics names registry settings"),
     *under("dueline.model", "folding instant job message packing pointer queue_settings routing rows text trace units"),
+    "dueline.model.schema",
     *under("dueline.protocol", "dispatch park"),
     "dueline",
     "dueline.aws.sqs.queue",

@@ -17,6 +17,8 @@ def test_the_names_of_the_errors_are_pinned():
         "QueueNotFound",
         "JobNotFound",
         "DeploymentNotFound",
+        "DeploymentTooOld",
+        "ClientTooOld",
         "AlreadyFinished",
         "KeyReused",
         "Throttled",

@@ -10,7 +10,13 @@ from dueline.errors import DuelineError
 from functions.http import problems
 
 # A client's alone: the API never tells them.
-OF_CLIENTS = {DuelineError, errors.Forbidden, errors.DeploymentNotFound}
+OF_CLIENTS = {
+    DuelineError,
+    errors.Forbidden,
+    errors.DeploymentNotFound,
+    errors.DeploymentTooOld,
+    errors.ClientTooOld,
+}
 TOLD = {
     "InvalidJob": (400, "invalid_job"),
     "PayloadTooLarge": (413, "payload_too_large"),

@@ -76,6 +76,14 @@ def test_a_row_that_lacks_something_says_what(name):
         rows.read_job(row)
 
 
+def test_a_row_of_a_later_schema_is_not_guessed_at_and_one_that_tells_none_is_of_the_first():
+    row = rows.job_row(a_job())
+    assert "v" not in row
+    assert rows.read_job({**row, "v": 1}) == rows.read_job(row)
+    with pytest.raises(InvalidJob, match="cannot be read: it is of schema 2, and"):
+        rows.read_job({**row, "v": 2, "payload": 7})
+
+
 def test_a_missing_state_lies_below_every_key():
     state = rows.read_state(None)
     assert state == PartitionState()
