@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dueline.errors import InvalidJob
-from dueline.model import rows
+from dueline.model import packing, rows
 from dueline.model.job import MAX_PAYLOAD_BYTES
 from dueline.model.packing import pack, unpack
 from dueline.model.units import row_bytes, write_units
@@ -47,7 +47,7 @@ def plain_and_packed(payload, **fields):
 def test_a_payload_is_packed_when_that_saves_a_tenth_of_its_row_or_a_unit_and_only_then(payload):
     row, plain, packed = plain_and_packed(payload)
     saves = 10 * row_bytes(packed) <= 9 * row_bytes(plain) or write_units(packed) < write_units(plain)
-    assert row == (packed if saves and len(payload) >= rows.PACKED_FROM else plain)
+    assert row == (packed if saves and len(payload) >= packing.PACKED_FROM else plain)
 
 
 def test_a_row_of_one_unit_is_packed_because_storage_is_paid_by_the_byte():
@@ -67,8 +67,8 @@ def test_a_payload_that_saves_less_than_a_tenth_is_packed_only_for_a_unit():
 
 
 def test_a_small_payload_is_not_even_tried_however_well_it_would_be_packed(monkeypatch):
-    monkeypatch.setattr(rows, "pack", None)
-    assert "payload" in rows.job_row(a_job(payload="x" * (rows.PACKED_FROM - 1)))
+    monkeypatch.setattr(packing, "pack", None)
+    assert "payload" in rows.job_row(a_job(payload="x" * (packing.PACKED_FROM - 1)))
 
 
 @pytest.mark.parametrize("size", [500, 4096, 4097, 9000])
