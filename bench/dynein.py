@@ -96,9 +96,8 @@ class Dynein:
 
 
 def job_row(job: Job) -> Row:
-    """Return the row of a job that is scheduled, with its payload as it is: Dynein compresses none."""
-    ours = {name: value for name, value in rows.job_row(job).items() if name != "packed"}
-    return {**ours, "payload": job.payload, "status": SCHEDULED}
+    """Return the row of a job that is scheduled."""
+    return {**rows.job_row(job), "status": SCHEDULED}
 
 
 def cut(items: Sequence[A], size: int) -> Iterator[list[A]]:

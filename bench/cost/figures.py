@@ -52,7 +52,6 @@ def figures(costs: Costs) -> Figures:
         "idle": _idle(costs),
         "counted": {name: asdict(step) for name, step in costs.steps.items()},
         "row_bytes": dict(costs.row_bytes),
-        "dynein_row_bytes": dict(costs.dynein_row_bytes),
         "deployed": asdict(costs.biller.deployed),
     }
 

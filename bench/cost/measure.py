@@ -9,7 +9,7 @@ from bench.apart import measured_apart
 from bench.cost.bill import Biller, Capacity
 from bench.cost.deployed import deployed, hold
 from bench.cost.figures import figures, ratios, targets
-from bench.cost.payloads import PACKED, SIZES, json_of, largest_dynein_bytes, largest_row_bytes
+from bench.cost.payloads import PACKED, SIZES, json_of, largest_row_bytes
 from bench.cost.plan import FULL, HIGH, QUICK, Load
 from bench.cost.prices import prices
 from bench.cost.step import Step
@@ -39,7 +39,6 @@ def _costs(counted: Mapping[str, Any], *, quick: bool, of: Any) -> Costs:
         plan=QUICK if quick else FULL,
         biller=Biller(prices=known, deployed=of, capacity=Capacity.on_demand(known)),
         row_bytes={size.name: largest_row_bytes(json_of(size.payload(1))) for size in (*SIZES, *PACKED)},
-        dynein_row_bytes={size.name: largest_dynein_bytes(json_of(size.payload(1))) for size in SIZES},
     )
 
 

@@ -1,4 +1,4 @@
-"""What jobs carry: payloads that make a row of so many bytes where it is kept as it is, with the status of Dynein's."""
+"""What jobs carry: payloads that make a row of so many bytes, unpacked, whichever protocol keeps it."""
 
 import base64
 import json
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from bench.dynein import job_row
+from bench.dynein import SCHEDULED
 from dueline.model import rows
 from dueline.model.job import Job, JobId, Partition, Route
 from dueline.model.units import row_bytes
@@ -20,7 +20,10 @@ _LETTERS = "and of the to in is for on with your order at by from has been we it
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Size:
-    """How large a job is: its row has `row_bytes`, or its payload `payload_bytes`; of prose, or of random letters."""
+    """How large a job is: its row has `row_bytes` before its payload is packed, or its payload `payload_bytes`.
+
+    The payload is of prose, or of random letters, which packing makes a quarter smaller at most.
+    """
 
     name: str
     row_bytes: int = 0
@@ -63,21 +66,13 @@ def json_of(payload: dict[str, str]) -> str:
 
 
 def largest_row_bytes(payload: str) -> int:
-    """Return the bytes that DynamoDB counts of our row of a job with a payload, at most."""
-    return row_bytes(rows.job_row(_largest(payload)))
-
-
-def largest_dynein_bytes(payload: str) -> int:
-    """Return the same of Dynein's row: it has a status, and its payload as it is."""
-    return row_bytes(job_row(_largest(payload)))
-
-
-def _largest(payload: str) -> Job:
+    """Return the bytes that DynamoDB counts of the row of a job with a payload, at most."""
     # The fewer zeros a number ends with, the longer it is.
     due = datetime(2026, 11, 21, second=1, tzinfo=UTC)
-    return a_job(payload, partition=Partition(queue=QUEUE, number=PARTITIONS - 1), due=due, number=1)
+    job = a_job(payload, partition=Partition(queue=QUEUE, number=PARTITIONS - 1), due=due, number=1)
+    return row_bytes(rows.job_row(job))
 
 
 def _least_row() -> int:
-    """Return the bytes of a row but for its payload, at most."""
-    return largest_dynein_bytes("1") - 1
+    """Return the bytes of a row but for its payload, at most; Dynein's has a status as well."""
+    return largest_row_bytes("1") - 1 + len("status" + SCHEDULED)

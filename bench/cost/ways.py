@@ -39,16 +39,12 @@ TENS = Way(by="library", jobs=BATCH_MESSAGES)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Costs:
-    """Bills jobs of one queue that wait for so many days, from the steps that were counted.
-
-    `row_bytes` are those of our rows by the size of the job, `dynein_row_bytes` of Dynein's.
-    """
+    """Bills jobs of one queue that wait for so many days, from the steps that were counted."""
 
     steps: Mapping[str, Step]
     plan: Plan
     biller: Biller
     row_bytes: Mapping[str, int]
-    dynein_row_bytes: Mapping[str, int]
 
     def dueline(self, way: Way, *, load: Load, size: Size = USUAL, days: float = 1) -> Lines:
         """Return the bill of a job of ours, with its share of what is paid by the month."""
@@ -65,7 +61,7 @@ class Costs:
         which = BATCHED if batched else CODED
         taken_in, polled = self.steps[named(which, "in", size)], self.steps[named(which, "out", load.polled, size)]
         requests = self.biller.requests(taken_in) + self.biller.requests(polled)
-        return requests + self.biller.kept(self.dynein_row_bytes[size.name], days=days)
+        return requests + self.biller.kept(self.row_bytes[size.name], days=days)
 
     def scheduler(self, *, load: Load | None) -> Lines:
         """Return the bill of a schedule that sends to SQS; without a load, of one above the free ones."""
