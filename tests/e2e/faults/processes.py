@@ -15,8 +15,8 @@ HEADER = "x-told"
 
 
 def environment(endpoint: str) -> dict[str, str]:
-    """Return what functions find in their environment that speak to AWS at `endpoint`, say who asks, and log all."""
-    return {"AWS_ENDPOINT_URL": endpoint, "PYTHONPATH": str(SITE), "POWERTOOLS_LOG_LEVEL": "DEBUG"}
+    """Return what functions find in their environment that speak to AWS at `endpoint`, and say who asks."""
+    return {"AWS_ENDPOINT_URL": endpoint, "PYTHONPATH": str(SITE)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
