@@ -28,10 +28,7 @@ class Process:
 
     @classmethod
     def start(cls, command: Sequence[str], *, number: int, environ: Mapping[str, str], clock: Clock) -> "Process":
-        """Start it. Raises OSError.
-
-        It has a process group of its own: a terminal sends Ctrl-C to a whole group, and the supervisor tells it anyway.
-        """
+        """Start it. Raises OSError."""
         ours, theirs = Pipe()
         with theirs:
             handle = theirs.fileno()
@@ -40,7 +37,6 @@ class Process:
                 env={**environ, SUPERVISED: f"{number}:{handle}"},
                 pass_fds=[handle],
                 stdin=subprocess.DEVNULL,
-                process_group=0,
             )
         return cls(started, ours, clock=clock)
 

@@ -109,12 +109,12 @@ def test_processes_are_told_of_together_replaced_when_killed_and_end_when_their_
     supervisor.kill()
     closed = lambda: {line["pid"] for line in lines() if line["message"] == "closed"}  # noqa: E731
     assert wait_until(lambda: closed() == {first, third})
-    told = [(line["message"], line["pid"], line.get("exit_code")) for line in lines() if "number" in line]
+    told = [(line["level"], line["message"], line["pid"]) for line in lines() if "number" in line]
     assert told == [
-        ("process started", first, None),
-        ("process started", second, None),
-        ("process died", second, 137),
-        ("process started", third, None),
+        ("INFO", "process started", first),
+        ("INFO", "process started", second),
+        ("WARNING", "process died", second),
+        ("INFO", "process started", third),
     ]
 
 
