@@ -75,7 +75,7 @@ def test_when_its_supervisor_is_gone_it_ends_with_its_grace(one):
 
 
 def test_told_to_end_by_its_supervisor_and_by_whoever_tells_all_processes_it_keeps_its_grace(one):
-    heard = threading.Event()
+    heard, hurried = threading.Event(), []
     before = signal.signal(signal.SIGWINCH, lambda *_: heard.set())
 
     def tell():
@@ -86,6 +86,7 @@ def test_told_to_end_by_its_supervisor_and_by_whoever_tells_all_processes_it_kee
         # Python calls handlers in the order of their numbers: SIGWINCH, 28, after SIGTERM, 15.
         os.kill(os.getpid(), signal.SIGWINCH)
         assert heard.wait(HANG_SECONDS)
+        hurried.append(one.ending.is_hurried)
         one.held.set()
 
     threading.Thread(target=tell, daemon=True).start()
@@ -93,7 +94,7 @@ def test_told_to_end_by_its_supervisor_and_by_whoever_tells_all_processes_it_kee
         assert one.worker.run() is True
     finally:
         signal.signal(signal.SIGWINCH, before)
-    assert one.done == [1]
+    assert (one.done, hurried) == ([1], [False])
 
 
 def test_the_programs_that_its_jobs_start_are_not_supervised():
