@@ -1,8 +1,9 @@
 """Run all queue workers of one process, from their start to their end."""
 
 import asyncio
+import signal
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 
@@ -26,6 +27,13 @@ class Ending:
     def ask(self) -> None:
         self._asked += 1
 
+    def ask_once(self) -> None:
+        """Ask, unless that was done: whoever asks may have been told by several."""
+        self._asked = max(1, self._asked)
+
+    def hurry(self) -> None:
+        self._asked = 2
+
     @property
     def is_asked(self) -> bool:
         return self._asked > 0
@@ -41,6 +49,7 @@ class Runner:
     def __init__(self, workers: Mapping[str, QueueWorker], *, clock: Clock) -> None:
         self._workers = workers
         self._clock = clock
+        self.has_begun = False
 
     def run(self, ending: Ending, *, grace: float) -> bool:
         """Run until asked to end, then give running jobs `grace` seconds; return whether all had ended.
@@ -54,6 +63,7 @@ class Runner:
                     break
                 begun.append(worker)
                 worker.start()
+            self.has_begun = True
             while not ending.is_asked:
                 self._clock.sleep(_LOOK_SECONDS)
         finally:
@@ -79,6 +89,20 @@ def _finished(workers: Sequence[QueueWorker]) -> bool:
     with ThreadPoolExecutor(max_workers=max(1, len(workers)), thread_name_prefix="finish") as threads:
         ended = list(threads.map(QueueWorker.finish, workers))
     return all(ended)
+
+
+@contextmanager
+def signalled(ask: Callable[[], None]) -> Iterator[None]:
+    """Let SIGTERM and SIGINT ask, if this is the main thread: no other gets signals."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {each: signal.signal(each, lambda *_: ask()) for each in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 @contextmanager

@@ -2,10 +2,8 @@
 
 import asyncio
 import random
-import signal
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,12 +12,13 @@ from dueline import otel
 from dueline.model.job import queue_name
 from dueline.ports import Clock
 from dueline.worker.handler_runner import Handler, HandlerRunner
+from dueline.worker.processes.link import Link
 from dueline.worker.queue_connection import QueueConnection
 from dueline.worker.queue_worker import QueueWorker
 from dueline.worker.rate_limiter import common_time
 from dueline.worker.received import ReceivedJob
 from dueline.worker.refresh import check_settings
-from dueline.worker.runner import Ending, Runner, event_loop
+from dueline.worker.runner import Ending, Runner, event_loop, signalled
 from dueline.worker.watch.event import Event, Report
 
 if TYPE_CHECKING:
@@ -47,6 +46,7 @@ class Worker:
         self._concurrency = _checked(concurrency)
         self._handlers: dict[str, Handler] = {}
         self._ending = Ending()
+        self._link: Link | None = None
 
     def job(self, queue: str, *, once: bool = False, concurrency: int | None = None) -> Callable[[Function], Function]:
         """Decorate the function that processes the jobs of a queue: it is called with each job, a ReceivedJob.
@@ -88,16 +88,23 @@ class Worker:
         try:
             with (
                 event_loop() as loop,
-                _signalled(ending),
+                signalled(ending.ask_once if self._link else ending.ask),
                 closing(connect(self._name, session=self._session)) as environment,
             ):
                 workers = {each.queue: _queue_worker(each, environment, loop=loop, most=most) for each in handlers}
                 runner = Runner(workers, clock=environment.clock)
-                with environment.serve(port, runner.ages) if port is not None else nullcontext():
+                with self._watched(runner, environment, port=port):
                     return runner.run(ending, grace=grace)
         finally:
             if ending.is_asked:
                 self._ending = Ending()
+
+    def _watched(
+        self, runner: Runner, environment: "Environment", *, port: int | None
+    ) -> AbstractContextManager[object]:
+        if self._link is not None:
+            return self._link.watched(runner, self._ending)
+        return nullcontext() if port is None else environment.serve(port, runner.ages)
 
     def stop(self) -> None:
         """End `run`, from any thread. A second call ends it without grace; a call before `run` ends it as it begins."""
@@ -156,19 +163,12 @@ def _queue_worker(
     )
 
 
-@contextmanager
-def _signalled(ending: Ending) -> Iterator[None]:
-    """Let SIGTERM and SIGINT end the worker, if this is the main thread: no other gets signals."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    ask = lambda *_: ending.ask()  # noqa: E731
-    before = {each: signal.signal(each, ask) for each in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
+def supervised(worker: Worker, link: Link) -> None:
+    """Let the runs of a worker be watched and ended by the supervisor of this process, who serves health and metrics.
+
+    It hears of a second signal from the supervisor: whoever tells all processes to end tells this one twice.
+    """
+    worker._link = link
 
 
 def _checked(concurrency: int) -> int:

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from dueline.worker.watch.event import Event, Kind
-from dueline.worker.watch.health import HEALTHY_SECONDS, served
+from dueline.worker.watch.health import HEALTHY_SECONDS, health_of_all, served
 from dueline.worker.watch.log import log, logger
 from dueline.worker.watch.metrics import Metrics
 from tests.waiting import HANG_SECONDS
@@ -175,6 +175,15 @@ def test_a_worker_whose_queues_were_asked_of_late_is_healthy():
 def test_a_worker_that_hangs_at_a_queue_says_at_which():
     ages = {"emails": 0.5, "invoices": HEALTHY_SECONDS + 1}
     assert health(ages) == (503, {"healthy": False, "hung": ["invoices"], "seconds_since_asked": ages})
+
+
+def test_processes_are_as_healthy_as_the_worst_of_them():
+    well, hung = {"emails": 0.5}, {"emails": HEALTHY_SECONDS + 1}
+    told = health_of_all([(11, well), (12, hung)])
+    assert (told["healthy"], told["hung"], told["seconds_since_asked"]) == (False, ["emails"], hung)
+    assert [(each["pid"], each["healthy"]) for each in told["processes"]] == [(11, True), (12, False)]
+    assert health_of_all([(11, well), (12, well)])["healthy"] is True
+    assert health_of_all([(11, well), (12, None)])["healthy"] is False
 
 
 @pytest.mark.parametrize("path", ["/", "/healthy", "/health/", "/metrics/x", "/favicon.ico"])

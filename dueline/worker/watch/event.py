@@ -54,6 +54,27 @@ class Event:
 Report = Callable[[Event], None]
 
 
+class ProcessKind(StrEnum):
+    """What happened to a worker process, as its supervisor tells it. FAILED: it could not be started."""
+
+    STARTED = "process started"
+    FAILED = "process failed to start"
+    DIED = "process died"
+    ENDED = "process ended"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProcessEvent:
+    """What happened to a process. `again_in` is in how many seconds another one is started in its place."""
+
+    kind: ProcessKind
+    number: int
+    pid: int = 0
+    exit_code: int | None = None
+    again_in: float | None = None
+    reason: str = ""
+
+
 def trouble(fault: Exception, *, queue: str, job: str = "", what: str = "") -> Event:
     """Return the event that reports a fault: by its text, and by its type where it is no error of Dueline's own."""
     text = text_of(fault)

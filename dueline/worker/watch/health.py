@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
 from socketserver import TCPServer, ThreadingMixIn
@@ -43,7 +43,14 @@ def served(port: int, *, registry: CollectorRegistry, ages: Ages) -> Iterator[in
     It listens on all IPv4 addresses of the machine: probes come from outside a container. `ages` returns, by queue, how
     many seconds ago its worker last looked for messages. Raises ValueError or OSError, which name the port.
     """
-    server = _listening(port, _app(make_wsgi_app(registry), ages))
+    with answering(port, registry=registry, health=lambda: health_of(ages())) as served_port:
+        yield served_port
+
+
+@contextmanager
+def answering(port: int, *, registry: CollectorRegistry, health: Callable[[], dict[str, Any]]) -> Iterator[int]:
+    """Do as `served` does, with a health of which `healthy` tells whether all is well."""
+    server = _listening(port, _app(make_wsgi_app(registry), health))
     threading.Thread(target=server.serve_forever, args=(_CHECK_SECONDS,), name="health", daemon=True).start()
     try:
         yield server.server_port
@@ -62,22 +69,35 @@ def _listening(port: int, app: Callable[..., Any]) -> WSGIServer:
         raise OSError(fault.errno, message) from fault
 
 
-def _app(metrics: Callable[..., Any], ages: Ages) -> Callable[..., Iterable[bytes]]:
+def _app(metrics: Callable[..., Any], health: Callable[[], dict[str, Any]]) -> Callable[..., Iterable[bytes]]:
     def answer(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         if environ["PATH_INFO"] == "/metrics":
             page: Iterable[bytes] = metrics(environ, start_response)
             return page
         if environ["PATH_INFO"] != "/health":
             return _json(start_response, HTTPStatus.NOT_FOUND, {"paths": ["/health", "/metrics"]})
-        return _json(start_response, *_health(ages()))
+        told = health()
+        return _json(start_response, HTTPStatus.OK if told["healthy"] else HTTPStatus.SERVICE_UNAVAILABLE, told)
 
     return answer
 
 
-def _health(ages: Mapping[str, float]) -> tuple[HTTPStatus, dict[str, Any]]:
+def health_of(ages: Mapping[str, float]) -> dict[str, Any]:
+    """Return the health of a process, whose `ages` are by queue."""
     hung = [queue for queue, age in ages.items() if age > HEALTHY_SECONDS]
-    status = HTTPStatus.SERVICE_UNAVAILABLE if hung else HTTPStatus.OK
-    return status, {"healthy": not hung, "hung": hung, "seconds_since_asked": dict(ages)}
+    return {"healthy": not hung, "hung": hung, "seconds_since_asked": dict(ages)}
+
+
+def health_of_all(processes: Sequence[tuple[int | None, Mapping[str, float] | None]]) -> dict[str, Any]:
+    """Return the health of several processes, which is that of the worst.
+
+    Each has its id, None before it is started, and its ages, None before it has begun to work.
+    """
+    oldest: dict[str, float] = {}
+    for queue, age in (item for _, ages in processes for item in (ages or {}).items()):
+        oldest[queue] = max(age, oldest.get(queue, age))
+    each = [{"pid": pid, **({"healthy": False} if ages is None else health_of(ages))} for pid, ages in processes]
+    return health_of(oldest) | {"healthy": all(one["healthy"] for one in each), "processes": each}
 
 
 def _json(start_response: Callable[..., Any], status: HTTPStatus, body: object) -> list[bytes]:

@@ -1,6 +1,11 @@
 """A worker's metrics, as Prometheus reads them."""
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from tempfile import TemporaryDirectory
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, values
+from prometheus_client.multiprocess import MultiProcessCollector
 
 from dueline.worker.watch.event import Event, Kind
 
@@ -15,6 +20,8 @@ _COUNTED = {
     Kind.TROUBLE: "Requests to AWS that failed for good.",
 }
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
+# Where prometheus_client finds it, a process counts in files of this folder, its own metrics and those of its jobs.
+SHARED = "PROMETHEUS_MULTIPROC_DIR"
 
 
 class Metrics:
@@ -39,3 +46,21 @@ class Metrics:
             self._lateness.labels(event.queue).observe(event.lateness)
         if event.duration is not None:
             self._duration.labels(event.queue).observe(event.duration)
+
+
+@contextmanager
+def shared(environ: Mapping[str, str]) -> Iterator[tuple[CollectorRegistry, dict[str, str]]]:
+    """Yield the metrics of all processes that have the yielded environment, those of the dead among them."""
+    with TemporaryDirectory(prefix="dueline-metrics-") as scratch:
+        folder = environ.get(SHARED) or scratch
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry, path=folder)  # type: ignore[no-untyped-call]
+        yield registry, {SHARED: folder}
+
+
+def count_on_as(name: str) -> None:
+    """Let this process count on, where metrics are shared, from where the last process of that name ended.
+
+    Each process would have files of its own otherwise, and they would be more with each that dies.
+    """
+    values.ValueClass = values.MultiProcessValue(lambda: name)  # type: ignore[no-untyped-call]

@@ -1,1 +1,1 @@
-"""Workers at work: two processes and a Lambda consumer, with failures, cancels, a SIGTERM and a kill -9."""
+"""Workers at work: one, one of two processes, and a Lambda consumer, with failures, cancels, a SIGTERM, a kill -9."""

@@ -26,7 +26,7 @@ def story(
     jobs: Annotated[int, typer.Option(help="Jobs over three queues, of every fate.", min=24)] = 10_000,
     seed: Annotated[int, typer.Option(help="Of what is chosen at random.")] = 1,
 ) -> None:
-    """Two worker processes and a Lambda consumer, cancels, a SIGTERM, a kill -9. Exits 1 if a promise is broken."""
+    """Two workers, one of two processes, a Lambda consumer, cancels, signals. Exits 1 if a promise is broken."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with (
         tempfile.TemporaryDirectory() as scratch,

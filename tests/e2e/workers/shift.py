@@ -1,5 +1,6 @@
 """The story: jobs of every fate over three queues, cancels, a SIGTERM and a kill -9 in the middle."""
 
+import os
 import random
 import signal
 import subprocess
@@ -99,7 +100,7 @@ class Ended:
             "had their effect": len(self.effects),
             "dead letters by error": dict(Counter(self.dead.values())),
             "cancels by answer": dict(Counter(self.told.cancels.values())),
-            "workers killed (SIGKILL)": self.told.killed,
+            "processes killed (SIGKILL)": self.told.killed,
             "workers ended (SIGTERM), exits": self.told.exits,
             "lost": len(self.lost),
             "effects twice": len(self.twice),
@@ -112,7 +113,7 @@ def live(stage: Stage, *, jobs: int, seed: int, on_progress: Progress = lambda d
     """Play the story with so many jobs."""
     chance, told = random.Random(seed), Told()
     mishaps = {0.4: _kill, 0.7: _end}
-    workers = [stage.hire(*QUEUES[:2]) for _ in mishaps]
+    workers = [stage.hire(*QUEUES[:2]), stage.hire(*QUEUES[:2], processes=2)]
     for number, count in enumerate(_cut(jobs)):
         _schedule(stage, QUEUES[number % len(QUEUES)], count, chance, told)
         on_progress(len(book.read(stage.book)), jobs)
@@ -124,11 +125,12 @@ def live(stage: Stage, *, jobs: int, seed: int, on_progress: Progress = lambda d
     return _ended(stage, told)
 
 
-def _kill(stage: Stage, worker: "subprocess.Popen[bytes]", told: Told) -> None:
-    """Kill a worker at once, as a machine that is gone does, and have another in its place."""
-    worker.kill()
+def _kill(stage: Stage, _worker: "subprocess.Popen[bytes]", told: Told) -> None:
+    """Kill one of a worker's processes, as the kernel does that has no memory left; its supervisor has another one."""
+    assert wait_until(lambda: len(stage.processes) == 2)
+    os.kill(stage.processes[0], signal.SIGKILL)
     told.killed += 1
-    stage.replace(worker, *QUEUES[:2])
+    assert wait_until(lambda: len(stage.processes) == 3)
 
 
 def _end(stage: Stage, worker: "subprocess.Popen[bytes]", told: Told) -> None:

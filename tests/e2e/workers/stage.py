@@ -1,5 +1,6 @@
 """A deployment of its own, a Lambda consumer on one of its queues, and processes of workers."""
 
+import json
 import os
 import signal
 import subprocess
@@ -42,15 +43,26 @@ class Stage:
         of_aws = {name.upper(): value for name, value in CREDENTIALS.items()} | {"AWS_DEFAULT_REGION": REGION}
         return {**os.environ, **of_aws, "AWS_ENDPOINT_URL": self.emulator.endpoint, book.PLACE: str(self.book)}
 
-    def hire(self, *queues: str) -> "subprocess.Popen[bytes]":
-        """Start a process of workers, at all queues or at those."""
+    def hire(self, *queues: str, processes: int = 1) -> "subprocess.Popen[bytes]":
+        """Start a worker of so many processes, at all queues or at those."""
         named = [word for queue in queues for word in ("--queue", queue)]
         command = [sys.executable, "-m", "dueline", "worker", "tests.e2e.workers.hands:worker", *named]
-        with (self.book.parent / "workers.log").open("ab") as log:
+        command += ["--processes", str(processes)]
+        with self._log.open("ab") as log:
             grace = ["--grace", str(GRACE_SECONDS)]
             worker = subprocess.Popen([*command, *grace], cwd=ROOT, env=self.environment(), stdout=log, stderr=log)
         self.workers.append(worker)
         return worker
+
+    @property
+    def processes(self) -> list[int]:
+        """The ids of the processes that supervisors have started, as their log tells."""
+        lines = self._log.read_text().splitlines()
+        return [json.loads(line)["pid"] for line in lines if '"process started"' in line]
+
+    @property
+    def _log(self) -> Path:
+        return self.book.parent / "workers.log"
 
     def replace(self, worker: "subprocess.Popen[bytes]", *queues: str) -> None:
         """Have another process in place of one that has ended."""

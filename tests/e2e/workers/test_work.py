@@ -1,4 +1,4 @@
-"""What workers promise, with two processes and a Lambda consumer. In full: `python -m tests.e2e.workers --help`."""
+"""What workers promise, with three processes and a Lambda consumer. In full: `python -m tests.e2e.workers --help`."""
 
 from pathlib import Path
 

@@ -1,0 +1,188 @@
+"""The supervisor of worker processes, with processes that are small scripts."""
+
+import os
+import signal
+import sys
+import threading
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from dueline.clock import SystemClock
+from dueline.memory import VirtualClock
+from dueline.worker.processes.place import Place
+from dueline.worker.processes.process import Process
+from dueline.worker.processes.supervisor import Supervisor
+from dueline.worker.runner import Ending
+from dueline.worker.watch.event import ProcessKind
+from tests.builders import NOW
+from tests.waiting import HANG_SECONDS
+from tests.work import wait_until
+
+STARTED, FAILED, DIED, ENDED = ProcessKind
+# Tells that it has begun, and ends when it is told to, with a code of its own.
+PROCESS = """
+import os, signal, sys
+from multiprocessing.connection import Connection
+number, handle = os.environ["DUELINE_SUPERVISED"].split(":")
+link = Connection(int(handle))
+BODY
+"""
+GENTLE = """
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(int(number) - 1))
+link.send_bytes(b'{"emails": 0.5}')
+signal.pause()
+"""
+# Has a job that takes long: SIGTERM alone does not end it. Which was told to end, the standard output says.
+BUSY = """
+signal.signal(signal.SIGTERM, lambda *_: print("told", number, flush=True))
+link.send_bytes(b'{"emails": 0.5}')
+print("hurried", number, link.recv_bytes().decode(), flush=True)
+"""
+
+
+class Fast(SystemClock):
+    """Time that flies."""
+
+    def monotonic(self):
+        return time.monotonic() * 50
+
+    def sleep(self, seconds):
+        time.sleep(seconds / 50)
+
+
+class Run:
+    """A supervisor that runs in a thread; `events` is what it reported."""
+
+    def __init__(self, body, *args, processes=2):
+        self.events, self.ending, self._returned = [], Ending(), []
+        self.command = [sys.executable, "-c", PROCESS.replace("BODY", body), *map(str, args)]
+        self.supervisor = Supervisor(
+            self._start, processes=processes, clock=Fast(), jitter=lambda: 1.0, report=self.events.append
+        )
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _start(self, number):
+        return Process.start(self.command, number=number, environ=os.environ, clock=Fast())
+
+    def _run(self):
+        self._returned.append(self.supervisor.run(self.ending))
+
+    def begun(self):
+        """Return the ids of the processes once all have begun."""
+        told = lambda: self.supervisor.health()["processes"]  # noqa: E731
+        assert wait_until(lambda: all("seconds_since_asked" in each for each in told())), self.events
+        return [each["pid"] for each in told()]
+
+    def of(self, *kinds):
+        return [(event.kind, event.number, event.exit_code) for event in self.events if event.kind in kinds]
+
+    def returned(self):
+        self._thread.join(HANG_SECONDS)
+        assert not self._thread.is_alive()
+        return self._returned[0]
+
+
+@pytest.fixture
+def run():
+    """Run a supervisor; end what a failed test leaves behind."""
+    runs = []
+
+    def start(*args, **given):
+        runs.append(Run(*args, **given))
+        return runs[-1]
+
+    yield start
+    for each in runs:
+        each.ending.ask()
+        each.ending.ask()
+        each.returned()
+
+
+def test_one_that_is_killed_is_replaced_and_the_others_go_on_until_all_are_told_to_end(run):
+    running = run(GENTLE, processes=3)
+    first, second, third = running.begun()
+    os.kill(second, signal.SIGKILL)
+    assert wait_until(lambda: len(running.of(STARTED)) == 4)
+    assert running.begun() == [first, (replaced := running.events[-1].pid), third]
+    assert replaced != second
+    running.ending.ask()
+    # The highest of their exit codes.
+    assert running.returned() == 2
+    assert running.of(STARTED, DIED) == [
+        *[(STARTED, number, None) for number in (1, 2, 3)],
+        (DIED, 2, 128 + signal.SIGKILL),
+        (STARTED, 2, None),
+    ]
+    assert sorted(running.of(ENDED)) == [(ENDED, 1, 0), (ENDED, 2, 1), (ENDED, 3, 2)]
+
+
+def test_the_first_that_cannot_begin_ends_all_with_its_exit_code_and_no_other_is_started(run):
+    running = run("sys.exit(3)")
+    assert running.returned() == 3
+    assert running.of(*ProcessKind) == [(STARTED, 1, None), (ENDED, 1, 3)]
+
+
+def test_what_dies_again_and_again_comes_later_each_time_until_it_has_worked_for_a_minute():
+    clock, events = VirtualClock(NOW), []
+    start = lambda number: SimpleNamespace(pid=number, started=clock.monotonic(), has_begun=True)  # noqa: E731
+    place = Place(2, start=start, clock=clock, jitter=lambda: 1.0, report=events.append)
+
+    def delay_after(seconds):
+        place.start(at_any_rate=False)
+        clock.sleep(seconds)
+        place.note_death(7)
+        again_in = events[-1].again_in
+        clock.sleep(again_in - 0.01)
+        assert not place.is_to_start
+        clock.sleep(0.01)
+        assert place.is_to_start
+        return again_in
+
+    assert [delay_after(59) for _ in range(8)] == [1, 2, 4, 8, 16, 30, 30, 30]
+    assert [delay_after(60), delay_after(0)] == [1, 2]
+
+
+def test_one_that_cannot_be_started_again_for_now_is_tried_later(run):
+    running = run(GENTLE)
+    _, second = running.begun()
+    command, running.command = running.command, ["/nowhere/python"]
+    os.kill(second, signal.SIGKILL)
+    assert wait_until(lambda: len(running.of(FAILED)) == 2)
+    running.command = command
+    assert running.begun()[1] != second
+    failed = next(event for event in running.events if event.kind is FAILED)
+    assert (failed.number, failed.again_in) == (2, 2)
+    assert "/nowhere/python" in failed.reason
+
+
+def test_asked_once_each_has_its_grace_and_asked_twice_none(run, capfd):
+    running, said = run(BUSY), []
+    running.begun()
+
+    def says(*expected):
+        said.extend(capfd.readouterr().out.splitlines())
+        return sorted(said) == sorted(expected)
+
+    running.ending.ask()
+    assert wait_until(lambda: says("told 1", "told 2"))
+    assert running.of(ENDED) == []
+    running.ending.ask()
+    assert running.returned() == 0
+    assert says("told 1", "told 2", "hurried 1 hurry", "hurried 2 hurry")
+    assert running.supervisor.health()["processes"] == []
+
+
+def test_one_that_is_still_starting_ends_at_once_and_that_is_no_failure(run):
+    running = run("signal.pause()")
+    assert wait_until(lambda: running.of(STARTED) == [(STARTED, 1, None)])
+    told = running.supervisor.health()
+    assert (told["healthy"], told["processes"]) == (
+        False,
+        [{"pid": running.events[0].pid, "healthy": False}, {"pid": None, "healthy": False}],
+    )
+    running.ending.ask()
+    assert running.returned() == 0
+    assert running.of(DIED, ENDED) == [(ENDED, 1, 128 + signal.SIGTERM)]
