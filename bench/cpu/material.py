@@ -1,10 +1,12 @@
-"""Jobs whose rows have 1 KB, and what is made of them before anything is measured."""
+"""Jobs whose rows have 1 KB before they are packed, and what is made of them before anything is measured."""
 
 import json
 import random
-from collections.abc import Sequence
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
+from typing import Any
 
 from bench.cpu.answers import Stock, Told
 from bench.dynein import SCHEDULED, cut
@@ -22,7 +24,7 @@ DEPLOYMENT = "dueline"
 QUEUE = QueueSettings(name="emails", partitions=1, retention=timedelta(days=7))
 PARTITION = Partition(queue=QUEUE.name, number=0)
 ROW_BYTES = 1024
-# A page of 1 MB holds so many of them.
+# A page of 1 MB holds so many of them, unpacked.
 PAGE_ROWS = 1000
 # What Dynein asks of a page.
 DYNEIN_ROWS = 100
@@ -70,9 +72,13 @@ def _pages(written: Sequence[Row]) -> dict[str, Told]:
 
 
 def _page(some: Sequence[Row], *, more: bool) -> Told:
-    items = [{name: typed(value) for name, value in row.items()} for row in some]
+    items = [{name: _on_the_wire(typed(value)) for name, value in row.items()} for row in some]
     last = {"LastEvaluatedKey": {name: items[-1][name] for name in ("pk", "sk")}} if more else {}
     return {"Count": len(items), "Items": items, "ScannedCount": len(items), **last}
+
+
+def _on_the_wire(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {kind: b64encode(told).decode() if kind == "B" else told for kind, told in value.items()}
 
 
 def _message(job: Job) -> Told:
