@@ -1,4 +1,4 @@
-"""A second opinion on the protocol: two models, small enough to visit every state that they can be in.
+"""A second opinion on the protocol: three models, small enough to visit every state that they can be in.
 
 The first (states.py): two jobs of one millisecond; two deliveries of their messages, the second because the first
 failed or SQS repeats it; two ticks, the lease of each of which may run out at any moment; any number of cancels of the
@@ -8,6 +8,11 @@ The second (moves.py): one job, and a reschedule of it to a later or a sooner ti
 partition; any number of deliveries of its message, one at a time, and of the intent, two at a time; any number of
 ticks, two at a time; any number of cancels of either job; and what may go wrong at every step, likewise, with a table
 that shows the rows of a transaction one before the other.
+
+The third (producers.py): one job, and producers that write its row themselves, two at a time, any number, all with the
+same id; puts without an answer that take effect later or never; the inbound queue for what the table does not take;
+any number of deliveries, ticks and cancels. Such a job is rescheduled, too (submitted_move.py): there its producers and
+its deliveries are one kind of process.
 
 They follow docs/architecture.md, and import nothing of the code. Each function tells what may come of a step, first
 what does when nothing goes wrong.

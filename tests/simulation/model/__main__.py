@@ -6,30 +6,37 @@ Exits with 1 when a promise is broken, when there are other states than there we
 import argparse
 import sys
 import time
-from collections.abc import Iterator
-from dataclasses import fields, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from tests.simulation.model.move import MoveRules
 from tests.simulation.model.moves import MOVE_STATES, SCENES, MoveModel
-from tests.simulation.model.states import MODEL_STATES, Model, story
+from tests.simulation.model.producer import ProducerRules
+from tests.simulation.model.producers import ONE_PAGE, PRODUCER_STATES, SIZES, ProducerModel
+from tests.simulation.model.states import MODEL_STATES, AnyModel, Model, story
 from tests.simulation.model.store import Rules
-from tests.simulation.model.without import BROKEN_WITHOUT, MOVE_BROKEN_WITHOUT
+from tests.simulation.model.submitted_move import SUBMITTED_MOVE_STATES, SubmittedMoveModel
+from tests.simulation.model.without import BROKEN_WITHOUT, MOVE_BROKEN_WITHOUT, PRODUCER_BROKEN_WITHOUT
 
-TWO_JOBS = "two jobs"
-STATES = {TWO_JOBS: MODEL_STATES} | {f"a job moved {name}": states for name, states in MOVE_STATES.items()}
+TWO_JOBS, SUBMITTED, MOVED = "two jobs", "a job submitted", "a job moved"
+STATES = {TWO_JOBS: MODEL_STATES}
+STATES |= {f"{SUBMITTED}, {name}": states for name, states in PRODUCER_STATES.items()}
+STATES |= {f"{MOVED} {name}": states for name, states in MOVE_STATES.items()}
+STATES |= {f"{SUBMITTED} and moved {name}": states for name, states in SUBMITTED_MOVE_STATES.items()}
+RULES = BROKEN_WITHOUT | PRODUCER_BROKEN_WITHOUT | MOVE_BROKEN_WITHOUT
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Visit every state of the protocol's models.")
-    parser.add_argument("--without", metavar="RULE", choices=[rule.name for rule in fields(MoveRules)])
+    parser.add_argument("--without", metavar="RULE", choices=list(RULES))
     rule = parser.parse_args().without
-    wrong = list(visited(rule)) if rule else [*visited(None), *unneeded()]
+    wrong = list(visited(models_without(rule))) if rule else [*visited(models()), *unneeded()]
     sys.exit("\n".join(wrong) or None)
 
 
-def visited(without: str | None) -> Iterator[str]:
-    """Visit the models, or, without a rule, those that it is a rule of; yield what is wrong."""
-    for name, model in models(without).items():
+def visited(models: Mapping[str, AnyModel]) -> Iterator[str]:
+    """Visit models; yield what is wrong."""
+    for name, model in models.items():
         began = time.perf_counter()
         explored = model.search()
         seconds = time.perf_counter() - began
@@ -40,26 +47,39 @@ def visited(without: str | None) -> Iterator[str]:
             yield f"{name}: {explored.states:,} states, and there were {STATES[name]:,}"
         figures = f"{explored.states:,} states, {explored.transitions:,} transitions, depth {explored.depth}"
         sys.stdout.write(f"{name}: {figures}, {seconds:.1f} s\n")
+        sys.stdout.flush()
 
 
 def unneeded() -> Iterator[str]:
     """Leave out one rule at a time; yield those without which another promise is broken than theirs, or none."""
-    rules = BROKEN_WITHOUT | MOVE_BROKEN_WITHOUT
-    for rule, promise in rules.items():
-        for name, model in models(rule).items():
+    for rule, promise in RULES.items():
+        for name, model in models_without(rule).items():
             if (broken := model.search().broken) != promise:
                 yield f"{name}, without {rule}: {broken or 'nothing'} is broken, and {promise} was"
-    sys.stdout.write(f"left out each of {len(rules)} rules\n")
+    sys.stdout.write(f"left out each of {len(RULES)} rules\n")
 
 
-def models(without: str | None) -> dict[str, Model | MoveModel]:
-    """Return the models, or, without a rule, those that it is a rule of."""
-    left_out = {without: False} if without else {}
-    if without in BROKEN_WITHOUT:
+def models() -> dict[str, AnyModel]:
+    """Return the models of all worlds, with every rule."""
+    all_models: dict[str, AnyModel] = {TWO_JOBS: Model(Rules())}
+    for name, size in SIZES.items():
+        all_models[f"{SUBMITTED}, {name}"] = ProducerModel(ProducerRules(), size)
+    for name, scene in SCENES.items():
+        all_models[f"{MOVED} {name}"] = MoveModel(MoveRules(), scene)
+        all_models[f"{SUBMITTED} and moved {name}"] = SubmittedMoveModel(MoveRules(), scene)
+    return all_models
+
+
+def models_without(rule: str) -> Mapping[str, AnyModel]:
+    """Return the models, without a rule, of worlds that it is a rule of, the smallest of them."""
+    left_out = {rule: False}
+    if rule in BROKEN_WITHOUT:
         return {TWO_JOBS: Model(replace(Rules(), **left_out))}
+    if rule in PRODUCER_BROKEN_WITHOUT:
+        model = ProducerModel(replace(ProducerRules(), **left_out), SIZES[ONE_PAGE])
+        return {f"{SUBMITTED}, {ONE_PAGE}": model}
     rules = replace(MoveRules(), **left_out)
-    moves = {f"a job moved {name}": MoveModel(rules, scene) for name, scene in SCENES.items()}
-    return moves if without else {TWO_JOBS: Model(Rules())} | moves
+    return {f"{MOVED} {name}": MoveModel(rules, scene) for name, scene in SCENES.items()}
 
 
 if __name__ == "__main__":

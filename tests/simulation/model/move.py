@@ -47,11 +47,12 @@ class MoveRules(Rules):
 class Shared(NamedTuple):
     """What all processes share: a store a partition, whether the intent was sent, and what its sender was told.
 
-    `moved` tells whether the old job's cancellation names the new one, `over` whether a cancel of it that was not moved
-    was promised.
+    `accepted` tells whether the old job's message waits or was acknowledged, `moved` whether its cancellation names the
+    new one, `over` whether a cancel of it that was not moved was promised.
     """
 
     stores: tuple[Store, ...]
+    accepted: bool = True
     announced: bool = False
     moved: bool = False
     told: str = ""

@@ -31,6 +31,9 @@ class MoveModel:
     Simpler than with two jobs: a tick reads one page, and writes its cursor at its end; repeats are not looked at.
     """
 
+    # Those of the old job's message.
+    deliveries: Any = Delivery()
+
     def __init__(self, rules: MoveRules, scene: Scene) -> None:
         # A note of the late path spares repeats and nothing else, and repeats are not looked at.
         rules = replace(rules, late_path_leaves_a_note=False)
@@ -42,13 +45,16 @@ class MoveModel:
         self.cancelling = {job: Cancelling(rules, job=job) for job in (scene.old, scene.new)}
 
     def search(self) -> Explored:
-        kinds: list[tuple[Any, Any]] = [(Delivery(), self.deliver), ((Delivery(), Delivery()), self.settle)]
+        kinds: list[tuple[Any, Any]] = [(self.deliveries, self.deliver), ((Delivery(), Delivery()), self.settle)]
         # Two ticks where the old job is; where the new one is alone, one.
         for place, jobs in enumerate(self.scene.partitions):
             kinds.append(((Tick(),) * (2 if self.scene.old in jobs else 1), partial(self.tick, place)))
         kinds += [(Caller(), self.reschedule), (Cancel(), self.cancel), ((), self.show)]
         promises = Promises(broken=self.broken, broken_at_rest=self.lost, is_underway=is_underway)
-        return Search(Shared((Store(),) * len(self.scene.partitions)), kinds, promises).run()
+        return Search(self.start(), kinds, promises).run()
+
+    def start(self) -> Shared:
+        return Shared((Store(),) * len(self.scene.partitions))
 
     def deliver(self, shared: Shared, delivery: Delivery) -> SharedSteps:
         for name, after, mine in self.ingested(shared, delivery):
@@ -108,7 +114,7 @@ class MoveModel:
             names, shared = [name], after
         old, new = self.scene.store_of(self.scene.old, shared), self.scene.store_of(self.scene.new, shared)
         last: list[tuple[Any, Any]] = []
-        if self.scene.old not in old.acknowledged:
+        if shared.accepted and self.scene.old not in old.acknowledged:
             last.append((self.ingested, Delivery()))
         if shared.announced and self.scene.new not in new.acknowledged:
             last.append((self.settling.steps, Delivery()))

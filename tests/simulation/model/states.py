@@ -7,6 +7,7 @@ from tests.simulation.model.cancel import Cancel, Cancelling
 from tests.simulation.model.explore import Explored, Promises, Search
 from tests.simulation.model.ingest import Delivery, Ingest
 from tests.simulation.model.moves import MoveModel
+from tests.simulation.model.producers import ProducerModel
 from tests.simulation.model.store import GONE, JOBS, Rules, Steps, Store, is_underway, less, union
 from tests.simulation.model.tick import Tick, Ticking
 
@@ -57,7 +58,10 @@ class Model:
         return names, store
 
 
-def story(model: Model | MoveModel, explored: Explored) -> list[str]:
+AnyModel = Model | ProducerModel | MoveModel
+
+
+def story(model: AnyModel, explored: Explored) -> list[str]:
     """Tell how a promise was broken, or nothing."""
     is_seen_later = explored.broken and not model.broken(explored.shared)
     after = model.undisturbed(explored.shared)[0] if is_seen_later else []

@@ -1,4 +1,4 @@
-"""The promise that is broken without each of the rules: of the first model, and of what moves add."""
+"""The promise that is broken without each of the rules: of the first model, of moves, and of producers."""
 
 BROKEN_WITHOUT = {
     "rows_then_fence": "never lost",
@@ -42,4 +42,21 @@ MOVE_BROKEN_WITHOUT = {
     "moved_row_is_written": "never neither",
     "unread_look_is_unknown": "never neither",
     "moved_job_is_seen_to": "never neither",
+}
+PRODUCER_BROKEN_WITHOUT = {
+    "put_then_fence": "never lost",
+    "producer_sends_late_jobs": "never lost",
+    "unread_fence_fills_the_buffer": "never lost",
+    "fence_is_consistent_for_producers": "never lost",
+    "producer_reads_fence_then_cancellation": "exact cancel",
+    "unread_cancellation_fills_the_buffer": "exact cancel",
+    "producer_sends_then_notes": "never lost",
+    "producer_leaves_a_note": "at least once",
+    "unanswered_put_fills_the_buffer": "never lost",
+    "unsent_fills_the_buffer": "never lost",
+    "answered_after_the_late_path": "never lost",
+    "buffered_under_the_same_id": "one job",
+    "tried_again_under_the_same_id": "one job",
+    "unbuffered_is_an_error": "never lost",
+    "open_breaker_fills_the_buffer": "never lost",
 }
