@@ -8,6 +8,7 @@ DuelineError
 ├── JobNotFound (LookupError)       404  there is no job with that id in that queue, or not any more
 ├── DeploymentNotFound (LookupError)     no such deployment in the account and region, or no Dueline at that URL
 ├── AlreadyFinished                 409  it is too late: the job was sent to its queue, cancelled or rescheduled
+├── IdReused (ValueError)           409  the id belongs to a job with another payload
 ├── KeyReused (ValueError)          422  the idempotency key belongs to a job with another payload
 ├── Throttled                       429  AWS throttled the request: try again later
 └── Unavailable                     503  AWS failed, or its answer was lost: try again
@@ -84,6 +85,12 @@ class AlreadyFinished(DuelineError):
     """
 
     code = "already_finished"
+
+
+class IdReused(DuelineError, ValueError):
+    """The id that the caller made belongs to a job with another payload, tenant or priority. Nothing was changed."""
+
+    code = "id_reused"
 
 
 class KeyReused(DuelineError, ValueError):

@@ -13,6 +13,7 @@ from dueline.errors import (
     DeploymentNotFound,
     DuelineError,
     Forbidden,
+    IdReused,
     InvalidJob,
     JobNotFound,
     KeyReused,
@@ -27,7 +28,7 @@ EXIT_CODES = (
     " 130 interrupted. Of several jobs, the highest."
 )
 _CODES_BY_ERROR: tuple[tuple[tuple[type[DuelineError], ...], int], ...] = (
-    ((InvalidJob, KeyReused), WRONG),
+    ((InvalidJob, IdReused, KeyReused), WRONG),
     ((JobNotFound, QueueNotFound, DeploymentNotFound), NOT_FOUND),
     ((AlreadyFinished,), TOO_LATE),
     ((Forbidden,), FORBIDDEN),

@@ -143,7 +143,7 @@ def _grants(arns: Arns, *, inbound: str) -> list[PolicyStatement]:
         allow_on_rows("dynamodb:BatchWriteItem", table=arns.table, keys="*#control"),
         allow("sqs:SendMessage", on=[arns.teams_queues, arns.queue(inbound)]),
         allow("sqs:GetQueueAttributes", on=[arns.teams_queues]),
-        allow("ssm:GetParameter", on=[arns.queue_parameters]),
+        allow("ssm:GetParameter", "ssm:GetParameters", on=[arns.queue_parameters]),
     ]
 
 

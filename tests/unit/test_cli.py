@@ -158,6 +158,7 @@ ANSWERS = {
     (503, "unavailable"): 1,
     (400, "invalid_job"): 2,
     (413, "payload_too_large"): 2,
+    (409, "id_reused"): 2,
     (422, "key_reused"): 2,
     (404, "job_not_found"): 3,
     (404, "queue_not_found"): 3,

@@ -86,6 +86,7 @@ ERRORS = {
     (409, "already_finished"): errors.AlreadyFinished,
     (413, "payload_too_large"): errors.PayloadTooLarge,
     (413, None): errors.PayloadTooLarge,
+    (409, "id_reused"): errors.IdReused,
     (422, "key_reused"): errors.KeyReused,
     (429, "throttled"): errors.Throttled,
     (429, None): errors.Throttled,

@@ -18,6 +18,7 @@ def test_the_names_of_the_errors_are_pinned():
         "JobNotFound",
         "DeploymentNotFound",
         "AlreadyFinished",
+        "IdReused",
         "KeyReused",
         "Throttled",
         "Unavailable",
@@ -33,6 +34,7 @@ def test_every_error_is_a_dueline_error():
     ("error", "builtin"),
     [
         (errors.InvalidJob, ValueError),
+        (errors.IdReused, ValueError),
         (errors.KeyReused, ValueError),
         (errors.QueueNotFound, LookupError),
         (errors.JobNotFound, LookupError),

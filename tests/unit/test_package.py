@@ -22,6 +22,7 @@ PUBLIC = {
     "DuelineError",
     "DynamoTable",
     "Forbidden",
+    "IdReused",
     "InvalidJob",
     "Job",
     "JobId",
