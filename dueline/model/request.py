@@ -20,8 +20,8 @@ class Request:
 
     `text`, the payload as JSON text, replaces `payload`, and so does `upload`, the id of an upload. `key` is an
     idempotency key: one job is submitted under it within its retention. `tenant` is the message group of SQS fair
-    queues. `priority` is from 1, the most urgent, to as many as the queue has. `id` is one that the caller made, or that
-    of an earlier attempt, which may have submitted the job: there is one job under it. `trace` goes with the job.
+    queues. `priority` is from 1, the most urgent, to as many as the queue has. `id` is one that the caller made, or
+    that of an earlier attempt, which may have submitted the job: there is one job under it. `trace` goes with it.
     """
 
     payload: object = None

@@ -129,6 +129,7 @@ def client(gate, clock):
 
 
 def a_client(gate, clock, *, jitter=lambda: 0.5, **patience):
+    gate.of_ids = None
     http = connect("dueline", url=gate.url, session=None, lanes=LANES)
     api = HttpApi(http, clock=clock, new_key=lambda: str(uuid.uuid4()))
     return Client(api, clock=clock, jitter=jitter, patience=Patience(**patience))

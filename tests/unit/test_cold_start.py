@@ -47,7 +47,7 @@ OURS_OF = {
         *under("dueline.model", "control_rows rate request"),
         *under(
             "dueline.protocol",
-            "cancel keys move offload partitions preparation reschedule sender submission submit uploads",
+            "cancel given_id keys move offload partitions preparation reschedule sender submission submit uploads",
         ),
         *under("functions", "api http"),
         *under("functions.http", "bodies forms job_answers logs_and_metrics problems query_strings queue_answers"),
