@@ -5,14 +5,18 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dueline.errors import InvalidJob
-from dueline.model import instant
-from dueline.model.job import JobId, Partition, Route
-from dueline.model.request import FURTHEST
+from dueline.model import instant, rows
+from dueline.model.job import JobId, Partition, Route, State
+from dueline.model.request import FURTHEST, Request
 from dueline.protocol.given_id import checked
+from dueline.skip import cancelled_among
 from tests.builders import NOW, RETENTION, a_queue, an_id
 from tests.called import call, imported
+from tests.system import System
 
 MS = timedelta(milliseconds=1)
 QUEUE = a_queue(partitions=2)
@@ -110,3 +114,81 @@ def test_the_queues_tell_what_an_id_needs(api, monkeypatch):
     _, told = call(api, "GET", "/queues")
     (queue,) = told["queues"]
     assert (queue["partitions"], queue["taking"], queue["direct_horizon"]) == (2, 1, 890)
+
+
+# A forged id does no harm
+
+QUEUES = (a_queue(partitions=2), a_queue(name="bills", partitions=2))
+PARTITIONS = [Partition(queue=queue.name, number=number) for queue in QUEUES for number in range(queue.partitions)]
+UIDS = [f"00000000-0000-4000-8000-{n:012x}" for n in range(2)]
+IDS = st.builds(
+    JobId,
+    partition=st.just(PARTITIONS[0])
+    | st.sampled_from([*PARTITIONS, Partition(queue="emails", number=2), Partition(queue="email", number=0)]),
+    route=st.sampled_from(Route),
+    due=st.sampled_from([NOW + timedelta(seconds=seconds) for seconds in (-1, 60, 3600)]),
+    uid=st.sampled_from(UIDS),
+)
+FORGED = st.one_of(
+    IDS.map(str),
+    st.builds(
+        lambda id, at, put: f"{id[:at]}{put}{id[at + 1 :]}", IDS.map(str), st.integers(0, 60), st.text(max_size=3)
+    ),
+)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("submit"), FORGED), st.tuples(st.just("cancel"), IDS), st.tuples(st.just("tick"), st.none())
+    ),
+    max_size=8,
+)
+
+
+class Forgery:
+    """A deployment whose queue `emails` has a producer who sends whatever ids: what is told, and what is written."""
+
+    def __init__(self):
+        self.system = System(*QUEUES)
+        self.promised, self.asked = set(), set()
+
+    def rows(self):
+        tables = [self.system.table.page(partition, after="", until="~").rows for partition in PARTITIONS]
+        return {(row["pk"], row["sk"]): row for rows in tables for row in rows}
+
+    def submit(self, text):
+        before = self.rows()
+        (result,) = self.system.submit(Request(payload=1, id=text))
+        self.system.ingest()
+        after = self.rows()
+        written = {key for key in before | after if before.get(key) != after.get(key)}
+        if isinstance(result, InvalidJob):
+            assert written == set()
+            return
+        id = JobId.parse(text)
+        own = {key(id) for key in (rows.job_key, rows.handled_key, rows.parked_key)}
+        assert id.queue == "emails"
+        assert written <= own
+
+    def cancel(self, id):
+        # What the API refuses before it looks: other queues' ids and partitions that never were.
+        if id.partition in PARTITIONS:
+            self.asked.add(id)
+            self.promised |= {id} if self.system.cancel(id) is State.CANCELLED else set()
+
+    def tick(self, _):
+        for partition in PARTITIONS:
+            self.system.tick(partition)
+        self.system.clock.sleep(300)
+
+
+@settings(max_examples=150, deadline=None)
+@given(STEPS)
+def test_whatever_ids_a_producer_sends_it_touches_rows_of_its_own_alone_and_what_is_cancelled_never_comes(steps):
+    forgery = Forgery()
+    for name, given_to in [*steps, *[("tick", None)] * 13]:
+        getattr(forgery, name)(given_to)
+    system = forgery.system
+    arrived = system.arrived()
+    assert not forgery.promised & set(arrived)
+    assert not {id for id in forgery.promised if system.look_up(id) is not State.CANCELLED}
+    assert cancelled_among(arrived, table=system.table) <= forgery.asked
+    assert system.arrived("bills") == []
