@@ -132,7 +132,7 @@ IDS = st.builds(
 FORGED = st.one_of(
     IDS.map(str),
     st.builds(
-        lambda id, at, put: f"{id[:at]}{put}{id[at + 1 :]}", IDS.map(str), st.integers(0, 60), st.text(max_size=3)
+        lambda text, at, put: f"{text[:at]}{put}{text[at + 1 :]}", IDS.map(str), st.integers(0, 60), st.text(max_size=3)
     ),
 )
 STEPS = st.lists(
