@@ -191,7 +191,7 @@ def test_a_bad_list_of_ids_is_told_what_is_wrong(http: httpx.Client, body: Any, 
 
 
 def test_the_queues_are_told_with_their_settings(http: httpx.Client) -> None:
-    same = {"retention": 7 * DAY, "precise": False, "track": False, "direct_horizon": 890}
+    same = {"retention": 7 * DAY, "precise": False, "track": False, "direct_horizon": 24}
     assert http.get("/queues").json() == {
         "queues": [
             {"queue": "emails", "partitions": 1, "taking": 1, **same, "priorities": 1},
