@@ -81,7 +81,7 @@ def test_the_api_may_cancel_look_up_list_send_keep_payloads_control_and_ask_how_
         _each(table, "dynamodb:table/dueline-jobs")
         | _each(SEND, "sqs:dueline_*", "sqs:dueline-inbound")
         | _each(("sqs:GetQueueAttributes",), "sqs:dueline_*")
-        | _each(("ssm:GetParameter",), PUBLISHED)
+        | _each(("ssm:GetParameter", "ssm:GetParameters"), PUBLISHED)
         | _each(("s3:GetObject", "s3:PutObject"), f"{PAYLOADS}/????/*", f"{PAYLOADS}/uploads/*")
         | _each(("s3:ListBucket",), PAYLOADS)
         | _each(LOG, "logs:/aws/lambda/dueline-api")
