@@ -53,7 +53,7 @@ from functions.http.queue_answers import (
     Queues,
     control_answer,
     overview_answer,
-    queue_answer,
+    queues_answer,
 )
 from functions.log import log
 from functions.queue_registry import REGISTRY
@@ -156,15 +156,15 @@ def cancel_many(queue: str) -> Results:
 @app.get("/queues")
 def list_queues() -> Queues:
     """List the queues with their settings."""
-    return {"queues": [queue_answer(queue) for queue in REGISTRY.queues.values()]}
+    return queues_answer(REGISTRY, direct_horizon=SETTINGS.direct_horizon)
 
 
 @app.get("/queues/<queue>")
 def tell_queue(queue: str) -> OverviewAnswer:
     """Return a queue's settings and how it is doing."""
-    settings = REGISTRY.queue(queue)
+    settings, taking = REGISTRY.queue(queue), REGISTRY.taking_counts(queue).get(queue)
     overview = RESOURCES.overview(settings, lookahead=timedelta(seconds=SETTINGS.lookahead))
-    return overview_answer(settings, overview)
+    return overview_answer(settings, overview, taking=taking, direct_horizon=SETTINGS.direct_horizon)
 
 
 @app.post("/queues/<queue>/pause")

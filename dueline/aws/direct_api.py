@@ -57,8 +57,7 @@ class DirectDraft:
         return 0
 
     def after(self, error: DuelineError) -> Self:
-        tried = JobId.parse(error.job_id) if error.job_id else self.request.again
-        return replace(self, request=replace(self.request, again=tried))
+        return replace(self, request=replace(self.request, id=error.job_id or self.request.id))
 
 
 class DirectApi:

@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,8 @@ KNOWN_FOR_SECONDS = 60.0
 # The share of that by which it is asked for earlier: SSM answers 40 requests a second of an account, and processes that
 # began at once are not to ask at once for ever.
 _SPREAD = 0.5
+# Source: https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_GetParameters.html
+_MOST_A_REQUEST = 10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,6 +92,16 @@ class Published:
         pages = self._client.get_paginator("get_parameters_by_path").paginate(Path=self._names.queue_parameters)
         values = {each["Name"].rpartition("/")[2]: each["Value"] for page in pages for each in page["Parameters"]}
         return [settings_from(json.loads(value), name=name) for name, value in sorted(values.items())]
+
+    def some(self, names: Sequence[str]) -> dict[str, QueueSettings]:
+        """Return the settings of these queues, read anew, ten a request; those that are not there are left out."""
+        found: dict[str, QueueSettings] = {}
+        for start in range(0, len(names), _MOST_A_REQUEST):
+            asked = {self._names.queue_parameter(name): name for name in names[start : start + _MOST_A_REQUEST]}
+            for each in self._client.get_parameters(Names=list(asked))["Parameters"]:
+                name = asked[each["Name"]]
+                found[name] = settings_from(json.loads(each["Value"]), name=name)
+        return found
 
     def _keep(self, name: str, queue: QueueSettings) -> None:
         lasts = KNOWN_FOR_SECONDS * (1 - _SPREAD * self._jitter())

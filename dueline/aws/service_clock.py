@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from dueline.aws.skew import Skew
 from dueline.clock import SystemClock
 from dueline.errors import DuelineError
+from dueline.model.skew import Skew
 
 # Each halves what is unknown, until that is as long as a request takes.
 _LOOKS = 12

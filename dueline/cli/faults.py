@@ -13,6 +13,7 @@ from dueline.errors import (
     DeploymentNotFound,
     DuelineError,
     Forbidden,
+    IdReused,
     InvalidJob,
     JobNotFound,
     KeyReused,
@@ -27,7 +28,7 @@ EXIT_CODES = (
     " 130 interrupted. Of several jobs, the highest."
 )
 _CODES_BY_ERROR: tuple[tuple[tuple[type[DuelineError], ...], int], ...] = (
-    ((InvalidJob, KeyReused), WRONG),
+    ((InvalidJob, IdReused, KeyReused), WRONG),
     ((JobNotFound, QueueNotFound, DeploymentNotFound), NOT_FOUND),
     ((AlreadyFinished,), TOO_LATE),
     ((Forbidden,), FORBIDDEN),
@@ -76,4 +77,5 @@ def _message_of(error: DuelineError) -> str:
     if not isinstance(error, RETRYABLE):
         return message
     scheduled = f"; job {error.job_id} may be scheduled all the same" if error.job_id else ""
-    return message + scheduled + (f"; asked again with --key {error.key} it is there once" if error.key else "")
+    again = f"; asked again with --key {error.key} it is there once" if error.key else ""
+    return message + scheduled + again + "".join(f"; {note}" for note in getattr(error, "__notes__", ()))

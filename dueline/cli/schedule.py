@@ -12,11 +12,16 @@ from dueline.cli.lines import Left, lines_of
 from dueline.cli.output import json_of
 from dueline.client.answers import Job
 from dueline.client.new_job import NewJob
+from dueline.errors import RETRYABLE
 
 Payload = Annotated[
     str, typer.Argument(metavar="PAYLOAD", show_default=False, help="JSON; - is stdin, @name a file's content.")
 ]
 Key = Annotated[str | None, typer.Option(help="Its idempotency key; with --lines, what each line's key begins with.")]
+Id = Annotated[
+    str | None,
+    typer.Option("--id", help="The id that it is to have, in place of a time and a key: such as an error names."),
+]
 Tenant = Annotated[str | None, typer.Option(help="Whose job it is.")]
 Priority = Annotated[int, typer.Option(help="1 is the most urgent.")]
 OfLines = Annotated[bool, typer.Option("--lines", help="PAYLOAD has one a line; all are checked before any is sent.")]
@@ -32,6 +37,7 @@ def schedule(
     at: options.At = None,
     delay: options.Delay = None,
     key: Key = None,
+    id: Id = None,
     tenant: Tenant = None,
     priority: Priority = 1,
     lines: OfLines = False,
@@ -42,10 +48,12 @@ def schedule(
     asked: dict[str, Any] = {"at": at, "delay": delay, "tenant": tenant, "priority": priority}
     if left and not lines:
         raise typer.BadParameter("--left goes with --lines")
+    if id and lines:
+        raise typer.BadParameter("--id is of one job: with --lines give --key")
     if lines:
         _schedule_lines(run, queue, payload, key=key, asked=asked, left=left)
     else:
-        job = NewJob(payload=options.payload(payload), key=key, **asked)
+        job = NewJob(payload=options.payload(payload), key=key, id=id, **asked)
         show_job(run, _schedule(run, queue, job))
 
 
@@ -59,9 +67,21 @@ def show_job(run: Run, job: Job) -> None:
 
 
 def _schedule(run: Run, queue: str, job: NewJob) -> Job:
-    return run.client.schedule(
-        queue, job.payload, at=job.at, delay=job.delay, key=job.key, tenant=job.tenant, priority=job.priority
-    )
+    try:
+        return run.client.schedule(
+            queue,
+            job.payload,
+            at=job.at,
+            delay=job.delay,
+            key=job.key,
+            id=job.id,
+            tenant=job.tenant,
+            priority=job.priority,
+        )
+    except RETRYABLE as error:
+        if error.job_id and not error.key:
+            error.add_note(f"asked again with --id {error.job_id}, and no time, it is there once")
+        raise
 
 
 def _schedule_lines(

@@ -9,9 +9,10 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from dueline import otel
+from dueline.client import http_api
 from dueline.client.answers import Job, ScheduledJob
 from dueline.client.api import MOST_AT_ONCE, Api, Draft
-from dueline.client.http_api import MOST_BYTES, HttpApi
+from dueline.client.http_api import MOST_BYTES
 from dueline.client.new_job import NewJob, a_job, bound_of
 from dueline.clock import SystemClock
 from dueline.errors import DuelineError, InvalidJob
@@ -38,7 +39,7 @@ class Client:
     Every method retries, as `patience` says, after throttling, AWS failures and broken connections. That is safe: a
     retry never schedules a second job, and repeating any other call changes nothing. Every error is a DuelineError.
     After Throttled or Unavailable a job may have been scheduled all the same. The error then has its `job_id`, or the
-    `key` to schedule it again with: it exists once, however often that is done.
+    `key` that it went under: scheduled again with `id=` or `key=`, it exists once, however often that is done.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class Client:
             api, clock = direct_api.connect(name, session=session)
             return cls(api, clock=clock, patience=patience)
         http = gateway.connect(name, url=url, session=session, lanes=LANES)
-        return cls(HttpApi(http, clock=SystemClock(), new_key=_new_key), patience=patience)
+        return cls(http_api.with_ids(http, clock=SystemClock(), new_uuid=_new_uuid), patience=patience)
 
     def schedule(
         self,
@@ -88,15 +89,16 @@ class Client:
         at: datetime | None = None,
         delay: float | timedelta | None = None,
         key: str | None = None,
+        id: str | None = None,
         tenant: str | None = None,
         priority: int = 1,
     ) -> Job:
         """Schedule a job and return it. NewJob describes the arguments.
 
-        Raises InvalidJob, PayloadTooLarge for a payload over 10 MiB, QueueNotFound, or KeyReused when the key belongs
-        to a job with another payload. A wrong time, key or payload raises before any request is made.
+        Raises InvalidJob, PayloadTooLarge for a payload over 10 MiB, QueueNotFound, or KeyReused or IdReused when the
+        key or the id belongs to a job with another payload. A wrong time, key or payload raises before any request.
         """
-        job = NewJob(payload=payload, at=at, delay=delay, key=key, tenant=tenant, priority=priority)
+        job = NewJob(payload=payload, at=at, delay=delay, key=key, id=id, tenant=tenant, priority=priority)
         draft = self._api.draft(job, trace=otel.current())
         return _only(self._schedule(queue_name(queue), [draft], pace=Pace(most=1)))
 
@@ -146,7 +148,7 @@ class Client:
         `job_id`.
         """
         parsed, asked = JobId.parse(id), self._checked_time(at, delay)
-        move = partial(self._api.reschedule, parsed, at=asked.at, delay=asked.delay, key=_new_key())
+        move = partial(self._api.reschedule, parsed, at=asked.at, delay=asked.delay, key=_new_uuid())
         return self._calls.ask(move)
 
     def cancel(self, id: str) -> State:
@@ -202,7 +204,7 @@ class Client:
         results = self._calls.ask_for_each(schedule, drafts, pace=pace, again=lambda draft, error: draft.after(error))
         for draft, result in zip(drafts, results, strict=True):
             if isinstance(result, DuelineError) and not isinstance(draft, DuelineError):
-                result.key = draft.key
+                result.key = draft.key or result.key
         return results
 
     def _cancel(self, ids: Sequence[JobId | DuelineError], *, pace: Pace) -> list[State | DuelineError]:
@@ -242,5 +244,5 @@ def _size(draft: Draft | DuelineError) -> int:
     return 0 if isinstance(draft, DuelineError) else draft.size
 
 
-def _new_key() -> str:
+def _new_uuid() -> str:
     return str(uuid.uuid4())

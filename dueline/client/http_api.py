@@ -3,15 +3,19 @@
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from datetime import datetime
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from dueline.client.answers import Job, ScheduledJob, control_of, overview_of, page_of, queues_of, upload_of
-from dueline.client.http_answer import HttpAnswer, error_of
+from dueline.client.dated import Dated
+from dueline.client.http_answer import error_of
+from dueline.client.http_draft import HttpDraft
+from dueline.client.id_maker import IdMaker
 from dueline.client.new_job import NewJob
-from dueline.errors import DuelineError, Unavailable
+from dueline.client.transport import Transport
+from dueline.errors import RETRYABLE, DuelineError, InvalidJob, Unavailable
 from dueline.lookup.control import Control
 from dueline.lookup.listing import MOST_JOBS
 from dueline.lookup.overview import Overview
@@ -32,66 +36,80 @@ MOST_BYTES = 5_000_000
 _NO_HEADERS: Mapping[str, str] = {}
 
 
-class Transport(Protocol):
-    """Sends requests, each once. Raises Unavailable when there is no answer."""
+class HttpApi:
+    """The client's API over HTTP.
 
-    def send(self, method: str, path: str, body: str | None, *, headers: Mapping[str, str]) -> HttpAnswer:
-        """Send a request to the API, with `headers` added to the usual ones. Raises Forbidden without credentials."""
-
-    def put(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
-        """PUT a body to a presigned URL."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class HttpDraft:
-    """A job as JSON text, the same at every attempt: its payload, and in `asked` its other fields.
-
-    Its `trace` goes in the headers of the request, which has one for all of its jobs.
+    A job without an id or a key of its caller's gets one of `ids`, so that posting it twice is safe; where these do not
+    know what an id needs, it gets a `new_key`.
     """
 
-    key: str
-    payload: str = field(repr=False)
-    asked: str
-    trace: TraceContext | None = None
-
-    @property
-    def text(self) -> str:
-        # The braces of the two are joined.
-        return f'{{"payload":{self.payload},{self.asked[1:]}'
-
-    @property
-    def size(self) -> int:
-        """The bytes that it takes of a function's event, in which a request's body is a JSON string, escaped."""
-        return len(json.dumps(self.text))
-
-    def after(self, _: DuelineError) -> Self:
-        return self
-
-
-class HttpApi:
-    """The client's API over HTTP. A job without a key gets a `new_key`, so that posting it twice is safe."""
-
-    def __init__(self, transport: Transport, *, clock: Clock, new_key: Callable[[], str]) -> None:
+    def __init__(
+        self, transport: Transport, *, clock: Clock, new_key: Callable[[], str], ids: IdMaker | None = None
+    ) -> None:
         self._transport = transport
         self._clock = clock
         self._new_key = new_key
+        self._ids = ids
 
     def draft(self, job: NewJob, *, trace: TraceContext | None = None) -> HttpDraft:
         # By this machine's clock, which may be wrong, what is no more than 10 years ahead would be refused.
         request = job.checked(now=None, trace=trace)
-        key = self._new_key() if request.key is None else request.key
-        asked = {
-            **({} if request.at is None else {"at": instant.text(instant.round_up(request.at))}),
-            **({} if request.delay is None else {"delay": request.delay}),
-            **({} if request.tenant is None else {"tenant": request.tenant}),
-            **({} if request.priority == 1 else {"priority": request.priority}),
-            "key": key,
-        }
+        tenant = {} if request.tenant is None else {"tenant": request.tenant}
+        priority = {} if request.priority == 1 else {"priority": request.priority}
         payload = json_text(request.payload)
         check_size(len(payload))
-        return HttpDraft(key=key, payload=payload, asked=json.dumps(asked), trace=request.trace)
+        return HttpDraft(
+            payload=payload,
+            rest=tenant | priority,
+            at=request.at,
+            delay=request.delay,
+            id=request.id,
+            key=request.key,
+            trace=request.trace,
+        )
 
     def schedule(self, queue: str, drafts: Sequence[HttpDraft]) -> Sequence[Job | DuelineError]:
+        sent = self._named(queue, drafts)
+        results = self._post_each(queue, sent)
+        # That an id is refused whose first try this was says for certain that there is no such job.
+        refused = [
+            place
+            for place, (draft, result) in enumerate(zip(drafts, results, strict=True))
+            if type(result) is InvalidJob and not draft.is_named and sent[place].id
+        ]
+        if refused and self._ids is not None:
+            self._ids.forget()
+            keyed = self._keyed([drafts[place] for place in refused])
+            again = dict(zip(refused, self._post_each(queue, keyed), strict=True))
+            results = [again.get(place, result) for place, result in enumerate(results)]
+        return results
+
+    def _named(self, queue: str, drafts: Sequence[HttpDraft]) -> list[HttpDraft]:
+        """Return the jobs, each with its id or its key."""
+        unnamed = [draft for draft in drafts if not draft.is_named]
+        ids = self._ids.ids(queue, unnamed) if self._ids is not None and unnamed else None
+        made = iter(
+            self._keyed(unnamed)
+            if ids is None
+            else [replace(draft, id=str(id)) for draft, id in zip(unnamed, ids, strict=True)]
+        )
+        return [draft if draft.is_named else next(made) for draft in drafts]
+
+    def _keyed(self, drafts: Sequence[HttpDraft]) -> list[HttpDraft]:
+        return [replace(draft, key=self._new_key()) for draft in drafts]
+
+    def _post_each(self, queue: str, drafts: Sequence[HttpDraft]) -> list[Job | DuelineError]:
+        """Return the job or the error of each; that of one that may be scheduled says by what it was sent."""
+        try:
+            results = self._post(queue, drafts)
+        except (*RETRYABLE, InvalidJob) as error:
+            results = [error.copy() for _ in drafts]
+        return [
+            _sent_by(result, draft) if isinstance(result, RETRYABLE) else result
+            for draft, result in zip(drafts, results, strict=True)
+        ]
+
+    def _post(self, queue: str, drafts: Sequence[HttpDraft]) -> Sequence[Job | DuelineError]:
         headers = drafts[0].trace.headers if drafts[0].trace else {}
         if len(drafts) == 1:
             (draft,) = drafts
@@ -146,7 +164,7 @@ class HttpApi:
         answer = self._transport.put(begun.url, begun.headers, content)
         if not answer.is_success:
             raise Unavailable(f"uploading a payload: status {answer.status}")
-        return f'{{"upload":{json.dumps(begun.id)},{draft.asked[1:]}'
+        return draft.around(f'"upload":{json.dumps(begun.id)}')
 
     def _ask(
         self, method: str, path: str, body: str | None = None, *, headers: Mapping[str, str] = _NO_HEADERS
@@ -166,6 +184,19 @@ class HttpApi:
         if not isinstance(results, list) or len(results) != count:
             raise Unavailable(f"POST {path}: the answer does not have one result for each job")
         return [attempt(lambda result: read(_checked(result)), each) for each in results]
+
+
+def with_ids(transport: Transport, *, clock: Clock, new_uuid: Callable[[], str]) -> HttpApi:
+    """Return the API with ids that are made by AWS's clock, as the answers tell it."""
+    dated = Dated(transport, clock=clock)
+    return HttpApi(dated, clock=clock, new_key=new_uuid, ids=IdMaker(dated, clock=clock, new_uid=new_uuid))
+
+
+def _sent_by(error: DuelineError, draft: HttpDraft) -> DuelineError:
+    """Return the error of a job, with the id and the key by which it was sent: by these it is tried again."""
+    copy = error.copy(job_id=draft.id)
+    copy.key = draft.key
+    return copy
 
 
 def _checked(result: Any) -> Mapping[str, Any]:

@@ -10,7 +10,7 @@ from dueline.model.job import check_priority, check_tenant
 from dueline.model.request import Request, check_time
 from dueline.model.text import shown
 from dueline.model.trace import TraceContext
-from dueline.protocol import keys
+from dueline.protocol import given_id, keys
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -19,15 +19,17 @@ class NewJob:
 
     `payload` is any JSON value of up to 10 MiB. The job is due `at` a datetime with a time zone, or after `delay`
     (seconds or a timedelta); without either, now. `key` is an idempotency key: scheduling again with the same queue
-    and key returns the job that is there. `tenant` is the customer or group that the job belongs to: SQS fair queues
-    keep one tenant's backlog from delaying the others. `priority` is from 1, the most urgent, to as many as the queue
-    has.
+    and key returns the job that is there. `id` takes the place of these three: it is the id that the job is to have,
+    such as the `job_id` of an error. There is one job under it, however often that is scheduled. `tenant` is the
+    customer or group that the job belongs to: SQS fair queues keep one tenant's backlog from delaying the others.
+    `priority` is from 1, the most urgent, to as many as the queue has.
     """
 
     payload: object = field(repr=False)
     at: datetime | None = None
     delay: float | timedelta | None = None
     key: str | None = None
+    id: str | None = None
     tenant: str | None = None
     priority: int = 1
 
@@ -46,10 +48,12 @@ class NewJob:
             at=instant_of(self.at),
             delay=delay,
             key=key,
+            id=None if self.id is None else str(given_id.parsed(self.id)),
             tenant=self.tenant,
             priority=self.priority,
             trace=trace,
         )
+        given_id.check_alone(request)
         check_time(request, now=now)
         return request
 

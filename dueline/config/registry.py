@@ -13,15 +13,22 @@ from dueline.model.job import Partition
 from dueline.model.queue_settings import QueueSettings
 
 
+def partitions_by_name(queues: Iterable[QueueSettings]) -> dict[str, int]:
+    """Return how many partitions are declared of each queue."""
+    return {queue.name: queue.partitions for queue in queues}
+
+
 @dataclass(frozen=True, slots=True)
 class Registry:
     """The queues of a deployment, by name, as queues.yaml declares them.
 
-    `standing` returns how many partitions of a queue have a schedule, and may raise Throttled or Unavailable.
+    `standing` returns how many partitions of a queue have a schedule, and may raise Throttled or Unavailable;
+    `standings` returns the same of several by name, as far as it is known.
     """
 
     queues: Mapping[str, QueueSettings]
     standing: Callable[[QueueSettings], int] = attrgetter("partitions")
+    standings: Callable[[Iterable[QueueSettings]], Mapping[str, int]] = partitions_by_name
 
     def queue(self, name: str) -> QueueSettings:
         """Return a queue's settings. Raises QueueNotFound when queues.yaml has no such queue."""
@@ -52,6 +59,11 @@ class Registry:
         if standing < 1:
             raise NotYet(f"queue {name!r} takes no jobs yet: its stack is not deployed")
         return replace(queue, partitions=min(standing, queue.partitions))
+
+    def taking_counts(self, *names: str) -> dict[str, int]:
+        """Return how many partitions of these queues, or of all, take jobs, as far as that is known."""
+        queues = {name: self.queues[name] for name in names or self.queues}
+        return {name: min(count, queues[name].partitions) for name, count in self.standings(queues.values()).items()}
 
     def takes(self, partition: Partition) -> bool:
         """Return whether queues.yaml declares a partition and it is known to have a tick."""

@@ -85,7 +85,7 @@ def _status(id: JobId, reading: Reading, *, queue: QueueSettings, now: datetime)
     cancellation = reading.rows.get(rows.cancellation_key(id))
     outcome = _outcome_of(id, reading.rows, now=now)
     state = outcome.state if outcome else state_of(id, reading.rows, queue=queue, now=now)
-    moved = rows.moved_to(cancellation) if cancellation and rows.is_promised(id, cancellation) else None
+    moved = rows.moved_to(cancellation) if cancellation and rows.is_promised(cancellation) else None
     return Status(state=state, moved_to=moved, outcome=outcome)
 
 
@@ -114,7 +114,7 @@ def _keys(id: JobId) -> list[Key]:
 def _outcome_of(id: JobId, found: Mapping[Key, Row], *, now: datetime) -> Outcome | None:
     """Return what workers noted of a job, even after a cancel that came too late, unless one was promised."""
     row, cancellation = found.get(rows.outcome_key(id)), found.get(rows.cancellation_key(id))
-    if row is None or (cancellation and rows.is_promised(id, cancellation) and rows.is_live(cancellation, now=now)):
+    if row is None or (cancellation and rows.is_promised(cancellation) and rows.is_live(cancellation, now=now)):
         return None
     try:
         outcome = read_outcome(row)
@@ -125,7 +125,7 @@ def _outcome_of(id: JobId, found: Mapping[Key, Row], *, now: datetime) -> Outcom
 
 def _taken_back(id: JobId, live: Mapping[Key, Row]) -> State | None:
     cancellation = live.get(rows.cancellation_key(id))
-    if cancellation and rows.is_promised(id, cancellation):
+    if cancellation and rows.is_promised(cancellation):
         return State.CANCELLED
     if rows.parked_key(id) in live and not _is_late_dispatched(id, live):
         return State.PARKED

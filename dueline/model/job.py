@@ -22,11 +22,9 @@ MAX_PRIORITY = 5
 
 QUEUE_NAME = r"[a-z0-9-]{1,60}"
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
-_ID = re.compile(
-    rf"(?P<queue>{QUEUE_NAME})\.(?P<partition>0|[1-9]\d{{0,2}})\.(?P<route>[dt])"
-    rf"\.(?P<due_ms>0|[1-9]\d{{0,12}})\.(?P<uid>{_UUID})",
-    re.ASCII,
-)
+# What an id looks like: {queue}.{partition}.{route}.{due in ms}.{UUID}.
+FORM = rf"({QUEUE_NAME})\.(0|[1-9][0-9]{{0,2}})\.([dt])\.(0|[1-9][0-9]{{0,12}})\.({_UUID})"
+_ID = re.compile(FORM)
 
 
 class Route(StrEnum):

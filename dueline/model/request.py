@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 
 from dueline.errors import InvalidJob
 from dueline.model import instant
-from dueline.model.job import JobId
 from dueline.model.text import shown
 from dueline.model.trace import TraceContext
 
@@ -21,8 +20,8 @@ class Request:
 
     `text`, the payload as JSON text, replaces `payload`, and so does `upload`, the id of an upload. `key` is an
     idempotency key: one job is submitted under it within its retention. `tenant` is the message group of SQS fair
-    queues. `priority` is from 1, the most urgent, to as many as the queue has. `again` is the id of an earlier attempt,
-    which may have submitted the job: then there is one job all the same. `trace` goes with the job.
+    queues. `priority` is from 1, the most urgent, to as many as the queue has. `id` is one that the caller made, or
+    that of an earlier attempt, which may have submitted the job: there is one job under it. `trace` goes with it.
     """
 
     payload: object = None
@@ -33,7 +32,7 @@ class Request:
     tenant: str | None = None
     priority: int = 1
     upload: str | None = None
-    again: JobId | None = None
+    id: str | None = None
     trace: TraceContext | None = None
 
 

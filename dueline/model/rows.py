@@ -17,7 +17,8 @@
 | slots           | `{queue}#rate`        | `!slots#{rate's at}`    | until, ttl                         |
 
 `#cancelled` and `#handled` sort before `#job`: whoever reads in order knows what to skip before meeting it.
-A `#handled` row stands only where ingest sent or parked a job itself, by the late path.
+A `#handled` row stands only where the late path sent or parked a job. A direct job has no `#job` row, and
+`~d` behind the `{uid}` of its others.
 `moved_to` is the id of the job that took the cancelled one's place, where it was rescheduled.
 `packed` is the payload compressed, where that saves a tenth of the row or a write unit. `offloaded_bytes` stands only
 where the payload is a pointer: the size of what it points to. Each of the two of a trace stands only where there is
@@ -122,7 +123,7 @@ def due_at(cursor: str) -> datetime | None:
 
 
 def prefix_and_kind(sort_key: str) -> tuple[str, str]:
-    """Return which job a row is of (`{due}#{uid}`), and which of its rows it is."""
+    """Return which job a row is of (`{due}#{uid}`, of a direct job `{due}#{uid}~d`), and which of its rows it is."""
     prefix, _, kind = sort_key.rpartition("#")
     return prefix, kind
 
@@ -150,10 +151,9 @@ def cancellation_row(id: JobId, *, at: datetime, moved_to: JobId | None = None) 
     return {"pk": pk, "sk": sk, "at": instant.text(at), "exact": moved_to is not None, **moved, "ttl": ttl}
 
 
-def is_promised(id: JobId, cancellation: Row) -> bool:
+def is_promised(cancellation: Row) -> bool:
     """Return whether a cancellation promises that its job never reaches its queue."""
-    # No direct job ever is: the note is of an id that differs in its route alone, and so has the same rows.
-    return id.route is Route.TABLE and bool(cancellation["exact"])
+    return bool(cancellation["exact"])
 
 
 def moved_to(cancellation: Row) -> JobId | None:
@@ -228,7 +228,9 @@ def _payload_of(row: Row) -> str:
 
 
 def _key(id: JobId, kind: str) -> Key:
-    return str(id.partition), f"{instant.text(id.due)}#{id.uid}#{kind}"
+    # Ids that differ in their routes alone are of two jobs. It must sort below `end_of`.
+    route = "~d" if id.route is Route.DIRECT else ""
+    return str(id.partition), f"{instant.text(id.due)}#{id.uid}{route}#{kind}"
 
 
 def _id(pk: str, sk: str) -> JobId:

@@ -120,11 +120,11 @@ class _Written:
     @property
     def asks_for_the_fence(self) -> bool:
         """Tell whether it is for the fence to say what is promised: not of a direct job, nor a second time."""
-        return not rows.is_promised(self.id, self.cancellation) and self.id.route is Route.TABLE
+        return not rows.is_promised(self.cancellation) and self.id.route is Route.TABLE
 
     def settle(self, fences: Reading, *, table: Table) -> State:
         """Return what is promised, and note it if it is new; `fences` were read after the cancellation was written."""
-        if rows.is_promised(self.id, self.cancellation):
+        if rows.is_promised(self.cancellation):
             return State.CANCELLED
         if not self.asks_for_the_fence or _fence(self.id, fences) >= instant.text(self.id.due):
             return State.CANCEL_REQUESTED

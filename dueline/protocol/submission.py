@@ -11,7 +11,7 @@ from dueline.model.queue_settings import QueueSettings
 from dueline.model.request import Request, due_of, text_of
 from dueline.model.routing import partition_of, route_of
 from dueline.model.text import shown
-from dueline.protocol import keys
+from dueline.protocol import given_id, keys
 from dueline.protocol.offload import Content, content_of, inline
 
 
@@ -72,7 +72,7 @@ class JobFactory:
         if isinstance(request, DuelineError):
             return request
         try:
-            id = request.again or self._id(new, due_of(request, now=now), now=now)
+            id = self._id_of(request, new=new, now=now)
             expires, priority = id.due + self._queue.retention, _checked_priority(request.priority, queue=self._queue)
             content = content_of(request.upload, text=partial(text_of, request))
             job = Job(
@@ -84,11 +84,14 @@ class JobFactory:
                 trace=request.trace,
             )
             key = None if request.key is None else keys.checked(request.key)
-            return Submission(job=job, content=content, delay=None if request.again else request.delay, key=key)
+            return Submission(job=job, content=content, delay=None if request.id else request.delay, key=key)
         except InvalidJob as error:
             return error
 
-    def _id(self, new: _New, due: datetime, *, now: datetime) -> JobId:
+    def _id_of(self, request: Request, *, new: _New, now: datetime) -> JobId:
+        if request.id is not None:
+            return given_id.checked(request.id, queue=self._queue, now=now)
+        due = due_of(request, now=now)
         route = route_of(due, now=now, direct_horizon=self._direct_horizon)
         return JobId(partition=new.partition, route=route, due=due, uid=new.uid)
 

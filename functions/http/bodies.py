@@ -14,6 +14,7 @@ from dueline.errors import DuelineError, InvalidJob
 from dueline.model.rate import Rate
 from dueline.model.request import Request
 from dueline.model.trace import TraceContext
+from dueline.protocol.given_id import check_alone
 from functions.http.forms import IdsBody, JobBody, JobsBody, RateBody, TimeBody, UploadBody
 
 MOST_SHOWN = 100
@@ -43,7 +44,9 @@ def read_jobs(
 def _keyed(request: Request, key: str | None) -> Request:
     if None not in (key, request.key) and key != request.key:
         raise InvalidJob(f"key is {str(request.key)[:100]!r}, and Idempotency-Key another one: give one of them")
-    return replace(request, key=request.key if key is None else key)
+    keyed = replace(request, key=request.key if key is None else key)
+    check_alone(keyed)
+    return keyed
 
 
 def read_time(text: str) -> TimeBody:
@@ -123,16 +126,19 @@ def _request(body: Any, *, trace: TraceContext | None) -> Request:
         raise InvalidJob(describe_errors(error, JobBody)) from None
     _check_that_one_is_given(job.model_fields_set)
     upload = job.upload if "upload" in job.model_fields_set else None
-    return Request(
+    request = Request(
         payload=job.payload,
         upload=upload,
         at=job.at,
         delay=job.delay,
         key=job.key,
+        id=job.id,
         tenant=job.tenant,
         priority=job.priority,
         trace=trace,
     )
+    check_alone(request)
+    return request
 
 
 def _check_that_one_is_given(fields: set[str]) -> None:

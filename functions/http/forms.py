@@ -7,7 +7,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SkipValidati
 from pydantic.config import JsonDict
 
 from dueline.model import instant
-from dueline.model.job import MAX_OFFLOADED_BYTES, MAX_PRIORITY, MAX_TENANT_CHARACTERS
+from dueline.model.job import FORM, MAX_OFFLOADED_BYTES, MAX_PRIORITY, MAX_TENANT_CHARACTERS
 from dueline.model.request import FURTHEST
 from dueline.protocol.keys import MAX_CHARACTERS
 
@@ -39,6 +39,7 @@ def integral(number: Any) -> Any:
 At = Annotated[datetime, BeforeValidator(instant_of)]
 Delay = Annotated[float, Field(json_schema_extra={"minimum": 0, "maximum": FURTHEST.total_seconds()})]
 Key = Annotated[str, Field(json_schema_extra={"pattern": f"^[ -~]{{1,{MAX_CHARACTERS}}}$"})]
+Id = Annotated[str, Field(json_schema_extra={"pattern": f"^{FORM}$"})]
 Tenant = Annotated[str, Field(json_schema_extra={"pattern": f"^[!-~]{{1,{MAX_TENANT_CHARACTERS}}}$"})]
 Integer = Annotated[int, BeforeValidator(integral)]
 Priority = Annotated[Integer, Field(json_schema_extra={"minimum": 1, "maximum": MAX_PRIORITY})]
@@ -49,17 +50,19 @@ _WITH_PAYLOAD: JsonDict = {"required": ["payload"]}
 _WITH_UPLOAD: JsonDict = {"required": ["upload"]}
 _WITH_AT: JsonDict = {"required": ["at"], "properties": {"at": {"type": "string"}}}
 _WITH_DELAY: JsonDict = {"required": ["delay"], "properties": {"delay": {"type": "number"}}}
+_WITH_ID: JsonDict = {"required": ["id"], "properties": {"id": {"type": "string"}}}
+_WITH_KEY: JsonDict = {"required": ["key"], "properties": {"key": {"type": "string"}}}
+_BESIDE_AN_ID: JsonDict = {"anyOf": [_WITH_AT, _WITH_DELAY, _WITH_KEY]}
+_AT_ODDS: JsonDict = {"anyOf": [{"allOf": [_WITH_AT, _WITH_DELAY]}, {"allOf": [_WITH_ID, _BESIDE_AN_ID]}]}
 
 
 class JobBody(BaseModel):
     """A job as it is posted: due `at` an instant or after a `delay`, not both; without either it is due now.
 
-    It has a `payload`, or an `upload` in its place.
+    It has a `payload`, or an `upload` in its place. An `id` takes the place of `at`, `delay` and `key`.
     """
 
-    model_config = _STRICT | ConfigDict(
-        json_schema_extra={"not": {"allOf": [_WITH_AT, _WITH_DELAY]}, "oneOf": [_WITH_PAYLOAD, _WITH_UPLOAD]}
-    )
+    model_config = _STRICT | ConfigDict(json_schema_extra={"not": _AT_ODDS, "oneOf": [_WITH_PAYLOAD, _WITH_UPLOAD]})
 
     payload: Any = Field(
         default=None,
@@ -81,6 +84,12 @@ class JobBody(BaseModel):
         default=None,
         description="The idempotency key: however often it is asked for, there is one job. As the header.",
         examples=["welcome-ann"],
+    )
+    id: Id | None = Field(
+        default=None,
+        description="An id that the caller made, which says when the job is due: however often it is asked for, there"
+        " is one job. `GET /queues` tells what an id needs.",
+        examples=["emails.0.t.1799049600000.0d6a387e-6d3b-4b8e-9f51-3d7c1f0a2b4c"],
     )
     tenant: Tenant | None = Field(
         default=None,

@@ -14,6 +14,7 @@ from dueline.errors import (
     RETRYABLE,
     AlreadyFinished,
     DuelineError,
+    IdReused,
     InvalidJob,
     JobNotFound,
     KeyReused,
@@ -25,6 +26,7 @@ from dueline.errors import (
 )
 
 _STATUS: dict[type[DuelineError], HTTPStatus] = {
+    IdReused: HTTPStatus.CONFLICT,
     KeyReused: HTTPStatus.UNPROCESSABLE_ENTITY,
     PayloadTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     InvalidJob: HTTPStatus.BAD_REQUEST,

@@ -7,7 +7,7 @@ from pydantic import Field
 # pydantic reads no other TypedDict before Python 3.12.
 from typing_extensions import TypedDict
 
-from dueline.config.registry import settings_of
+from dueline.config.registry import Registry, settings_of
 from dueline.lookup.control import Control
 from dueline.lookup.overview import MOST_COUNTED, Overview
 from dueline.model import instant
@@ -39,7 +39,10 @@ class ControlAnswer(Controls):
 
 
 class QueueAnswer(TypedDict):
-    """A queue and its settings, as far as callers need them."""
+    """A queue and its settings, as far as callers need them.
+
+    The id of a job has a partition that takes jobs, and route `d` if it is due within the direct horizon, or else `t`.
+    """
 
     queue: QueueName
     partitions: Annotated[int, Field(ge=1, description="Slices of the queue, each with its own tick.", examples=[1])]
@@ -56,6 +59,18 @@ class QueueAnswer(TypedDict):
         int, Field(ge=1, le=MAX_PRIORITY, description="Its levels, each an SQS queue of its own.", examples=[1])
     ]
     track: Annotated[bool, Field(description="Look-ups tell what its workers noted of a job.", examples=[False])]
+    taking: Annotated[
+        int | None,
+        Field(
+            ge=0,
+            description="How many of its partitions take jobs now, those from 0 on: none before it is deployed;"
+            " null while that is not known.",
+            examples=[1],
+        ),
+    ]
+    direct_horizon: Annotated[
+        int, Field(ge=1, description="Seconds up to which a due job goes straight to its queue.", examples=[890])
+    ]
 
 
 class Queues(TypedDict):
@@ -97,15 +112,27 @@ class OverviewAnswer(QueueAnswer, DepthAnswer, Controls):
     dead: Annotated[Count, Field(description="Jobs in its dead-letter queue.")]
 
 
-def queue_answer(queue: QueueSettings) -> QueueAnswer:
-    return cast(QueueAnswer, {"queue": queue.name, **settings_of(queue)})
+def queue_answer(queue: QueueSettings, *, taking: int | None, direct_horizon: int) -> QueueAnswer:
+    answer = {"queue": queue.name, **settings_of(queue), "taking": taking, "direct_horizon": direct_horizon}
+    return cast(QueueAnswer, answer)
 
 
-def overview_answer(queue: QueueSettings, overview: Overview) -> OverviewAnswer:
+def queues_answer(registry: Registry, *, direct_horizon: int) -> Queues:
+    taking = registry.taking_counts()
+    answers = [
+        queue_answer(queue, taking=taking.get(name), direct_horizon=direct_horizon)
+        for name, queue in registry.queues.items()
+    ]
+    return {"queues": answers}
+
+
+def overview_answer(
+    queue: QueueSettings, overview: Overview, *, taking: int | None, direct_horizon: int
+) -> OverviewAnswer:
     """Return a queue with its counts, and those of each of its levels, if it has several."""
     levels = [LevelAnswer(priority=number, **_depth(depth)) for number, depth in enumerate(overview.levels, start=1)]
     answer = {
-        **queue_answer(queue),
+        **queue_answer(queue, taking=taking, direct_horizon=direct_horizon),
         "scheduled": overview.scheduled,
         "more_scheduled": overview.more_scheduled,
         "next_due": None if overview.next_due is None else instant.text(overview.next_due),

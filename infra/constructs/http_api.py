@@ -141,7 +141,7 @@ def _grants(arns: Arns, *, names: Names) -> list[PolicyStatement]:
         allow_on_rows("dynamodb:BatchWriteItem", table=arns.state, keys=["*#control"]),
         allow("sqs:SendMessage", on=sends_to),
         allow("sqs:GetQueueAttributes", on=[arns.teams_queues]),
-        allow("ssm:GetParameter", on=[arns.queue_parameters]),
+        allow("ssm:GetParameter", "ssm:GetParameters", on=[arns.queue_parameters]),
     ]
 
 

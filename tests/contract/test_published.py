@@ -44,6 +44,13 @@ def test_workers_find_what_they_need_of_their_queue(ssm, deployment):
     assert deployment.queues() == [WORK.queue]
 
 
+def test_any_number_of_queues_is_read_and_those_that_are_not_there_are_left_out(ssm, deployment):
+    there = {f"q-{n}": replace(WORK, queue=a_queue(name=f"q-{n}", partitions=n + 1)) for n in range(12)}
+    for name, work in there.items():
+        publish(ssm, published(work), name=name)
+    assert deployment.some(["nobody", *there]) == {name: work.queue for name, work in there.items()}
+
+
 def test_workers_read_what_is_published_now(ssm, deployment):
     publish(ssm, published(WORK))
     deployment.work("emails")

@@ -2,7 +2,8 @@
 
 AWS authorizes SendMessageBatch by `sqs:SendMessage`, and the other batches likewise (there are no actions of those
 names); the emulator asks for `sqs:SendMessageBatch`. It is granted for exactly those resources that the single one is.
-Nor does the emulator know that `ssm:GetParametersByPath` is of a path: it asks for it on all resources.
+Nor does the emulator know that `ssm:GetParametersByPath` is of a path, and `ssm:GetParameters` of names: it asks for
+them on all resources.
 Nor does it know `dynamodb:LeadingKeys`, and so refuses what is allowed on some rows: it is allowed on all of them, and
 tests/template sees to the condition.
 """
@@ -14,6 +15,7 @@ from local.emulator import ACCOUNT, Emulator
 
 _POLICY = "what-the-emulator-asks-for"
 _BATCHED = ("sqs:SendMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility")
+_OF_SEVERAL = ("ssm:GetParametersByPath", "ssm:GetParameters")
 _LEADING_KEYS = "dynamodb:LeadingKeys"
 
 
@@ -32,10 +34,8 @@ def grant_what_the_emulator_asks_for(emulator: Emulator) -> None:
 
 def as_the_emulator_takes_it(document: dict[str, Any]) -> dict[str, Any]:
     """Return a policy that allows in the emulator what `document` allows on AWS."""
-    by_path = {"Effect": "Allow", "Action": "ssm:GetParametersByPath", "Resource": "*"}
     statements = document["Statement"]
-    is_granted = any(by_path["Action"] in _listed(statement["Action"]) for statement in statements)
-    return {**document, "Statement": [*statements, *_asked_for(statements), *([by_path] if is_granted else [])]}
+    return {**document, "Statement": [*statements, *_asked_for(statements)]}
 
 
 def document_of(iam: Any, policy: str) -> dict[str, Any]:
@@ -58,7 +58,12 @@ def _asked_for(statements: list[dict[str, Any]]) -> list[dict[str, Any]]:
         for statement in statements
         if any(_LEADING_KEYS in keys for keys in statement.get("Condition", {}).values())
     ]
-    return batches + on_rows
+    of_several = [
+        {"Effect": "Allow", "Action": action, "Resource": "*"}
+        for action in _OF_SEVERAL
+        if any(action in _listed(statement["Action"]) for statement in statements)
+    ]
+    return batches + on_rows + of_several
 
 
 def _listed(value: Any) -> list[str]:

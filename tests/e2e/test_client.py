@@ -53,9 +53,12 @@ def service(emulator: Emulator, endpoints: Endpoints) -> boto3.Session:
     return boto3.Session(key["AccessKeyId"], key["SecretAccessKey"], region_name=REGION)
 
 
-def test_a_job_is_scheduled_looked_up_and_taken_back(client: Client) -> None:
+def test_a_job_is_scheduled_looked_up_and_taken_back(client: Client, emulator: Emulator) -> None:
     at = datetime.now(UTC) + DAY
     job = client.schedule("emails", {"to": "ann"}, at=at)
+    table = emulator.client("dynamodb").scan(TableName=Names("e2e").table)["Items"]
+    # The client made its id: no key was needed.
+    assert not [row for row in table if row["sk"]["S"].startswith("!key") and row["id"]["S"] == job.id]
     assert timedelta() <= job.due - at < timedelta(milliseconds=1)
     assert (job.queue, job.route, job.state) == ("emails", Route.TABLE, State.SCHEDULED)
     assert wait_until(lambda: client.get(job.id).state is State.SCHEDULED)

@@ -191,17 +191,17 @@ def test_a_bad_list_of_ids_is_told_what_is_wrong(http: httpx.Client, body: Any, 
 
 
 def test_the_queues_are_told_with_their_settings(http: httpx.Client) -> None:
-    same = {"retention": 7 * DAY, "precise": False, "track": False}
+    same = {"retention": 7 * DAY, "precise": False, "track": False, "direct_horizon": 24}
     assert http.get("/queues").json() == {
         "queues": [
-            {"queue": "emails", "partitions": 1, **same, "priorities": 1},
-            {"queue": "invoices", "partitions": 2, **same, "priorities": 1},
-            {"queue": "doomed", "partitions": 1, **same, "priorities": 1},
-            {"queue": "ranked", "partitions": 1, **same, "priorities": 2, "track": True},
-            {"queue": "archive", "partitions": 1, **same, "priorities": 1},
-            {"queue": "reminders", "partitions": 1, **same, "priorities": 1, "track": True},
-            {"queue": "webhooks", "partitions": 1, **same, "priorities": 1},
-            {"queue": "billing", "partitions": 1, **same, "priorities": 1, "track": True},
+            {"queue": "emails", "partitions": 1, "taking": 1, **same, "priorities": 1},
+            {"queue": "invoices", "partitions": 2, "taking": 2, **same, "priorities": 1},
+            {"queue": "doomed", "partitions": 1, "taking": 1, **same, "priorities": 1},
+            {"queue": "ranked", "partitions": 1, "taking": 1, **same, "priorities": 2, "track": True},
+            {"queue": "archive", "partitions": 1, "taking": 1, **same, "priorities": 1},
+            {"queue": "reminders", "partitions": 1, "taking": 1, **same, "priorities": 1, "track": True},
+            {"queue": "webhooks", "partitions": 1, "taking": 1, **same, "priorities": 1},
+            {"queue": "billing", "partitions": 1, "taking": 1, **same, "priorities": 1, "track": True},
         ]
     }
 

@@ -48,7 +48,7 @@ def again(world: "World", me: "Running", act: acts.Again) -> str:
         return "there is no such job"
     job = attempted[act.job]
     world.record.excused.add(job.id)
-    request = Request(text=job.payload, again=job.id, priority=job.priority)
+    request = Request(text=job.payload, id=str(job.id), priority=job.priority)
     return _submit(world, me, [request], queue=job.id.queue, buffered=act.buffered)
 
 

@@ -266,9 +266,9 @@ IN_TABLE_ROUTE = [
     mutation(
         "what is tried again is due anew",
         "protocol/submission.py",
-        "id = request.again or self._id(",
-        "id = request.again and request.again.__class__(partition=request.again.partition,"
-        " route=request.again.route, due=max(now, request.again.due), uid=request.again.uid) or self._id(",
+        "            return given_id.checked(request.id, queue=self._queue, now=now)\n",
+        "            given = given_id.checked(request.id, queue=self._queue, now=now)\n"
+        "            return JobId(partition=given.partition, route=given.route, due=max(now, given.due), uid=given.uid)\n",
         ONE,
     ),
     mutation(

@@ -82,7 +82,7 @@ def test_the_api_may_write_jobs_cancel_look_up_list_send_park_keep_payloads_cont
         | _each(("dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem", "dynamodb:BatchWriteItem"), STATE)
         | _each(SEND, "sqs:dueline_*", "sqs:dueline-inbound", "sqs:dueline-dispatch-dlq")
         | _each(("sqs:GetQueueAttributes",), "sqs:dueline_*")
-        | _each(("ssm:GetParameter",), PUBLISHED)
+        | _each(("ssm:GetParameter", "ssm:GetParameters"), PUBLISHED)
         | _each(("s3:GetObject", "s3:PutObject"), f"{PAYLOADS}/????/*", f"{PAYLOADS}/uploads/*")
         | _each(("s3:ListBucket",), PAYLOADS)
         | _each(LOG, "logs:/aws/lambda/dueline-api")

@@ -75,7 +75,7 @@ def test_of_a_jobs_attempts_what_is_known_is_told_and_nothing_else(outcome, told
 
 def overview_of(*levels, **more):
     told = Overview(scheduled=0, more_scheduled=False, next_due=None, fence_age=None, levels=levels, dead=0, **more)
-    return overview_answer(a_queue(priorities=len(levels)), told)
+    return overview_answer(a_queue(priorities=len(levels)), told, taking=1, direct_horizon=890)
 
 
 def test_of_a_queue_with_several_levels_each_is_told_and_their_sum():

@@ -24,6 +24,7 @@ from dueline.cli.connect import Target
 from dueline.cli.faults import EXIT_CODES, exit_code_of
 from dueline.cli.screen import Screen
 from dueline.memory import MemoryQueue, VirtualClock
+from dueline.model.job import JobId
 from dueline.model.message import ERROR, ID, REASON, Message
 from dueline.operate.redrive import Ends
 from tests.builders import a_job, an_id
@@ -158,6 +159,7 @@ ANSWERS = {
     (503, "unavailable"): 1,
     (400, "invalid_job"): 2,
     (413, "payload_too_large"): 2,
+    (409, "id_reused"): 2,
     (422, "key_reused"): 2,
     (404, "job_not_found"): 3,
     (404, "queue_not_found"): 3,
@@ -278,6 +280,21 @@ def test_a_scheduled_job_as_json(run):
     assert set(job) == {"id", "queue", "due", "route", "state"}
     assert (job["queue"], job["route"], job["state"]) == ("emails", "table", "accepted")
     assert job["due"].endswith(".000Z")
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_job_that_may_be_scheduled_is_asked_for_again_under_the_id_that_is_told(run, gate):
+    queue = {"queue": "emails", "taking": 1, "direct_horizon": 890}
+    gate.of_ids = told({"queues": [queue]})
+    gate.script = [refused(503, "unavailable", "lost")]
+    result = run("schedule", "emails", "1", "--delay", "2h")
+    id = gate.asked[0].json["id"]
+    again = f"asked again with --id {id}, and no time, it is there once"
+    assert result.stderr == f"dueline: lost; job {id} may be scheduled all the same; {again}\n"
+    gate.script = [told(a_job_told(JobId.parse(id)), 201)]
+    assert id in run("schedule", "emails", "1", "--id", id).stdout
+    assert gate.asked[1].json == {"payload": 1, "id": id}
+    assert run("schedule", "emails", "-", "--lines", "--id", id, stdin="1").exit_code == 2
 
 
 def test_lines_are_scheduled_each_for_itself(run, gate):
@@ -677,7 +694,7 @@ OVERVIEW = {
 
 
 def test_queues_are_told(run, gate):
-    gate.api = lambda _: told({"queues": [QUEUE]})
+    gate.of_ids = told({"queues": [QUEUE]})
     assert re.search(r"emails +4 +2 +False +7 days", run("queues").stdout)
     assert documents(run("queues", "--json").stdout) == [{"queues": [QUEUE]}]
 

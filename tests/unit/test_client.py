@@ -86,6 +86,7 @@ ERRORS = {
     (409, "already_finished"): errors.AlreadyFinished,
     (413, "payload_too_large"): errors.PayloadTooLarge,
     (413, None): errors.PayloadTooLarge,
+    (409, "id_reused"): errors.IdReused,
     (422, "key_reused"): errors.KeyReused,
     (429, "throttled"): errors.Throttled,
     (429, None): errors.Throttled,
@@ -128,6 +129,7 @@ def client(gate, clock):
 
 
 def a_client(gate, clock, *, jitter=lambda: 0.5, **patience):
+    gate.of_ids = None
     http = connect("dueline", url=gate.url, session=None, lanes=LANES)
     api = HttpApi(http, clock=clock, new_key=lambda: str(uuid.uuid4()))
     return Client(api, clock=clock, jitter=jitter, patience=Patience(**patience))

@@ -48,8 +48,8 @@ OURS_OF = {
         *under("dueline.model", "control_rows rate request"),
         *under(
             "dueline.protocol",
-            "breaker cancel keys move offload partitions preparation reschedule sender submission submit table_route"
-            " uploads write_through",
+            "breaker cancel given_id keys move offload partitions preparation reschedule sender submission submit"
+            " table_route uploads write_through",
         ),
         *under("functions", "api http"),
         *under("functions.http", "bodies forms job_answers logs_and_metrics problems query_strings queue_answers"),

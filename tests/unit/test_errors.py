@@ -20,6 +20,7 @@ def test_the_names_of_the_errors_are_pinned():
         "DeploymentTooOld",
         "ClientTooOld",
         "AlreadyFinished",
+        "IdReused",
         "KeyReused",
         "Throttled",
         "Unavailable",
@@ -35,6 +36,7 @@ def test_every_error_is_a_dueline_error():
     ("error", "builtin"),
     [
         (errors.InvalidJob, ValueError),
+        (errors.IdReused, ValueError),
         (errors.KeyReused, ValueError),
         (errors.QueueNotFound, LookupError),
         (errors.JobNotFound, LookupError),

@@ -133,6 +133,7 @@ def test_each_host_is_reached_by_the_proxies_that_the_environment_names_for_it(g
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     gateway = connect("sandbox", url=gate.url, session=a_session(), lanes=1)
     gate.api = lambda _: told({})
+    gate.of_ids = None
     gateway.send("GET", "/queues", None, headers={})
     gateway.put("http://elsewhere/payload", {}, b"1")
     assert [asked.path for asked in gate.asked] == ["/queues", "http://elsewhere/payload"]

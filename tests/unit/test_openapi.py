@@ -134,7 +134,7 @@ def test_the_codes_of_a_status_are_those_of_its_errors():
     ]
     every = DOCUMENT["components"]["schemas"]["Problem"]["properties"]["code"]["enum"]
     assert every == problems.codes()
-    assert len(every) == 10
+    assert len(every) == 11
 
 
 @pytest.mark.parametrize(
@@ -144,6 +144,10 @@ def test_the_codes_of_a_status_are_those_of_its_errors():
         ({"payload": 1, "at": "2030-01-01T00:00:00Z", "delay": None}, True),
         ({"payload": 1, "at": "2030-01-01T00:00:00Z", "delay": 1}, False),
         ({"payload": 1, "delay": -1}, False),
+        ({"payload": 1, "id": examples.ID, "tenant": "acme", "at": None}, True),
+        ({"payload": 1, "id": examples.ID, "delay": 1}, False),
+        ({"payload": 1, "id": examples.ID, "key": "k"}, False),
+        ({"payload": 1, "id": "7"}, False),
         ({"payload": 1, "key": ""}, False),
         ({"payload": 1, "tenant": "a b"}, False),
         ({"payload": 1, "when": "now"}, False),
@@ -166,7 +170,7 @@ def test_what_may_be_posted_is_a_job_or_many_and_nothing_more(body, may_be):
         (job_answers.JobAnswer, examples.failed()),
         (job_answers.Page, examples.page()),
         (queue_answers.OverviewAnswer, examples.overview()),
-        (queue_answers.QueueAnswer, queue_answers.queue_answer(a_queue())),
+        (queue_answers.QueueAnswer, queue_answers.queue_answer(a_queue(), taking=1, direct_horizon=890)),
         (queue_answers.ControlAnswer, examples.control(rate="50/s")),
     ],
 )
@@ -176,7 +180,12 @@ def test_what_is_told_has_the_fields_of_its_type_and_no_other(form, told):
 
 
 def test_a_queue_is_told_with_all_its_settings():
-    assert queue_answers.queue_answer(a_queue()) == {"queue": "emails", **settings_of(a_queue())}
+    assert queue_answers.queue_answer(a_queue(), taking=None, direct_horizon=890) == {
+        "queue": "emails",
+        **settings_of(a_queue()),
+        "taking": None,
+        "direct_horizon": 890,
+    }
 
 
 def test_a_body_without_an_example_is_refused():

@@ -24,6 +24,7 @@ PUBLIC = {
     "DuelineError",
     "DynamoTable",
     "Forbidden",
+    "IdReused",
     "InvalidJob",
     "Job",
     "JobId",

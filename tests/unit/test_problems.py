@@ -23,6 +23,7 @@ TOLD = {
     "QueueNotFound": (404, "queue_not_found"),
     "JobNotFound": (404, "job_not_found"),
     "AlreadyFinished": (409, "already_finished"),
+    "IdReused": (409, "id_reused"),
     "KeyReused": (422, "key_reused"),
     "Throttled": (429, "throttled"),
     "Unavailable": (503, "unavailable"),

@@ -1,10 +1,11 @@
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from dueline.errors import InvalidJob
 from dueline.model import rows
-from dueline.model.job import Job
+from dueline.model.job import Job, Route
 from dueline.model.rows import PartitionState
 from tests.builders import NOW, a_job, an_id
 
@@ -24,6 +25,16 @@ def test_a_cancellation_sorts_before_its_job_and_behind_any_earlier_one():
     earlier, job = an_id(due=NOW - timedelta(milliseconds=1)), an_id(due=NOW)
     keys = [rows.job_key(earlier)[1], rows.cancellation_key(job)[1], rows.job_key(job)[1], rows.parked_key(job)[1]]
     assert keys == sorted(keys)
+
+
+def test_ids_that_differ_in_their_routes_alone_share_no_row_but_that_of_an_outcome():
+    job = an_id(due=NOW)
+    direct = replace(job, route=Route.DIRECT)
+    kinds = (rows.job_key, rows.cancellation_key, rows.handled_key, rows.parked_key)
+    assert {key(job) for key in kinds}.isdisjoint(key(direct) for key in kinds)
+    assert rows.cancellation_key(job)[1] == f"2026-11-21T07:05:00.000Z#{job.uid}#cancelled"
+    assert rows.parked_key(direct)[1] < rows.end_of("2026-11-21T07:05:00.000Z")
+    assert rows.prefix_and_kind(rows.job_key(job)[1])[0] != rows.prefix_and_kind(rows.cancellation_key(direct)[1])[0]
 
 
 def test_the_first_cursor_lies_below_every_job_and_above_the_state():

@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dueline.aws.skew import Skew
+from dueline.model.skew import Skew
 
 SKEWS = st.floats(-1e5, 1e5)
 EXCHANGES = st.lists(st.tuples(st.floats(0, 3600), st.floats(0.001, 5), st.floats(0.001, 5)), min_size=1, max_size=20)

@@ -46,6 +46,12 @@ class Ssm:
             raise QueueNotFound(f"there is no queue {name!r}")
         return a_queue(name=name, partitions=self.published[name])
 
+    def several(self, names):
+        self.asked.append(sorted(names))
+        if self.fault is not None:
+            raise self.fault
+        return {name: a_queue(name=name, partitions=self.published[name]) for name in names if name in self.published}
+
 
 @pytest.fixture
 def clock():
@@ -61,7 +67,8 @@ def ssm():
 def registry(clock, ssm):
     """Queues of four partitions each, as far as they are published."""
     declared = {name: a_queue(name=name, partitions=4) for name in ("emails", "invoices")}
-    return Registry(declared, standing=Standing(ssm, clock=clock, jitter=lambda: 0.5))
+    standing = Standing(ssm, clock=clock, all_published=ssm.several, jitter=lambda: 0.5)
+    return Registry(declared, standing=standing, standings=standing.of_each)
 
 
 def of_emails(number):
@@ -128,6 +135,27 @@ def test_until_then_it_is_asked_for_every_few_seconds_whatever_comes(registry, s
     clock.sleep(ASK_AGAIN_SECONDS)
     assert registry.taking("emails").partitions == 4
     assert ssm.asked == ["emails"] * 3
+
+
+def test_all_queues_are_asked_for_at_once_and_none_that_is_known(registry, ssm, clock):
+    ssm.published["emails"] = 9
+    assert registry.taking_counts() == {"emails": 4, "invoices": 0}
+    assert registry.taking_counts("emails") == {"emails": 4}
+    assert registry.taking("emails").partitions == 4
+    clock.sleep(ASK_AGAIN_SECONDS)
+    ssm.published["invoices"] = 2
+    assert registry.taking_counts() == {"emails": 4, "invoices": 2}
+    assert ssm.asked == [["emails", "invoices"], ["invoices"]]
+
+
+def test_how_many_take_jobs_is_told_as_far_as_it_is_known(registry, ssm, clock):
+    ssm.published["emails"] = 2
+    registry.taking("emails")
+    ssm.fault = THROTTLED
+    clock.sleep(ASK_AGAIN_SECONDS)
+    for _ in range(9):
+        assert registry.taking_counts() == {"emails": 2}
+    assert ssm.asked == ["emails", ["emails", "invoices"]]
 
 
 @pytest.mark.parametrize(("fault", "error"), [(THROTTLED, Throttled), (UNREACHABLE, Unavailable)])

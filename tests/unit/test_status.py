@@ -74,8 +74,10 @@ def test_a_direct_job_that_was_cancelled_is_told_as_requested():
 def test_a_direct_job_is_never_told_as_cancelled_even_where_an_id_of_the_other_route_is():
     system = tracking()
     direct = system.schedule(5)
-    system.cancel(replace(direct.id, route=Route.TABLE))
-    assert system.status_of(direct.id) == Status(state=State.CANCEL_REQUESTED)
+    assert system.cancel(replace(direct.id, route=Route.TABLE)) is State.CANCELLED
+    assert system.look_up(direct.id) is State.DISPATCHED
+    system.cancel(direct.id)
+    assert system.look_up(direct.id) is State.CANCEL_REQUESTED
     note(system, direct, an_outcome(State.SUCCEEDED))
     assert system.look_up(direct.id) is State.SUCCEEDED
 
@@ -85,7 +87,7 @@ def test_where_a_job_was_moved_to_is_told_of_no_id_of_the_other_route():
     system.put(job)
     moved = system.reschedule(job.id, delay=2 * AN_HOUR)
     assert system.status_of(job.id) == Status(state=State.CANCELLED, moved_to=moved)
-    assert system.status_of(replace(job.id, route=Route.DIRECT)) == Status(state=State.CANCEL_REQUESTED)
+    assert system.status_of(replace(job.id, route=Route.DIRECT)) == Status(state=State.DISPATCHED)
 
 
 def test_a_job_in_a_partition_that_never_was_is_not_found():

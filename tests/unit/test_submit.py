@@ -287,7 +287,7 @@ def test_a_job_that_is_tried_again_stays_the_same_job_and_is_due_when_it_was(sec
     system = System()
     (first,) = system.submit(Request(payload=1, delay=seconds))
     system.clock.sleep(40)
-    (second,) = system.submit(Request(payload=1, delay=seconds, again=first.id))
+    (second,) = system.submit(Request(payload=1, delay=seconds, id=str(first.id)))
     assert second == first
     sent = system.queues["emails"].deliveries
     assert {each.message.job() for each in sent} == ({first} if seconds == 100 else set())

@@ -25,6 +25,7 @@ _JOB = JobId.parse(ID)
 _DIRECT = replace(_JOB, route=Route.DIRECT)
 _RETENTION = timedelta(days=7)
 _QUEUE = QueueSettings(name="emails", partitions=1, retention=_RETENTION)
+_DIRECT_HORIZON = 890
 _PAYLOAD = {"to": "ann"}
 
 
@@ -69,14 +70,14 @@ def last_page() -> Any:
 
 
 def queues() -> Any:
-    return {"queues": [queue_answers.queue_answer(_QUEUE)]}
+    return {"queues": [queue_answers.queue_answer(_QUEUE, taking=1, direct_horizon=_DIRECT_HORIZON)]}
 
 
 def overview() -> Any:
     depth = Depth(waiting=3, in_flight=1, delayed=2)
     due: datetime = instant.parse("2027-01-04T08:00:00Z")
     doing = Overview(scheduled=7, more_scheduled=False, next_due=due, fence_age=42.5, levels=(depth,), dead=0)
-    return queue_answers.overview_answer(_QUEUE, doing)
+    return queue_answers.overview_answer(_QUEUE, doing, taking=1, direct_horizon=_DIRECT_HORIZON)
 
 
 def control(*, paused: bool = False, rate: str | None = None) -> Any:
@@ -92,5 +93,6 @@ def posted() -> dict[str, Any]:
         "now": {"payload": _PAYLOAD},
         "upload": {"upload": str(Upload(uid=_JOB.uid, bytes=6_000_000, sha256=SHA256)), "delay": 3600},
         "key": {"payload": _PAYLOAD, "delay": 3600, "key": "welcome-ann"},
+        "id": {"payload": _PAYLOAD, "id": ID},
         "many": {"jobs": [{"payload": _PAYLOAD, "delay": 90}, {"payload": _PAYLOAD}]},
     }

@@ -52,6 +52,7 @@ JOB_OPERATIONS = (
         refused=(
             HTTPStatus.BAD_REQUEST,
             HTTPStatus.NOT_FOUND,
+            HTTPStatus.CONFLICT,
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
             HTTPStatus.UNPROCESSABLE_ENTITY,
         ),

@@ -20,7 +20,7 @@ QUEUE_OPERATIONS = (
         path="/queues",
         tag="queues",
         summary="List the queues",
-        description="The queues of the deployment, with their settings.",
+        description="The queues of the deployment, with their settings, and what the ids of their jobs are made of.",
         answers={
             HTTPStatus.OK: Body(
                 form=queue_answers.Queues, description="All queues.", examples={"queues": examples.queues()}

@@ -10,6 +10,7 @@ from typing_extensions import TypedDict
 from dueline.errors import (
     AlreadyFinished,
     DuelineError,
+    IdReused,
     InvalidJob,
     JobNotFound,
     KeyReused,
@@ -36,13 +37,14 @@ _MEANS = {
     HTTPStatus.NOT_FOUND: "No such queue, no such job (a malformed id, another queue's, one of a partition that never"
     " was, one past its retention), or no such route.",
     HTTPStatus.CONFLICT: "The job has left for its queue, was cancelled, or was moved: `id` is what took its place."
-    " There is no second job.",
+    " There is no second job. Or the id that was given is of a job with another payload, tenant or priority.",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "A payload over 256 KiB; or a request over 6 MB, which is API Gateway's own.",
     HTTPStatus.UNPROCESSABLE_ENTITY: "The idempotency key belongs to a job with another payload.",
     HTTPStatus.TOO_MANY_REQUESTS: "AWS asked to slow down; or `api_rate` is reached, which is API Gateway's own.",
     HTTPStatus.INTERNAL_SERVER_ERROR: "The function failed. API Gateway's own.",
-    HTTPStatus.SERVICE_UNAVAILABLE: "AWS failed, or its answer was lost: try again, under the same key. The job may be"
-    " scheduled all the same; `id` names it then. Or `not_yet`: what is asked for is not there yet, says the detail.",
+    HTTPStatus.SERVICE_UNAVAILABLE: "AWS failed, or its answer was lost: try again, with the same id or key. The job"
+    " may be scheduled all the same; `id` names it then. Or `not_yet`: what is asked for is not there yet, says the"
+    " detail.",
 }
 # What API Gateway says of a request that it does not pass on, or that is not answered.
 _OF_THE_GATEWAY = {
@@ -102,6 +104,7 @@ def _errors() -> list[DuelineError]:
         JobNotFound("no job has the id '7': it is not of the form of an id"),
         moved,
         PayloadTooLarge("payload has 262145 bytes: at most 262144 are allowed"),
+        IdReused(f"id is {ID!r}: it belongs to a job with another payload, tenant or priority"),
         KeyReused(f"key is 'welcome-ann': it was used for job {ID}, which has another payload"),
         Throttled("slow down"),
         lost,

@@ -20,7 +20,9 @@ _BEYOND_SCHEMAS = re.compile(
     r"|next is .*: must be the `next` of an earlier answer"
     r"|Idempotency-Key is .*: it is for one job"
     r"|key is .*, and Idempotency-Key another one"
-    r"|key is .*: it was used for job ",
+    r"|key is .*: it was used for job "
+    r"|id and key are both given"
+    r"|id is .*: (it is of queue|it belongs to|partition \d+ takes no jobs|its job (is|was) due)",
     re.DOTALL,
 )
 

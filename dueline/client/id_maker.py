@@ -1,0 +1,124 @@
+"""Id maker: makes the ids of jobs before they are first sent, as the API would make them."""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from dueline.client.dated import Dated, Moment
+from dueline.client.http_draft import HttpDraft
+from dueline.errors import DuelineError
+from dueline.model import instant
+from dueline.model.job import JobId, Partition
+from dueline.model.routing import partition_of, route_of
+from dueline.ports import Clock
+
+# A queue whose count of partitions grows is known to grow after so long; jobs go to the old ones meanwhile.
+KNOWN_FOR_SECONDS = 60.0
+# The share of that by which it is asked for earlier, lest processes that began at once ask at once for ever.
+_SPREAD = 0.5
+# A partition key takes 1,000 write units a second, and one fence is read for all jobs of a partition.
+_JOBS_TO_A_PARTITION = 100
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Terms:
+    """What the ids of a queue's jobs need: partitions that take jobs, and within what time the route is direct."""
+
+    partitions: int
+    direct_horizon: timedelta
+
+
+class IdMaker:
+    """Makes the ids of jobs: what is tried again under its id is the same job, and costs no key.
+
+    Asks `GET /queues` for what ids need, and again after up to a minute; if that fails, what is known is used on: the
+    number of partitions only ever grows. `dated` tells the time by AWS's clock; `new_uid` returns a random UUID.
+    """
+
+    def __init__(
+        self,
+        dated: Dated,
+        *,
+        clock: Clock,
+        new_uid: Callable[[], str],
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._dated = dated
+        self._clock = clock
+        self._new_uid = new_uid
+        self._jitter = jitter
+        self._terms: Mapping[str, _Terms] | None = None
+        self._until = 0.0
+
+    def ids(self, queue: str, drafts: Sequence[HttpDraft]) -> list[JobId] | None:
+        """Return an id for each job, or None where it is not known what they need.
+
+        A delay begins now, by AWS's clock, and never early. Up to 100 jobs share a partition.
+        """
+        terms = self._known().get(queue)
+        moment = self._dated.moment()
+        if terms is None or moment is None:
+            return None
+        ids: list[JobId] = []
+        for start in range(0, len(drafts), _JOBS_TO_A_PARTITION):
+            number = partition_of(self._new_uid(), terms.partitions)
+            partition = Partition(queue=queue, number=number)
+            some = drafts[start : start + _JOBS_TO_A_PARTITION]
+            ids += [self._id(partition, _due(each, moment), moment, terms) for each in some]
+        return ids
+
+    def forget(self) -> None:
+        """Ask anew the next time: an id was refused."""
+        self._terms = None
+
+    def _id(self, partition: Partition, due: datetime, moment: Moment, terms: _Terms) -> JobId:
+        # By the earliest time: SQS must be able to hold what goes the direct route.
+        route = route_of(due, now=moment.earliest, direct_horizon=terms.direct_horizon)
+        return JobId(partition=partition, route=route, due=due, uid=self._new_uid())
+
+    def _known(self) -> Mapping[str, _Terms]:
+        known = self._terms
+        if known is not None and self._clock.monotonic() < self._until:
+            return known
+        if known is not None:
+            # First, so that other threads go on with what is known meanwhile.
+            self._until = self._in_a_while()
+        terms = self._ask() or known or {}
+        self._terms, self._until = terms, self._in_a_while()
+        return terms
+
+    def _ask(self) -> Mapping[str, _Terms] | None:
+        try:
+            answer = self._dated.send("GET", "/queues", None, headers={}).content(now=self._clock.now())
+        except DuelineError:
+            return None
+        queues = answer.get("queues")
+        return (
+            {each["queue"]: _terms_of(each) for each in queues if _is_told(each)} if isinstance(queues, list) else None
+        )
+
+    def _in_a_while(self) -> float:
+        return self._clock.monotonic() + KNOWN_FOR_SECONDS * (1 - _SPREAD * self._jitter())
+
+
+def _due(draft: HttpDraft, moment: Moment) -> datetime:
+    """Return when a job is due, as the API would: in whole milliseconds, and never in the past."""
+    if draft.delay:
+        return instant.round_up(moment.latest + timedelta(seconds=draft.delay))
+    present = instant.from_epoch_ms(instant.epoch_ms(moment.earliest))
+    return present if draft.at is None else max(present, instant.round_up(draft.at))
+
+
+def _is_told(queue: Any) -> bool:
+    """Tell whether an answer tells what the ids of a queue need: one of an older deployment does not."""
+    return (
+        isinstance(queue, dict)
+        and isinstance(queue.get("queue"), str)
+        and all(type(queue.get(name)) is int and queue[name] > 0 for name in ("taking", "direct_horizon"))
+    )
+
+
+def _terms_of(queue: Mapping[str, Any]) -> _Terms:
+    return _Terms(partitions=queue["taking"], direct_horizon=timedelta(seconds=queue["direct_horizon"]))

@@ -1,0 +1,194 @@
+"""Ids that callers make: what is refused and why, and that a forged one does no harm."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dueline.errors import InvalidJob
+from dueline.model import instant, rows
+from dueline.model.job import JobId, Partition, Route, State
+from dueline.model.request import FURTHEST, Request
+from dueline.protocol.given_id import checked
+from dueline.skip import cancelled_among
+from tests.builders import NOW, RETENTION, a_queue, an_id
+from tests.called import call, imported
+from tests.system import System
+
+MS = timedelta(milliseconds=1)
+QUEUE = a_queue(partitions=2)
+
+
+def an_id_in(seconds, route=Route.TABLE, **more):
+    return an_id(due=NOW + timedelta(seconds=seconds), route=route, **more)
+
+
+@pytest.mark.parametrize(
+    "id",
+    [
+        an_id_in(3600),
+        an_id_in(3600, partition=Partition(queue="emails", number=1)),
+        an_id_in(1),
+        an_id_in(-1),
+        an_id_in(900, Route.DIRECT),
+        an_id_in(-1, Route.DIRECT),
+        an_id(due=NOW - RETENTION + MS),
+        an_id(due=NOW + FURTHEST),
+    ],
+    ids=str,
+)
+def test_an_id_of_a_job_that_can_be_sent_is_taken(id):
+    assert checked(str(id), queue=QUEUE, now=NOW) == id
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (str(an_id_in(60, partition=Partition(queue="bills", number=0))), "it is of queue 'bills', and the job is for"),
+        (str(an_id_in(60, partition=Partition(queue="emails", number=2))), "partition 2 takes no jobs, .* has 0 to 1"),
+        (str(an_id_in(900.001, Route.DIRECT)), "by route d SQS can hold it for 900 s: give it route t"),
+        (str(an_id(due=NOW - RETENTION)), "was due at 2026-11-14T07:05:00.000Z, and is past its retention of 7 days"),
+        (str(an_id(due=NOW + FURTHEST + timedelta(minutes=2))), "the latest is 2036-11-21T07:05:00.000Z, in 10 years"),
+        (str(an_id_in(60)).upper(), "it must be of the form {queue}.{partition}"),
+        (str(an_id_in(60, uid="0" * 32)), "it must be of the form"),
+        ("emails.00.t.0.00000000-0000-4000-8000-000000000000", "it must be of the form"),
+        ("", "id is '': it must be of the form"),
+    ],
+)
+def test_any_other_id_is_refused_and_the_reason_is_told(text, reason):
+    with pytest.raises(InvalidJob, match=reason):
+        checked(text, queue=QUEUE, now=NOW)
+
+
+# Over HTTP
+
+
+@pytest.fixture
+def api(monkeypatch):
+    with imported(monkeypatch, QUEUE) as api:
+        yield api
+
+
+def post(api, body):
+    return call(api, "POST", "/queues/emails/jobs", body=json.dumps(body))
+
+
+def in_an_hour():
+    return str(an_id(due=instant.round_up(datetime.now(UTC) + timedelta(hours=1))))
+
+
+def test_a_job_is_scheduled_under_the_id_that_its_caller_made_and_a_repeat_is_the_same_job(api):
+    id = in_an_hour()
+    told = [post(api, {"payload": 1, "id": id}) for _ in range(2)]
+    assert [(status, job["id"], job["due"]) for status, job in told] == [
+        (201, id, instant.text(JobId.parse(id).due))
+    ] * 2
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"at": "2030-01-01T00:00:00Z"}, "id and at are both given: give one of them"),
+        ({"delay": 0}, "id and delay are both given"),
+        ({"key": "k"}, "id and key are both given"),
+    ],
+)
+def test_beside_an_id_its_time_and_a_key_are_refused(api, given, reason):
+    status, told = post(api, {"payload": 1, "id": in_an_hour(), **given})
+    assert (status, told["code"]) == (400, "invalid_job")
+    assert reason in told["detail"]
+
+
+def test_of_many_one_whose_id_is_wrong_is_an_error_of_its_own(api):
+    ids = [in_an_hour(), "7", in_an_hour()]
+    _, told = post(api, {"jobs": [{"payload": 1, "id": id} for id in ids]})
+    assert [job.get("id") for job in told["jobs"]] == [ids[0], None, ids[2]]
+    assert told["jobs"][1]["error"]["status"] == 400
+
+
+def test_the_queues_tell_what_an_id_needs(api, monkeypatch):
+    monkeypatch.setattr(api, "REGISTRY", replace(api.REGISTRY, standings=lambda _: {"emails": 1}))
+    _, told = call(api, "GET", "/queues")
+    (queue,) = told["queues"]
+    assert (queue["partitions"], queue["taking"], queue["direct_horizon"]) == (2, 1, 890)
+
+
+# A forged id does no harm
+
+QUEUES = (a_queue(partitions=2), a_queue(name="bills", partitions=2))
+PARTITIONS = [Partition(queue=queue.name, number=number) for queue in QUEUES for number in range(queue.partitions)]
+UIDS = [f"00000000-0000-4000-8000-{n:012x}" for n in range(2)]
+IDS = st.builds(
+    JobId,
+    partition=st.just(PARTITIONS[0])
+    | st.sampled_from([*PARTITIONS, Partition(queue="emails", number=2), Partition(queue="email", number=0)]),
+    route=st.sampled_from(Route),
+    due=st.sampled_from([NOW + timedelta(seconds=seconds) for seconds in (-1, 60, 3600)]),
+    uid=st.sampled_from(UIDS),
+)
+FORGED = st.one_of(
+    IDS.map(str),
+    st.builds(
+        lambda text, at, put: f"{text[:at]}{put}{text[at + 1 :]}", IDS.map(str), st.integers(0, 60), st.text(max_size=3)
+    ),
+)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("submit"), FORGED), st.tuples(st.just("cancel"), IDS), st.tuples(st.just("tick"), st.none())
+    ),
+    max_size=8,
+)
+
+
+class Forgery:
+    """A deployment whose queue `emails` has a producer who sends whatever ids: what is told, and what is written."""
+
+    def __init__(self):
+        self.system = System(*QUEUES)
+        self.promised, self.asked = set(), set()
+
+    def rows(self):
+        tables = [self.system.table.page(partition, after="", until="~").rows for partition in PARTITIONS]
+        return {(row["pk"], row["sk"]): row for rows in tables for row in rows}
+
+    def submit(self, text):
+        before = self.rows()
+        (result,) = self.system.submit(Request(payload=1, id=text))
+        self.system.ingest()
+        after = self.rows()
+        written = {key for key in before | after if before.get(key) != after.get(key)}
+        if isinstance(result, InvalidJob):
+            assert written == set()
+            return
+        id = JobId.parse(text)
+        own = {key(id) for key in (rows.job_key, rows.handled_key, rows.parked_key)}
+        assert id.queue == "emails"
+        assert written <= own
+
+    def cancel(self, id):
+        # What the API refuses before it looks: other queues' ids and partitions that never were.
+        if id.partition in PARTITIONS:
+            self.asked.add(id)
+            self.promised |= {id} if self.system.cancel(id) is State.CANCELLED else set()
+
+    def tick(self, _):
+        for partition in PARTITIONS:
+            self.system.tick(partition)
+        self.system.clock.sleep(300)
+
+
+@settings(max_examples=150, deadline=None)
+@given(STEPS)
+def test_whatever_ids_a_producer_sends_it_touches_rows_of_its_own_alone_and_what_is_cancelled_never_comes(steps):
+    forgery = Forgery()
+    for name, given_to in [*steps, *[("tick", None)] * 13]:
+        getattr(forgery, name)(given_to)
+    system = forgery.system
+    arrived = system.arrived()
+    assert not forgery.promised & set(arrived)
+    assert not {id for id in forgery.promised if system.look_up(id) is not State.CANCELLED}
+    assert cancelled_among(arrived, table=system.table) <= forgery.asked
+    assert system.arrived("bills") == []
