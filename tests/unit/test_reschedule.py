@@ -430,7 +430,7 @@ def as_of_two_instants(system, job, *, in_between):
     return on("table.read", read, times=1)
 
 
-def test_a_job_that_ingest_moves_while_its_rows_are_read_has_not_left():
+def test_a_job_that_is_moved_while_its_rows_are_read_has_not_left():
     job = a_job(due=at(241))
     system = after_a_tick(job)
     system.wire.around = on("table.move", failing(Unavailable("no")), times=1)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 
 from tests.simulation.model.move import MoveRules
-from tests.simulation.model.moves import MOVE_STATES, SCENES, MoveModel
+from tests.simulation.model.moves import MOVE_STATES, MoveModel, scenes_of
 from tests.simulation.model.states import MODEL_STATES, Model, story
 from tests.simulation.model.store import Rules
 from tests.simulation.model.without import BROKEN_WITHOUT, MOVE_BROKEN_WITHOUT
@@ -58,7 +58,7 @@ def models(without: str | None) -> dict[str, Model | MoveModel]:
     if without in BROKEN_WITHOUT:
         return {TWO_JOBS: Model(replace(Rules(), **left_out))}
     rules = replace(MoveRules(), **left_out)
-    moves = {f"a job moved {name}": MoveModel(rules, scene) for name, scene in SCENES.items()}
+    moves = {f"a job moved {name}": MoveModel(rules, scene) for name, scene in scenes_of(without).items()}
     return moves if without else {TWO_JOBS: Model(Rules())} | moves
 
 
