@@ -9,7 +9,7 @@ from dueline.model.job import Partition, State
 from dueline.model.message import REASON
 from dueline.ports import Page
 from dueline.protocol.dispatch import PAST_RETENTION
-from dueline.protocol.tick import entries_of
+from dueline.protocol.entries import Entries
 from tests.builders import EMAILS, NOW, a_job, a_queue, an_id
 from tests.system import PERIODS, System
 from tests.wire import failing, losing_the_answer, meanwhile, on, refusing, refusing_for_good
@@ -94,15 +94,15 @@ def test_a_cancellation_that_came_before_its_job_holds():
 
 def test_a_cancellation_is_carried_over_to_the_next_page():
     row = rows.job_row(job := a_job())
-    entries, settled = entries_of([rows.cancellation_row(job.id, at=NOW)], settled="")
-    assert entries == []
-    ((entry,), _) = entries_of([row], settled=settled)
+    entries = Entries()
+    assert entries.of([rows.cancellation_row(job.id, at=NOW)], more=True) == []
+    (entry,) = entries.of([row])
     assert entry.job is None
 
 
 def test_a_cancellation_takes_back_its_own_job_alone():
     one, other = due_in(60, uid=an_id().uid), due_in(60)
-    entries, _ = entries_of([rows.cancellation_row(one.id, at=NOW), rows.job_row(other)], settled="")
+    entries = Entries().of([rows.cancellation_row(one.id, at=NOW), rows.job_row(other)])
     assert [entry.job for entry in entries] == [other]
 
 

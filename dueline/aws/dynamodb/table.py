@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from botocore.exceptions import ClientError
 
 from dueline.aws.dynamodb.typed import typed, untyped
-from dueline.aws.dynamodb.updates import ADVANCE, BEGIN, MARK_DONE, MARK_EXACT, RELEASE, RENEW, TAKE, Update
+from dueline.aws.dynamodb.updates import ADVANCE, ASK, BEGIN, MARK_DONE, MARK_EXACT, RELEASE, RENEW, TAKE, Update
 from dueline.aws.faults import is_conflict, is_refused_condition, translated
 from dueline.errors import Throttled, Unavailable
 from dueline.model import rows
@@ -112,6 +112,9 @@ class DynamoTable:
 
     def mark_done(self, key: Key, *, id: str) -> None:
         self._update(key, MARK_DONE, {"done": True, "id": id})
+
+    def ask_for(self, key: Key) -> Row | None:
+        return self._update(key, ASK, {"none": 0})
 
     def move(self, cancellation: Row, job: Row, *, state: Key, fence_below: str) -> bool:
         is_below: Any = {
