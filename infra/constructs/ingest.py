@@ -19,6 +19,7 @@ _WINDOW = 1
 # What Lambda asks of a queue that it reads in batches:
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
 _VISIBILITY_TIMEOUT = 6 * _TIMEOUT + _WINDOW
+_OF_JOBS = ("BatchGetItem", "BatchWriteItem", "PutItem", "UpdateItem")
 # Ingest parks a poison message itself. The redrive policy must outlast an outage of the table, which
 # would otherwise empty the buffer into the dead-letter queue.
 _OUTAGE_SECONDS = 6 * 3600
@@ -67,10 +68,11 @@ class Ingest(Construct):
 
     def _statements(self, arns: Arns, *, dispatch_dlq: str) -> list[PolicyStatement]:
         sends_to = [arns.teams_queues, arns.queue(dispatch_dlq), self.dead_letter_queue.queue_arn]
-        # A transaction is made of PutItem, and of ConditionCheckItem on a partition's state.
+        # A transaction is made of PutItem, and of ConditionCheckItem on a partition's state. An update changes nothing: it
+        # asks for what a move may have put.
         receives = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
         return [
-            allow("dynamodb:BatchGetItem", "dynamodb:BatchWriteItem", "dynamodb:PutItem", on=[arns.table]),
+            allow(*(f"dynamodb:{action}" for action in _OF_JOBS), on=[arns.table]),
             allow("dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem", on=[arns.state]),
             allow("sqs:SendMessage", on=sends_to),
             allow(*receives, on=[self.inbound.queue_arn]),

@@ -52,9 +52,9 @@ def _each(actions: tuple[str, ...], *resources: str) -> set[tuple[str, str]]:
     return {(action, resource) for action in actions for resource in resources}
 
 
-def test_ingest_may_write_rows_move_jobs_read_fences_and_send(three: Assembly) -> None:
+def test_ingest_may_write_rows_move_jobs_and_ask_for_moved_ones_read_fences_and_send(three: Assembly) -> None:
     assert _granted(three.core, "dueline-ingest") == (
-        _each(("dynamodb:BatchGetItem", "dynamodb:BatchWriteItem", "dynamodb:PutItem"), JOBS)
+        _each(("dynamodb:BatchGetItem", "dynamodb:BatchWriteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"), JOBS)
         | _each(("dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem"), STATE)
         | _each(SEND, "sqs:dueline_*", "sqs:dueline-dispatch-dlq", "sqs:dueline-inbound-dlq")
         | _each(("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"), "sqs:dueline-inbound")
@@ -63,9 +63,9 @@ def test_ingest_may_write_rows_move_jobs_read_fences_and_send(three: Assembly) -
     )
 
 
-def test_a_tick_may_move_its_cursor_read_jobs_and_send(three: Assembly) -> None:
+def test_a_tick_may_move_its_cursor_read_jobs_ask_for_moved_ones_and_send(three: Assembly) -> None:
     assert _granted(three.core, "dueline-tick") == (
-        _each(("dynamodb:Query", "dynamodb:BatchGetItem", "dynamodb:BatchWriteItem"), JOBS)
+        _each(("dynamodb:Query", "dynamodb:BatchGetItem", "dynamodb:BatchWriteItem", "dynamodb:UpdateItem"), JOBS)
         | _each(("dynamodb:UpdateItem", "dynamodb:BatchGetItem"), STATE)
         | _each(SEND, "sqs:dueline_*", "sqs:dueline-dispatch-dlq")
         | _each(("sqs:SendMessage",), "sqs:dueline-tick-dlq")
