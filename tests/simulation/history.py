@@ -100,7 +100,7 @@ class History:
             self.climate.scale,
             choose=lambda count: order.below(count) if order.once_in(self.climate.switches_once_in) else 0,
             lag=lambda: lag.below(8),
-            late=lambda: late.below(30) if late.once_in(2) else 0,
+            late=lambda: late.pick([0, 10, 1000]),
             partitions=self.climate.partitions,
             priorities=(self._priorities["emails"], self._priorities[UNTOUCHED]),
         )

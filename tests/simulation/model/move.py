@@ -107,10 +107,10 @@ class Scene:
 class Moving:
     """The transaction that lets one job take the other's place.
 
-    Reads show all of it once it is answered. Before, they may show nothing of it for as long as they like. That they may
-    show one row without the other adds nothing: whoever may meet the cancellation asks for it, shown or not, and the new
-    row may be there alone because ingest writes it. An answer that takes its time is one that is lost: who asks again, or
-    the intent that comes again, finds what it would tell.
+    Reads show all of it once it is answered. Before, they may show nothing of it for as long as they like. That they
+    may show one row without the other adds nothing: who meets the old job asks for its cancellation, and the new row is
+    a row like any other. An answer that takes its time is one that is lost: who asks again, or the intent that comes
+    again, finds what it would tell.
     """
 
     def __init__(self, rules: MoveRules, scene: Scene) -> None:

@@ -49,7 +49,7 @@ class Settling:
             yield "is refused the move, and gets no answer who was quicker", *self.drop(shared)
 
     def find_moved(self, shared: Shared) -> tuple[str, Shared, Delivery]:
-        """Write the new job's row, unless it is there to be read. The cancellation was read, or asked for, and is there.
+        """Write the new job's row, unless it is there to be read. The cancellation is there: it was read, or asked for.
 
         A write that takes its time, fails, or loses its answer comes to the same as a look later on.
         """
