@@ -20,8 +20,9 @@ SCENES = {
     "sooner": Scene(old="b", new="a"),
     "elsewhere": Scene(old="a", new="b", apart=True),
 }
-# What is asked of a move without an intent, which is within a partition.
-WITHIN = ("moves_whole_before_both_alone", "awaited_then_moved", "tick_asks_for_the_awaited")
+# What is asked of a move without an intent, which is within a partition; to later, its fence is below both or neither.
+WITHIN = {"moves_whole_before_both_alone": ["sooner"]}
+WITHIN |= dict.fromkeys(("awaited_then_moved", "tick_asks_for_the_awaited"), ["later", "sooner"])
 # How many states there are of each with every rule kept.
 MOVE_STATES = {"later": 705_121, "sooner": 610_959, "elsewhere": 1_255_720}
 
@@ -30,7 +31,7 @@ SharedSteps = Iterator[tuple[str, Shared, Any]]
 
 def scenes_of(rule: str | None) -> dict[str, Scene]:
     """Return the scenes in which a rule is asked, all if none is given."""
-    return {name: scene for name, scene in SCENES.items() if rule not in WITHIN or not scene.apart}
+    return {name: SCENES[name] for name in WITHIN.get(rule or "", SCENES)}
 
 
 class MoveModel:
