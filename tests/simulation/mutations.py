@@ -566,20 +566,5 @@ IN_WHAT_IS_UNSEEN = [
         EXACT,
         BOTH,
     ),
-    mutation(
-        "a caller takes a move that is not seen yet for none",
-        "protocol/reschedule.py",
-        "        cancellation = self._table.ask_for(rows.cancellation_key(intent.old))\n",
-        "        cancellation = self._read(intent.old, key := rows.cancellation_key(intent.old)).get(key)\n",
-        SECOND,
-    ),
-    mutation(
-        "ingest takes a move that is not seen yet for none",
-        "protocol/move.py",
-        "        cancellation = table.ask_for(cancelled)\n",
-        "        cancellation = _read(intent, table).get(cancelled)\n",
-        LOST,
-        NEITHER,
-    ),
 ]
 MUTATIONS = [*IN_TICK, *IN_LEASE, *IN_TABLE_ROUTE, *IN_LEVELS, *IN_CANCEL, *IN_KEYS, *IN_MOVE, *IN_WHAT_IS_UNSEEN]
