@@ -36,9 +36,9 @@ class Intent:
 
     def carry_out_whole(self, *, table: Table, clock: Clock) -> bool:
         """Carry an intent out only if a later tick will see the new job too, which is in the old one's partition."""
-        now, before = clock.now(), min(self.old.due, self.job.id.due)
+        now = clock.now()
         asks = [asked_row(self.old, at=now), awaited_row(self.job.id, at=now)]
-        return self._carry_out(asks, before=before, table=table, clock=clock)
+        return self._carry_out(asks, before=min(self.old.due, self.job.id.due), table=table, clock=clock)
 
     def _carry_out(self, asks: Sequence[Row], *, before: datetime, table: Table, clock: Clock) -> bool:
         """Put first what tells others to ask: until the transaction is answered, they may not see what it did."""

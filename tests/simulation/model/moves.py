@@ -22,7 +22,7 @@ SCENES = {
 }
 # Rules of a move without an intent, which is within a partition. A fence that is before the sooner job is before both.
 ASKED_IN = {"moves_whole_before_both_alone": ["sooner"]}
-ASKED_IN |= dict.fromkeys(("awaited_then_moved", "tick_asks_for_the_awaited"), ["sooner", "later"])
+ASKED_IN |= {rule: ["sooner", "later"] for rule in ("awaited_then_moved", "tick_asks_for_the_awaited")}
 # How many states there are of each with every rule kept.
 MOVE_STATES = {"later": 812_481, "sooner": 662_043, "elsewhere": 1_255_720}
 
