@@ -68,8 +68,8 @@ class Ingest(Construct):
 
     def _statements(self, arns: Arns, *, dispatch_dlq: str) -> list[PolicyStatement]:
         sends_to = [arns.teams_queues, arns.queue(dispatch_dlq), self.dead_letter_queue.queue_arn]
-        # A transaction is made of PutItem, and of ConditionCheckItem on a partition's state. The update changes nothing.
-        # It asks for what a move may have put.
+        # A transaction is made of PutItem, and of ConditionCheckItem on a partition's state. The update changes none:
+        # it asks for what a move may have put.
         receives = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
         return [
             allow(*(f"dynamodb:{action}" for action in _OF_JOBS), on=[arns.table]),
