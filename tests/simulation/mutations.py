@@ -558,13 +558,5 @@ IN_WHAT_IS_UNSEEN = [
         LOST,
         NEITHER,
     ),
-    mutation(
-        "the late path sends what was asked to be moved without asking",
-        "protocol/table_route.py",
-        "asked = [job for job in late - unread - cancelled if asked_key(job.id) in found.rows]",
-        "asked = list[Job]()",
-        EXACT,
-        BOTH,
-    ),
 ]
 MUTATIONS = [*IN_TICK, *IN_LEASE, *IN_TABLE_ROUTE, *IN_LEVELS, *IN_CANCEL, *IN_KEYS, *IN_MOVE, *IN_WHAT_IS_UNSEEN]
