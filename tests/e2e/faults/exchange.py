@@ -11,6 +11,8 @@ from dueline.model.rows import STATE
 from tests.e2e.faults.processes import Process, Told
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_JOB_ROW = re.compile(f'({UUID.pattern})#job"')
+_PUTS = {"PutItem", "BatchWriteItem", "TransactWriteItems"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,6 +70,7 @@ class Exchange:
             mishap=self.mishap,
             statuses=tuple(answer.status for answer in self.answers),
             uids=frozenset(UUID.findall(self.body.decode())),
+            rows=frozenset(_JOB_ROW.findall(self.body.decode()) if self.operation in _PUTS else ()),
             queue=_queue(self),
             sent=tuple(uid for answer in self.answers for uid in _sent(self, answer)),
             state=_state(self),
@@ -101,7 +104,10 @@ class StateChange:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Record:
-    """What is kept of an exchange: `uids` are the jobs that it speaks of, `sent` those that it brought to `queue`."""
+    """What is kept of an exchange.
+
+    `uids` are the jobs that it speaks of, `rows` those whose rows it puts, `sent` those that it brought to `queue`.
+    """
 
     at: float
     seconds: float
@@ -110,6 +116,7 @@ class Record:
     mishap: str
     statuses: tuple[int, ...]
     uids: frozenset[str]
+    rows: frozenset[str]
     queue: str
     sent: tuple[str, ...]
     state: StateChange | None
@@ -130,6 +137,10 @@ class Record:
     @property
     def had_effect(self) -> bool:
         return 200 in self.statuses
+
+    def submits(self, uid: str) -> bool:
+        """Tell whether it took a job to a table or a queue."""
+        return uid in self.sent or (self.had_effect and uid in self.rows)
 
     def __str__(self) -> str:
         took = " ".join(map(str, self.statuses)) or "never arrived"

@@ -8,7 +8,7 @@ from tests.e2e.faults.ordeal import Plan, endure
 from tests.e2e.faults.processes import PROC
 from tests.e2e.faults.stage import Play
 
-PLAN = Plan(kills=6, jobs=80, seconds=4, spread=3, again_after=8, seed=3)
+PLAN = Plan(kills=8, jobs=80, seconds=4, spread=3, again_after=8, seed=3)
 
 
 @pytest.mark.skipif(not PROC.exists(), reason="only Linux tells when a process is dead")
