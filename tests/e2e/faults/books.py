@@ -57,24 +57,30 @@ class Books:
     landed: list[Landed] = field(default_factory=list)
     _writing: threading.Lock = field(default_factory=threading.Lock)
 
-    def schedule(self, http: httpx.Client, queue: str, jobs: list[dict[str, Any]]) -> list[str]:
-        """Schedule jobs in one call; return the ids of those that were accepted."""
+    def schedule(self, http: httpx.Client, queue: str, jobs: list[dict[str, Any]], *, tries: int = 1) -> list[str]:
+        """Schedule jobs in one call; return the ids of those that were accepted.
+
+        What meets with a fault is scheduled again under its id, up to so many times in all.
+        """
         answer = http.post(f"/queues/{queue}/jobs", json={"jobs": jobs} if len(jobs) > 1 else jobs[0])
         told = answer.json() if answer.content else {}
         with self._writing:
             self.statuses[answer.status_code] += 1
             results = told.get("jobs", [told if answer.is_success else {"error": told}])
-            return [id for result in results for id in self._enter(result)]
+            accepted = [id for result in results for id in self._enter(result)]
+        # A call that failed as a whole tells no ids.
+        errors = ((job, result["error"]) for job, result in zip(jobs, results, strict=False) if "error" in result)
+        again = [{"payload": job["payload"], "id": e["id"]} for job, e in errors if "id" in e and e["status"] in FAULTS]
+        return accepted + (self.schedule(http, queue, again, tries=tries - 1) if again and tries > 1 else [])
 
     def _enter(self, result: dict[str, Any]) -> Iterator[str]:
         if "error" in result:
             self.maybe |= {result["error"]["id"]} if "id" in result["error"] else set()
             return
-        due = datetime.fromisoformat(result["due"])
-        job = Accepted(
-            id=result["id"], queue=result["queue"], due=due, route=result["route"], state=State(result["state"])
-        )
+        due, state = datetime.fromisoformat(result["due"]), State(result["state"])
+        job = Accepted(id=result["id"], queue=result["queue"], due=due, route=result["route"], state=state)
         self.accepted[job.id] = job
+        self.maybe.discard(job.id)
         yield job.id
 
     def enter(self, job: Job) -> None:

@@ -24,8 +24,18 @@ STEPS = {
         ("checkpoint", False),
         ("take the lease", True),
     ),
-    API: (*_SUBMISSION, ("move", True), ("send to the buffer", True), ("cancel", True), ("move", False)),
-    DIRECT: _SUBMISSION,
+    API: (
+        ("write", True),
+        ("move", True),
+        ("send", True),
+        ("note what was sent", False),
+        ("send to the buffer", True),
+        ("read", False),
+        ("cancel", True),
+        ("write", False),
+        ("move", False),
+    ),
+    DIRECT: (("write", True), ("send", True), ("note what was sent", False), ("read", False), ("write", False)),
     INGEST: (("write", True), ("read", False), ("send", True), ("note what was sent", False), ("write", False)),
 }
 # Of the API's invocations, how many find a table that throttles what they write: ingest has work of these.
