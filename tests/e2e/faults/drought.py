@@ -57,7 +57,7 @@ def live_through_a_drought(plan: Plan, play: Play, folder: Path) -> Story:
         _wait_until_overdue(stage, books, waiting, direct)
         flooded, stage.proxy.around = datetime.now(UTC), writes_of_jobs_throttled
         meanwhile += _submit_late(stage, books, plan.jobs)
-        refusals.append(stage.http.delete(f"/queues/emails/jobs/{meanwhile[0]}"))
+        refusals.append(stage.http.delete(f"/queues/emails/jobs/{waiting[0]}"))
         story.expect(wait_until(lambda: set(waiting) <= books.times.keys()), "ticks need to write the jobs table")
         ended, stage.proxy.around = datetime.now(UTC), straight
         wait_until(lambda: not books.lost)

@@ -11,7 +11,7 @@ from dueline.model.rows import STATE
 from tests.e2e.faults.processes import Process, Told
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-_JOB_ROW = re.compile(f'({UUID.pattern})#job"')
+_JOB_ROW, _NOTE = (re.compile(f'({UUID.pattern})#{row}"') for row in ("job", "handled"))
 _PUTS = {"PutItem", "BatchWriteItem", "TransactWriteItems"}
 
 
@@ -70,7 +70,8 @@ class Exchange:
             mishap=self.mishap,
             statuses=tuple(answer.status for answer in self.answers),
             uids=frozenset(UUID.findall(self.body.decode())),
-            rows=frozenset(_JOB_ROW.findall(self.body.decode()) if self.operation in _PUTS else ()),
+            rows=_put_by(self, _JOB_ROW),
+            notes=_put_by(self, _NOTE),
             queue=_queue(self),
             sent=tuple(uid for answer in self.answers for uid in _sent(self, answer)),
             state=_state(self),
@@ -106,7 +107,8 @@ class StateChange:
 class Record:
     """What is kept of an exchange.
 
-    `uids` are the jobs that it speaks of, `rows` those whose rows it puts, `sent` those that it brought to `queue`.
+    `uids` are the jobs that it speaks of, `rows` those whose rows it puts, `notes` those that it notes as sent, and
+    `sent` those that it brought to `queue`.
     """
 
     at: float
@@ -117,6 +119,7 @@ class Record:
     statuses: tuple[int, ...]
     uids: frozenset[str]
     rows: frozenset[str]
+    notes: frozenset[str]
     queue: str
     sent: tuple[str, ...]
     state: StateChange | None
@@ -150,6 +153,10 @@ class Record:
 
 def uid_of(id: str) -> str:
     return id.rpartition(".")[2]
+
+
+def _put_by(exchange: Exchange, row: re.Pattern[str]) -> frozenset[str]:
+    return frozenset(row.findall(exchange.body.decode()) if exchange.operation in _PUTS else ())
 
 
 def _queue(exchange: Exchange) -> str:

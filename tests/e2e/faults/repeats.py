@@ -59,6 +59,10 @@ class Turns:
         changes = (each.state for each in self._of_turn[turn] if each.state and each.had_effect)
         return any(each.partition == partition and each.cursor >= job for each in changes)
 
+    def first_read(self, turn: str) -> float:
+        """Return when a tick began to read its partition."""
+        return min((record.at for record in self._of_turn[turn] if record.operation == "Query"), default=0.0)
+
     def is_over(self, turn: str, *, by: str) -> bool:
         """Tell whether the lease of a tick was over when another took it."""
         leases = [each.state.lease for each in self._of_turn[turn] if each.state and each.had_effect]
@@ -112,6 +116,7 @@ def _cause(send: Record, later: Sequence[Record], found: Sequence[Record], *, id
     functions = {send.function, *(each.function for each in later)}
     is_unsaved = send.function == TICK and not _is_saved(send, id, turns)
     between_ticks = is_unsaved and functions == {TICK}
+    is_unseen = _is_unseen([send, *later], [each for each in found if uid_of(id) in each.notes], turns)
     reasons = {
         BY_A_KILLED_TICK: is_unsaved and send.turn in turns.killed,
         BY_A_KILLED_INGEST: send.function == INGEST and send.turn in turns.killed,
@@ -123,10 +128,16 @@ def _cause(send: Record, later: Sequence[Record], found: Sequence[Record], *, id
         AGAIN_BY_SQS: len(ingests) > 1 and INGEST in functions,
         OUTLIVED_ITS_LEASE: between_ticks and turns.is_over(send.turn, by=later[0].turn),
         REFUSED_BESIDE: between_ticks and turns.fell_short(send.turn),
-        STILL_INGESTED: functions >= {TICK, INGEST},
-        STILL_SUBMITTED: TICK in functions and bool(functions & _SUBMITTERS),
+        STILL_INGESTED: INGEST in functions and is_unseen,
+        STILL_SUBMITTED: bool(functions & _SUBMITTERS) and is_unseen,
     }
     return next((reason for reason, holds in reasons.items() if holds), UNEXPLAINED)
+
+
+def _is_unseen(sends: Sequence[Record], notes: Sequence[Record], turns: Turns) -> bool:
+    """Tell whether a tick sent a job before it could see a note of the late path that the job was sent."""
+    reads = [turns.first_read(send.turn) for send in sends if send.function == TICK]
+    return any(not note.had_effect or read < note.at + note.seconds for read in reads for note in notes)
 
 
 def _is_saved(send: Record, id: str, turns: Turns) -> bool:
