@@ -14,7 +14,6 @@ from tests.e2e.faults.processes import DIRECT, Process
 TICK, API, INGEST = "tick", "api", "ingest"
 # In turn: which step to be killed in, and whether the request takes effect first. To die after a submission's write,
 # or before its read, is to die between the put and the fence.
-_SUBMISSION = (("write", True), ("send", True), ("note what was sent", False), ("read", False), ("write", False))
 STEPS = {
     TICK: (
         ("send", False),
@@ -41,7 +40,7 @@ STEPS = {
 # Of the API's invocations, how many find a table that throttles what they write: ingest has work of these.
 ONE_IN = 3
 # Most ticks find nothing to send.
-PATIENCE_REQUESTS = {TICK: 60, API: 25, DIRECT: 15, INGEST: 3}
+PATIENCE_REQUESTS = {TICK: 60, API: 25, DIRECT: 15, INGEST: 6}
 # Jobs by the table are due 25 s ahead, and handed over 19 s before that: sooner ticks have nothing to send.
 FIRST_AFTER_SECONDS = {TICK: 6.0, API: 0.0, DIRECT: 0.0, INGEST: 0.0}
 
