@@ -56,6 +56,10 @@ class DirectDraft:
         """Nothing: the batches that SQS takes are cut where they are sent."""
         return 0
 
+    @property
+    def group(self) -> None:
+        """None: each carries its own trace."""
+
     def after(self, error: DuelineError) -> Self:
         tried = JobId.parse(error.job_id) if error.job_id else self.request.again
         return replace(self, request=replace(self.request, again=tried))

@@ -64,6 +64,10 @@ class HttpDraft:
         """The bytes that it takes of a function's event, in which a request's body is a JSON string, escaped."""
         return len(json.dumps(self.text))
 
+    @property
+    def group(self) -> TraceContext | None:
+        return self.trace
+
     def after(self, _: DuelineError) -> Self:
         return self
 
