@@ -78,12 +78,13 @@ class Lanes(Generic[A, B]):
         self._lanes: dict[Hashable, _Lane[A, B]] = {}
 
     def join(self, call: Call[A, B]) -> None:
-        """Let a call wait in its lane. If nothing is there or under way, or the lane is full now, its turn is now."""
+        """Let a call wait in its lane. If nothing is there or under way, or it makes the lane full, its turn is now."""
         with self._lock:
             lane = self._lanes.setdefault(call.key, _Lane())
             is_alone = not lane.waiting and not lane.under_way
+            was_full = lane.is_full
             lane.add(call)
-            if is_alone or lane.is_full:
+            if is_alone or lane.is_full > was_full:
                 call.tell()
 
     def take(self, call: Call[A, B]) -> bool:
@@ -99,7 +100,7 @@ class Lanes(Generic[A, B]):
             lane.remove(batch)
             lane.under_way += 1
             call.batch = batch
-            for each in batch:
+            for each in batch + (lane.waiting[:1] if lane.is_full else []):
                 each.tell()
             return True
 
