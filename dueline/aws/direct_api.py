@@ -13,6 +13,7 @@ from dueline.aws.per_process import PerProcess
 from dueline.aws.published import Published
 from dueline.aws.resources import Resources
 from dueline.aws.service_clock import ServiceClock
+from dueline.aws.sessions import of_each_process
 from dueline.client.answers import Job, ScheduledJob
 from dueline.client.new_job import NewJob
 from dueline.config.names import Names
@@ -208,7 +209,7 @@ def connect(name: str, *, session: boto3.Session | None) -> tuple[DirectApi, Clo
     Raises DeploymentNotFound, Forbidden or Unavailable.
     """
     clock = ServiceClock()
-    here = PerProcess(lambda: session or boto3.Session())
+    here = of_each_process(session)
     published = PerProcess(lambda: _published(name, session=here(), clock=clock))
     with of_callers(f"finding the deployment {name!r}"):
         settings = published().settings()

@@ -2,7 +2,7 @@
 
 import uuid
 from datetime import timedelta
-from functools import cached_property, partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from dueline.aws.deployed import Deployed
@@ -41,9 +41,13 @@ class Resources(Deployed):
             deployment, queue_urls=queue_urls, longest=longest, session=session, service_clock=service_clock
         )
         self._bucket = bucket
+        self._one_payloads = cache(self._payloads)
 
-    @cached_property
+    @property
     def payloads(self) -> S3Payloads:
+        return self._one_payloads()
+
+    def _payloads(self) -> S3Payloads:
         return S3Payloads(self._clients.s3, self._bucket)
 
     def submit(self, queue: QueueSettings, *, direct_horizon: timedelta) -> Submit:
