@@ -460,7 +460,9 @@ def partitions_of(client):
     return {job.id.split(".")[1] for job in jobs if isinstance(job, Job)}
 
 
-def test_a_client_that_was_used_before_a_fork_is_used_in_the_child_as_well(client):
+@pytest.mark.parametrize("linger", [None, 0.005])
+def test_a_client_that_was_used_before_a_fork_is_used_in_the_child_as_well(session, deployment, linger):
+    client = Client.connect("direct", session=session, direct=True, linger=linger)
     jobs = [NewJob(payload=number) for number in range(30)]
 
     def schedule():
