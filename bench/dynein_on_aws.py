@@ -34,7 +34,7 @@ def dynein_on_aws(
 ) -> Dynein:
     """Return Dynein over a table, and over queues by their URLs; what it does at once, it does in lanes as ours do."""
     return Dynein(
-        table=DynamoTable(dynamodb, table),
+        table=DynamoTable(dynamodb, table, state=table),
         claims=DynamoClaims(dynamodb, table),
         inbound=SqsQueue(sqs, inbound),
         inbox=SqsInbox(sqs, inbound, patient=sqs),

@@ -10,6 +10,7 @@ DuelineError
 ├── DeploymentTooOld                     the deployment does not read what this direct client writes: deploy it again
 ├── ClientTooOld                         the deployment takes a later version than this direct client writes: upgrade
 ├── AlreadyFinished                 409  it is too late: the job was sent to its queue, cancelled or rescheduled
+├── IdReused (ValueError)           409  the id belongs to a job with another payload
 ├── KeyReused (ValueError)          422  the idempotency key belongs to a job with another payload
 ├── Throttled                       429  AWS throttled the request: try again later
 └── Unavailable                     503  AWS failed, or its answer was lost: try again
@@ -98,6 +99,12 @@ class AlreadyFinished(DuelineError):
     """
 
     code = "already_finished"
+
+
+class IdReused(DuelineError, ValueError):
+    """The id that the caller made belongs to a job with another payload, tenant or priority. Nothing was changed."""
+
+    code = "id_reused"
 
 
 class KeyReused(DuelineError, ValueError):

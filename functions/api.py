@@ -123,11 +123,10 @@ def look_up(queue: str, id: str) -> JobAnswer:
 @app.patch("/queues/<queue>/jobs/<id>")
 def reschedule(queue: str, id: str) -> JobAnswer:
     """Move a job to another time: 200 with the job that took its place, 409 when it had left."""
-    settings, taking, asked = REGISTRY.queue(queue), REGISTRY.taking(queue), bodies.read_time(_body())
+    settings, asked = REGISTRY.queue(queue), bodies.read_time(_body())
     job_id = _id_in(queue, id)
     key = app.current_event.headers.get("idempotency-key")
-    service = RESOURCES.reschedule(settings, taking=taking.partitions)
-    moved = service.run(job_id, at=asked.at, delay=asked.delay, key=key)
+    moved = RESOURCES.reschedule(settings).run(job_id, at=asked.at, delay=asked.delay, key=key)
     successor, status = moved_status(moved, queue=settings, table=RESOURCES.table, now=RESOURCES.clock.now())
     record_reschedule(job_id, successor=successor)
     return status_answer(successor, status)

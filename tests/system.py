@@ -17,6 +17,7 @@ from dueline.model.message import Message
 from dueline.model.queue_settings import QueueSettings
 from dueline.model.request import Request
 from dueline.ports import Clock, Spread
+from dueline.protocol.breaker import Breaker
 from dueline.protocol.cancel import Cancelled, CancelMany, cancel
 from dueline.protocol.dispatch import Dispatcher
 from dueline.protocol.ingest import Ingest, Ingested, Received
@@ -27,7 +28,9 @@ from dueline.protocol.reschedule import Reschedule
 from dueline.protocol.sender import Sender
 from dueline.protocol.submission import JobFactory
 from dueline.protocol.submit import Submit
+from dueline.protocol.table_route import TableRoute
 from dueline.protocol.tick import Tick, Ticked
+from dueline.protocol.write_through import WriteThrough
 from dueline.skip import cancelled_among
 from tests.builders import EMAILS, NOW, a_queue, uids
 from tests.wire import Wire
@@ -81,6 +84,7 @@ class Core:
         self.periods, self.spread = periods, spread
         self.table: MemoryTable = wire.to("table", stores.table)
         self.payloads: MemoryPayloads = wire.to("payloads", stores.payloads)
+        self.breakers = {queue: Breaker(clock=clock, jitter=lambda: 0.5) for queue in stores.settings}
         self.parking = Parking(table=self.table, dead_letters=self.to(stores.dead_letters), clock=clock)
 
     def to(self, queue: MemoryQueue) -> MemoryQueue:
@@ -94,9 +98,11 @@ class Core:
     def submission(self, queue: str, *, direct_horizon: timedelta, new_uid: Any) -> Submit:
         settings, clock, spread = self.stores.settings[queue], self.clock, self.spread
         inbound, level = self.to(self.stores.inbound), self.level(queue)
+        route = TableRoute(table=self.table, dispatcher=self.dispatcher, clock=clock, spread=spread)
         return Submit(
             JobFactory(settings, direct_horizon=direct_horizon, new_uid=new_uid),
             preparation=Preparation(queue, table=self.table, payloads=self.payloads, clock=clock, spread=spread),
+            table=WriteThrough(route, breaker=self.breakers[queue]),
             sender=Sender(settings, level=level, inbound=inbound, clock=clock, spread=spread),
             clock=clock,
         )
@@ -256,6 +262,16 @@ class System(Core):
     def arrived(self, queue: str = "emails", *, priority: int = 1) -> list[JobId]:
         """Return the jobs that reached a queue's SQS queue of a priority, repeats included."""
         return [delivery.message.job().id for delivery in self.stores.level(queue, priority).deliveries]
+
+    def in_the_table(self, queue: str = "emails") -> list[JobId]:
+        """Return the jobs that have rows, whatever became of them."""
+        numbers = range(self.settings[queue].partitions)
+        pages = [
+            self.stores.table.page(Partition(queue=queue, number=number), after=rows.FIRST, until="~", limit=10_000)
+            for number in numbers
+        ]
+        kinds = [row for page in pages for row in page.rows if rows.prefix_and_kind(str(row["sk"]))[1] == rows.JOB]
+        return [rows.read_job(row).id for row in kinds]
 
     def parked(self) -> list[JobId]:
         """Return the jobs in the dispatch dead-letter queue."""

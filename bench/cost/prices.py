@@ -45,6 +45,9 @@ class Prices:
     log_gb_month: float
     metric_month: float
     alarm_month: float
+    cache_million: float
+    cache_gb_hour: float
+    cache_least_gb: float
 
 
 def written_down() -> dict[str, Price]:

@@ -44,12 +44,13 @@ class Stage:
         self.sqs = clients.sqs(longest=LONGEST)
         self.url = self._queue(self.names.queue(QUEUE))
         self._queue(self.names.inbound)
-        create_table(self.dynamodb, self.names.table)
+        for table in (self.names.table, self.names.state):
+            create_table(self.dynamodb, table)
         queues = Registry({QUEUE: self.settings})
         prefix = self.url.rpartition("/")[0] + "/"
         self._publish(prefix)
         self.lambdas = Lambdas(queues, deployment=self.names.deployment, queue_urls=prefix, out=out)
-        self.table = DynamoTable(self.dynamodb, self.names.table)
+        self.table = DynamoTable(self.dynamodb, self.names.table, state=self.names.state)
 
     @cached_property
     def client(self) -> Client:

@@ -51,14 +51,14 @@ def _measure(loopback: Loopback, *, seconds: float) -> dict[str, Any]:
     all = contenders(loopback, material.jobs(_JOBS, due=datetime.now(UTC)))
     lanes = {name: {who: all[name][who] for who in (OURS, BOTO3)} for name in (TICK, INGEST)}
     shared = rounds(lanes, until=time.monotonic() + seconds * _SHARED)
-    _keep_to({min(os.sched_getaffinity(0))})
+    keep_to({min(os.sched_getaffinity(0))})
     answered, own = loopback.seconds(), time.process_time()
     taken = rounds(all, until=time.monotonic() + seconds)
     apart = {"server": loopback.seconds() - answered, "measured": time.process_time() - own}
     return {"seconds_a_job": taken, "shared": shared, "apart": apart, "profiles": _profiles(all)}
 
 
-def _keep_to(processors: Collection[int]) -> None:
+def keep_to(processors: Collection[int]) -> None:
     """Have all threads of this process run on those processors."""
     for thread in Path("/proc/self/task").iterdir():
         os.sched_setaffinity(int(thread.name), processors)

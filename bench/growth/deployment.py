@@ -14,15 +14,14 @@ from dueline.aws import clients
 from dueline.aws.resources import Resources
 from dueline.config.names import Names
 from dueline.lookup.status import look_up
+from dueline.lookup.submitted import submitted_state
 from dueline.memory import VirtualClock
 from dueline.model import instant, rows
 from dueline.model.job import Job, JobId, Partition, Route, State
-from dueline.model.message import Message
 from dueline.model.queue_settings import QueueSettings
 from dueline.model.request import Request
 from dueline.ports import WRITE_ROWS
 from dueline.protocol.cancel import cancel
-from dueline.protocol.ingest import Ingest, Received
 from dueline.protocol.lease import Lease
 from dueline.protocol.tick import Tick
 from tests.simulation.lateness import PERIODS
@@ -52,10 +51,11 @@ def jobs_waiting(count: int) -> Rows:
     return Rows(table=Names(_DEPLOYMENT).table, count=count, row=row, first=id.due, step=every)
 
 
-def create_table(engine: Engine, session: "Session") -> None:
+def create_tables(engine: Engine, session: "Session") -> None:
     with _reached(engine):
         client = clients.dynamodb(session, longest=_LONGEST)
-    jobs_table.create_table(client, Names(_DEPLOYMENT).table)
+    for name in (Names(_DEPLOYMENT).table, Names(_DEPLOYMENT).state):
+        jobs_table.create_table(client, name)
 
 
 @contextmanager
@@ -78,7 +78,6 @@ class Stand:
         self._resources.clock = clock
         with _reached(engine):
             self.table, _ = self._resources.table, self._resources.inbound
-        self._ingest = self._an_ingest()
         self._id: JobId | None = None
 
     @property
@@ -101,15 +100,13 @@ class Stand:
             self._put(HANDED_OVER, due=self._clock.now() + PERIODS.lookahead - timedelta(seconds=1))
 
     def _submit(self) -> None:
-        """Submit a job by the table's route, and ingest its message."""
+        """Submit a job by the table's route."""
         request, until = Request(payload=_PAYLOAD, delay=_SUBMITTED.total_seconds()), self._until
         submit = self._resources.submit(QUEUE, direct_horizon=_DIRECT_HORIZON)
         (job,) = submit.run([request], until=until)
         if not isinstance(job, Job):
             raise job
-        message = Message.of(job, group=QUEUE.name)
-        done = self._ingest.run([Received(message_id="0", message=message)], until=until)
-        _expect(done.written == 1 and not done.late and not done.failed, done)
+        _expect(submitted_state(job) is State.SCHEDULED, job)
         self._id = job.id
 
     def _look_up(self) -> None:
@@ -145,16 +142,6 @@ class Stand:
         )
         dispatcher = self._resources.dispatcher(QUEUE.name, precise=False)
         return Tick(PARTITION, lease=lease, table=self.table, dispatcher=dispatcher, clock=self._clock)
-
-    def _an_ingest(self) -> Ingest:
-        return Ingest(
-            table=self.table,
-            dispatcher=lambda queue: self._resources.dispatcher(queue, precise=False),
-            rejects=self._resources.rejects,
-            is_declared=lambda _: True,
-            clock=self._clock,
-            spread=self._resources.spread,
-        )
 
     def _put(self, jobs: int, *, due: datetime) -> None:
         """Put jobs with rows of 1 KiB straight into the table, as ingest does long before they are due."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import boto3
 
-from bench.growth.deployment import HAND_OVER, NOW, PARTITION, Stand, create_table, jobs_waiting
+from bench.growth.deployment import HAND_OVER, NOW, PARTITION, Stand, create_tables, jobs_waiting
 from bench.growth.engine import Engine, running
 from bench.growth.meter import Meter
 from bench.part import Figures
@@ -59,7 +59,7 @@ def places(sizes: Sequence[int], *, scratch: Path, tell: Tell) -> Iterator[list[
 def _place(engine: Engine, count: int) -> Place:
     clock, bare, counted = VirtualClock(NOW), _session(), _session()
     meter = Meter(counted)
-    create_table(engine, bare)
+    create_tables(engine, bare)
     place = Place(
         count=count,
         bare=Stand(engine, clock=clock, session=bare),

@@ -50,7 +50,7 @@ def _made(stage: Stage) -> dict[str, str]:
 
 def _store(stage: Stage, scheduled: Scheduled) -> None:
     """Put the rows, 25 a request: how they came into the table is not what is measured."""
-    table: Any = DynamoTable(stage.emulator.client("dynamodb"), TABLE)
+    table: Any = DynamoTable(stage.emulator.client("dynamodb"), TABLE, state=TABLE)
     written = [job_row(job_of(wish, scheduled)) for wish in scheduled.wishes]
     with ThreadPoolExecutor(_WRITERS) as pool:
         if any(pool.map(table.write, cut(written, WRITE_ROWS))):

@@ -16,11 +16,12 @@ _INSTALL = ("apt-get", "install", "-y", "--no-install-recommends", "redis-server
 
 
 @contextmanager
-def redis_server(folder: Path) -> Iterator[str]:
-    """Yield the URL of a new server, which keeps what it was told (appendonly, written each second) in a folder."""
+def redis_server(folder: Path, *, appendfsync: str = "everysec") -> Iterator[str]:
+    """Yield the URL of a new server, which keeps what it was told in a folder (appendonly, synced each second)."""
     program, port = found(), free_port()
     folder.mkdir(parents=True, exist_ok=True)
-    settings = {"port": str(port), "bind": "127.0.0.1", "dir": str(folder), "save": "", "appendonly": "yes"}
+    place = {"port": str(port), "bind": "127.0.0.1", "dir": str(folder)}
+    settings = {**place, "save": "", "appendonly": "yes", "appendfsync": appendfsync}
     command = [program, *(word for name, value in settings.items() for word in (f"--{name}", value))]
     with running(command, log=folder / "log"):
         wait_until(lambda: _answers(port), what="redis-server answers")

@@ -50,7 +50,7 @@ class Deployed:
 
     @cached_property
     def table(self) -> DynamoTable:
-        return DynamoTable(self._clients.dynamodb(), self.names.table)
+        return DynamoTable(self._clients.dynamodb(), self.names.table, state=self.names.state)
 
     @property
     def inbound(self) -> SqsQueue:

@@ -93,7 +93,7 @@ class DirectApi:
     def schedule(self, queue: str, drafts: Sequence[DirectDraft]) -> Sequence[Job | DuelineError]:
         with of_callers(f"scheduling jobs of queue {queue}"):
             settings, until = self._published.queue(queue), self._until()
-            submit = self._resources.submit(settings, direct_horizon=self._direct_horizon)
+            submit = self._resources.submit(settings, direct_horizon=self._direct_horizon, is_buffered=False)
             results = submit.run([draft.request for draft in drafts], until=until)
             # From here on nothing fails as a whole: what was sent would be sent again, under other ids.
             statuses = self._statuses(results, queue=settings, until=until)

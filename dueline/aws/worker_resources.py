@@ -43,7 +43,7 @@ class WorkerResources:
         """Return the connection to a queue. Raises QueueNotFound, DeploymentNotFound, Forbidden or Unavailable."""
         with of_callers(f"finding queue {queue} of deployment {self._names.deployment}"):
             settings = self._published.work(queue)
-        table = DynamoTable(self._dynamodb, self._names.table)
+        table = DynamoTable(self._dynamodb, self._names.table, state=self._names.state)
         if settings.queue.precise and not self._is_exact:
             self._is_exact = True
             self.clock.keep_exact(lambda: table.read([paused_key(queue)], consistent=False))

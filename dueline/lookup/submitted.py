@@ -10,6 +10,7 @@ from dueline.model.queue_settings import QueueSettings
 from dueline.ports import Clock, Spread, Table
 from dueline.protocol.keys import Repeat
 from dueline.protocol.reschedule import Moved, naming
+from dueline.protocol.write_through import NotInTable
 
 JobStatus = tuple[JobId, Status]
 
@@ -46,13 +47,17 @@ def moved_status(moved: Moved, *, queue: QueueSettings, table: Table, now: datet
         return moved.id, status_of(moved.id, queue=queue, table=table, now=now)
 
 
-def submitted_state(id: JobId) -> State:
+def submitted_state(job: Job) -> State:
     """Return the state of a job that was just submitted."""
-    return State.DISPATCHED if id.route is Route.DIRECT else State.ACCEPTED
+    if isinstance(job, NotInTable):
+        return job.state
+    return State.DISPATCHED if job.id.route is Route.DIRECT else State.SCHEDULED
 
 
 def _status(job: Job, found: Status | DuelineError | None) -> JobStatus | DuelineError:
-    # That a repeat was submitted its key vouches for, even where nothing else is known of it.
-    if found is None or isinstance(found, JobNotFound):
-        return job.id, Status(state=submitted_state(job.id))
+    if found is None:
+        return job.id, Status(state=submitted_state(job))
+    if isinstance(found, JobNotFound):
+        # That a repeat was submitted its key vouches for, though nothing else is known of it any more.
+        return job.id, Status(state=State.DISPATCHED if job.id.route is Route.DIRECT else State.ACCEPTED)
     return found if isinstance(found, DuelineError) else (job.id, found)

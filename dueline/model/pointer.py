@@ -28,6 +28,11 @@ class Pointer:
         """The body of the message that points there."""
         return json.dumps([_CLASS, {"s3BucketName": self.bucket, "s3Key": self.key}], separators=(",", ":"))
 
+    @property
+    def content(self) -> str:
+        """What the key says of the payload, but not for how long it is kept: `{uid}.{SHA-256}`."""
+        return self.key.rpartition("/")[2]
+
     @classmethod
     def parse(cls, text: str) -> "Pointer":
         """Return the pointer in a text. Raises ValueError when it has none."""
@@ -41,12 +46,14 @@ class Pointer:
         return cls(bucket=bucket, key=key)
 
 
-def object_key(id: JobId, *, expires: datetime, now: datetime) -> str:
-    """Return the key under which a job's payload is kept: `{days}/{queue}/{uid}`.
+def object_key(id: JobId, *, content: str, expires: datetime, now: datetime) -> str:
+    """Return the key under which a job's payload is kept: `{days}/{queue}/{uid}.{content}`.
+
+    `content` is the SHA-256 of the payload, in hex: another payload under the same id does not replace it.
 
     The days, of four digits, are how long the bucket keeps it: the first power of two, 16 to 4096, that is as long as
     anyone may need it, until 14 days and one more after the job expires.
     """
     needed = expires + _AFTER_EXPIRY - now
     days = next((days for days in KEEP_DAYS if timedelta(days=days) >= needed), KEEP_DAYS[-1])
-    return f"{days:04}/{id.queue}/{id.uid}"
+    return f"{days:04}/{id.queue}/{id.uid}.{content}"

@@ -75,6 +75,12 @@ def key(row: Row) -> Key:
     return str(row["pk"]), str(row["sk"])
 
 
+def in_state_table(key: Key) -> bool:
+    """Tell whether a row is in the table of what is updated, not in the one of what is only added."""
+    pk, sk = key
+    return sk == STATE or pk.endswith(("#control", "#rate"))
+
+
 def state_key(partition: Partition) -> Key:
     return str(partition), STATE
 

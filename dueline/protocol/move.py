@@ -1,11 +1,13 @@
 """Move: replace one job by another, so that exactly one of the two exists at any time.
 
-One transaction cancels the old job and writes the new one's row, unless a tick may send the old one already. An intent
-is sent to the inbound queue before: after a crash, ingest carries it out, and it handles the new row like any other.
+One transaction cancels the old job and writes the new one's row, unless a tick may send the old one already. Where a
+tick will see the new row, that is all. Else an intent is sent to the inbound queue before: after a crash, ingest
+carries it out, and it handles the new row like any other.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 
 from dueline.errors import RETRYABLE, Unavailable
@@ -28,9 +30,16 @@ class Intent:
         It is not done once the old job may be sent, or has a cancellation, even one by this very intent. Raises
         Throttled or Unavailable.
         """
+        return self._carry_out(before=self.old.due, table=table, clock=clock)
+
+    def carry_out_whole(self, *, table: Table, clock: Clock) -> bool:
+        """Carry an intent out only if a later tick will see the new job too, which is in the old one's partition."""
+        return self._carry_out(before=min(self.old.due, self.job.id.due), table=table, clock=clock)
+
+    def _carry_out(self, *, before: datetime, table: Table, clock: Clock) -> bool:
         cancellation = rows.cancellation_row(self.old, at=clock.now(), moved_to=self.job.id)
-        state, due = rows.state_key(self.old.partition), instant.text(self.old.due)
-        return table.move(cancellation, rows.job_row(self.job), state=state, fence_below=due)
+        state = rows.state_key(self.old.partition)
+        return table.move(cancellation, rows.job_row(self.job), state=state, fence_below=instant.text(before))
 
 
 @dataclass(kw_only=True, slots=True)

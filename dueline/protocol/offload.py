@@ -68,14 +68,15 @@ class Offload:
         whole = replace(job, payload=inline(content))
         if len(content) <= MAX_PAYLOAD_BYTES and not _is_cheaper_elsewhere(whole):
             return whole
-        return self._pointing(job, self._payloads.put(self._key(job), content), len(content))
+        key = self._key(job, hash_of(content))
+        return self._pointing(job, self._payloads.put(key, content), len(content))
 
     def move(self, job: Job, *, source: Pointer) -> Job:
         """Return a job with the pointer to a copy of another job's payload, kept as long as this job needs it.
 
         Raises InvalidJob when that payload is gone, Throttled or Unavailable.
         """
-        pointer = self._payloads.copy(source, to=self._key(job))
+        pointer = self._payloads.copy(source, to=self._key(job, source.content.rpartition(".")[2]))
         if pointer is None:
             raise InvalidJob(f"the payload of job {job.id} is gone: there is no object {source.key!r}")
         return self._pointing(job, pointer, job.offloaded_bytes or 0)
@@ -90,13 +91,13 @@ class Offload:
             raise InvalidJob(
                 f"upload is {str(upload)!r}: the uploaded object does not have the size and SHA-256 in its id"
             )
-        pointer = self._payloads.copy(found.pointer, to=self._key(job))
+        pointer = self._payloads.copy(found.pointer, to=self._key(job, upload.sha256))
         if pointer is None:
             raise InvalidJob(f"upload is {str(upload)!r}: it was just deleted, a day after it was uploaded")
         return pointer
 
-    def _key(self, job: Job) -> str:
-        return object_key(job.id, expires=job.expires, now=self._clock.now())
+    def _key(self, job: Job, content: str) -> str:
+        return object_key(job.id, content=content, expires=job.expires, now=self._clock.now())
 
     @staticmethod
     def _pointing(job: Job, pointer: Pointer, size: int) -> Job:

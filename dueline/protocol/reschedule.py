@@ -9,12 +9,11 @@ from uuid import UUID, uuid5
 
 from dueline.errors import RETRYABLE, AlreadyFinished, InvalidJob, JobNotFound, NotYet, QueueNotFound, Unavailable
 from dueline.model import instant, rows
-from dueline.model.job import Job, JobId, Partition, Route
+from dueline.model.job import Job, JobId, Route
 from dueline.model.message import Message
 from dueline.model.pointer import Pointer
 from dueline.model.queue_settings import QueueSettings
 from dueline.model.request import Request, due_of
-from dueline.model.routing import partition_of
 from dueline.model.rows import Key, Row
 from dueline.ports import Clock, Payloads, Queue, Reading, Table
 from dueline.protocol import keys
@@ -36,8 +35,7 @@ class Moved:
 class Reschedule:
     """Reschedules jobs of one queue.
 
-    `inbound` is the way into the table, `payloads` keeps what is too large for it, `new_uid` returns a random UUID. Of
-    the queue's partitions the first `taking` take jobs, by default all.
+    `inbound` takes intents to ingest, `payloads` keeps what is too large for rows, `new_uid` returns a random UUID.
     """
 
     def __init__(
@@ -49,10 +47,8 @@ class Reschedule:
         payloads: Payloads,
         clock: Clock,
         new_uid: Callable[[], str],
-        taking: int | None = None,
     ) -> None:
         self._queue = queue
-        self._taking = queue.partitions if taking is None else taking
         self._inbound = inbound
         self._table = table
         self._offload = Offload(queue.name, payloads=payloads, clock=clock)
@@ -81,11 +77,29 @@ class Reschedule:
             return Moved(id=moved, was_before=True)
         intent = Intent(job=self._successor(self._movable(id, found, now=now), due=due, uid=uid), old=id)
         with naming(str(intent.job.id)):
-            self._announce(intent)
-            is_ours = intent.carry_out(table=self._table, clock=self._clock)
-            if not is_ours:
-                self._check_who_was_quicker(intent)
+            is_ours = self._moves_whole(intent, found) or self._moves_as_announced(intent)
         return Moved(id=intent.job.id, was_before=not is_ours)
+
+    def _moves_whole(self, intent: Intent, found: Rows) -> bool:
+        """Move a job whose successor a later tick will see, so that nothing is left to do; return whether it did."""
+        fence = rows.read_state(found.get(rows.state_key(intent.old.partition))).fence
+        if fence >= instant.text(intent.job.id.due):
+            return False
+        return intent.carry_out_whole(table=self._table, clock=self._clock) or self._is_moved(intent)
+
+    def _is_moved(self, intent: Intent) -> bool:
+        """Return whether an attempt whose answer was lost had moved the job."""
+        key = rows.cancellation_key(intent.old)
+        cancellation = self._read(intent.old, key).get(key)
+        return cancellation is not None and rows.moved_to(cancellation) == intent.job.id
+
+    def _moves_as_announced(self, intent: Intent) -> bool:
+        """Move a job whose successor no tick may see; return whether this did, and not ingest."""
+        self._announce(intent)
+        is_ours = intent.carry_out(table=self._table, clock=self._clock)
+        if not is_ours:
+            self._check_who_was_quicker(intent)
+        return is_ours
 
     def _looked_up(self, id: JobId) -> Rows:
         """Read what there is of a job.
@@ -134,9 +148,8 @@ class Reschedule:
         return rows.read_job(row)
 
     def _successor(self, job: Job, *, due: datetime, uid: str | None) -> Job:
-        uid = uid or self._new_uid()
-        partition = Partition(queue=self._queue.name, number=partition_of(uid, self._taking))
-        id = JobId(partition=partition, route=Route.TABLE, due=due, uid=uid)
+        # In the same partition, so that one fence speaks for both.
+        id = replace(job.id, due=due, uid=uid or self._new_uid())
         successor = replace(job, id=id, expires=due + self._queue.retention)
         return successor if job.offloaded_bytes is None else self._with_payload(successor)
 

@@ -1,6 +1,6 @@
 """Submission: a job on its way to its queue, and how one is made of a request."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -25,8 +25,19 @@ class Submission:
     key: str | None
 
 
+# A partition key takes 1,000 write units a second: so few jobs do not throttle it.
+JOBS_TO_A_PARTITION = 100
+
 # A request on its way: a job to submit, one that was submitted before, or an error.
 Draft = Submission | Job | DuelineError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _New:
+    """What an id is made of, besides its due time."""
+
+    partition: Partition
+    uid: str
 
 
 class JobFactory:
@@ -40,15 +51,28 @@ class JobFactory:
         self._direct_horizon = direct_horizon
         self._new_uid = new_uid
 
-    def draft(self, request: Request | DuelineError, *, now: datetime) -> Draft:
-        """Return the job to submit for a request, or the InvalidJob that says what is wrong with it.
+    def drafts(self, requests: Sequence[Request | DuelineError], *, now: datetime) -> list[Draft]:
+        """Return for each request the job to submit, or the InvalidJob that says what is wrong with it.
 
-        An error in a request's place is returned as it is.
+        An error in a request's place is returned as it is. Up to 100 jobs share a partition, so that one fence has to
+        be read for them.
         """
+        drafts: list[Draft] = []
+        for start in range(0, len(requests), JOBS_TO_A_PARTITION):
+            some = requests[start : start + JOBS_TO_A_PARTITION]
+            uids = [self._new_uid() for _ in some]
+            partition = Partition(queue=self._queue.name, number=partition_of(uids[0], self._queue.partitions))
+            drafts += [
+                self._draft(request, new=_New(partition=partition, uid=uid), now=now)
+                for request, uid in zip(some, uids, strict=True)
+            ]
+        return drafts
+
+    def _draft(self, request: Request | DuelineError, *, new: _New, now: datetime) -> Draft:
         if isinstance(request, DuelineError):
             return request
         try:
-            id = request.again or self._new_id(due_of(request, now=now), now=now)
+            id = request.again or self._id(new, due_of(request, now=now), now=now)
             expires, priority = id.due + self._queue.retention, _checked_priority(request.priority, queue=self._queue)
             content = content_of(request.upload, text=partial(text_of, request))
             job = Job(
@@ -64,11 +88,9 @@ class JobFactory:
         except InvalidJob as error:
             return error
 
-    def _new_id(self, due: datetime, *, now: datetime) -> JobId:
-        uid = self._new_uid()
-        partition = Partition(queue=self._queue.name, number=partition_of(uid, self._queue.partitions))
+    def _id(self, new: _New, due: datetime, *, now: datetime) -> JobId:
         route = route_of(due, now=now, direct_horizon=self._direct_horizon)
-        return JobId(partition=partition, route=route, due=due, uid=uid)
+        return JobId(partition=new.partition, route=route, due=due, uid=new.uid)
 
 
 def out_of_time(id: JobId) -> DuelineError:

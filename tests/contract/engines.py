@@ -119,7 +119,7 @@ class DynamoDB:
         self.names = (f"contract-{number}" for number in itertools.count())
 
     def table(self, *, page_rows: int | None = None) -> Table:
-        return DynamoTable(self.dynamodb, self.new_table(), page_rows=page_rows)
+        return DynamoTable(self.dynamodb, self.new_table(), state=self.new_table(), page_rows=page_rows)
 
     def new_table(self, *keys: str) -> str:
         """Create a table with a partition and maybe a sort key, by default those of jobs; return its name."""

@@ -104,8 +104,7 @@ def _too_large(items: Iterable[dict[str, Any]]) -> Problem:
 
 
 def _too_many_keys(asked: dict[str, Any]) -> Problem:
-    (wanted,) = asked["RequestItems"].values()
-    if len(wanted["Keys"]) <= READ_KEYS:
+    if sum(len(wanted["Keys"]) for wanted in asked["RequestItems"].values()) <= READ_KEYS:
         return None
     return "ValidationException", "Too many items requested for the BatchGetItem call"
 

@@ -25,7 +25,7 @@ AN_OUTCOME = Outcome(state=State.RUNNING, attempts=1, started=NOW)
 
 
 def table(*answers):
-    return DynamoTable(answering("dynamodb", *answers), "jobs")
+    return DynamoTable(answering("dynamodb", *answers), "jobs", state="state")
 
 
 def queue(*answers):
@@ -92,7 +92,7 @@ def counting(answer):
     """Return a table whose requests are all answered alike, and a list of them that grows."""
     requests, client = [], answering("dynamodb", answer)
     client.meta.events.register_first("before-send", lambda request, **_: requests.append(request))
-    return requests, DynamoTable(client, "jobs")
+    return requests, DynamoTable(client, "jobs", state="state")
 
 
 @pytest.mark.parametrize("call", ["add", "record", "mark_exact", "take", "checkpoint", "release", "reserve"])
@@ -189,7 +189,7 @@ def test_a_row_that_is_there_but_could_not_be_read_is_never_taken_for_the_one_gi
 
 def test_a_state_that_could_not_be_read_is_never_taken_for_none():
     state = {"pk": {"S": "emails#0"}, "sk": {"S": "!state"}}
-    unread = (200, {"Responses": {}, "UnprocessedKeys": {"jobs": {"Keys": [state]}}})
+    unread = (200, {"Responses": {}, "UnprocessedKeys": {"state": {"Keys": [state]}}})
     with pytest.raises(Unavailable, match="left unread"):
         table(REFUSED, unread).take(EMAILS, owner="me", now="1", lease="2", fence="3")
 
@@ -220,7 +220,7 @@ def test_every_read_that_the_protocol_rests_on_is_consistent():
     asked = []
     client = answering("dynamodb", (200, {"Responses": {}, "UnprocessedKeys": {}, "Items": []}))
     client.meta.events.register("before-call", lambda params, **_: asked.append(json.loads(params["body"])))
-    port = DynamoTable(client, "jobs")
+    port = DynamoTable(client, "jobs", state="state")
     port.read([KEY])
     port.page(EMAILS, after="0", until="9")
     assert asked[0]["RequestItems"]["jobs"]["ConsistentRead"] is True
@@ -229,7 +229,9 @@ def test_every_read_that_the_protocol_rests_on_is_consistent():
 
 def test_a_request_is_tried_once_more_before_it_counts_as_failed():
     client = clients.dynamodb(longest=LONGEST)
-    port = DynamoTable(answering("dynamodb", NO_ANSWER[0], (200, {"UnprocessedItems": {}}), client=client), "jobs")
+    port = DynamoTable(
+        answering("dynamodb", NO_ANSWER[0], (200, {"UnprocessedItems": {}}), client=client), "jobs", state="state"
+    )
     assert port.write([ROW]) == []
 
 

@@ -74,12 +74,13 @@ def sqs(session):
 @pytest.fixture
 def deployment(session, sqs):
     keys = ("pk", "HASH"), ("sk", "RANGE")
-    session.client("dynamodb").create_table(
-        TableName=NAMES.table,
-        BillingMode="PAY_PER_REQUEST",
-        KeySchema=[{"AttributeName": key, "KeyType": type} for key, type in keys],
-        AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"} for key, _ in keys],
-    )
+    for table in (NAMES.table, NAMES.state):
+        session.client("dynamodb").create_table(
+            TableName=table,
+            BillingMode="PAY_PER_REQUEST",
+            KeySchema=[{"AttributeName": key, "KeyType": type} for key, type in keys],
+            AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"} for key, _ in keys],
+        )
     for name in (
         NAMES.inbound,
         *map(NAMES.queue, ("emails", "invoices")),
@@ -150,28 +151,26 @@ def refused_with(code):
 # The same methods
 
 
-def test_a_job_that_is_due_soon_goes_to_its_queue_and_a_later_one_to_the_inbound_queue(client, sqs):
+def test_a_job_that_is_due_soon_goes_to_its_queue_and_a_later_one_into_the_table(client, session, sqs):
     soon, later = client.schedule("emails", {"n": 1}), client.schedule("emails", {"n": 2}, delay=HOUR, tenant="acme")
     assert (soon.route, soon.state) == (Route.DIRECT, State.DISPATCHED)
-    assert (later.route, later.state) == (Route.TABLE, State.ACCEPTED)
+    assert (later.route, later.state) == (Route.TABLE, State.SCHEDULED)
     assert ids_in(sqs, NAMES.queue("emails")) == [soon.id]
-    (message,) = messages(sqs, NAMES.inbound)
-    assert message["Body"] == '{"n":2}'
-    assert message["MessageAttributes"]["dueline-tenant"]["StringValue"] == "acme"
+    (job,) = stored(session)
+    assert (str(job.id), job.payload, job.tenant) == (later.id, '{"n":2}', "acme")
+    assert messages(sqs, NAMES.inbound) == []
 
 
-def test_many_are_scheduled_in_their_order_with_a_result_or_an_error_each(client, sqs):
+def test_many_are_scheduled_in_their_order_with_a_result_or_an_error_each(client, session):
     jobs = [NewJob(payload=n, delay=HOUR + timedelta(seconds=n)) for n in range(25)]
     jobs[7] = NewJob(payload="x" * 300_000, delay=-1)
     results = client.schedule_many("invoices", jobs)
     assert isinstance(results.pop(7), InvalidJob)
     assert [job.due - results[0].due >= timedelta(seconds=n - 0.5) for n, job in enumerate(results)] == [True] * 24
-    url = sqs.get_queue_url(QueueName=NAMES.inbound)["QueueUrl"]
-    told = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["ApproximateNumberOfMessages"])["Attributes"]
-    assert told == {"ApproximateNumberOfMessages": "24"}
+    assert {str(job.id) for job in stored(session)} == {job.id for job in results}
 
 
-def test_each_job_of_a_stream_that_fills_one_dict_again_and_again_has_its_own_payload(client, sqs):
+def test_each_job_of_a_stream_that_fills_one_dict_again_and_again_has_its_own_payload(client, session):
     def stream():
         row = {}
         for n in range(10):
@@ -179,17 +178,17 @@ def test_each_job_of_a_stream_that_fills_one_dict_again_and_again_has_its_own_pa
             yield NewJob(payload=row, delay=HOUR)
 
     assert all(isinstance(each, Job) for each in client.schedule_each("emails", stream()))
-    assert sorted(json.loads(each["Body"])["n"] for each in messages(sqs, NAMES.inbound)) == list(range(10))
+    assert sorted(json.loads(job.payload)["n"] for job in stored(session)) == list(range(10))
 
 
-def test_a_job_that_is_sent_again_has_the_payload_that_it_was_given_with(client, sqs):
+def test_a_job_that_is_sent_again_has_the_payload_that_it_was_given_with(client, session):
     row = {"n": 1}
     draft = client._api.draft(NewJob(payload=row, delay=HOUR))
     (first,) = client._api.schedule("emails", [draft])
     row["n"] = 2
     (again,) = client._api.schedule("emails", [draft.after(Unavailable("lost").copy(job_id=first.id))])
     assert again == first
-    assert [each["Body"] for each in messages(sqs, NAMES.inbound)] == ['{"n":1}'] * 2
+    assert [job.payload for job in stored(session)] == ['{"n":1}']
 
 
 @pytest.mark.parametrize("payload", [{1, 2}, math.nan, "x" * (10 * 1024 * 1024)], ids=["a set", "NaN", "over 10 MiB"])
@@ -213,7 +212,10 @@ def test_a_job_is_looked_up_and_taken_back(client):
 
 
 def test_a_job_is_looked_up_with_its_attempts_where_its_queue_tracks(client, session):
-    table, began = DynamoTable(session.client("dynamodb"), NAMES.table), datetime(2026, 11, 21, 7, 5, tzinfo=UTC)
+    table, began = (
+        DynamoTable(session.client("dynamodb"), NAMES.table, state=NAMES.state),
+        datetime(2026, 11, 21, 7, 5, tzinfo=UTC),
+    )
     outcome = Outcome(state=State.FAILED, attempts=2, started=began, ended=began + HOUR, error="TimeoutError")
     for queue, state in (("emails", State.FAILED), ("invoices", State.DISPATCHED)):
         id = JobId.parse(client.schedule(queue, 1).id)
@@ -235,33 +237,46 @@ def test_a_large_payload_is_kept_in_s3_and_the_message_points_to_it(client, sqs,
     assert json.loads(kept) == payload
 
 
-def test_jobs_carry_the_trace_of_the_span_that_is_current_where_they_are_scheduled(client, sqs):
+def test_jobs_carry_the_trace_of_the_span_that_is_current_where_they_are_scheduled(client, session, sqs):
     with TRACER.start_as_current_span("order") as span:
         client.schedule("emails", 1)
         client.schedule_many("emails", [NewJob(payload=n, delay=HOUR) for n in range(2)])
-    sent = messages(sqs, NAMES.queue("emails")) + messages(sqs, NAMES.inbound)
-    told = {"StringValue": parent_of(span), "DataType": "String"}
-    assert [each["MessageAttributes"]["traceparent"] for each in sent] == [told] * 3
+    (sent,) = messages(sqs, NAMES.queue("emails"))
+    assert sent["MessageAttributes"]["traceparent"] == {"StringValue": parent_of(span), "DataType": "String"}
+    assert [job.trace.parent for job in stored(session)] == [parent_of(span)] * 2
 
 
-def test_a_key_is_one_job(client, sqs):
+def test_a_key_is_one_job(client, session):
     first = client.schedule("emails", 1, delay=HOUR, key="order 5")
     assert client.schedule("emails", 1, delay=HOUR, key="order 5").id == first.id
     with pytest.raises(KeyReused):
         client.schedule("emails", 2, delay=HOUR, key="order 5")
-    assert ids_in(sqs, NAMES.inbound) == [first.id]
+    assert [str(job.id) for job in stored(session)] == [first.id]
 
 
-def test_without_a_key_nothing_is_written_to_the_table(client, session):
+def test_without_a_key_a_job_is_one_row(client, session):
     client.schedule("emails", 1, delay=HOUR)
-    assert session.client("dynamodb").scan(TableName=NAMES.table)["Count"] == 0
+    assert session.client("dynamodb").scan(TableName=NAMES.table)["Count"] == 1
+
+
+def stored(session):
+    """Return the jobs that have rows."""
+    table = DynamoTable(session.client("dynamodb"), NAMES.table, state=NAMES.state)
+    pages = [table.page(Partition(queue="emails", number=number), after=rows.FIRST, until="~") for number in range(3)]
+    pages += [table.page(Partition(queue="invoices", number=0), after=rows.FIRST, until="~")]
+    found = [row for page in pages for row in page.rows]
+    return [rows.read_job(row) for row in found if rows.prefix_and_kind(row["sk"])[1] == rows.JOB]
+
+
+def map_ids(jobs):
+    return [str(job.id) for job in jobs]
 
 
 def store(session, job, payload):
     """Put a job's row, as ingest does."""
     id = JobId.parse(job.id)
     row = rows.job_row(core.Job(id=id, payload=payload, expires=id.due + DAY))
-    DynamoTable(session.client("dynamodb"), NAMES.table).write([row])
+    DynamoTable(session.client("dynamodb"), NAMES.table, state=NAMES.state).write([row])
 
 
 def test_a_job_moves_and_is_listed(client, session, sqs):
@@ -374,7 +389,7 @@ def test_what_the_callers_credentials_do_not_allow_is_forbidden_and_not_tried_ag
     session.events.register(event, refused_with("AccessDeniedException"))
     client = a_client(session, seconds=0)
     with pytest.raises(Forbidden, match="AccessDenied"):
-        client.schedule("emails", 1, delay=HOUR, key="k")
+        client.schedule("emails", 1, key="k")
     job = client.schedule_many("emails", [NewJob(payload=1, key="k")])[0]
     assert isinstance(job, Forbidden)
     assert job.job_id
@@ -382,42 +397,64 @@ def test_what_the_callers_credentials_do_not_allow_is_forbidden_and_not_tried_ag
 
 def test_a_job_whose_answer_was_lost_is_sent_again_as_the_same_job(session, deployment, sqs):
     lose_answers(session, "SendMessageBatch", 3)
+    job = a_client(session).schedule("emails", 1)
+    assert ids_in(sqs, NAMES.queue("emails")) == [job.id] * 4
+
+
+def test_a_row_whose_answer_was_lost_is_written_again_as_the_same_job(session, deployment):
+    lose_answers(session, "PutItem", 3)
     job = a_client(session).schedule("emails", 1, delay=HOUR)
-    assert ids_in(sqs, NAMES.inbound) == [job.id] * 4
+    assert job.state is State.SCHEDULED
+    assert [str(each.id) for each in stored(session)] == [job.id]
 
 
-def test_a_key_whose_answer_was_lost_is_one_job(session, deployment, sqs):
+def test_what_the_table_throttles_waits_and_never_goes_where_every_queues_jobs_go(session, deployment, sqs):
+    throttled = iter([True] * 3)
+
+    def throttle(**_):
+        if next(throttled, False):
+            refused_with("ProvisionedThroughputExceededException")()
+
+    session.events.register("before-call.dynamodb.PutItem", throttle)
+    job = a_client(session).schedule("emails", 1, delay=HOUR)
+    assert (job.state, ids_in(sqs, NAMES.inbound)) == (State.SCHEDULED, [])
+
+
+def test_a_key_whose_answer_was_lost_is_one_job(session, deployment):
     lose_answers(session, "PutItem", 3)
     job = a_client(session).schedule("emails", 1, delay=HOUR, key="order 5")
-    assert ids_in(sqs, NAMES.inbound) == [job.id]
+    assert [str(each.id) for each in stored(session)] == [job.id]
 
 
 def test_a_repeat_that_cannot_be_looked_up_lets_no_other_job_of_its_call_be_sent_again(session, deployment, sqs):
-    # The first reads the key's row; those that are lost, botocore's own try again among them, look the repeat up.
-    lose_answers(session, "BatchGetItem", 2, after=1)
+    # The first job reads its fence; the call of many reads the key's row, and its fence; what is lost, botocore's own
+    # second try with it, looks the repeat up.
+    lose_answers(session, "BatchGetItem", 2, after=3)
     client = a_client(session)
     first = client.schedule("emails", "keyed", delay=HOUR, key="order 5")
     keyed = NewJob(payload="keyed", delay=HOUR, key="order 5")
     repeat, *others = client.schedule_many("emails", [keyed, *(NewJob(payload=n, delay=HOUR) for n in range(4))])
     assert repeat.id == first.id
-    assert sorted(ids_in(sqs, NAMES.inbound)) == sorted([first.id, *(job.id for job in others)])
+    assert {str(job.id) for job in stored(session)} == {first.id, *(job.id for job in others)}
 
 
 def test_a_repeat_that_can_never_be_looked_up_is_an_error_of_its_own_that_names_its_job(session, deployment):
-    lose_answers(session, "BatchGetItem", 100, after=1)
+    lose_answers(session, "BatchGetItem", 100, after=3)
     client = a_client(session, seconds=0)
     first = client.schedule("emails", 1, delay=HOUR, key="order 5")
     keyed = NewJob(payload=1, delay=HOUR, key="order 5")
     other, repeat = client.schedule_many("emails", [NewJob(payload=2, delay=HOUR), keyed])
-    assert other.state is State.ACCEPTED
+    assert other.state is State.SCHEDULED
     assert (type(repeat), repeat.job_id, repeat.key) == (Unavailable, first.id, "order 5")
 
 
 def test_a_client_gives_up_and_names_the_job_that_may_be_scheduled_all_the_same(session, deployment, sqs):
     lose_answers(session, "SendMessageBatch", 100)
-    with pytest.raises(Unavailable) as raised:
-        a_client(session, attempts=2).schedule("emails", 1, delay=HOUR)
-    assert set(ids_in(sqs, NAMES.inbound)) == {raised.value.job_id}
+    lose_answers(session, "PutItem", 100)
+    for delay, came in ((0, lambda: ids_in(sqs, NAMES.queue("emails"))), (HOUR, lambda: map_ids(stored(session)))):
+        with pytest.raises(Unavailable) as raised:
+            a_client(session, attempts=2).schedule("emails", 1, delay=delay)
+        assert set(came()) == {raised.value.job_id}
 
 
 def test_a_job_in_a_partition_that_is_newer_than_what_a_client_knows_is_found(session, deployment):

@@ -23,7 +23,7 @@ def dynein(engine, request):
     name, clock = engine.new_table(), VirtualClock(NOW)
     inbound = MemoryQueue(name="inbound", clock=clock)
     return Dynein(
-        table=DynamoTable(engine.dynamodb, name),
+        table=DynamoTable(engine.dynamodb, name, state=name),
         claims=DynamoClaims(engine.dynamodb, name),
         inbound=inbound,
         inbox=inbound,

@@ -28,7 +28,7 @@ def test_each_step_costs_the_same_with_none_and_with_30_jobs_waiting(places):
     assert {
         step: (sum(cost["requests"].values()), cost["read_units"], cost["write_units"]) for step, cost in none.items()
     } == {
-        "submit": (3, 1, 1),
+        "submit": (2, 1, 1),
         "look-up": (1, 5, 0),
         "cancel": (3, 1, 2),
         IDLE_TICK: (2, 1, 1),

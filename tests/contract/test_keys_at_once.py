@@ -9,8 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from dueline.memory import VirtualClock
-from dueline.model.job import Job
+from dueline.model.job import Job, Partition
 from dueline.model.request import Request
+from dueline.model.rows import FIRST, read_job
 from tests.builders import NOW, a_queue
 from tests.system import DIRECT_HORIZON, PERIODS, Core, Stores
 from tests.wire import Wire, straight
@@ -75,6 +76,10 @@ def test_of_200_keys_from_8_threads_each_sent_twice_by_clients_that_die_each_is_
     for queue in (stores.inbound, stores.queues["emails"]):
         for delivery in queue.deliveries:
             sent[json.loads(delivery.message.body)["key"]].add(delivery.message.job().id)
+    for number in range(3):
+        for row in stores.table.page(Partition(queue="emails", number=number), after=FIRST, until="~").rows:
+            job = read_job(row)
+            sent[json.loads(job.payload)["key"]].add(job.id)
     assert sum(deaths for _, deaths in answers) > KEYS
     assert len(ids) == KEYS
     assert {number: each for number, each in ids.items() if len(each) > 1} == {}

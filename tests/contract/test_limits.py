@@ -84,7 +84,7 @@ def test_a_page_is_cut_at_1_mb_and_says_that_there_is_more(engine):
 @ON_TABLES
 def test_bounds_may_be_one_and_the_same_but_not_the_wrong_way_round(engine):
     name = engine.new_table()
-    DynamoTable(engine.dynamodb, name).write([a_row("1"), a_row("2")])
+    DynamoTable(engine.dynamodb, name, state=name).write([a_row("1"), a_row("2")])
     answer = query(engine.dynamodb, low="2", high="2", table=name)
     assert [item["sk"]["S"] for item in answer["Items"]] == ["2"]
     with pytest.raises(ClientError, match=r"ValidationException.*BETWEEN operator requires upper bound"):

@@ -131,8 +131,8 @@ def test_reading_no_keys_reads_nothing(table):
 
 @ON_ALL
 def test_a_page_is_in_the_order_of_sort_keys_whatever_the_order_of_writing(table):
-    table.write([a_row(key) for key in ("3", "1", "2", "10", "!state", "~")])
-    assert keys(table.page(EMAILS, after="", until="~~")) == ["!state", "1", "10", "2", "3", "~"]
+    table.write([a_row(key) for key in ("3", "1", "2", "10", "!first", "~")])
+    assert keys(table.page(EMAILS, after="", until="~~")) == ["!first", "1", "10", "2", "3", "~"]
 
 
 @ON_ALL

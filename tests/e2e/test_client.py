@@ -57,7 +57,7 @@ def test_a_job_is_scheduled_looked_up_and_taken_back(client: Client) -> None:
     at = datetime.now(UTC) + DAY
     job = client.schedule("emails", {"to": "ann"}, at=at)
     assert timedelta() <= job.due - at < timedelta(milliseconds=1)
-    assert (job.queue, job.route, job.state) == ("emails", Route.TABLE, State.ACCEPTED)
+    assert (job.queue, job.route, job.state) == ("emails", Route.TABLE, State.SCHEDULED)
     assert wait_until(lambda: client.get(job.id).state is State.SCHEDULED)
     assert client.cancel(job.id) is State.CANCELLED
     assert client.get(job.id).state is State.CANCELLED

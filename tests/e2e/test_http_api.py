@@ -22,7 +22,7 @@ def test_a_job_is_created_with_its_id_queue_due_route_and_state(http: httpx.Clie
         "queue": "emails",
         "due": "2030-01-01T08:00:00.000Z",
         "route": "table",
-        "state": "accepted",
+        "state": "scheduled",
     }
 
 

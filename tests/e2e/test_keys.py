@@ -20,7 +20,7 @@ def post(http: httpx.Client, body: dict[str, Any], **headers: str) -> httpx.Resp
 
 
 @pytest.mark.parametrize(
-    ("delay", "states"), [(DAY, ("accepted", {"accepted", "scheduled"})), (1, ("dispatched", {"dispatched"}))]
+    ("delay", "states"), [(DAY, ("scheduled", {"scheduled"})), (1, ("dispatched", {"dispatched"}))]
 )
 def test_a_repeat_is_told_of_the_first_job_and_its_state(
     http: httpx.Client, key: str, delay: float, states: tuple[str, set[str]]

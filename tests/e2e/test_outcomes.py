@@ -39,7 +39,7 @@ def worker(emulator: Emulator, endpoints: Endpoints) -> boto3.Session:
 
 
 def test_what_a_worker_notes_is_told(http: httpx.Client, emulator: Emulator) -> None:
-    table = DynamoTable(emulator.client("dynamodb"), NAMES.table)
+    table = DynamoTable(emulator.client("dynamodb"), NAMES.table, state=NAMES.state)
     # Due long after these tests: what arrives in the queue is counted by others.
     id = JobId.parse(schedule(http, "ranked", payload=1, delay=3600)["id"])
 

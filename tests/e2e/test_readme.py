@@ -84,7 +84,7 @@ def test_the_first_job_by_curl_with_a_signature(endpoints: Endpoints, emulator: 
     assert len(SIGNED.splitlines()) < 10
     signer = {"AWS_REGION": REGION, "AWS_SESSION_TOKEN": "", "CURL_CA_BUNDLE": str(emulator.authority)}
     told = answer_of(SIGNED, folder=tmp_path, API=endpoints.api, **signer)
-    assert (told["queue"], told["route"], told["state"]) == ("emails", "table", "accepted")
+    assert (told["queue"], told["route"], told["state"]) == ("emails", "table", "scheduled")
     refused = SIGNED.replace("$AWS_ACCESS_KEY_ID", "nobody")
     assert "id" not in answer_of(refused, folder=tmp_path, API=endpoints.api, **signer)
 

@@ -176,11 +176,11 @@ def test_a_job_is_of_its_tenants_message_group(http: httpx.Client, begun: Storie
     assert [landed.group for landed in emails.of(id)] == [tenant]
 
 
-def test_a_look_up_follows_a_job_from_accepted_to_dispatched(stories: Stories) -> None:
-    seen, way = list(dict.fromkeys(stories.states)), ["accepted", "scheduled", "dispatched"]
+def test_a_look_up_follows_a_job_from_scheduled_to_dispatched(stories: Stories) -> None:
+    seen, way = list(dict.fromkeys(stories.states)), ["scheduled", "dispatched"]
     # It is asked now and then: what lasts for less than that it may miss.
     assert seen == [state for state in way if state in seen]
-    assert (seen[0], seen[-1]) == ("accepted", "dispatched")
+    assert (seen[0], seen[-1]) == ("scheduled", "dispatched")
     assert {landed.payload for landed in stories.emails.of(stories.seen)} == {'{"n":1}'}
 
 

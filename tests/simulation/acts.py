@@ -13,13 +13,22 @@ PARTITIONS = [*(Partition(queue="emails", number=number) for number in range(3))
 class Submit:
     """Submit jobs, due so many seconds after the beginning of the world, each under its key if there are keys.
 
-    Each has its priority, the most urgent if there are none.
+    Each has its priority, the most urgent if there are none. They are `buffered` where the breaker is open.
     """
 
     due: Sequence[float]
     queue: str = "emails"
     keys: Sequence[str] = ()
     priorities: Sequence[int] = ()
+    buffered: bool = False
+
+
+@dataclass(frozen=True)
+class Again:
+    """Submit a job, by number of those that anyone tried to, again under its id: its caller heard nothing."""
+
+    job: int
+    buffered: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,7 +79,7 @@ class PutBack:
     """Send what is parked to the inbound queue."""
 
 
-Act = Submit | Ingest | Tick | Cancel | Reschedule | Work | PutBack
+Act = Submit | Again | Ingest | Tick | Cancel | Reschedule | Work | PutBack
 
 
 def queue_of(act: Act) -> str | None:
@@ -110,10 +119,14 @@ class Slow:
 
 @dataclass(frozen=True)
 class Throttle:
-    """The table throttles the partitions of a queue from now on, or no longer; without a queue, all of them."""
+    """The table throttles the partitions of a queue from now on, or no longer; without a queue, all of them.
+
+    Or `writes` alone, of what is only added: not the states of the partitions, which are in a table of their own.
+    """
 
     queue: str = ""
     on: bool = True
+    writes: bool = False
 
 
 @dataclass(frozen=True)

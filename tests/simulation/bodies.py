@@ -1,11 +1,12 @@
 """How each kind of process goes about its work, and what an event changes."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from dueline.errors import AlreadyFinished, JobNotFound
+from dueline.lookup.submitted import submitted_state
 from dueline.model import rows
 from dueline.model.job import Job, JobId, State
 from dueline.model.message import Message
@@ -14,6 +15,7 @@ from dueline.model.rows import Key
 from dueline.protocol.ingest import Received
 from tests.builders import NOW
 from tests.simulation import acts
+from tests.simulation.mishaps import Hot
 from tests.simulation.record import Broken
 
 if TYPE_CHECKING:
@@ -27,20 +29,40 @@ CLOCKS_DIFFER = 5.0
 
 def submit(world: "World", me: "Running", act: acts.Submit) -> str:
     keys, priorities = act.keys or [None] * len(act.due), act.priorities or [1] * len(act.due)
+    asked = [None if key else f"{me.process.name}, {number}" for number, key in enumerate(keys)]
     requests = [
         Request(
-            payload={"key": key, "priority": priority}, at=NOW + timedelta(seconds=each), key=key, priority=priority
+            payload={"key": key, "priority": priority, "asked": name},
+            at=NOW + timedelta(seconds=each),
+            key=key,
+            priority=priority,
         )
-        for each, key, priority in zip(act.due, keys, priorities, strict=True)
+        for each, key, priority, name in zip(act.due, keys, priorities, asked, strict=True)
     ]
-    submission = me.core.submission(
-        act.queue, direct_horizon=world.direct_horizon, new_uid=lambda: world.new_uid(act.queue)
-    )
+    return _submit(world, me, requests, queue=act.queue, buffered=act.buffered)
+
+
+def again(world: "World", me: "Running", act: acts.Again) -> str:
+    attempted = list(world.record.attempted.values())
+    if act.job >= len(attempted):
+        return "there is no such job"
+    job = attempted[act.job]
+    world.record.excused.add(job.id)
+    request = Request(text=job.payload, again=job.id, priority=job.priority)
+    return _submit(world, me, [request], queue=job.id.queue, buffered=act.buffered)
+
+
+def _submit(world: "World", me: "Running", requests: Sequence[Request], *, queue: str, buffered: bool) -> str:
+    if buffered:
+        me.core.breakers[queue].trip()
+    submission = me.core.submission(queue, direct_horizon=world.direct_horizon, new_uid=lambda: world.new_uid(queue))
     answers = submission.run(requests, until=me.process.monotonic() + CALLER_SECONDS)
     accepted = [each for each in answers if isinstance(each, Job)]
     world.record.accepted.update({job.id: job for job in accepted})
     for job in accepted:
         world.record.submitted.setdefault(job.id, me.process.monotonic())
+        if submitted_state(job) is not State.ACCEPTED:
+            world.record.acknowledged.setdefault(job.id, me.process.monotonic())
     return f"accepted {', '.join(str(job.id) for job in accepted) or 'nothing'}"
 
 
@@ -170,8 +192,8 @@ def take_place(world: "World", event: acts.Event) -> None:
                     world.record.vanished.add((queue, priority))
         case acts.Slow(queue, seconds):
             world.slow |= {level.name: seconds for level, _ in world.levels(queue)}
-        case acts.Throttle(queue, on):
-            world.throttled = queue if on else None
+        case acts.Throttle(queue, on, writes):
+            world.throttled = Hot(queue, writes) if on else None
         case acts.Grow(queue):
             settings = world.stores.settings[queue]
             world.stores.settings[queue] = replace(settings, partitions=settings.partitions + 1)
@@ -180,6 +202,7 @@ def take_place(world: "World", event: acts.Event) -> None:
 Body = Callable[["World", "Running", Any], str]
 BODIES: dict[type, Body] = {
     acts.Submit: submit,
+    acts.Again: again,
     acts.Ingest: ingest,
     acts.Tick: tick,
     acts.Cancel: cancel,

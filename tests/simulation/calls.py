@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tests.simulation.acts import Act, Cancel, Ingest, Reschedule, Submit, Tick
+from tests.simulation.acts import Act, Again, Cancel, Ingest, Reschedule, Submit, Tick
 from tests.simulation.mishaps import Fault, Meanwhile, Mishap, Pause
 from tests.simulation.record import Broken
 from tests.simulation.world import Plan, Scale, World
@@ -13,8 +13,10 @@ FAULTS = [*Fault, Pause(31), Pause(300)]
 
 # Nobody but itself meets the rows of keys.
 KEYED = Submit([DUE, 5, DUE], keys=["one", "two", "one"])
+FIRST = Submit([DUE, DUE, DUE, DUE, DUE, DUE + 1, DUE + 1.5, DUE + 250], buffered=True)
 MEETING: dict[str, Act] = {
     "submit": Submit([DUE, DUE, 5]),
+    "submit again": Again(1),
     "ingest": Ingest(),
     "ingest what comes again": Ingest(again=range(8)),
     "cancel": Cancel(1),
@@ -33,7 +35,8 @@ OTHERS: list[list[Act]] = [
 SCENES = ("accepted", "half ingested", "late", "written", "seen", "sent")
 # By its calls an act finds one thing in one scene and another in another: those in which most differs.
 TELLING: Mapping[str, Sequence[str]] = {
-    "submit": ["accepted"],
+    "submit": ["accepted", "seen"],
+    "submit again": ["accepted", "seen"],
     "ingest": ["accepted", "late"],
     "ingest what comes again": ["accepted", "sent"],
     "cancel": ["accepted", "late", "seen"],
@@ -106,12 +109,12 @@ def _retold(scene: str, page_rows: int, act: Act, plan: Plan) -> int:
 
 def _told_up_to(scene: str, page_rows: int) -> World:
     world = World(Scale(page_rows=page_rows))
-    world.run(Submit([DUE, DUE, DUE, DUE, DUE, DUE + 1, DUE + 1.5, DUE + 250]))
+    world.run(FIRST)
     world.let_pass(250.25)
     if scene == "accepted":
         return world
     if scene == "late":
-        world.run(Submit([DUE + 600]))
+        world.run(Submit([DUE + 600], buffered=True))
         world.run(Ingest([8]))
         world.run(Tick(0))
         world.run(Tick(1))

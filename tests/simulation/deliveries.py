@@ -5,14 +5,28 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from dueline.memory import Delivery
+from dueline.model import rows
 from dueline.model.job import Job, JobId
 from dueline.model.message import REASON
 from dueline.protocol.move import Intent
 from tests.simulation import acts
 from tests.simulation.record import Parked, Sent
+from tests.wire import Call
 
 if TYPE_CHECKING:
     from tests.simulation.world import Running, World
+
+
+def jobs_of(call: Call) -> dict[JobId, Job]:
+    """Return the jobs whose rows a call writes, or that it sends."""
+    if call.name.endswith(".send"):
+        jobs = [message.job() for message in call.args[0]]
+    elif call.name in ("table.write", "table.add"):
+        written = call.args[0] if call.name == "table.write" else call.args
+        jobs = [rows.read_job(row) for row in written if rows.prefix_and_kind(str(row["sk"]))[1] == rows.JOB]
+    else:
+        jobs = []
+    return {job.id: job for job in jobs}
 
 
 def note(world: "World", me: "Running", queue: str, delivery: Delivery) -> None:

@@ -94,6 +94,7 @@ class History:
         self.climate = climate_of(choices.stream("climate"))
         order, lag, levels = (choices.stream(name) for name in ("order", "lag", "levels"))
         self._priorities = {"emails": levels.pick([1, 2, 3]), UNTOUCHED: levels.pick([1, 2])}
+        self._buffers = {queue: choices.stream(f"{queue}, buffers") for queue in self._priorities}
         self._levels = {queue: choices.stream(f"{queue}, levels") for queue in self._priorities}
         self.world = World(
             self.climate.scale,
@@ -131,6 +132,7 @@ class History:
         for _ in range(stream.below(3) if due and not self._is_untouched(queue) else 0):
             self._meet(stream, queue, due)
         if due and not self._is_untouched(queue):
+            self._of_repeats(self._choices.stream(f"{queue}, again"), due)
             self._of_reschedules(self._choices.stream(f"{queue}, moved"), due)
 
     def _is_untouched(self, queue: str) -> bool:
@@ -144,6 +146,12 @@ class History:
         meeting += stream.some([acts.Cancel(number) for number in range(2)])
         for act in meeting:
             self._start(act, after=at, stream=stream)
+
+    def _of_repeats(self, stream: Stream, due: Sequence[float]) -> None:
+        """Let callers who may have heard nothing submit their jobs again, under the same ids."""
+        for _ in range(stream.pick([0, 0, 1, 3])):
+            act = acts.Again(stream.below(len(due)), buffered=stream.once_in(4))
+            self._start(act, after=self._when(stream, due), stream=stream)
 
     def _of_reschedules(self, stream: Stream, due: Sequence[float]) -> None:
         """Move jobs, some of them twice at once, and let some callers end halfway: at the intent, or at the move."""
@@ -172,8 +180,9 @@ class History:
         due = [at + stream.pick(DUE)] * jobs if same else [at + stream.pick(DUE) for _ in range(jobs)]
         keys = [f"key {stream.below(4)}" for _ in due] if stream.once_in(3) else []
         priorities = self._priorities_of(queue, keys, jobs)
+        buffered = self._buffers[queue].once_in(3)
         for later in [0.0, *([stream.pick(AGAIN) for _ in range(stream.pick([1, 2]))] if keys else [])]:
-            self._start(acts.Submit(due, queue, keys, priorities), after=at + later, stream=stream)
+            self._start(acts.Submit(due, queue, keys, priorities, buffered), after=at + later, stream=stream)
         return due
 
     def _priorities_of(self, queue: str, keys: Sequence[str], jobs: int) -> list[int]:
@@ -285,6 +294,7 @@ TROUBLES: Sequence[tuple[Trouble, Trouble | None]] = (
     (acts.Slow("emails", 9.5), acts.Slow("emails", 0.0)),
     (acts.Throttle(), acts.Throttle(on=False)),
     (acts.Throttle("emails"), acts.Throttle("emails", on=False)),
+    (acts.Throttle("emails", writes=True), acts.Throttle("emails", on=False)),
     (acts.Grow(), None),
 )
 

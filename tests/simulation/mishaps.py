@@ -10,6 +10,9 @@ from dueline.model.message import ID
 from dueline.ports import Reading
 from tests.wire import Call, done_in_part, losing_the_answer, refusing, straight
 
+# What writes to the table of what is only added.
+ADDING = ("table.write", "table.add", "table.claim", "table.mark_done", "table.mark_exact", "table.move")
+
 
 class Crash(BaseException):
     """The end of a process between two of its calls."""
@@ -41,9 +44,10 @@ class SlowAnswer:
 
 @dataclass(frozen=True)
 class Hot:
-    """The table throttles the partitions of one queue, or of all queues if none is named."""
+    """The table throttles the partitions of one queue, or of all queues if none is named: all of it, or writes."""
 
     queue: str = ""
+    writes: bool = False
 
 
 @dataclass(frozen=True)
@@ -87,8 +91,8 @@ class Fate:
                 return _without("", call)
             case Fault.FIRST_LEFT | Fault.LAST_LEFT:
                 return done_in_part(call, last=mishap is Fault.LAST_LEFT)
-            case Hot(queue):
-                return _without(queue, call)
+            case Hot(queue, writes):
+                return straight(call) if writes and call.name not in ADDING else _without(queue, call)
             case Pause(seconds):
                 self._sleep(seconds)
             case SlowAnswer(seconds):

@@ -31,6 +31,7 @@ class Mutation:
 LOST, EXACT, EARLY, TWICE = "never lost", "exact cancel", "never early", "at least once"
 ONCE = "once by key"
 LEVEL = "own level"
+ONE = "one job"
 NEITHER, BOTH, SECOND = "never neither", "never both", "no second job"
 
 
@@ -139,44 +140,43 @@ IN_LEASE = [
     ),
 ]
 
-IN_INGEST = [
+IN_TABLE_ROUTE = [
     mutation(
         "no fence check after the write",
-        "protocol/ingest.py",
+        "protocol/table_route.py",
         "seen_later.update(job for job in its if fence < instant.text(job.id.due))",
         "seen_later.update(its)",
         LOST,
     ),
     mutation(
         "the fence is read before the write",
-        "protocol/ingest.py",
-        "        written, unwritten = self._write(ours, done)\n"
-        "        done.written = len(written)\n"
-        "        late, unknown = self._not_left_to_a_tick(ours - unwritten, written, done)\n",
-        "        tabled = {job for job in ours if job.id.route is Route.TABLE}\n"
-        "        late, unknown = self._not_left_to_a_tick(ours, tabled, done)\n"
-        "        written, unwritten = self._write(ours, done)\n",
+        "protocol/table_route.py",
+        "        return self._see_to(set(jobs), self._write(set(jobs), taken, moved), taken, until)\n",
+        "        taken.written = {job for job in jobs if _has_row(job)}\n"
+        "        early = self._not_left_to_a_tick(set(jobs), taken)\n"
+        "        self._not_left_to_a_tick = lambda *_: early\n"
+        "        return self._see_to(set(jobs), self._write(set(jobs), taken, moved), taken, until)\n",
         LOST,
     ),
     mutation(
         "a row due at the fence is taken for a later one",
-        "protocol/ingest.py",
+        "protocol/table_route.py",
         "job for job in its if fence < instant.text(job.id.due)",
         "job for job in its if fence <= instant.text(job.id.due)",
         LOST,
     ),
     mutation(
         "UnprocessedKeys are taken for no fence",
-        "protocol/ingest.py",
+        "protocol/table_route.py",
         "unknown = set(chain.from_iterable(by_state[key] for key in fences.unread))",
         "unknown = set[Job]()",
         LOST,
     ),
     mutation(
         "what is unwritten is acknowledged",
-        "protocol/ingest.py",
-        "done.again |= unwritten | unknown |",
-        "done.again |= unknown |",
+        "protocol/table_route.py",
+        "        taken.undone = unwritten | unknown\n",
+        "        taken.undone = unknown\n",
         LOST,
     ),
     Mutation(
@@ -184,21 +184,21 @@ IN_INGEST = [
         breaks=[EXACT],
         edits=[
             Edit(
-                file="protocol/ingest.py",
+                file="protocol/table_route.py",
                 old="        late, unknown = self._not_left_to_a_tick(",
-                new="        self._early = self._read({rows.cancellation_key(job.id) for job in jobs.values()}, done)\n"
+                new="        self._early = self._read({rows.cancellation_key(job.id) for job in jobs}, taken)\n"
                 "        late, unknown = self._not_left_to_a_tick(",
             ),
             Edit(
-                file="protocol/ingest.py",
-                old="cancellations = self._read({rows.cancellation_key(job.id) for job in late}, done)",
+                file="protocol/table_route.py",
+                old="cancellations = self._read({rows.cancellation_key(job.id) for job in late}, taken)",
                 new="cancellations = self._early",
             ),
         ],
     ),
     mutation(
         "the late path sends what is cancelled",
-        "protocol/ingest.py",
+        "protocol/table_route.py",
         "            if rows.cancellation_key(job.id) not in cancellations.rows:\n",
         "            if True:\n",
         EXACT,
@@ -208,15 +208,15 @@ IN_INGEST = [
         breaks=[EXACT],
         edits=[
             Edit(
-                file="protocol/ingest.py",
-                old="        cancellations = self._read({rows.cancellation_key(job.id) for job in late}, done)\n",
+                file="protocol/table_route.py",
+                old="        cancellations = self._read({rows.cancellation_key(job.id) for job in late}, taken)\n",
                 new="        at, clock = self._clock.now(), self._clock\n"
                 '        then = type("Then", (), {"now": lambda _: at, "monotonic": lambda _: clock.monotonic(),'
                 ' "sleep": lambda _, seconds: clock.sleep(seconds)})()\n'
-                "        cancellations = self._read({rows.cancellation_key(job.id) for job in late}, done)\n",
+                "        cancellations = self._read({rows.cancellation_key(job.id) for job in late}, taken)\n",
             ),
             Edit(
-                file="protocol/ingest.py",
+                file="protocol/table_route.py",
                 old="self._dispatcher(queue).hand_over(jobs, until=until)",
                 new='__import__("dataclasses").replace(self._dispatcher(queue), clock=then)'
                 ".hand_over(jobs, until=until)",
@@ -225,25 +225,57 @@ IN_INGEST = [
     ),
     mutation(
         "no note of what the late path sent",
-        "protocol/ingest.py",
-        "            self._note(handed, done)\n",
+        "protocol/table_route.py",
+        "            self._note(handed, taken)\n",
         "",
         TWICE,
     ),
     mutation(
         "the note is written before the job is sent",
-        "protocol/ingest.py",
+        "protocol/table_route.py",
         "            handed = self._dispatcher(queue).hand_over(jobs, until=until)\n",
-        "            self._note(Handed(dispatched=tuple(jobs)), done)\n"
+        "            self._note(Handed(dispatched=tuple(jobs)), taken)\n"
         "            handed = self._dispatcher(queue).hand_over(jobs, until=until)\n",
         LOST,
     ),
     mutation(
         "the late path sends all jobs to one queue",
-        "protocol/ingest.py",
+        "protocol/table_route.py",
         "by_queue[job.id.queue].append(job)",
         "by_queue[min(each.id.queue for each in late)].append(job)",
         "isolation",
+        LOST,
+    ),
+    mutation(
+        "a caller is answered before the fence is read",
+        "protocol/write_through.py",
+        "        left = [submission for job",
+        "        taken.undone -= taken.written\n        left = [submission for job",
+        LOST,
+    ),
+    mutation(
+        "what the table did not take goes into the buffer under a new id",
+        "protocol/write_through.py",
+        "    errors = buffer(left)\n",
+        '    new = __import__("dataclasses").replace\n'
+        "    ids = {each.job.id: new(each.job.id, uid='f' + each.job.id.uid[1:]) for each in left}\n"
+        "    errors = buffer([new(each, job=new(each.job, id=ids[each.job.id])) for each in left])\n",
+        LOST,
+        ONE,
+    ),
+    mutation(
+        "what is tried again is due anew",
+        "protocol/submission.py",
+        "id = request.again or self._id(",
+        "id = request.again and request.again.__class__(partition=request.again.partition,"
+        " route=request.again.route, due=max(now, request.again.due), uid=request.again.uid) or self._id(",
+        ONE,
+    ),
+    mutation(
+        "the breaker drops what it keeps from the table",
+        "protocol/write_through.py",
+        "            return _buffered(list(by_job.values()), buffer)\n",
+        "            return Written()\n",
         LOST,
     ),
 ]
@@ -378,15 +410,32 @@ IN_MOVE = [
         edits=[
             Edit(
                 file="protocol/reschedule.py",
-                old="            self._announce(intent)\n            is_ours",
-                new="            is_ours",
+                old="        self._announce(intent)\n        is_ours",
+                new="        is_ours",
             ),
             Edit(
                 file="protocol/reschedule.py",
-                old="                self._check_who_was_quicker(intent)\n",
-                new="                self._check_who_was_quicker(intent)\n            self._announce(intent)\n",
+                old="            self._check_who_was_quicker(intent)\n        return is_ours",
+                new="            self._check_who_was_quicker(intent)\n"
+                "        self._announce(intent)\n        return is_ours",
             ),
         ],
+    ),
+    mutation(
+        "a job is moved whole though a tick may not see the new one",
+        "protocol/move.py",
+        "before=min(self.old.due, self.job.id.due)",
+        "before=self.old.due",
+        LOST,
+        NEITHER,
+    ),
+    mutation(
+        "a job is moved whole by the fence of before",
+        "protocol/move.py",
+        "before=min(self.old.due, self.job.id.due)",
+        "before=max(self.old.due, self.job.id.due)",
+        BOTH,
+        EXACT,
     ),
     mutation(
         "ingest writes the new job's row without the transaction",
@@ -440,9 +489,9 @@ IN_MOVE = [
     mutation(
         "a caller takes a refusal for the end though ingest has moved the job",
         "protocol/reschedule.py",
-        "                self._check_who_was_quicker(intent)\n",
-        "                _refuse(id)\n",
+        "            self._check_who_was_quicker(intent)\n",
+        "            _refuse(intent.old)\n",
         SECOND,
     ),
 ]
-MUTATIONS = [*IN_TICK, *IN_LEASE, *IN_INGEST, *IN_LEVELS, *IN_CANCEL, *IN_KEYS, *IN_MOVE]
+MUTATIONS = [*IN_TICK, *IN_LEASE, *IN_TABLE_ROUTE, *IN_LEVELS, *IN_CANCEL, *IN_KEYS, *IN_MOVE]

@@ -29,7 +29,8 @@ class Broken(AssertionError):
 class Sent:
     """A job as it reached its queue: when a worker sees it, by the clock of who sent it, `by` name, under a key.
 
-    `level` is whose SQS queue it reached, `priority` what it was submitted with.
+    `level` is whose SQS queue it reached, `priority` what it was submitted with. `asked` names its submission, if it
+    had no key.
     """
 
     id: JobId
@@ -39,6 +40,7 @@ class Sent:
     key: str | None = None
     level: int = 1
     priority: int = 1
+    asked: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,6 +66,8 @@ class Record:
     """All that happened. Times are in seconds from the beginning of the world."""
 
     accepted: dict[JobId, Job] = field(default_factory=dict)
+    # By the calls that were made for them, whatever was answered.
+    attempted: dict[JobId, Job] = field(default_factory=dict)
     submitted: dict[JobId, float] = field(default_factory=dict)
     asked_back: dict[JobId, float] = field(default_factory=dict)
     promised: set[JobId] = field(default_factory=set)
@@ -114,6 +118,7 @@ class Record:
         self._check_what_was_moved()
         self._check_repeats()
         self._check_keys()
+        self._check_submissions()
 
     def _check_what_was_accepted(self) -> None:
         for id in self.accepted:
@@ -149,11 +154,6 @@ class Record:
             if other != id:
                 raise Broken("never both", f"{other} came, and {id}, which took its place")
 
-    def _first_of(self, id: JobId) -> JobId:
-        while id in self.intents:
-            id = self.intents[id].old
-        return id
-
     def _check_repeats(self) -> None:
         """Lay each repeat at the door of a tick that was interrupted, and of no tick more than design allows."""
         laid: Counter[str] = Counter()
@@ -177,6 +177,15 @@ class Record:
             claimed = {claim.id for claim in self._claims_of(each)}
             if each.key is not None and self._first_of(each.id) not in claimed:
                 raise Broken("once by key", f"{each.id} was submitted under key {each.key}, which it never had")
+
+    def _check_submissions(self) -> None:
+        """Let one job alone come of each submission, or one that took its place."""
+        came: dict[str, JobId] = {}
+        for each in self.sent:
+            if each.asked is not None:
+                first = self._first_of(each.id)
+                if came.setdefault(each.asked, first) != first:
+                    raise Broken("one job", f"{came[each.asked]} came, and {first}, of one submission")
 
     def _first_of(self, id: JobId) -> JobId:
         """Return the job whose place a job took, by one reschedule or several."""

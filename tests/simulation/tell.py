@@ -67,7 +67,7 @@ def _told_mishap(mishap: Mishap | None) -> str:
             return ""
         case Fault():
             return f"  <- {mishap.value}"
-        case Hot(queue):
+        case Hot(queue=queue):
             return f"  <- throttled: {queue or 'all queues'}"
         case Pause(seconds):
             return f"  <- stood still for {seconds} s before it"

@@ -19,7 +19,7 @@ from tests.builders import NOW, a_queue
 from tests.simulation import acts
 from tests.simulation.acts import Act, Event
 from tests.simulation.bodies import BODIES, take_place
-from tests.simulation.deliveries import excuse_what_is_being_ingested, note
+from tests.simulation.deliveries import excuse_what_is_being_ingested, jobs_of, note
 from tests.simulation.mail import Mail
 from tests.simulation.mishaps import Crash, Fate, Hot, Meanwhile, Mishap, Pause, SlowAnswer
 from tests.simulation.record import Broken, Claim, Record
@@ -134,7 +134,7 @@ class World:
         self._names: Counter[str] = Counter()
         self._uids = {name: count(number << 40) for number, name in enumerate(self.stores.settings)}
         self.slow: dict[str, float] = {}
-        self.throttled: str | None = None
+        self.throttled: Hot | None = None
 
     def start(self, act: Act, *, after: float = 0.0, befall: Befall = nothing, skew: float = 0.0) -> None:
         """Let a process begin in so many seconds."""
@@ -227,6 +227,7 @@ class World:
         me.calls, self.calls = me.calls + 1, self.calls + 1
         called, mishap = self.turns.elapsed, me.befall(me, call)
         mishap = mishap or self._weather(call)
+        self._note_what_is_submitted(me, call)
         self._blame(me, mishap)
         if isinstance(mishap, Meanwhile):
             self._wait_for(me, mishap)
@@ -243,9 +244,15 @@ class World:
             me.crashed = True  # its other threads end at their next call
             raise
 
+    def _note_what_is_submitted(self, me: Running, call: Call) -> None:
+        """Note the jobs for which a caller's process makes a call: a mishap may be why they come twice."""
+        if isinstance(me.act, acts.Submit | acts.Again) and (jobs := jobs_of(call)):
+            me.jobs |= jobs.keys()
+            self.record.attempted |= {id: job for id, job in jobs.items() if id not in self.record.attempted}
+
     def _weather(self, call: Call) -> Mishap | None:
         if self.throttled is not None and call.name.startswith("table."):
-            return Hot(self.throttled)
+            return self.throttled
         seconds = self.slow.get(call.name.removesuffix(".send"))
         return Pause(seconds) if seconds else None
 

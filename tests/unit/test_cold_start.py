@@ -38,7 +38,7 @@ STANDING = {
     "functions.queue_registry",
 }
 OURS_OF = {
-    "ingest": STANDING | {*under("dueline.protocol", "astray ingest move"), "functions.ingest"},
+    "ingest": STANDING | {*under("dueline.protocol", "astray ingest move table_route"), "functions.ingest"},
     "tick": {*under("dueline.protocol", "lease partitions tick"), "functions.tick"},
     "api": STANDING
     | {
@@ -48,7 +48,8 @@ OURS_OF = {
         *under("dueline.model", "control_rows rate request"),
         *under(
             "dueline.protocol",
-            "cancel keys move offload partitions preparation reschedule sender submission submit uploads",
+            "breaker cancel keys move offload partitions preparation reschedule sender submission submit table_route"
+            " uploads write_through",
         ),
         *under("functions", "api http"),
         *under("functions.http", "bodies forms job_answers logs_and_metrics problems query_strings queue_answers"),

@@ -33,8 +33,9 @@ def refused(system, request):
 
 
 def on_their_way(system):
-    """Return the ids of all messages that were sent, repeats included."""
-    return [each.message.job().id for queue in (system.inbound, *system.queues.values()) for each in queue.deliveries]
+    """Return the ids of all messages that were sent, repeats included, and of the jobs that have rows."""
+    sent = [each.message.job().id for queue in (system.inbound, *system.queues.values()) for each in queue.deliveries]
+    return sent + [id for queue in system.settings for id in system.in_the_table(queue)]
 
 
 def calls_of(system, *requests):
@@ -136,13 +137,14 @@ def test_any_printable_ascii_may_be_a_key(key):
     assert first.id == second.id
 
 
-def test_jobs_without_a_key_ask_the_table_nothing():
-    assert calls_of(System(), Request(payload=1), Request(payload=1, delay=AN_HOUR)) == ["emails.send", "inbound.send"]
+def test_jobs_without_a_key_cost_a_write_and_a_read_or_a_message():
+    requests = Request(payload=1), Request(payload=1, delay=AN_HOUR)
+    assert calls_of(System(), *requests) == ["table.add", "table.read", "emails.send"]
 
 
 def test_a_keyed_job_costs_two_writes_more_and_a_repeat_one_and_a_read():
     system = System()
-    assert calls_of(system, keyed()) == ["table.claim", "inbound.send", "table.mark_done"]
+    assert calls_of(system, keyed()) == ["table.claim", "table.add", "table.read", "table.mark_done"]
     assert calls_of(system, keyed()) == ["table.claim"]
 
 
@@ -151,12 +153,13 @@ def test_a_keyed_job_costs_two_writes_more_and_a_repeat_one_and_a_read():
 
 @EVERY_ROUTE
 @pytest.mark.parametrize("react", [failing(Unavailable("no")), losing_the_answer])
-@pytest.mark.parametrize("call", ["table.claim", "inbound.send", "emails.send", "table.mark_done"])
+@pytest.mark.parametrize("call", ["table.claim", "table.add", "table.read", "emails.send", "table.mark_done"])
 def test_a_repeat_after_a_fault_at_any_call_submits_the_first_id_and_no_other(delay, react, call):
     system = System()
     system.wire.around = on(call, react, times=1)
     (answer,) = system.submit(keyed(delay))
     (job,) = accepted(system, keyed(delay))
+    system.ingest()
     assert set(on_their_way(system)) == {job.id}
     if call != "table.claim":
         assert str(job.id) == (str(answer.id) if isinstance(answer, Job) else answer.job_id)
@@ -192,13 +195,13 @@ def test_who_claimed_a_key_before_its_retention_was_over_notes_nothing_of_the_jo
     system, second = System(), []
 
     def claim_anew():
-        system.wire.around = on("inbound.send", failing(Unavailable("no")), times=1)
-        system.clock.sleep((RETENTION + timedelta(seconds=BY_THE_TABLE)).total_seconds())
-        second.append(refused(system, keyed()))
+        system.wire.around = on("emails.send", failing(Unavailable("no")), times=1)
+        system.clock.sleep((RETENTION + timedelta(seconds=DIRECT)).total_seconds())
+        second.append(refused(system, keyed(DIRECT)))
 
-    system.wire.around = on("inbound.send", meanwhile(claim_anew), times=1)
-    accepted(system, keyed())
-    (third,) = accepted(system, keyed())
+    system.wire.around = on("emails.send", meanwhile(claim_anew), times=1)
+    accepted(system, keyed(DIRECT))
+    (third,) = accepted(system, keyed(DIRECT))
     assert str(third.id) == second[0].job_id
     assert third.id in on_their_way(system)
 

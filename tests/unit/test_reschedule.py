@@ -212,6 +212,7 @@ def test_a_job_that_was_moved_elsewhere_names_the_job_that_took_its_place():
 
 def test_a_job_that_is_not_in_the_table_yet_is_to_be_tried_again():
     system = System()
+    system.breakers["emails"].trip()
     job = system.schedule(AN_HOUR)
     with pytest.raises(NotYet, match=r"may still be on its way there, then try again .*; or no such job"):
         system.reschedule(job.id, at=WANTED)

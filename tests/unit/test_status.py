@@ -22,6 +22,7 @@ def due_in(seconds, **overrides):
 
 def test_a_job_still_in_the_inbound_queue_is_accepted():
     system = System()
+    system.breakers["emails"].trip()
     assert system.look_up(system.schedule(AN_HOUR).id) is State.ACCEPTED
 
 
@@ -174,6 +175,7 @@ def test_what_workers_noted_of_a_job_is_told(route, state):
 
 def test_before_its_first_attempt_a_job_is_told_as_of_any_queue():
     system = tracking()
+    system.breakers["emails"].trip()
     job = system.schedule(AN_HOUR)
     assert system.status_of(job.id) == Status(state=State.ACCEPTED)
     system.ingest()

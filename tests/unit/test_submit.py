@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dueline.errors import InvalidJob, NotYet, PayloadTooLarge, QueueNotFound, Throttled, Unavailable
-from dueline.model.job import MAX_OFFLOADED_BYTES, Job, JobId, Route
+from dueline.lookup.status import Status
+from dueline.model.job import MAX_OFFLOADED_BYTES, Job, JobId, Route, State
 from dueline.model.request import FURTHEST, Request, due_of, json_text
 from tests.builders import NOW, RETENTION, a_queue
 from tests.system import System
@@ -147,13 +148,21 @@ def test_a_job_within_the_horizon_goes_straight_to_its_queue():
     assert system.inbound.deliveries == []
 
 
-def test_a_later_job_goes_through_the_inbound_queue_undelayed_and_grouped_by_queue():
+def test_a_later_job_becomes_a_row_and_nothing_else():
     system = System()
     job = system.schedule(600.001)
-    (delivery,) = system.inbound.deliveries
     assert job.id.route is Route.TABLE
-    assert delivery.message.job() == job
+    assert (system.in_the_table(), system.inbound.deliveries, system.arrived()) == ([job.id], [], [])
+
+
+def test_a_job_that_the_table_does_not_take_goes_through_the_inbound_queue_undelayed_and_grouped_by_queue():
+    system = System()
+    system.wire.around = on("table.add", failing(Throttled("slow down")))
+    job = system.schedule(AN_HOUR)
+    (delivery,) = system.inbound.deliveries
+    assert delivery.message.job().id == job.id
     assert (delivery.message.delay, delivery.message.group) == (0, "emails")
+    assert system.submitted_statuses([job]) == [(job.id, Status(state=State.ACCEPTED))]
 
 
 def test_a_job_expires_when_its_queues_retention_is_over():
@@ -188,9 +197,12 @@ def test_a_precise_queues_delay_rounds_down():
     assert delays(system.queues["emails"]) == [30, 30, 29, 0]
 
 
-def test_jobs_spread_over_the_partitions_of_their_queue():
+def test_jobs_of_one_call_share_a_partition_and_those_of_many_spread():
     system = System(a_queue(partitions=4))
-    assert {job.id.partition.number for job in system.submit(*[after(AN_HOUR)] * 100)} == {0, 1, 2, 3}
+    jobs = system.submit(*[after(AN_HOUR)] * 500)
+    shared = [{job.id.partition.number for job in jobs[start : start + 100]} for start in range(0, 500, 100)]
+    assert all(len(some) == 1 for some in shared)
+    assert {number for some in shared for number in some} == {0, 1, 2, 3}
 
 
 def test_answers_keep_the_order_of_the_requests_on_both_routes():
@@ -227,6 +239,7 @@ def test_each_request_has_its_own_error():
 )
 def test_a_batch_that_fails_fails_its_own_jobs_alone_and_names_them(fault, kind):
     system = System()
+    system.breakers["emails"].trip()
     system.wire.around = on("inbound.send", failing(fault), times=1)
     answers = system.submit(*[after(AN_HOUR)] * 11, after(5))
     assert [type(answer) for answer in answers[:10]] == [kind] * 10
@@ -244,6 +257,7 @@ def test_what_cannot_be_sent_in_time_is_not_yet_sent():
 
 def test_a_message_that_sqs_refuses_for_now_is_unavailable():
     system = System()
+    system.breakers["emails"].trip()
     system.wire.around = on("inbound.send", done_in_part)
     refused, accepted = system.submit(after(AN_HOUR), after(AN_HOUR))
     assert isinstance(refused, Unavailable)
@@ -275,6 +289,7 @@ def test_a_job_that_is_tried_again_stays_the_same_job_and_is_due_when_it_was(sec
     system.clock.sleep(40)
     (second,) = system.submit(Request(payload=1, delay=seconds, again=first.id))
     assert second == first
-    queue = system.queues["emails"] if first.id.route is Route.DIRECT else system.inbound
-    assert {each.message.job() for each in queue.deliveries} == {first}
-    assert [each.message.delay for each in queue.deliveries] == ([100, 60] if seconds == 100 else [0, 0])
+    sent = system.queues["emails"].deliveries
+    assert {each.message.job() for each in sent} == ({first} if seconds == 100 else set())
+    assert [each.message.delay for each in sent] == ([100, 60] if seconds == 100 else [])
+    assert system.in_the_table() == ([] if seconds == 100 else [first.id])

@@ -30,7 +30,7 @@ def test_a_repeat_that_could_not_be_looked_up_fails_alone_and_names_its_job(reac
     fresh, repeat, last = system.submit(*unkeyed(1), *keyed(1), *unkeyed(1))
     system.wire.around = on("table.read", react)
     told, error, also = system.submitted_statuses([fresh, repeat, last])
-    assert [told, also] == [(job.id, Status(state=State.ACCEPTED)) for job in (fresh, last)]
+    assert [told, also] == [(job.id, Status(state=State.SCHEDULED)) for job in (fresh, last)]
     assert (isinstance(error, (Throttled, Unavailable)), error.job_id) == (True, str(first.id))
 
 
@@ -41,7 +41,7 @@ def test_a_repeat_of_which_a_row_was_left_unread_fails_alone():
     system.wire.around = on("table.read", done_in_part)
     unread, read = system.submitted_statuses(repeats)
     assert (type(unread), unread.job_id) == (Unavailable, str(repeats[0].id))
-    assert read == (repeats[1].id, Status(state=State.ACCEPTED))
+    assert read == (repeats[1].id, Status(state=State.SCHEDULED))
 
 
 def test_an_error_of_a_submission_is_told_as_it_is():
@@ -54,7 +54,7 @@ def test_jobs_that_are_no_repeats_are_told_without_a_request():
     soon, later = system.submit(Request(payload=1), *unkeyed(1))
     system.wire.around = on("table.read", failing(AssertionError("asked")))
     told = system.submitted_statuses([soon, later])
-    assert told == [(soon.id, Status(state=State.DISPATCHED)), (later.id, Status(state=State.ACCEPTED))]
+    assert told == [(soon.id, Status(state=State.DISPATCHED)), (later.id, Status(state=State.SCHEDULED))]
 
 
 @pytest.mark.parametrize("track", [True, False])
@@ -65,7 +65,7 @@ def test_500_repeats_are_looked_up_in_32_requests(track):
     asked = []
     system.wire.around = on("table.read", lambda call: (asked.append(call), call.do(*call.args))[1])
     assert all(isinstance(each, Repeat) for each in repeats)
-    assert system.submitted_statuses(repeats) == [(each.id, Status(state=State.ACCEPTED)) for each in repeats]
+    assert system.submitted_statuses(repeats) == [(each.id, Status(state=State.SCHEDULED)) for each in repeats]
     assert len(asked) == 32
 
 
@@ -74,7 +74,7 @@ def test_one_key_that_stands_twice_in_a_call_is_looked_up_once():
     system.submit(*keyed(1))
     repeats = system.submit(*keyed(1), *keyed(1))
     first, second = system.submitted_statuses(repeats)
-    assert first == second == (repeats[0].id, Status(state=State.ACCEPTED))
+    assert first == second == (repeats[0].id, Status(state=State.SCHEDULED))
 
 
 def test_no_look_up_begins_when_time_is_over_and_what_was_read_is_told():
@@ -83,7 +83,7 @@ def test_no_look_up_begins_when_time_is_over_and_what_was_read_is_told():
     repeats = system.submit(*keyed(20))
     system.wire.around = on("table.read", meanwhile(lambda: system.clock.sleep(1)))
     told = system.submitted_statuses(repeats, until=system.clock.monotonic() + 1)
-    assert told[:16] == [(each.id, Status(state=State.ACCEPTED)) for each in repeats[:16]]
+    assert told[:16] == [(each.id, Status(state=State.SCHEDULED)) for each in repeats[:16]]
     assert ["out of time" in str(error) for error in told[16:]] == [True] * 4
     assert [error.job_id for error in told[16:]] == [str(each.id) for each in repeats[16:]]
 
@@ -101,6 +101,7 @@ def test_a_repeat_is_told_with_what_became_of_it():
 def test_a_repeat_of_which_nothing_else_is_known_is_told_as_its_key_vouches_for(delay, state):
     """Its partition may be newer than what a client knows of the queue, or the retention lower than it was."""
     system = System(a_queue(partitions=50))
+    system.breakers["emails"].trip()
     first = system.submit(*keyed(5, delay=delay))
     system.settings["emails"] = a_queue(partitions=1, retention=RETENTION / 1000)
     repeats = system.submit(*keyed(5, delay=delay))

@@ -31,6 +31,7 @@ def test_a_direct_job_is_of_its_tenants_group(tenant):
 @pytest.mark.parametrize("tenant", ["acme", None])
 def test_a_job_by_the_table_is_of_its_queues_group_inbound_and_of_its_tenants_on_its_queue(tenant):
     system = System()
+    system.breakers["emails"].trip()
     submit(system, delay=AN_HOUR, tenant=tenant)
     system.ingest()
     system.clock.sleep(AN_HOUR)

@@ -128,6 +128,7 @@ def test_a_direct_job_comes_with_its_trace():
 @pytest.mark.parametrize("payload", [{}, "x" * 20_000])
 def test_a_job_by_the_table_comes_with_its_trace_large_or_not(payload):
     system = System()
+    system.breakers["emails"].trip()
     submitted(system, payload=payload, delay=AN_HOUR)
     system.ingest()
     system.clock.sleep(AN_HOUR)

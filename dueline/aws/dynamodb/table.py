@@ -1,7 +1,9 @@
 """The table of jobs on DynamoDB."""
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from botocore.exceptions import ClientError
@@ -34,31 +36,36 @@ _IS_NEWS = (
 
 
 class DynamoTable:
-    """The table of jobs, `{deployment}-jobs`, read and written by a DynamoDB client of boto3.
+    """The table of jobs on DynamoDB, which has two: what is only added is in `name`, what is updated in `state`.
 
-    `page_rows` limits a page's rows; without it DynamoDB's 1 MB does.
+    `client` is boto3's. `page_rows` limits a page's rows; without it DynamoDB's 1 MB does.
     """
 
-    def __init__(self, client: "DynamoDBClient", name: str, *, page_rows: int | None = None) -> None:
+    def __init__(self, client: "DynamoDBClient", name: str, *, state: str, page_rows: int | None = None) -> None:
         self._client = client
         self._name = name
+        self._state = state
         self._page_rows = page_rows
 
     def write(self, written: Sequence[Row]) -> list[Row]:
-        requests: Any = [{"PutRequest": {"Item": _item(row)}} for row in written]
+        requests: Any = defaultdict(list)
+        for row in written:
+            requests[self._of(rows.key(row))].append({"PutRequest": {"Item": _item(row)}})
         with translated(f"writing {len(written)} rows"):
-            answer = self._client.batch_write_item(RequestItems={self._name: requests})
-        left = answer["UnprocessedItems"].get(self._name, [])
+            answer = self._client.batch_write_item(RequestItems=dict(requests))
+        left = chain.from_iterable(answer["UnprocessedItems"].values())
         return [_row(each["PutRequest"]["Item"]) for each in left]
 
     def read(self, keys: Sequence[Key], *, consistent: bool = True) -> Reading:
         if not keys:
             return Reading()
-        wanted: Any = {self._name: {"Keys": [_key_item(key) for key in keys], "ConsistentRead": consistent}}
+        wanted: Any = defaultdict(lambda: {"Keys": [], "ConsistentRead": consistent})
+        for key in keys:
+            wanted[self._of(key)]["Keys"].append(_key_item(key))
         with translated(f"reading {len(keys)} rows"):
-            answer = self._client.batch_get_item(RequestItems=wanted)
-        found = [_row(item) for item in answer["Responses"].get(self._name, [])]
-        left = answer["UnprocessedKeys"].get(self._name, {"Keys": []})["Keys"]
+            answer = self._client.batch_get_item(RequestItems=dict(wanted))
+        found = map(_row, chain.from_iterable(answer["Responses"].values()))
+        left = chain.from_iterable(each["Keys"] for each in answer["UnprocessedKeys"].values())
         return Reading(
             rows={rows.key(row): row for row in found}, unread=frozenset(rows.key(_row(key)) for key in left)
         )
@@ -113,7 +120,7 @@ class DynamoTable:
             "ExpressionAttributeValues": _item({":fence": fence_below}),
         }
         actions: Any = [
-            {"ConditionCheck": {"TableName": self._name, "Key": _key_item(state), **is_below}},
+            {"ConditionCheck": {"TableName": self._of(state), "Key": _key_item(state), **is_below}},
             {"Put": {"TableName": self._name, "Item": _item(cancellation), "ConditionExpression": _IS_NEW}},
             {"Put": {"TableName": self._name, "Item": _item(job)}},
         ]
@@ -149,13 +156,16 @@ class DynamoTable:
                 return int(row["until"])
         raise Throttled(f"row {key} was changed by others at each of {RESERVE_ATTEMPTS} tries: try again")
 
+    def _of(self, key: Key) -> str:
+        return self._state if rows.in_state_table(key) else self._name
+
     def _put(self, row: Row, *, on: str, **condition: Any) -> bool:
         """Put a row on a condition; return whether it was put."""
         with translated("adding a row"):
             try:
                 _patiently(
                     lambda: self._client.put_item(
-                        TableName=self._name, Item=_item(row), ConditionExpression=on, **condition
+                        TableName=self._of(rows.key(row)), Item=_item(row), ConditionExpression=on, **condition
                     )
                 )
             except ClientError as error:
@@ -176,7 +186,7 @@ class DynamoTable:
             try:
                 answer = _patiently(
                     lambda: self._client.update_item(
-                        TableName=self._name,
+                        TableName=self._of(key),
                         Key=_key_item(key),
                         UpdateExpression=update.expression,
                         ConditionExpression=update.condition,

@@ -54,7 +54,7 @@ def a_client(loopback):
 
 @pytest.fixture
 def table(a_client):
-    return DynamoTable(a_client("dynamodb"), "jobs")
+    return DynamoTable(a_client("dynamodb"), "jobs", state="state")
 
 
 def test_a_page_holds_what_was_put_into_the_stock_and_the_next_one_goes_on(table):
