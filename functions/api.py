@@ -40,10 +40,9 @@ from functions.http.job_answers import (
     upload_answer,
 )
 from functions.http.logs_and_metrics import (
-    record_cancel,
     record_cancelled,
     record_control,
-    record_refusal,
+    record_refusals,
     record_reschedule,
     record_scheduled,
     record_upload,
@@ -88,6 +87,7 @@ def schedule(queue: str) -> tuple[JobAnswer | Results, int]:
     table, clock, spread = RESOURCES.table, RESOURCES.clock, RESOURCES.spread
     found = submitted_statuses(results, queue=settings, table=table, clock=clock, until=until, spread=spread)
     if isinstance(asked, list):
+        record_refusals(found, deployment=SETTINGS.deployment)
         return {"jobs": [_status_or_problem(one) for one in found]}, HTTPStatus.OK
     if isinstance(found[0], DuelineError):
         raise found[0]
@@ -137,7 +137,7 @@ def cancel(queue: str, id: str) -> tuple[JobAnswer, int]:
     """Take a job back: 200 is a promise, 202 a request."""
     settings, job_id = REGISTRY.queue(queue), _id_in(queue, id)
     state = cancel_job(job_id, queue=settings, table=RESOURCES.table, now=RESOURCES.clock.now())
-    record_cancel(job_id, state, deployment=SETTINGS.deployment)
+    record_cancelled([Cancelled(id=job_id, state=state)], deployment=SETTINGS.deployment, queue=queue)
     return job_answer(job_id, state), HTTPStatus.OK if state is State.CANCELLED else HTTPStatus.ACCEPTED
 
 
@@ -149,6 +149,7 @@ def cancel_many(queue: str) -> Results:
     table, clock, spread = RESOURCES.table, RESOURCES.clock, RESOURCES.spread
     results = CancelMany(settings, table=table, clock=clock, until=_until(), spread=spread).run(ids)
     record_cancelled(results, deployment=SETTINGS.deployment, queue=queue)
+    record_refusals(results, deployment=SETTINGS.deployment)
     return {"jobs": [_cancelled_or_problem(result) for result in results]}
 
 
@@ -193,7 +194,7 @@ def set_rate(queue: str) -> ControlAnswer:
 
 @app.exception_handler(DuelineError)  # type: ignore[untyped-decorator]
 def failed(error: DuelineError) -> Response[str]:
-    record_refusal(error, deployment=SETTINGS.deployment)
+    record_refusals([error], deployment=SETTINGS.deployment)
     return problems.response(error)
 
 
@@ -244,5 +245,4 @@ def _status_or_problem(found: JobStatus | DuelineError) -> JobAnswer | Refused:
 
 
 def _refused(error: DuelineError) -> Refused:
-    record_refusal(error, deployment=SETTINGS.deployment)
     return {"error": problems.problem(error)}

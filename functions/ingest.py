@@ -65,7 +65,7 @@ def _received(record: Mapping[str, Any]) -> Received:
 
 def _record(done: Ingested) -> None:
     for job in done.late:
-        logger.info("late path", extra=_keys(job.id))
+        logger.debug("late path", extra=_keys(job.id))
     for parked in done.parked:
         logger.warning("parked", extra={**_keys(parked.job.id), "reason": parked.reason})
     for rejected in done.rejected:
@@ -73,15 +73,15 @@ def _record(done: Ingested) -> None:
     if done.faults:
         logger.warning("left", extra={"jobs": [str(job.id) for job in done.again], "reasons": sorted(done.faults)})
     counted = {"moved": done.moved, "dropped": done.dropped, "late": done.late, "failed": done.failed}
-    logger.info("ingested", extra={"written": done.written, **{name: len(each) for name, each in counted.items()}})
+    logger.debug("ingested", extra={"written": done.written, **{name: len(each) for name, each in counted.items()}})
     counts = {
         metrics.INGESTED: done.written,
         metrics.LATE_PATH: len(done.late),
         metrics.PARKED: len(done.parked) + len(done.rejected),
     }
-    report(counts, deployment=SETTINGS.deployment)
-    for queue, dispatched in Counter(job.id.queue for job in done.late).items():
-        report({metrics.DISPATCHED: dispatched}, deployment=SETTINGS.deployment, queue=queue)
+    dispatched = Counter(job.id.queue for job in done.late)
+    of_queues = {queue: {metrics.DISPATCHED: times} for queue, times in dispatched.items()}
+    report(counts, deployment=SETTINGS.deployment, of_queues=of_queues)
 
 
 def _keys(id: JobId) -> dict[str, str | int]:

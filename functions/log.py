@@ -1,6 +1,7 @@
 """The functions' logger, which writes lines of JSON.
 
-Each byte is paid for, so a line holds nothing that its log group's name says already.
+Each byte is paid for: a line holds nothing that its log group's name says already, and what went well is told at the
+level DEBUG, for whoever turns that on.
 """
 
 from typing import Any
@@ -18,4 +19,6 @@ class _Formatter(LambdaPowertoolsFormatter):
 
 def log(service: str | None = None) -> Logger:
     """Return the logger of a function, by default that of the environment. The same one each time."""
-    return Logger(service=service, logger_formatter=_Formatter())
+    # Of a line whose time is not of RFC 3339, Lambda takes the level to be INFO:
+    # https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs-log-level.html
+    return Logger(service=service, logger_formatter=_Formatter(use_rfc3339=True))

@@ -72,11 +72,11 @@ def _record(partition: Partition, done: Ticked, *, seconds: float) -> None:
         logger.warning("parked", extra={"job": unreadable.row["sk"], "reason": unreadable.reason})
     if done.fault:
         logger.warning("stopped", extra={"reason": done.fault})
-    logger.info("ticked", extra={"held": done.held, "finished": done.finished, "dispatched": done.dispatched})
-    queue_metrics = {metrics.DISPATCHED: done.dispatched, metrics.LATENESS: _lateness(partition, done)}
-    report(queue_metrics, deployment=SETTINGS.deployment, queue=partition.queue)
+    logger.debug("ticked", extra={"held": done.held, "finished": done.finished, "dispatched": done.dispatched})
+    of_queue = {metrics.DISPATCHED: done.dispatched, metrics.LATENESS: _lateness(partition, done)}
     parked_count = len(done.parked) + len(done.unreadable)
-    report({metrics.PARKED: parked_count, metrics.TICK_DURATION: seconds}, deployment=SETTINGS.deployment)
+    values = {metrics.PARKED: parked_count, metrics.TICK_DURATION: seconds}
+    report(values, deployment=SETTINGS.deployment, of_queues={partition.queue: of_queue})
 
 
 def _lateness(partition: Partition, done: Ticked) -> float | None:

@@ -30,8 +30,8 @@ class Emulator:
     """An emulator that runs while its context is open.
 
     With `state` it keeps its state in that folder and goes on from it. With `tls`, a folder for a certificate, it
-    enforces IAM as well: queue policies refuse whatever does not come over TLS. `environment` is added to what
-    functions find in theirs.
+    enforces IAM as well: queue policies refuse whatever does not come over TLS. Functions log all. `environment` is
+    added to what they find in theirs.
     """
 
     def __init__(
@@ -134,6 +134,8 @@ def _surroundings(port: int) -> dict[str, str]:
     return {
         # The functions inherit this environment: none of the caller's own AWS settings may reach them.
         **{name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
+        # They log all: of a function that writes nothing, the emulator waits 50 ms for a line.
+        "POWERTOOLS_LOG_LEVEL": "DEBUG",
         "GATEWAY_PORT": str(port),
         "BIND_HOST": "127.0.0.1",
         "MINISTACK_REGION": REGION,

@@ -58,7 +58,6 @@ def _powertools(name: str) -> dict[str, str]:
     return {
         "POWERTOOLS_SERVICE_NAME": name,
         "POWERTOOLS_METRICS_NAMESPACE": metrics.NAMESPACE,
-        "POWERTOOLS_LOG_LEVEL": "INFO",
     }
 
 

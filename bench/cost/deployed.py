@@ -1,6 +1,7 @@
 """What is deployed, and costs: read from the synthesized templates."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,17 +16,15 @@ from local.template import synthesize
 
 # As API Gateway would fill in the access log's format.
 _FILLED_IN = {
-    "$context.requestId": "JKJaXmPLvHcESHA=",
-    "$context.requestTimeEpoch": "1795255290",
-    "$context.identity.userArn": "arn:aws:sts::000000000000:assumed-role/service/i-0123456789abcdef0",
-    "$context.httpMethod": "POST",
-    "$context.path": f"/queues/{QUEUE}/jobs",
-    "$context.status": "201",
-    "$context.responseLatency": "31",
-    "$context.responseLength": "186",
-    "$context.error.message": "-",
-    "$context.integrationErrorMessage": "-",
+    "requestId": "JKJaXmPLvHcESHA=",
+    # Of a role, with the name of the session: here an instance's.
+    "identity.caller": "AROAXMPLXMPLXMPLXMPLX:i-0123456789abcdef0",
+    "httpMethod": "POST",
+    "path": f"/queues/{QUEUE}/jobs",
+    "status": "201",
+    "integrationErrorMessage": "-",
 }
+_VARIABLE = re.compile(r"\$context\.([\w.]+)")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,13 +87,15 @@ def read(core: Mapping[str, Any], queue: Mapping[str, Any]) -> Deployed:
     )
 
 
-def filled_in(format: str) -> str:
-    """Return a line of the access log. Raises ValueError for a variable of which nothing is known."""
-    for variable, value in _FILLED_IN.items():
-        format = format.replace(f'"{variable}"', f'"{value}"')
-    if "$context" in format:
-        raise ValueError(f"the access log has a variable that is not filled in: {format}")
-    return format
+def filled_in(format: str, **other: str) -> str:
+    """Return a line of the access log, of a job that is scheduled or what `other` has instead.
+
+    Raises ValueError for a variable of which nothing is known.
+    """
+    values = _FILLED_IN | other
+    if unknown := set(_VARIABLE.findall(format)) - values.keys():
+        raise ValueError(f"the access log has variables that are not filled in: {', '.join(sorted(unknown))}")
+    return _VARIABLE.sub(lambda variable: values[variable[1]], format)
 
 
 def _logs_its_platform(config: Mapping[str, Any]) -> bool:

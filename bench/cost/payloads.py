@@ -1,4 +1,4 @@
-"""What jobs carry: payloads that make a row of so many bytes, whichever protocol keeps it."""
+"""What jobs carry: payloads that make a row of so many bytes, unpacked, whichever protocol keeps it."""
 
 import base64
 import json
@@ -20,7 +20,10 @@ _LETTERS = "and of the to in is for on with your order at by from has been we it
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Size:
-    """How large a job is: its row has `row_bytes`, or its payload `payload_bytes`; of prose, or of random letters."""
+    """How large a job is: its row has `row_bytes` before its payload is packed, or its payload `payload_bytes`.
+
+    The payload is of prose, or of random letters, which packing makes a quarter smaller at most.
+    """
 
     name: str
     row_bytes: int = 0

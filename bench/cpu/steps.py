@@ -34,7 +34,7 @@ _WARM_JOBS = 200
 def as_deployed(loopback: Loopback) -> None:
     """Give this process the environment of the functions, whose AWS is the server that answers."""
     settings = material.tick_settings(QUEUE_URLS)
-    powertools = {"POWERTOOLS_METRICS_NAMESPACE": "Dueline", "POWERTOOLS_LOG_LEVEL": "INFO"}
+    powertools = {"POWERTOOLS_METRICS_NAMESPACE": "Dueline"}
     os.environ |= {**_CREDENTIALS, **settings.to_env(), **powertools, "AWS_ENDPOINT_URL": loopback.endpoint}
     declare(Registry({QUEUE.name: QUEUE}))
 

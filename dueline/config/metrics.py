@@ -10,6 +10,8 @@ DISPATCHED = "Dispatched"
 CANCELLED = "Cancelled"
 LATENESS = "Lateness"
 OF_A_QUEUE = frozenset({SUBMITTED, DISPATCHED, CANCELLED, LATENESS})
+# By request, and not by invocation: metric filters add them up from the log of the api function.
+COUNTED = frozenset({SUBMITTED, DISPATCHED, CANCELLED})
 
 INGESTED = "Ingested"
 LATE_PATH = "LatePath"

@@ -19,10 +19,10 @@
 `#cancelled` and `#handled` sort before `#job`: whoever reads in order knows what to skip before meeting it.
 A `#handled` row stands only where ingest sent or parked a job itself, by the late path.
 `moved_to` is the id of the job that took the cancelled one's place, where it was rescheduled.
-`packed` is the payload compressed, where that takes fewer write units. `offloaded_bytes` stands only where the payload
-is a pointer: the size of what it points to. Each of the two of a trace stands only where there is one. The last three
-rows control a queue's workers (control_rows.py): without `rate` there is no limit, and `until` is the instant, in
-microseconds since 1970, up to which slots of a rate are taken.
+`packed` is the payload compressed, where that saves a tenth of the row or a write unit. `offloaded_bytes` stands only
+where the payload is a pointer: the size of what it points to. Each of the two of a trace stands only where there is
+one. The last three rows control a queue's workers (control_rows.py): without `rate` there is no limit, and `until` is
+the instant, in microseconds since 1970, up to which slots of a rate are taken.
 """
 
 import zlib
@@ -33,10 +33,9 @@ from datetime import datetime, timedelta
 from dueline.errors import InvalidJob
 from dueline.model import instant
 from dueline.model.job import MAX_PAYLOAD_BYTES, MAX_RETENTION, Job, JobId, Partition, Route
-from dueline.model.packing import pack, unpack
+from dueline.model.packing import smaller_of, unpack
 from dueline.model.schema import check_readable
 from dueline.model.trace import TraceContext
-from dueline.model.units import write_units
 
 Row = Mapping[str, str | int | bool | bytes]
 Key = tuple[str, str]
@@ -135,7 +134,7 @@ def job_row(job: Job) -> Row:
     offloaded = {} if job.offloaded_bytes is None else {"offloaded_bytes": job.offloaded_bytes}
     trace = {} if job.trace is None else job.trace.headers
     rest: Row = {"pk": pk, "sk": sk, "ttl": _seconds(job.expires), **tenant, **priority, **offloaded, **trace}
-    return _smaller_of(rest, job.payload)
+    return smaller_of(rest, job.payload)
 
 
 def payload_bytes(row: Row) -> int:
@@ -221,16 +220,6 @@ def read_state(row: Row | None) -> PartitionState:
 def is_live(row: Row | None, *, now: datetime) -> bool:
     """Return whether a row exists and is not past its TTL, after which DynamoDB may take days to delete it."""
     return row is not None and int(row["ttl"]) > now.timestamp()
-
-
-def _smaller_of(rest: Row, payload: str) -> Row:
-    """Return a row with its payload as it is, or compressed if that takes fewer write units."""
-    plain = {**rest, "payload": payload}
-    units = write_units(plain)
-    if units == 1:
-        return plain
-    packed = {**rest, "packed": pack(payload)}
-    return packed if write_units(packed) < units else plain
 
 
 def _payload_of(row: Row) -> str:

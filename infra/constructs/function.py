@@ -44,7 +44,7 @@ class CoreFunction(Construct):
     ) -> None:
         super().__init__(scope, id)
         names = deployment.names
-        log = Log(self, "Log", name=names.function_log(name), retention_days=deployment.log_retention_days)
+        self.log = Log(self, "Log", name=names.function_log(name), retention_days=deployment.log_retention_days)
         self.function = lambda_.Function(
             self,
             "Function",
@@ -57,8 +57,13 @@ class CoreFunction(Construct):
             memory_size=_MEMORY_MB,
             timeout=Duration.seconds(timeout),
             environment={**environment, **_powertools_environment(name)},
-            role=self._role(log, statements, deployment).without_policy_updates(),
-            log_group=log,
+            role=self._role(self.log, statements, deployment).without_policy_updates(),
+            log_group=self.log,
+            logging_format=lambda_.LoggingFormat.JSON,
+            # Without the three lines that Lambda writes of each invocation: they are a third of a request's bytes.
+            system_log_level_v2=lambda_.SystemLogLevel.WARN,
+            # At WARN there would be no metrics: a line without a level, as theirs are, has the level INFO.
+            application_log_level_v2=lambda_.ApplicationLogLevel.INFO,
             tracing=lambda_.Tracing.ACTIVE if deployment.tracing else lambda_.Tracing.DISABLED,
         )
 
@@ -89,5 +94,4 @@ def _powertools_environment(name: str) -> dict[str, str]:
     return {
         "POWERTOOLS_SERVICE_NAME": name,
         "POWERTOOLS_METRICS_NAMESPACE": metrics.NAMESPACE,
-        "POWERTOOLS_LOG_LEVEL": "INFO",
     }

@@ -103,7 +103,6 @@ def test_a_function_says_its_name_in_what_it_logs_and_measures(three: Assembly, 
     assert {key: value for key, value in variables.items() if key.startswith("POWERTOOLS_")} == {
         "POWERTOOLS_SERVICE_NAME": name,
         "POWERTOOLS_METRICS_NAMESPACE": "Dueline",
-        "POWERTOOLS_LOG_LEVEL": "INFO",
     }
 
 
@@ -139,6 +138,12 @@ def test_every_log_group_has_a_retention_and_every_function_its_log_group(three:
     used = {_function(three, name)["LoggingConfig"]["LogGroup"]["Ref"] for name in NAMES}
     assert {group["RetentionInDays"] for group in groups.values()} == {three.deployment.log_retention_days}
     assert {groups[id]["LogGroupName"] for id in used} == {f"/aws/lambda/dueline-{name}" for name in NAMES}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_lambda_logs_no_invocation_that_went_well_and_passes_on_what_has_no_level(three: Assembly, name: str) -> None:
+    told = _function(three, name)["LoggingConfig"]
+    assert (told["LogFormat"], told["SystemLogLevel"], told["ApplicationLogLevel"]) == ("JSON", "WARN", "INFO")
 
 
 def test_every_log_retention_that_queues_yaml_may_ask_for_is_known() -> None:

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dueline.errors import InvalidJob
-from dueline.model import rows
+from dueline.model import packing, rows
 from dueline.model.job import MAX_PAYLOAD_BYTES
 from dueline.model.packing import pack, unpack
 from dueline.model.units import row_bytes, write_units
@@ -37,27 +37,47 @@ def test_a_job_is_read_as_it_was_written_packed_or_not(payload, is_offloaded):
     assert rows.read_job(rows.job_row(job)) == job
 
 
-@given(TEXTS)
-def test_a_payload_is_packed_when_that_takes_fewer_units_and_only_then(payload):
-    row = rows.job_row(a_job(payload=payload))
+def plain_and_packed(payload, **fields):
+    row = rows.job_row(a_job(payload=payload, **fields))
     rest = {name: value for name, value in row.items() if name not in ("packed", "payload")}
-    plain, packed = rest | {"payload": payload}, rest | {"packed": pack(payload)}
-    assert row == (packed if write_units(packed) < write_units(plain) else plain)
+    return row, rest | {"payload": payload}, rest | {"packed": pack(payload)}
 
 
-@pytest.mark.parametrize("size", [1, 100, 800])
-def test_a_row_of_one_unit_is_not_packed_however_well_it_would_be(size, monkeypatch):
-    monkeypatch.setattr(rows, "pack", None)
-    assert rows.job_row(a_job(payload="x" * size))["payload"] == "x" * size
+@given(TEXTS)
+def test_a_payload_is_packed_when_that_saves_a_tenth_of_its_row_or_a_unit_and_only_then(payload):
+    row, plain, packed = plain_and_packed(payload)
+    saves = 10 * row_bytes(packed) <= 9 * row_bytes(plain) or write_units(packed) < write_units(plain)
+    assert row == (packed if saves and len(payload) >= packing.PACKED_FROM else plain)
 
 
-def test_a_payload_that_saves_bytes_but_no_unit_stays_as_it_is():
-    payload = scattered(1700) + "x" * 100
-    saved = len(payload) - len(pack(payload))
-    row = rows.job_row(a_job(payload=payload))
-    assert saved > 100
-    assert write_units(row) == 2
-    assert "packed" not in row
+def test_a_row_of_one_unit_is_packed_because_storage_is_paid_by_the_byte():
+    row, plain, _ = plain_and_packed(json.dumps([{"sku": n, "quantity": 1} for n in range(20)]))
+    assert write_units(plain) == 1
+    assert row_bytes(row) < 0.6 * row_bytes(plain)
+
+
+def test_a_payload_that_saves_less_than_a_tenth_is_packed_only_for_a_unit():
+    # Of seven bits in eight, which is as many as ASCII has.
+    noise = bytes(byte & 127 for byte in os.urandom(1100)).decode()
+    tried = [plain_and_packed(noise[:size]) for size in range(800, 1100, 5)]
+    assert {"packed" in row for row, _, _ in tried} == {True, False}
+    for row, plain, packed in tried:
+        assert 9 * row_bytes(plain) < 10 * row_bytes(packed)
+        assert ("packed" in row) == (write_units(packed) < write_units(plain))
+
+
+def test_a_small_payload_is_not_even_tried_however_well_it_would_be_packed(monkeypatch):
+    monkeypatch.setattr(packing, "pack", None)
+    assert "payload" in rows.job_row(a_job(payload="x" * (packing.PACKED_FROM - 1)))
+
+
+@pytest.mark.parametrize("size", [500, 4096, 4097, 9000])
+def test_what_other_versions_packed_is_read(size):
+    payload = scattered(size)
+    for level, window in ((6, 15), (1, 15), (9, 9)):
+        packer = zlib.compressobj(level, zlib.DEFLATED, window)
+        row = {**rows.job_row(a_job()), "packed": packer.compress(payload.encode()) + packer.flush()}
+        assert rows.read_job(row).payload == payload
 
 
 def bytes_of(value):

@@ -1,26 +1,54 @@
 import json
+import re
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from dueline.config import metrics
 from functions.log import log
-from functions.metrics import report
+from functions.metrics import count, report
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
 def test_a_queues_metrics_are_found_by_deployment_and_queue_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    report({metrics.DISPATCHED: 3, metrics.LATENESS: 0.0}, deployment="d", queue="emails")
-    told = json.loads(capsys.readouterr().out)
+    report({}, deployment="d", of_queues={"emails": {metrics.DISPATCHED: 3, metrics.LATENESS: 0.0}})
+    (told,) = lines(capsys)
     assert told["_aws"]["CloudWatchMetrics"][0]["Namespace"] == "Dueline"
     assert told["_aws"]["CloudWatchMetrics"][0]["Dimensions"] == [["deployment", "queue"]]
     assert (told["deployment"], told["queue"]) == ("d", "emails")
     assert (told["Dispatched"], told["Lateness"]) == ([3.0], [0.0])
 
 
+def test_an_invocation_reports_in_one_line_and_in_one_more_for_each_further_queue(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    of_queues = {name: {metrics.DISPATCHED: times} for times, name in enumerate(("emails", "invoices", "texts"), 1)}
+    report({metrics.INGESTED: 9}, deployment="d", of_queues=of_queues)
+    first, *others = lines(capsys)
+    told = [(each["Dimensions"], each["Metrics"][0]["Name"]) for each in first["_aws"]["CloudWatchMetrics"]]
+    assert told == [([["deployment"]], "Ingested"), ([["deployment", "queue"]], "Dispatched")]
+    assert (first["deployment"], first["queue"], first["Ingested"], first["Dispatched"]) == ("d", "emails", [9], [1])
+    assert [(each["queue"], each["Dispatched"]) for each in others] == [("invoices", [2]), ("texts", [3])]
+
+
+def test_what_a_request_did_is_counted_in_a_line_that_the_metric_filters_read(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    count({metrics.SUBMITTED: 2, metrics.DISPATCHED: 0}, deployment="d", queue="emails")
+    count({metrics.SUBMITTED: 0}, deployment="d", queue="emails")
+    assert capsys.readouterr().out == '{"deployment":"d","queue":"emails","Submitted":2}\n'
+    with pytest.raises(ValueError, match=metrics.PARKED):
+        count({metrics.PARKED: 1}, deployment="d", queue="emails")
+
+
 def test_a_queue_pays_for_its_four_metrics_and_no_other() -> None:
     assert len(metrics.OF_A_QUEUE) <= 4
     with pytest.raises(ValueError, match=metrics.PARKED):
-        report({metrics.PARKED: 1}, deployment="d", queue="emails")
+        report({}, deployment="d", of_queues={"emails": {metrics.PARKED: 1}})
 
 
 def test_counts_of_nothing_are_not_reported(capsys: pytest.CaptureFixture[str]) -> None:
@@ -29,10 +57,10 @@ def test_counts_of_nothing_are_not_reported(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_lateness_that_is_not_known_is_not_reported_and_none_is(capsys: pytest.CaptureFixture[str]) -> None:
-    report({metrics.LATENESS: None}, deployment="d", queue="emails")
+    report({}, deployment="d", of_queues={"emails": {metrics.LATENESS: None}})
     assert capsys.readouterr().out == ""
-    report({metrics.LATENESS: 0.0}, deployment="d", queue="emails")
-    assert json.loads(capsys.readouterr().out)["Lateness"] == [0.0]
+    report({}, deployment="d", of_queues={"emails": {metrics.LATENESS: 0.0}})
+    assert [line["Lateness"] for line in lines(capsys)] == [[0.0]]
 
 
 def test_a_line_says_what_happened_and_in_which_request_and_not_what_its_log_group_says(
@@ -48,8 +76,9 @@ def test_a_line_says_what_happened_and_in_which_request_and_not_what_its_log_gro
         logger.info("ticked", extra={"queue": "emails"})
 
     handler({}, context)
-    told = json.loads(capsys.readouterr().out)
-    assert told.pop("timestamp")
+    (told,) = lines(capsys)
+    # Of another form, Lambda would take the level of each line to be INFO.
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d", told.pop("timestamp"))
     # Of the process: another test may have been first.
     assert told.pop("cold_start") in (True, False)
     assert told == {
