@@ -103,6 +103,8 @@ class HttpApi:
         try:
             results = self._post(queue, drafts)
         except (*RETRYABLE, InvalidJob) as error:
+            if isinstance(error, InvalidJob) and len(drafts) > 1:
+                raise
             results = [error.copy() for _ in drafts]
         return [
             _sent_by(result, draft) if isinstance(result, RETRYABLE) else result
