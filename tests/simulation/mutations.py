@@ -268,7 +268,8 @@ IN_TABLE_ROUTE = [
         "protocol/submission.py",
         "            return given_id.checked(request.id, queue=self._queue, now=now)\n",
         "            given = given_id.checked(request.id, queue=self._queue, now=now)\n"
-        "            return JobId(partition=given.partition, route=given.route, due=max(now, given.due), uid=given.uid)\n",
+        "            due = max(now, given.due)\n"
+        "            return JobId(partition=given.partition, route=given.route, due=due, uid=given.uid)\n",
         ONE,
     ),
     mutation(
