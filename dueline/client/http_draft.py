@@ -59,6 +59,10 @@ class HttpDraft:
         """The bytes that it takes of a function's event, in which a request's body is a JSON string, escaped."""
         return len(json.dumps(self.text)) + (0 if self.name else _MOST_BYTES_OF_AN_ID)
 
+    @property
+    def group(self) -> TraceContext | None:
+        return self.trace
+
     def around(self, content: str) -> str:
         """Return the JSON object of its fields with one more, in the payload's place."""
         fields = self.asked[1:-1]

@@ -68,10 +68,17 @@ def test_a_direct_client_needs_the_policies_of_its_queues_and_reaches_no_other(d
     assert direct.cancel(direct.schedule("emails", 1).id) is State.CANCEL_REQUESTED
     assert wait_until(lambda: direct.get(job.id).state is State.SCHEDULED)
     assert job.id in [each.id for each in direct.jobs("invoices", start=job.due, end=job.due + timedelta(seconds=1))]
-    assert direct.cancel_many([job.id]) == [State.CANCELLED]
+    moved = direct.reschedule(job.id, at=at + timedelta(days=1))
+    assert (direct.get(job.id).moved_to, moved.state) == (moved.id, State.SCHEDULED)
+    for ask in (
+        lambda: direct.schedule("archive", 1),
+        lambda: direct.reschedule(moved.id, delay=60),
+        lambda: direct.pause("invoices"),
+        direct.queues,
+    ):
+        with pytest.raises(Forbidden):
+            ask()
+    assert direct.cancel_many([moved.id]) == [State.CANCELLED]
     large = direct.schedule("invoices", "x" * 300_000, at=at)
     assert direct.cancel(large.id) is State.CANCELLED
     assert direct.queue("emails").dead == 0
-    for ask in (lambda: direct.schedule("archive", 1), lambda: direct.reschedule(job.id, delay=60), direct.queues):
-        with pytest.raises(Forbidden):
-            ask()
