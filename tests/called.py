@@ -34,8 +34,7 @@ def imported(monkeypatch: pytest.MonkeyPatch, *queues: QueueSettings) -> Iterato
     def queue(name: str) -> MemoryQueue:
         return made.setdefault(name, MemoryQueue(name=name, clock=api.RESOURCES.clock))
 
-    # A property, of the class.
-    monkeypatch.setattr(type(api.RESOURCES), "table", MemoryTable(), raising=False)
+    monkeypatch.setattr(type(api.RESOURCES), "table", MemoryTable())
     monkeypatch.setattr(api.RESOURCES, "queue", queue)
     yield api
     sys.modules.pop("functions.api", None)
