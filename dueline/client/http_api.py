@@ -111,9 +111,9 @@ class HttpApi:
         try:
             results = self._post(queue, drafts)
         except (*RETRYABLE, InvalidJob) as error:
-            if isinstance(error, InvalidJob) and len(drafts) > 1:
+            if len(drafts) > 1 and not isinstance(error, RETRYABLE):
                 raise
-            results = [error.copy() for _ in drafts]
+            results = [error for _ in drafts]
         return [
             _sent_by(result, draft.name) if isinstance(result, RETRYABLE) else result
             for draft, result in zip(drafts, results, strict=True)
