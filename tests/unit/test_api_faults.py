@@ -53,7 +53,9 @@ def test_a_reschedule_before_ingest_says_what_it_waits_for_and_is_no_fault_of_aw
 
 
 def test_what_aws_fails_is_counted_and_not_quoted(api, ask, monkeypatch):
-    monkeypatch.setattr(type(api.RESOURCES), "table", Failing(Unavailable("reading: InternalServerError: host 10.0.0.1")))
+    monkeypatch.setattr(
+        type(api.RESOURCES), "table", Failing(Unavailable("reading: InternalServerError: host 10.0.0.1"))
+    )
     status, told, faults = ask("GET", f"/queues/emails/jobs/{an_id()}")
     assert (status, told["code"], faults) == (503, "unavailable", 1)
     assert "10.0.0.1" not in told["detail"]
