@@ -7,7 +7,8 @@ import pytest
 from botocore.exceptions import ConnectTimeoutError, EndpointConnectionError, ReadTimeoutError
 
 from dueline.aws import clients
-from dueline.aws.dynamodb.table import CONFLICT_ATTEMPTS, RESERVE_ATTEMPTS, DynamoTable
+from dueline.aws.dynamodb.items import CONFLICT_ATTEMPTS
+from dueline.aws.dynamodb.table import RESERVE_ATTEMPTS, DynamoTable
 from dueline.aws.sqs.queue import SqsQueue
 from dueline.errors import DuelineError, QueueNotFound, Throttled, Unavailable
 from dueline.lookup.outcome import Outcome, outcome_row
