@@ -4,6 +4,7 @@ import itertools
 import math
 from collections import Counter
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from botocore.exceptions import EndpointConnectionError
@@ -73,25 +74,30 @@ def deployment(engine):
     return Upgraded(engine)
 
 
-class Cut:
-    """Loses the answer to the nth request to DynamoDB from now on."""
+class After:
+    """Does something after the nth request to DynamoDB from now on, before its caller has the answer."""
 
-    def __init__(self, client, number):
+    def __init__(self, client, number, act):
         self._events = client.meta.events
         self._number = number
+        self._act = act
         self.count = 0
 
     def __enter__(self):
-        self._events.register("after-call.dynamodb", self._fail)
+        self._events.register("after-call.dynamodb", self._called)
         return self
 
     def __exit__(self, *_):
-        self._events.unregister("after-call.dynamodb", self._fail)
+        self._events.unregister("after-call.dynamodb", self._called)
 
-    def _fail(self, **_):
+    def _called(self, **_):
         self.count += 1
         if self.count == self._number:
-            raise EndpointConnectionError(endpoint_url="cut")
+            self._act()
+
+
+def lose_the_answer():
+    raise EndpointConnectionError(endpoint_url="cut")
 
 
 @ON_DYNAMODB
@@ -104,7 +110,7 @@ def test_a_tick_goes_on_where_one_of_before_was_wherever_it_breaks_off(engine):
         deployment.tick(deployment.before)
         assert deployment.arrived() == Counter(sent)
         deployment.clock.sleep(60)
-        with Cut(deployment.client, number) as cut:
+        with After(deployment.client, number, lose_the_answer) as cut:
             try:
                 deployment.tick(deployment.now)
             except RETRYABLE:
@@ -120,6 +126,24 @@ def test_a_tick_goes_on_where_one_of_before_was_wherever_it_breaks_off(engine):
             assert deployment.arrived() == Counter([*sent, *waiting])
             break
     assert number > 8
+
+
+@ON_DYNAMODB
+def test_of_two_first_ticks_at_once_the_slower_one_undoes_nothing(engine):
+    for number in itertools.count(1):
+        deployment = Upgraded(engine)
+        ids = deployment.put(10, LOOKAHEAD + 30)
+        deployment.tick(deployment.before)
+        deployment.clock.sleep(60)
+        other = partial(deployment.tick, deployment.now)
+        with After(deployment.client, number, other) as after:
+            deployment.now.a_lease(EMAILS, owner="slow", seconds=TICK_SECONDS).take()
+        deployment.clock.sleep(60)
+        deployment.tick(deployment.now)
+        assert deployment.arrived() == Counter(ids)
+        if after.count < number:
+            break
+    assert number > 6
 
 
 @ON_DYNAMODB
@@ -174,7 +198,7 @@ def test_a_job_is_moved_by_the_fence_of_before_until_there_is_another(deployment
     deployment.tick(deployment.before)
     if is_sealed:
         deployment.clock.sleep(60)
-        with Cut(deployment.client, 4), pytest.raises(RETRYABLE):
+        with After(deployment.client, 4, lose_the_answer), pytest.raises(RETRYABLE):
             deployment.tick(deployment.now)
         assert deployment.tables[0].read([STATE]).rows[STATE]["owner"] == "the-state-table"
     new = deployment.tables[1]

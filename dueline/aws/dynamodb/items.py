@@ -8,7 +8,7 @@ from botocore.exceptions import ClientError
 
 from dueline.aws.dynamodb.typed import typed, untyped
 from dueline.aws.dynamodb.updates import Update
-from dueline.aws.faults import is_conflict, is_refused_condition, translated
+from dueline.aws.faults import is_conflict, is_refused_condition, refused_actions, translated
 from dueline.errors import Unavailable
 from dueline.model import rows
 from dueline.model.rows import Key, Row
@@ -52,9 +52,15 @@ class Items:
     def put(self, row: Row, *, table: str, on: str, **condition: Any) -> bool:
         """Put an item on a condition; return whether it was put."""
         with translated("adding a row"):
-            return is_done(
-                lambda: self._client.put_item(TableName=table, Item=item(row), ConditionExpression=on, **condition)
-            )
+            try:
+                patiently(
+                    lambda: self._client.put_item(TableName=table, Item=item(row), ConditionExpression=on, **condition)
+                )
+            except ClientError as error:
+                if is_refused_condition(error):
+                    return False
+                raise
+        return True
 
     def update(self, key: Key, update: Update, values: Row, *, table: str) -> Row | None:
         """Update an item on a condition; return the updated item, or None when the condition failed."""
@@ -77,20 +83,15 @@ class Items:
                 raise
         return as_row(answer["Attributes"])
 
-    def transact(self, actions: Sequence[Any]) -> bool:
-        """Do all actions or none; return whether they were done, which a condition may refuse."""
-        return is_done(lambda: self._client.transact_write_items(TransactItems=actions))
-
-
-def is_done(request: Callable[[], object]) -> bool:
-    """Make a request, and tell whether its condition held."""
-    try:
-        patiently(request)
-    except ClientError as error:
-        if not is_refused_condition(error):
+    def transact(self, actions: Sequence[Any]) -> set[int]:
+        """Do all actions or none; return the indexes of those whose conditions refused it, none if they were done."""
+        try:
+            patiently(lambda: self._client.transact_write_items(TransactItems=actions))
+        except ClientError as error:
+            if refused := refused_actions(error):
+                return refused
             raise
-        return False
-    return True
+        return set()
 
 
 def patiently(request: Callable[[], Answer]) -> Answer:

@@ -103,22 +103,24 @@ class DynamoTable:
         self._update(key, MARK_DONE, {"done": True, "id": id})
 
     def move(self, cancellation: Row, job: Row, *, state: Key, fence_below: str) -> bool:
-        is_below = [check(state, BELOW, table=self._state, names=["fence"], values={"fence": fence_below})]
+        is_below = check(state, BELOW, table=self._state, names=["fence"], values={"fence": fence_below})
         puts: Any = [
             {"Put": {"TableName": self._name, "Item": item(cancellation), "ConditionExpression": _IS_NEW}},
             {"Put": {"TableName": self._name, "Item": item(job)}},
         ]
 
         def moved(checks: Sequence[Any]) -> bool:
-            return self._items.transact([*checks, *puts])
+            return not self._items.transact([*checks, *puts])
 
         with translated("moving a job"):
-            if moved(is_below):
-                return True
-            if self._items.read_one(state, table=self._state):
-                return moved(is_below)
+            refused = self._items.transact([is_below, *puts])
+            if refused != {0}:
+                return not refused
+            there = self._items.read_one(state, table=self._state)
+            if there and rows.read_state(there).fence >= fence_below:
+                return False
             # A first tick may come meanwhile: then what it made of the state decides.
-            return moved(self._before.checks(state, fence_below)) or moved(is_below)
+            return (not there and moved(self._before.checks(state, fence_below))) or moved([is_below])
 
     def mark_exact(self, key: Key) -> None:
         self._update(key, MARK_EXACT, {"exact": True})
