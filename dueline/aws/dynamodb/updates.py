@@ -24,7 +24,7 @@ TAKE_FIRST = Update(expression=TAKE.expression, condition="attribute_not_exists(
 SEAL = Update(
     expression="SET #moved_fence = #fence, #moved_cursor = if_not_exists(#cursor, :first),"
     " #owner = :owner, #lease = :end, #fence = :end",
-    condition="attribute_not_exists(#moved_fence) AND (attribute_not_exists(#owner) OR #lease <= :now)",
+    condition="attribute_not_exists(#owner) OR #lease <= :now",
     names=("moved_fence", "moved_cursor", "fence", "cursor", "owner", "lease"),
 )
 _HELD = "#owner = :owner AND (attribute_not_exists(#cursor) OR #cursor <= :cursor) AND #fence <= :fence"
