@@ -16,7 +16,7 @@ from infra.nag import acknowledge
 
 # A tick with much to send goes on into the next minutes.
 _TIMEOUT = 300
-_ON_JOBS = ("BatchGetItem", "BatchWriteItem", "Query", "UpdateItem")
+_OF_JOBS = ("BatchGetItem", "BatchWriteItem", "Query", "UpdateItem")
 
 
 class Tick(Construct):
@@ -67,7 +67,7 @@ class Tick(Construct):
     def _statements(self, arns: Arns) -> list[PolicyStatement]:
         return [
             # A state of before is updated among the jobs once, and put where it belongs.
-            allow(*(f"dynamodb:{action}" for action in _ON_JOBS), on=[arns.table]),
+            allow(*(f"dynamodb:{action}" for action in _OF_JOBS), on=[arns.table]),
             allow("dynamodb:BatchGetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", on=[arns.state]),
             allow("sqs:SendMessage", on=[arns.teams_queues, self.dispatch_dead_letter_queue.queue_arn]),
             allow("sqs:SendMessage", on=[self.dead_letter_queue.queue_arn]),
