@@ -443,7 +443,7 @@ def test_a_repeat_that_cannot_be_looked_up_lets_no_other_job_of_its_call_be_sent
 
 
 def test_a_repeat_that_can_never_be_looked_up_is_an_error_of_its_own_that_names_its_job(session, deployment):
-    lose_answers(session, "BatchGetItem", 100, after=3)
+    lose_answers(session, "BatchGetItem", 100, after=5)
     client = a_client(session, seconds=0)
     first = client.schedule("emails", 1, delay=HOUR, key="order 5")
     keyed = NewJob(payload=1, delay=HOUR, key="order 5")
