@@ -15,6 +15,7 @@ from infra.constructs.queue import DurableQueue
 from infra.grants import allow
 
 _TIMEOUT = 30
+_OF_JOBS = ("BatchGetItem", "BatchWriteItem", "ConditionCheckItem", "PutItem")
 _WINDOW = 1
 # What Lambda asks of a queue that it reads in batches:
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
@@ -70,7 +71,7 @@ class Ingest(Construct):
         # A transaction is made of PutItem, and of ConditionCheckItem on a partition's state.
         receives = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
         return [
-            allow("dynamodb:BatchGetItem", "dynamodb:BatchWriteItem", "dynamodb:PutItem", on=[arns.table]),
+            allow(*(f"dynamodb:{action}" for action in _OF_JOBS), on=[arns.table]),
             allow("dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem", on=[arns.state]),
             allow("sqs:SendMessage", on=sends_to),
             allow(*receives, on=[self.inbound.queue_arn]),

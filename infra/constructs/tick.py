@@ -16,6 +16,7 @@ from infra.nag import acknowledge
 
 # A tick with much to send goes on into the next minutes.
 _TIMEOUT = 300
+_OF_JOBS = ("BatchGetItem", "BatchWriteItem", "Query", "UpdateItem")
 
 
 class Tick(Construct):
@@ -65,8 +66,9 @@ class Tick(Construct):
 
     def _statements(self, arns: Arns) -> list[PolicyStatement]:
         return [
-            allow("dynamodb:BatchGetItem", "dynamodb:BatchWriteItem", "dynamodb:Query", on=[arns.table]),
-            allow("dynamodb:BatchGetItem", "dynamodb:UpdateItem", on=[arns.state]),
+            # A state of before is updated among the jobs once, and put where it belongs.
+            allow(*(f"dynamodb:{action}" for action in _OF_JOBS), on=[arns.table]),
+            allow("dynamodb:BatchGetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", on=[arns.state]),
             allow("sqs:SendMessage", on=[arns.teams_queues, self.dispatch_dead_letter_queue.queue_arn]),
             allow("sqs:SendMessage", on=[self.dead_letter_queue.queue_arn]),
         ]

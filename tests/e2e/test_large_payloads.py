@@ -36,6 +36,11 @@ def read(worker: Callable[[str], Any]) -> Read:
     return lambda message: str(code["payload_of"](message, s3))
 
 
+def key_of(id: str, payload: Any, *, days: int) -> str:
+    digest = hashlib.sha256(compact(payload).encode()).hexdigest()
+    return f"{days:04}/archive/{id.split('.')[-1]}.{digest}"
+
+
 def size_of(message: dict[str, Any]) -> dict[str, str]:
     size: dict[str, str] = message["MessageAttributes"]["ExtendedPayloadSize"]
     return {name: size[name] for name in ("DataType", "StringValue")}
@@ -53,7 +58,7 @@ def test_a_large_payload_comes_as_a_pointer_and_is_read_by_one_get(
 def assert_comes_as_a_pointer(job: Job, payload: str, *, message: dict[str, Any], read: Read) -> None:
     name, pointer = json.loads(message["Body"])
     assert name == "software.amazon.payloadoffloading.PayloadS3Pointer"
-    assert pointer == {"s3BucketName": BUCKET, "s3Key": f"0032/archive/{job['id'].split('.')[-1]}"}
+    assert pointer == {"s3BucketName": BUCKET, "s3Key": key_of(job["id"], payload, days=32)}
     assert size_of(message) == {"DataType": "Number", "StringValue": str(len(payload) + 2)}
     assert read(message) == compact(payload)
 
@@ -121,8 +126,7 @@ def test_a_large_payload_is_listed_as_where_it_is_and_moves_with_its_job(
 
     assert wait_until(lambda: job["id"] in listed())
     place = listed()[job["id"]]["payload_at"]
-    uid = job["id"].split(".")[-1]
-    assert place == {"bucket": BUCKET, "key": f"0064/archive/{uid}", "bytes": 20_002}
+    assert place == {"bucket": BUCKET, "key": key_of(job["id"], payload, days=64), "bytes": 20_002}
     moved = http.patch(f"/queues/archive/jobs/{job['id']}", json={"delay": 0})
     assert moved.status_code == 200, moved.text
     emulator.client("s3").delete_object(Bucket=BUCKET, Key=place["key"])
@@ -153,7 +157,7 @@ def test_100_payloads_of_12_kb_fit_into_a_call_and_each_is_kept_elsewhere(
     assert not [job for job in told if "error" in job]
     s3 = emulator.client("s3")
     for job, asked in zip(told[::10], jobs[::10], strict=True):
-        key = f"0032/archive/{job['id'].split('.')[-1]}"
+        key = key_of(job["id"], asked["payload"], days=32)
         assert s3.get_object(Bucket=BUCKET, Key=key)["Body"].read().decode() == compact(asked["payload"])
 
 

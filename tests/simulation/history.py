@@ -166,7 +166,7 @@ class History:
             for other in stream.some(others, once_in=5):
                 self._start(other, after=max(0.0, at), stream=stream)
             if stream.once_in(4):
-                self._race(acts.Reschedule(job, stream.pick([0, 520])), stream, at=max(0.0, at))
+                self._race(acts.Reschedule(job, stream.pick([0, 310])), stream, at=max(0.0, at))
 
     def _race(self, act: acts.Reschedule, stream: Stream, *, at: float) -> None:
         """Let ingest look at an intent just before its caller carries it out, and come to do the same just after."""

@@ -71,7 +71,8 @@ class Record:
     submitted: dict[JobId, float] = field(default_factory=dict)
     asked_back: dict[JobId, float] = field(default_factory=dict)
     promised: set[JobId] = field(default_factory=set)
-    # By the new job's id, which `refused` names where the caller was told that there is none.
+    # Those that were sent, or carried out without. By the new job's id, which `refused` names where the caller was told
+    # that there is none.
     intents: dict[JobId, Intent] = field(default_factory=dict)
     refused: set[JobId] = field(default_factory=set)
     sent: list[Sent] = field(default_factory=list)

@@ -15,6 +15,7 @@ from dueline.model.job import JobId, Partition
 from dueline.model.rows import Row
 from dueline.protocol import tick
 from dueline.protocol.lease import Periods
+from dueline.protocol.move import Intent
 from tests.builders import NOW, a_queue
 from tests.simulation import acts
 from tests.simulation.acts import Act, Event
@@ -288,7 +289,7 @@ class World:
         if call.name == "table.claim":
             return self._claim(*args, there=call.do(*args))
         if call.name == "table.move":
-            return self._move(call, args)
+            return self._move(me, call, args)
         if not call.name.endswith(".send"):
             return call.do(*args)
         name = call.name.removesuffix(".send")
@@ -309,9 +310,18 @@ class World:
             self.record.excused.add(id)
         return there
 
-    def _move(self, call: Call, args: tuple[Any, ...]) -> bool:
-        """Note the row that a move wrote. Its cancellation settles nothing: the other job must come of it."""
-        took_effect = bool(call.do(*args))
+    def _move(self, me: Running, call: Call, args: tuple[Any, ...]) -> bool:
+        """Note the row that a move wrote. Its cancellation settles nothing: the other job must come of it.
+
+        Nobody will ingest the job of a move without an intent.
+        """
+        took_effect, (cancellation, row) = bool(call.do(*args)), args
         if took_effect:
-            self.record.written[rows.key(args[1])] = self.turns.elapsed
+            job = rows.read_job(row)
+            self.record.written[rows.key(row)] = self.turns.elapsed
+            if job.id not in self.record.intents:
+                old = next(id for id in self.record.accepted if rows.cancellation_key(id) == rows.key(cancellation))
+                self.record.intents[job.id] = Intent(job=job, old=old)
+                self.record.acknowledged.setdefault(job.id, self.turns.elapsed)
+                me.intended.add(job.id)
         return took_effect

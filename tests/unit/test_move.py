@@ -128,7 +128,8 @@ def test_of_two_intents_for_a_job_one_is_carried_out():
 
 def test_an_intent_overtaken_by_its_caller_between_two_calls_of_ingest_is_in_place():
     system, old = a_system()
-    wanted = NOW + timedelta(hours=2)
+    system.tick()
+    wanted = NOW + timedelta(seconds=200)
     system.wire.around = on("table.move", failing(Unavailable("no")), times=1)
     with pytest.raises(Unavailable):
         system.reschedule(old.id, at=wanted)
@@ -311,11 +312,15 @@ def test_a_cancellation_names_the_job_that_took_its_place_and_is_a_promise():
     assert rows.moved_to(rows.cancellation_row(old, at=NOW)) is None
 
 
-def test_a_job_may_have_the_largest_payload_and_still_be_moved():
+@pytest.mark.parametrize("delay", [200, 2 * AN_HOUR], ids=["by an intent", "by a transaction alone"])
+def test_a_job_may_have_the_largest_payload_and_still_be_moved(delay):
     id = an_id(due=OLD_DUE)
     job = Job(id=id, payload="x" * (256 * 1024), expires=id.due + RETENTION)
     system = System()
     system.put(job)
-    moved = system.reschedule(id, delay=2 * AN_HOUR)
-    assert system.ingest().moved
-    assert system.look_up(moved) is State.SCHEDULED
+    system.tick()
+    moved = system.reschedule(id, delay=delay)
+    system.ingest()
+    system.clock.sleep(2 * AN_HOUR)
+    system.tick()
+    assert system.arrived() == [moved]

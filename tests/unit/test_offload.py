@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dueline.client.answers import payload_fields
 from dueline.errors import InvalidJob, KeyReused, PayloadTooLarge, Throttled, Unavailable
 from dueline.model import instant, rows
-from dueline.model.job import KEEP_DAYS, MAX_OFFLOADED_BYTES, MAX_PAYLOAD_BYTES, MAX_RETENTION, Job, Route
+from dueline.model.job import KEEP_DAYS, MAX_OFFLOADED_BYTES, MAX_PAYLOAD_BYTES, MAX_RETENTION, Job, Route, State
 from dueline.model.message import OFFLOADED_BYTES, Message, type_of
 from dueline.model.pointer import Pointer, object_key
 from dueline.model.request import FURTHEST, Request, json_text
@@ -25,7 +25,7 @@ from functions.http import bodies
 from functions.http.job_answers import upload_answer
 from tests.builders import NOW, a_job, a_message, a_queue, an_id, uids
 from tests.system import DIRECT_HORIZON, System
-from tests.wire import failing, on
+from tests.wire import failing, on, straight
 
 AN_HOUR = 3600
 POINTER = Pointer(bucket="payloads", key="0032/emails/x")
@@ -401,17 +401,21 @@ def test_a_payload_that_is_kept_elsewhere_is_copied_for_as_long_as_the_new_due_t
     assert Pointer.parse(successor.payload).key == f"0128/emails/{successor.id.uid}.{digest(payload)}"
     assert successor.offloaded_bytes == 12_000
     assert kept(system, successor) == kept(system, job) == json_text(payload)
-    assert system.inbound.deliveries[-1].message.job().payload == successor.payload
 
 
-def test_a_payload_is_copied_before_the_intent_is_sent():
+@pytest.mark.parametrize("delay", [200, 7200], ids=["by an intent", "by a transaction alone"])
+def test_a_payload_is_copied_before_its_job_is_moved(delay):
     system = System()
     (job,) = system.submit(Request(payload=scattered(12_000), delay=AN_HOUR))
-    system.ingest()
+    system.tick(job.id.partition)
     system.wire.around = on("payloads.copy", failing(Unavailable("no")))
     with pytest.raises(Unavailable):
-        system.reschedule(job.id, delay=7200)
+        system.reschedule(job.id, delay=delay)
     assert system.inbound.deliveries == []
+    assert system.status_of(job.id).state is State.SCHEDULED
+    system.wire.around = straight
+    assert kept(system, moved(system, job, delay=delay)) == kept(system, job)
+    assert len(system.inbound.deliveries) == (delay == 200)
 
 
 def test_a_job_whose_payload_is_gone_is_not_moved():

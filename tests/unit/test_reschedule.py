@@ -1,5 +1,8 @@
+import itertools
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
@@ -13,6 +16,8 @@ from tests.wire import done_in_part, failing, losing_the_answer, meanwhile, on, 
 
 AN_HOUR = 3600
 WANTED = NOW + timedelta(hours=2)
+# At or below the fence of a tick that runs now.
+SOON = NOW + timedelta(seconds=200)
 FAULTS = pytest.mark.parametrize(
     "react", [failing(Throttled("slow down")), failing(Unavailable("no")), losing_the_answer]
 )
@@ -25,6 +30,12 @@ def at(seconds):
 def a_system_with(job, **settings):
     system = System(a_queue(**settings))
     system.put(job)
+    return system
+
+
+def after_a_tick(job, **settings):
+    system = a_system_with(job, **settings)
+    system.tick()
     return system
 
 
@@ -74,14 +85,14 @@ def test_a_job_that_is_moved_within_the_lookahead_comes_in_time_by_the_late_path
     assert system.arrived() == [moved]
 
 
-def test_a_job_moves_to_the_partition_of_its_new_uid():
-    job = a_job()
+@pytest.mark.parametrize("wanted", [SOON, WANTED])
+def test_a_job_that_is_moved_stays_in_its_partition(wanted):
+    partition = Partition(queue="emails", number=3)
+    job = a_job(partition=partition)
     system = a_system_with(job, partitions=5)
-    moved, partitions = job.id, set()
-    for step in range(8):
-        moved = system.reschedule(moved, at=WANTED + timedelta(minutes=step))
-        partitions.add(moved.partition)
-    assert len(partitions) > 1
+    system.tick(partition)
+    moved = system.reschedule(job.id, at=wanted)
+    assert (moved.partition, moved.uid == job.id.uid) == (partition, False)
     pass_time(system)
     assert system.arrived() == [moved]
 
@@ -116,13 +127,27 @@ def test_a_cancel_of_the_old_id_is_promised_and_does_not_touch_the_new():
     assert system.arrived() == [moved]
 
 
-def test_the_intent_is_sent_before_anything_is_written_and_a_move_asks_three_calls():
+@pytest.mark.parametrize("wanted", [at(240.001), WANTED])
+def test_where_a_later_tick_sees_the_new_job_no_intent_is_sent_and_a_move_asks_two_calls(wanted):
     job = a_job()
-    system = a_system_with(job)
+    system = after_a_tick(job)
     calls = seen(system)
-    system.reschedule(job.id, at=WANTED)
+    moved = system.reschedule(job.id, at=wanted)
+    assert calls == ["table.read", "table.move"]
+    pass_time(system)
+    assert (system.inbound.deliveries, system.arrived()) == ([], [moved])
+
+
+@pytest.mark.parametrize("wanted", [at(0), SOON, at(240)])
+def test_where_no_tick_may_see_the_new_job_the_intent_is_sent_before_anything_is_written(wanted):
+    job = a_job()
+    system = after_a_tick(job)
+    calls = seen(system)
+    moved = system.reschedule(job.id, at=wanted)
     assert calls == ["table.read", "inbound.send", "table.move"]
     assert system.inbound.deliveries[0].message.group == "emails"
+    pass_time(system)
+    assert system.arrived() == [moved]
 
 
 # What is asked
@@ -155,9 +180,9 @@ def test_a_time_in_the_past_is_now():
 # A job that can be moved no more
 
 
-def assert_nothing_is_moved(system, id, *, told, arrived=()):
+def assert_nothing_is_moved(system, id, *, told, arrived=(), at=WANTED):
     with pytest.raises(AlreadyFinished, match=told) as error:
-        system.reschedule(id, at=WANTED)
+        system.reschedule(id, at=at)
     pass_time(system)
     assert system.arrived() == list(arrived)
     return error.value
@@ -260,41 +285,97 @@ def test_nothing_is_known_of_a_job_past_its_retention(is_there):
 # Calls that fail
 
 
+AT_EACH_CALL = pytest.mark.parametrize(
+    ("name", "wanted"), [("inbound.send", SOON), ("table.move", SOON), ("table.move", WANTED)]
+)
+
+
 @FAULTS
-@pytest.mark.parametrize("name", ["inbound.send", "table.move"])
-def test_a_fault_names_the_new_job_and_one_of_the_two_is_there(name, react):
+@AT_EACH_CALL
+def test_a_fault_names_the_new_job_and_one_of_the_two_is_there(name, wanted, react):
     job = a_job()
-    system = a_system_with(job)
+    system = after_a_tick(job)
     system.wire.around = on(name, react)
     with pytest.raises((Throttled, Unavailable)) as error:
-        system.reschedule(job.id, at=WANTED)
+        system.reschedule(job.id, at=wanted)
     system.wire.around = straight
     pass_time(system)
     new = JobId.parse(error.value.job_id)
-    assert new.due == WANTED
-    assert system.arrived() in ([job.id], [new])
-    assert system.arrived() == [new if system.inbound.deliveries else job.id]
+    assert new.due == wanted
+    is_moved = system.inbound.deliveries or react is losing_the_answer
+    assert system.arrived() == [new if is_moved else job.id]
 
 
 @FAULTS
-@pytest.mark.parametrize("name", ["inbound.send", "table.move"])
-def test_a_repeat_after_a_fault_moves_the_job_once(name, react):
+@AT_EACH_CALL
+def test_a_repeat_after_a_fault_moves_the_job_once(name, wanted, react):
     job = a_job()
-    system = a_system_with(job)
+    system = after_a_tick(job)
     system.wire.around = on(name, react, times=1)
     with pytest.raises((Throttled, Unavailable)) as error:
-        system.reschedule(job.id, at=WANTED)
-    moved = system.reschedule(job.id, at=WANTED)
+        system.reschedule(job.id, at=wanted)
+    moved = system.reschedule(job.id, at=wanted)
     assert (name, react) != ("table.move", losing_the_answer) or str(moved) == error.value.job_id
     pass_time(system)
     assert system.arrived() == [moved]
 
 
-def test_a_repeat_gets_the_first_ones_id_however_often_it_is_asked():
+class Crash(Exception):
+    pass
+
+
+def crashing(number, *, is_after):
+    """Let the caller die at a call of that number, before or after it takes effect."""
+    calls = itertools.count()
+
+    def around(call):
+        if next(calls) != number:
+            return straight(call)
+        if is_after:
+            straight(call)
+        raise Crash
+
+    return around
+
+
+@pytest.mark.parametrize("is_after", [False, True])
+@pytest.mark.parametrize(
+    ("wanted", "fate"), [(SOON, ["old", "old or new", "new", "new"]), (WANTED, ["old", "old or new", "new"])]
+)
+def test_a_crash_at_any_call_leaves_the_old_job_or_the_new(wanted, fate, is_after):
+    came = []
+    for number in range(len(fate)):
+        job = a_job()
+        system = after_a_tick(job)
+        system.wire.around = crashing(number, is_after=is_after)
+        with suppress(Crash):
+            system.reschedule(job.id, at=wanted)
+        system.wire.around = straight
+        pass_time(system)
+        (arrived,) = system.arrived()
+        came.append("old" if arrived == job.id else "new")
+    assert came == [each if " " not in each else "new" if is_after else "old" for each in fate]
+
+
+def test_a_move_that_took_effect_before_it_was_tried_again_and_refused_is_a_move():
     job = a_job()
     system = a_system_with(job)
-    assert len({system.reschedule(job.id, at=WANTED) for _ in range(3)}) == 1
-    assert len(system.inbound.deliveries) == 1
+    answers = []
+    tried_again = on("table.move", lambda call: (straight(call), straight(call))[1])
+    system.wire.around = lambda call: (answers.append((call.name, tried_again(call))), answers[-1][1])[1]
+    moved = system.a_reschedule("emails", new_uid=lambda: an_id().uid).run(job.id, at=WANTED)
+    assert [name for name, _ in answers] == ["table.read", "table.move", "table.read"]
+    assert (answers[1][1], moved.was_before) == (False, False)
+    pass_time(system)
+    assert system.arrived() == [moved.id]
+
+
+@pytest.mark.parametrize(("wanted", "intents"), [(SOON, 1), (WANTED, 0)])
+def test_a_repeat_gets_the_first_ones_id_however_often_it_is_asked(wanted, intents):
+    job = a_job()
+    system = after_a_tick(job)
+    assert len({system.reschedule(job.id, at=wanted) for _ in range(3)}) == 1
+    assert len(system.inbound.deliveries) == intents
 
 
 def test_a_repeat_of_a_move_to_the_past_gets_the_first_ones_id_though_it_is_later_now():
@@ -325,10 +406,10 @@ def test_rows_that_could_not_be_read_move_nothing(react):
 )
 def test_an_intent_that_sqs_does_not_take_moves_nothing(react, error):
     job = a_job()
-    system = a_system_with(job)
+    system = after_a_tick(job)
     system.wire.around = on("inbound.send", react)
     with pytest.raises(error):
-        system.reschedule(job.id, at=WANTED)
+        system.reschedule(job.id, at=SOON)
     pass_time(system)
     assert system.arrived() == [job.id]
 
@@ -350,21 +431,38 @@ def as_of_two_instants(system, job, *, in_between):
 
 
 def test_a_job_that_is_moved_while_its_rows_are_read_has_not_left():
-    job = a_job(due=at(60))
-    system = a_system_with(job)
+    job = a_job(due=at(241))
+    system = after_a_tick(job)
     system.wire.around = on("table.move", failing(Unavailable("no")), times=1)
     with pytest.raises(Unavailable) as error:
-        system.reschedule(job.id, at=WANTED)
+        system.reschedule(job.id, at=SOON)
 
     def ingest_and_raise_the_fence():
         system.wire.around = straight
         system.ingest()
+        system.clock.sleep(60)
         system.tick()
 
     system.wire.around = as_of_two_instants(system, job, in_between=ingest_and_raise_the_fence)
-    assert str(system.reschedule(job.id, at=WANTED)) == error.value.job_id
+    assert str(system.reschedule(job.id, at=SOON)) == error.value.job_id
     pass_time(system)
     assert [str(id) for id in system.arrived()] == [error.value.job_id]
+
+
+def test_a_job_that_another_call_moves_while_its_rows_are_read_has_not_left():
+    job = a_job(due=at(60))
+    system = a_system_with(job)
+    moved = []
+
+    def move_and_raise_the_fence():
+        system.wire.around = straight
+        moved.append(system.reschedule(job.id, at=WANTED))
+        system.tick()
+
+    system.wire.around = as_of_two_instants(system, job, in_between=move_and_raise_the_fence)
+    moved.append(system.reschedule(job.id, at=WANTED))
+    pass_time(system)
+    assert system.arrived() == [moved[0]] == [moved[1]]
 
 
 def test_a_job_that_leaves_while_its_rows_are_read_has_left():
@@ -376,10 +474,10 @@ def test_a_job_that_leaves_while_its_rows_are_read_has_left():
 
 def test_ingest_may_carry_out_the_move_before_its_caller_does():
     job = a_job()
-    system = a_system_with(job)
+    system = after_a_tick(job)
     done = []
     system.wire.around = on("table.move", meanwhile(lambda: done.append(system.ingest())), times=1)
-    moved = system.reschedule(job.id, at=WANTED)
+    moved = system.reschedule(job.id, at=SOON)
     assert {each.id for each in done[0].moved} == {moved}
     pass_time(system)
     assert system.arrived() == [moved]
@@ -387,7 +485,7 @@ def test_ingest_may_carry_out_the_move_before_its_caller_does():
 
 def test_what_ingest_did_is_not_known_while_its_row_cannot_be_read():
     job = a_job()
-    system = a_system_with(job)
+    system = after_a_tick(job)
 
     def ingest_and_read_no_more(call):
         system.ingest()
@@ -396,7 +494,7 @@ def test_what_ingest_did_is_not_known_while_its_row_cannot_be_read():
 
     system.wire.around = on("table.move", ingest_and_read_no_more, times=1)
     with pytest.raises(Unavailable) as error:
-        system.reschedule(job.id, at=WANTED)
+        system.reschedule(job.id, at=SOON)
     assert error.value.job_id == str(system.status_of(job.id).moved_to)
 
 
@@ -416,21 +514,55 @@ def test_a_caller_that_stands_still_until_cancellations_are_collected_does_not_s
         system.reschedule(job.id, at=WANTED)
 
 
-def test_a_fence_that_is_raised_in_between_leaves_the_old_job_alone():
-    job = a_job(due=at(60))
-    system = a_system_with(job)
-    system.wire.around = on("table.move", meanwhile(system.tick), times=1)
-    error = assert_nothing_is_moved(system, job.id, told="has left for its queue", arrived=[job.id])
-    assert error.job_id is None
+def raise_the_fence(system):
+    system.clock.sleep(60)
+    system.tick()
 
 
-@pytest.mark.parametrize("name", ["inbound.send", "table.move"])
-def test_a_cancel_that_comes_in_between_wins(name):
+@pytest.mark.parametrize(("name", "wanted"), [("table.move", WANTED), ("inbound.send", SOON), ("table.move", SOON)])
+def test_a_fence_that_is_raised_in_between_leaves_the_old_job_alone(name, wanted):
+    job = a_job(due=at(241))
+    system = after_a_tick(job)
+    system.wire.around = on(name, meanwhile(partial(raise_the_fence, system)), times=1)
+    with pytest.raises(AlreadyFinished, match="has left for its queue") as error:
+        system.reschedule(job.id, at=wanted)
+    pass_time(system)
+    assert (system.arrived(), error.value.job_id) == ([job.id], None)
+
+
+def test_where_the_fence_rises_past_the_new_job_alone_in_between_its_intent_is_sent_and_it_comes_once():
     job = a_job()
     system = a_system_with(job)
+    system.wire.around = on("table.move", meanwhile(system.tick), times=1)
+    moved = system.reschedule(job.id, at=SOON)
+    assert len(system.inbound.deliveries) == 1
+    done = system.ingest()
+    assert [late.id for late in done.late] == system.arrived() == [moved]
+    pass_time(system)
+    assert system.arrived() == [moved]
+
+
+@pytest.mark.parametrize(("name", "skip"), [("table.read", 1), ("inbound.send", 0), ("table.move", 1)])
+def test_a_fence_that_rises_past_the_old_job_after_it_rose_past_the_new_leaves_the_old_alone(name, skip):
+    job = a_job(due=at(241))
+    system = a_system_with(job)
+    past_new = on("table.move", meanwhile(system.tick), times=1)
+    past_old = on(name, meanwhile(partial(raise_the_fence, system)), skip=skip, times=1)
+    system.wire.around = lambda call: past_old(call._replace(do=lambda *args: past_new(call._replace(args=args))))
+    with pytest.raises(AlreadyFinished, match="has left for its queue"):
+        system.reschedule(job.id, at=SOON)
+    system.wire.around = straight
+    pass_time(system)
+    assert system.arrived() == [job.id]
+
+
+@AT_EACH_CALL
+def test_a_cancel_that_comes_in_between_wins(name, wanted):
+    job = a_job()
+    system = after_a_tick(job)
     answers = []
     system.wire.around = on(name, meanwhile(lambda: answers.append(system.cancel(job.id))), times=1)
-    assert_nothing_is_moved(system, job.id, told="was cancelled")
+    assert_nothing_is_moved(system, job.id, at=wanted, told="was cancelled")
     assert answers == [State.CANCELLED]
 
 
@@ -452,27 +584,31 @@ def test_a_cancel_that_has_begun_wins(name):
     assert system.arrived() == []
 
 
-@pytest.mark.parametrize("name", ["inbound.send", "table.move"])
-def test_of_two_moves_at_once_exactly_one_wins(name):
+@AT_EACH_CALL
+def test_of_two_moves_at_once_exactly_one_wins(name, wanted):
     job = a_job()
-    system = a_system_with(job)
+    system = after_a_tick(job)
     won = []
-    other = WANTED - timedelta(minutes=1)
+    other = wanted - timedelta(minutes=1)
     system.wire.around = on(name, meanwhile(lambda: won.append(system.reschedule(job.id, at=other))), times=1)
     with pytest.raises(AlreadyFinished) as error:
-        system.reschedule(job.id, at=WANTED)
+        system.reschedule(job.id, at=wanted)
     assert error.value.job_id == str(won[0])
     pass_time(system)
     assert system.arrived() == won
 
 
-def test_a_new_job_that_is_cancelled_while_its_move_is_under_way_is_never_sent():
+@pytest.mark.parametrize(
+    ("wanted", "react", "told"),
+    [(SOON, failing(Unavailable("no")), State.CANCEL_REQUESTED), (WANTED, losing_the_answer, State.CANCELLED)],
+)
+def test_a_new_job_that_is_cancelled_while_its_move_is_under_way_is_never_sent(wanted, react, told):
     job = a_job()
-    system = a_system_with(job)
-    system.wire.around = on("table.move", failing(Unavailable("no")), times=1)
+    system = after_a_tick(job)
+    system.wire.around = on("table.move", react, times=1)
     with pytest.raises(Unavailable) as error:
-        system.reschedule(job.id, at=WANTED)
-    assert system.cancel(JobId.parse(error.value.job_id)) is State.CANCELLED
+        system.reschedule(job.id, at=wanted)
+    assert system.cancel(JobId.parse(error.value.job_id)) is told
     pass_time(system)
     assert system.arrived() == []
 
@@ -488,35 +624,68 @@ def test_a_row_that_cannot_be_read_is_not_moved():
 # A delay under a key
 
 
-@pytest.mark.parametrize("name", ["inbound.send", "table.move"])
-def test_a_delay_that_is_asked_again_under_its_key_is_that_of_the_first_call_that_moved_the_job(name):
+@pytest.mark.parametrize(("name", "delay"), [("inbound.send", 200), ("table.move", 200), ("table.move", AN_HOUR / 2)])
+def test_a_delay_that_is_asked_again_under_its_key_is_that_of_the_first_call_that_moved_the_job(name, delay):
     job = a_job()
-    system = a_system_with(job)
+    system = after_a_tick(job)
     system.wire.around = on(name, losing_the_answer, times=1)
     with pytest.raises(Unavailable) as error:
-        system.reschedule(job.id, delay=AN_HOUR / 2, key="k")
+        system.reschedule(job.id, delay=delay, key="k")
     system.ingest()
     system.clock.sleep(7)
-    moved = system.reschedule(job.id, delay=AN_HOUR / 2, key="k")
-    assert (str(moved), moved.due) == (error.value.job_id, at(AN_HOUR / 2))
+    moved = system.reschedule(job.id, delay=delay, key="k")
+    assert (str(moved), moved.due) == (error.value.job_id, at(delay))
     pass_time(system)
     assert system.arrived() == [moved]
 
 
 def test_a_repeat_under_a_key_that_ingest_overtakes_tells_of_the_first_calls_job_when_it_is_asked_again():
     job = a_job()
-    system = a_system_with(job)
+    system = after_a_tick(job)
     system.wire.around = on("table.move", failing(Unavailable("no")), times=1)
     with pytest.raises(Unavailable) as error:
-        system.reschedule(job.id, delay=AN_HOUR / 2, key="k")
+        system.reschedule(job.id, delay=200, key="k")
     system.clock.sleep(7)
     system.wire.around = on("table.move", meanwhile(system.ingest), times=1)
     with pytest.raises(Unavailable, match="try again"):
-        system.reschedule(job.id, delay=AN_HOUR / 2, key="k")
-    moved = system.reschedule(job.id, delay=AN_HOUR / 2, key="k")
+        system.reschedule(job.id, delay=200, key="k")
+    moved = system.reschedule(job.id, delay=200, key="k")
     assert str(moved) == error.value.job_id
     pass_time(system)
     assert system.arrived() == [moved]
+
+
+def test_of_two_calls_at_once_under_a_key_the_slower_tells_of_the_others_job():
+    job = a_job()
+    system = a_system_with(job)
+    won = []
+
+    def the_other_call():
+        system.wire.around = straight
+        won.append(system.reschedule(job.id, delay=AN_HOUR / 2, key="k"))
+
+    system.wire.around = on("table.move", meanwhile(the_other_call))
+    assert system.reschedule(job.id, delay=AN_HOUR / 2, key="k") == won[0]
+    pass_time(system)
+    assert (system.arrived(), system.inbound.deliveries) == (won, [])
+
+
+def test_of_two_calls_under_a_key_the_slower_tells_of_the_others_job_when_it_is_asked_again():
+    job = a_job()
+    system = a_system_with(job)
+    won = []
+
+    def the_other_call():
+        system.wire.around = straight
+        system.clock.sleep(7)
+        won.append(system.reschedule(job.id, delay=AN_HOUR / 2, key="k"))
+
+    system.wire.around = on("table.move", meanwhile(the_other_call))
+    with pytest.raises(Unavailable, match="try again"):
+        system.reschedule(job.id, delay=AN_HOUR / 2, key="k")
+    assert system.reschedule(job.id, delay=AN_HOUR / 2, key="k") == won[0]
+    pass_time(system)
+    assert system.arrived() == won
 
 
 def test_a_delay_under_another_key_is_another_time():

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from tests.simulation.model.move import MoveRules
-from tests.simulation.model.moves import MOVE_STATES, SCENES, MoveModel
+from tests.simulation.model.moves import MOVE_STATES, SCENES, MoveModel, scenes_of
 from tests.simulation.model.producer import ProducerRules
 from tests.simulation.model.producers import ONE_PAGE, PRODUCER_STATES, SIZES, ProducerModel
 from tests.simulation.model.states import MODEL_STATES, AnyModel, Model, story
@@ -79,7 +79,7 @@ def models_without(rule: str) -> Mapping[str, AnyModel]:
         model = ProducerModel(replace(ProducerRules(), **left_out), SIZES[ONE_PAGE])
         return {f"{SUBMITTED}, {ONE_PAGE}": model}
     rules = replace(MoveRules(), **left_out)
-    return {f"{MOVED} {name}": MoveModel(rules, scene) for name, scene in SCENES.items()}
+    return {f"{MOVED} {name}": MoveModel(rules, scene) for name, scene in scenes_of(rule).items()}
 
 
 if __name__ == "__main__":

@@ -22,6 +22,8 @@ class MoveRules(Rules):
     moves_before_the_fence_alone: bool = True
     moves_what_is_not_cancelled: bool = True
     moved_is_seen_cancelled: bool = True
+    moves_whole_before_both_alone: bool = True
+    moved_whole_is_seen: bool = True
 
     intent_then_move: bool = True
     unanswered_move_is_unknown: bool = True
@@ -101,8 +103,9 @@ class Moving:
     """The transaction that lets one job take the other's place.
 
     Reads show all of it once it is answered. Before, they may show the old job's cancellation and not the new one's
-    row, for as long as they like: also within one partition, where DynamoDB would not do so to a later tick. An answer
-    that takes its time is one that is lost: who asks again, or the intent that comes again, finds what it would tell.
+    row, for as long as they like: also within one partition, where DynamoDB would not do so to a later tick. A move
+    without an intent rests on that, and shows all at once. An answer that takes its time is one that is lost: who asks
+    again, or the intent that comes again, finds what it would tell.
     """
 
     def __init__(self, rules: MoveRules, scene: Scene) -> None:
@@ -117,9 +120,16 @@ class Moving:
     def is_past(self, shared: Shared) -> bool:
         return self.scene.store_of(self.scene.old, shared).fence == PAST
 
+    def is_new_past(self, shared: Shared) -> bool:
+        return self.scene.store_of(self.scene.new, shared).fence == PAST
+
     def is_refused(self, shared: Shared) -> bool:
         is_late = self.is_past(shared) and self.rules.moves_before_the_fence_alone
         return is_late or (self.is_cancelled(shared) and self.rules.moves_what_is_not_cancelled)
+
+    def is_refused_whole(self, shared: Shared) -> bool:
+        is_late = self.is_new_past(shared) and self.rules.moves_whole_before_both_alone
+        return is_late or self.is_refused(shared)
 
     def is_shown(self, shared: Shared) -> bool:
         """Tell whether reads show the new job's row."""
@@ -131,6 +141,10 @@ class Moving:
     def unanswered(self, shared: Shared) -> Shared:
         """Move the job, and show what whoever raises the fence must see, and no more."""
         return self.cancelled(shared) if self.rules.moved_is_seen_cancelled else self.decided(shared)
+
+    def unanswered_whole(self, shared: Shared) -> Shared:
+        """Move the job where a later tick is to see the new one: it raises the fence, and is shown both rows."""
+        return self.carried_out(shared) if self.rules.moved_whole_is_seen else self.unanswered(shared)
 
     def show(self, shared: Shared) -> Iterator[tuple[str, Shared]]:
         """Show the rest of a move."""

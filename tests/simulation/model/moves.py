@@ -19,10 +19,17 @@ SCENES = {
     "sooner": Scene(old="b", new="a"),
     "elsewhere": Scene(old="a", new="b", apart=True),
 }
+# Rules of a move without an intent, which is within a partition. A fence that is before the sooner job is before both.
+ASKED_IN = {"moves_whole_before_both_alone": ["sooner"], "moved_whole_is_seen": ["sooner", "later"]}
 # How many states there are of each with every rule kept.
-MOVE_STATES = {"later": 705_121, "sooner": 576_667, "elsewhere": 1_255_720}
+MOVE_STATES = {"later": 749_781, "sooner": 610_959, "elsewhere": 1_255_720}
 
 SharedSteps = Iterator[tuple[str, Shared, Any]]
+
+
+def scenes_of(rule: str | None) -> dict[str, Scene]:
+    """Return the scenes in which a rule is asked, all if none is given."""
+    return {name: SCENES[name] for name in ASKED_IN.get(rule or "", SCENES)}
 
 
 class MoveModel:
@@ -76,7 +83,7 @@ class MoveModel:
 
     def cancel(self, shared: Shared, cancel: Cancel) -> SharedSteps:
         """Cancel the old job, or the new one once the caller may know of it; one cancel after another."""
-        known = [self.scene.old, self.scene.new] if shared.announced else [self.scene.old]
+        known = [self.scene.old, self.scene.new] if shared.announced or shared.moved else [self.scene.old]
         for job in [cancel.job] if cancel.job else known:
             for name, store, mine in self.cancelling[job].steps(self.scene.store_of(job, shared), cancel):
                 mine = mine if mine == Cancel() else mine._replace(job=job)

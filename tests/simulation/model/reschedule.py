@@ -16,7 +16,9 @@ class Caller(NamedTuple):
 
 
 class Rescheduling:
-    """Send the intent; move; look who was quicker, where that is refused.
+    """Move where the fence is before both jobs; else, or where that is refused, send the intent, and move.
+
+    Where the last is refused, look who was quicker. Callers of earlier versions send an intent wherever the fence is.
 
     Of its first look at the old job nothing is left but that the row is there, of which it has the payload: a caller
     that found all well may stand still until nothing is.
@@ -28,13 +30,35 @@ class Rescheduling:
 
     def steps(self, shared: Shared, me: Caller) -> CallerSteps:
         if me.step == IDLE and self.moving.is_written(shared):
-            yield from self.go_on(shared, self.first)
-        if me.step == GONE and shared.announced and not shared.told and self.rules.has_transaction():
+            yield from self.begin(shared)
+        if me.step == GONE and (shared.announced or shared.moved) and not shared.told and self.rules.has_transaction():
             yield from self.ask_again(shared)
         if me.step not in (IDLE, GONE):
             yield from self.go_on(shared, me.step)
-        if me.step in ("announce", "move", "cancel"):
+        if me.step in ("move_whole", "look_whole", "announce", "move", "cancel"):
             yield "crashes", shared, Caller(GONE)
+
+    def begin(self, shared: Shared) -> CallerSteps:
+        yield from self.go_on(shared, self.first)
+        is_apart = self.moving.scene.apart or not self.rules.has_transaction()
+        if not is_apart and not self.moving.is_new_past(shared):
+            yield "finds the fence before the new job", shared, Caller("move_whole")
+
+    def move_whole(self, shared: Shared) -> CallerSteps:
+        """Move the job without an intent. Whoever sends its calls may try again by itself when an answer is lost."""
+        if self.moving.is_refused_whole(shared):
+            yield "cannot move the job whole", shared, Caller("look_whole")
+        else:
+            yield "moves the job whole", *self.succeeded(self.moving.carried_out(shared))
+            moved = self.moving.unanswered_whole(shared)
+            yield "moves the job whole, but the answer is lost", moved, Caller(GONE)
+            yield "moves the job whole, but the answer is lost, tries again", moved, Caller("move_whole")
+
+    def look_whole(self, shared: Shared) -> CallerSteps:
+        """Look whether an earlier try moved the job; no harm is done by looking too early."""
+        if shared.moved:
+            yield "finds that it moved the job, answers 200", *self.succeeded(shared)
+        yield "finds the job not moved", shared, Caller(self.first)
 
     def go_on(self, shared: Shared, step: str) -> CallerSteps:
         do: Callable[[Shared], CallerSteps] = getattr(self, step)

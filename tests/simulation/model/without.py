@@ -32,6 +32,8 @@ MOVE_BROKEN_WITHOUT = {
     "moves_before_the_fence_alone": "never both",
     "moves_what_is_not_cancelled": "exact cancel",
     "moved_is_seen_cancelled": "exact cancel",
+    "moves_whole_before_both_alone": "never neither",
+    "moved_whole_is_seen": "never neither",
     "intent_then_move": "never neither",
     "unanswered_move_is_unknown": "no second job",
     "caller_looks_who_was_quicker": "no second job",
