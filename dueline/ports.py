@@ -104,6 +104,12 @@ class Table(Protocol):
     def mark_exact(self, key: Key) -> None:
         """Note on a cancellation that it was promised. Does nothing when the row is gone."""
 
+    def ask_for(self, key: Key) -> Row | None:
+        """Return a row that has a ttl, or None, by a conditional write that changes nothing.
+
+        A read may not see yet what a move did; this waits until the move is over, or raises Throttled.
+        """
+
     def move(self, cancellation: Row, job: Row, *, state: Key, fence_below: str) -> bool:
         """Put a job's cancellation and another job's row, both or neither; tell whether they were put.
 

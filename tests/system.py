@@ -33,6 +33,7 @@ from dueline.protocol.tick import Tick, Ticked
 from dueline.protocol.write_through import WriteThrough
 from dueline.skip import cancelled_among
 from tests.builders import EMAILS, NOW, a_queue, uids
+from tests.unseen import UnseenTable
 from tests.wire import Wire
 
 PERIODS = Periods(
@@ -202,7 +203,9 @@ class System(Core):
         self, *settings: QueueSettings, page_rows: int = 1000, direct_horizon: timedelta = DIRECT_HORIZON
     ) -> None:
         clock = VirtualClock(NOW)
-        stores = Stores(settings or [a_queue()], table=MemoryTable(page_rows=page_rows), clock=clock)
+        table = UnseenTable(page_rows=page_rows)
+        stores = Stores(settings or [a_queue()], table=table, clock=clock)
+        self.hide = lambda *ends: setattr(table, "unseen", ends)
         super().__init__(stores, clock=clock, wire=Wire(), periods=PERIODS)
         self.clock: VirtualClock = clock
         self.direct_horizon = direct_horizon

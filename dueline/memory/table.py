@@ -71,6 +71,10 @@ class MemoryTable:
     def mark_exact(self, key: Key) -> None:
         self._mark(key, "exact")
 
+    def ask_for(self, key: Key) -> Row | None:
+        pk, sk = key
+        return self._rows[pk].get(sk)
+
     def move(self, cancellation: Row, job: Row, *, state: Key, fence_below: str) -> bool:
         _distinct([rows.key(cancellation), rows.key(job), state])
         (pk, sk), (state_pk, state_sk) = rows.key(cancellation), state

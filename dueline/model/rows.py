@@ -8,6 +8,7 @@
 | cancellation    | same                  | `{due}#{uid}#cancelled` | at, exact, moved_to, ttl           |
 | handled         | same                  | `{due}#{uid}#handled`   | dispatched, ttl                    |
 | parked          | same                  | `{due}#{uid}#parked`    | reason, ttl                        |
+| asked, awaited  | same                  | `{due}#{uid}#asked`     | at, ttl (move_rows.py)             |
 | partition state | same                  | `!state`                | fence, cursor, owner, lease        |
 | idempotency key | `{queue}#keys{0..31}` | `!key#{key}`            | id, payload_hash, done, ttl        |
 | outcome         | `{queue}#outcome#`    | `{due}#{uid}`           | state, attempts, started, ended,   |
@@ -87,19 +88,19 @@ def state_key(partition: Partition) -> Key:
 
 
 def job_key(id: JobId) -> Key:
-    return _key(id, JOB)
+    return key_of(id, JOB)
 
 
 def cancellation_key(id: JobId) -> Key:
-    return _key(id, CANCELLED)
+    return key_of(id, CANCELLED)
 
 
 def handled_key(id: JobId) -> Key:
-    return _key(id, HANDLED)
+    return key_of(id, HANDLED)
 
 
 def parked_key(id: JobId) -> Key:
-    return _key(id, PARKED)
+    return key_of(id, PARKED)
 
 
 def outcome_key(id: JobId) -> Key:
@@ -228,7 +229,7 @@ def _payload_of(row: Row) -> str:
     return unpack(packed, most=MAX_PAYLOAD_BYTES) if isinstance(packed, bytes) else str(row["payload"])
 
 
-def _key(id: JobId, kind: str) -> Key:
+def key_of(id: JobId, kind: str) -> Key:
     # Ids that differ in their routes alone are of two jobs. It must sort below `end_of`.
     route = "~d" if id.route is Route.DIRECT else ""
     return str(id.partition), f"{instant.text(id.due)}#{id.uid}{route}#{kind}"

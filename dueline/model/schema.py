@@ -11,6 +11,7 @@ from dueline.errors import ClientTooOld, DeploymentTooOld
 
 # What this version of the code writes, and the latest that it reads. Each later one is read first, and written in a
 # release after that. Version 1 is left out of rows: it would cost bytes, and nothing else was ever written without.
+# A kind of row that earlier versions may pass over, as they do with those that they do not know, is no later schema.
 SCHEMA = 1
 # The earliest that clients may still write. Rows of earlier versions are read for as long as there are some: ten years.
 OLDEST_SCHEMA = 1

@@ -5,7 +5,7 @@ tick will see the new row, that is all. Else an intent is sent to the inbound qu
 carries it out, and it handles the new row like any other.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -13,6 +13,8 @@ from functools import partial
 from dueline.errors import RETRYABLE, Unavailable
 from dueline.model import instant, rows
 from dueline.model.job import Job, JobId
+from dueline.model.move_rows import asked_row, awaited_row
+from dueline.model.rows import Key, Row
 from dueline.ports import Clock, Spread, Table
 from dueline.protocol.dispatch import OUT_OF_TIME
 
@@ -30,13 +32,18 @@ class Intent:
         It is not done once the old job may be sent, or has a cancellation, even one by this very intent. Raises
         Throttled or Unavailable.
         """
-        return self._carry_out(before=self.old.due, table=table, clock=clock)
+        return self._carry_out([asked_row(self.old, at=clock.now())], before=self.old.due, table=table, clock=clock)
 
     def carry_out_whole(self, *, table: Table, clock: Clock) -> bool:
         """Carry an intent out only if a later tick will see the new job too, which is in the old one's partition."""
-        return self._carry_out(before=min(self.old.due, self.job.id.due), table=table, clock=clock)
+        now = clock.now()
+        asks = [asked_row(self.old, at=now), awaited_row(self.job.id, at=now)]
+        return self._carry_out(asks, before=min(self.old.due, self.job.id.due), table=table, clock=clock)
 
-    def _carry_out(self, *, before: datetime, table: Table, clock: Clock) -> bool:
+    def _carry_out(self, asks: Sequence[Row], *, before: datetime, table: Table, clock: Clock) -> bool:
+        """Put first what tells others to ask: until the transaction is answered, they may not see what it did."""
+        if table.write(asks):
+            raise Unavailable(f"that job {self.old} is to be moved could not be written: try again")
         cancellation = rows.cancellation_row(self.old, at=clock.now(), moved_to=self.job.id)
         state = rows.state_key(self.old.partition)
         return table.move(cancellation, rows.job_row(self.job), state=state, fence_below=instant.text(before))
@@ -70,15 +77,18 @@ def settle(intent: Intent, *, table: Table, clock: Clock) -> bool:
     job past its own retention counts as having replaced the old one: it will be parked. Raises Throttled or
     Unavailable.
     """
-    found = _found(intent, table)
-    if found is None and rows.is_cancellation_kept(intent.old, now=clock.now()):
+    there, cancelled = _read(intent, table), rows.cancellation_key(intent.old)
+    cancellation = there.get(cancelled)
+    if cancellation is None and rows.is_cancellation_kept(intent.old, now=clock.now()):
         if intent.carry_out(table=table, clock=clock):
             return True
-        found = _found(intent, table)
-    if found is not None:
-        return found
-    now = clock.now()
-    return not rows.is_cancellation_kept(intent.old, now=now) and now >= intent.job.expires
+        cancellation = table.ask_for(cancelled)
+    if cancellation is None:
+        return _may_have_been_moved(intent, there, now=clock.now())
+    is_carried_out = rows.moved_to(cancellation) == intent.job.id
+    if is_carried_out and rows.job_key(intent.job.id) not in there:
+        _write(intent.job, table)
+    return is_carried_out
 
 
 def _settle_or_reason(intent: Intent, *, table: Table, clock: Clock, until: float) -> bool | str:
@@ -91,20 +101,20 @@ def _settle_or_reason(intent: Intent, *, table: Table, clock: Clock, until: floa
         return str(fault)
 
 
-def _found(intent: Intent, table: Table) -> bool | None:
-    """Return whether an intent was carried out, or nothing if no row says so or otherwise."""
-    taken, cancelled = rows.job_key(intent.job.id), rows.cancellation_key(intent.old)
-    reading = table.read([cancelled, taken])
+def _read(intent: Intent, table: Table) -> Mapping[Key, Row]:
+    reading = table.read([rows.cancellation_key(intent.old), rows.job_key(intent.job.id)])
     if reading.unread:
         raise Unavailable(f"the rows of job {intent.old} could not be read: try again")
-    if taken in reading.rows:
-        return True
-    if (cancellation := reading.rows.get(cancelled)) is None:
-        return None
-    is_carried_out = rows.moved_to(cancellation) == intent.job.id
-    if is_carried_out:
-        _write(intent.job, table)
-    return is_carried_out
+    return reading.rows
+
+
+def _may_have_been_moved(intent: Intent, there: Mapping[Key, Row], *, now: datetime) -> bool:
+    """Tell what is left to be known of a job without a cancellation, of which no move can succeed any more.
+
+    The new job's row tells nothing as long as a cancellation would: whoever knows the id may have submitted it.
+    """
+    is_known = rows.is_cancellation_kept(intent.old, now=now)
+    return not is_known and (rows.job_key(intent.job.id) in there or now >= intent.job.expires)
 
 
 def _write(job: Job, table: Table) -> None:

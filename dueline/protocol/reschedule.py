@@ -105,12 +105,13 @@ class Reschedule:
         """Read what there is of a job.
 
         One read of several rows is not of one instant: a job that was moved may look as if it had left, when its fence
-        rose in mid-read. A cancellation that is read after the fence tells.
+        rose in mid-read, or when the move is not over. The cancellation that is asked for after the fence tells.
         """
         of_job = [rows.cancellation_key(id), rows.parked_key(id), rows.handled_key(id), rows.job_key(id)]
         found = self._read(id, *of_job, rows.state_key(id.partition))
-        if _has_left(id, found) and of_job[0] not in found:
-            return {**found, **self._read(id, of_job[0])}
+        if _has_left(id, found) and id.route is Route.TABLE and of_job[0] not in found:
+            cancellation = self._table.ask_for(of_job[0])
+            return found if cancellation is None else {**found, of_job[0]: cancellation}
         return found
 
     def _read(self, id: JobId, *keys: Key) -> Rows:
@@ -173,7 +174,7 @@ class Reschedule:
 
     def _check_who_was_quicker(self, intent: Intent) -> None:
         """Return if ingest carried the intent out; raise AlreadyFinished if it came to nothing."""
-        cancellation = self._read(intent.old, rows.cancellation_key(intent.old)).get(rows.cancellation_key(intent.old))
+        cancellation = self._table.ask_for(rows.cancellation_key(intent.old))
         if cancellation is None:
             self._refuse_as_left(intent.old)
         moved = rows.moved_to(cancellation)

@@ -16,6 +16,7 @@ from typing import TypeVar
 from dueline.errors import RETRYABLE, DuelineError
 from dueline.model import instant, rows
 from dueline.model.job import Job, Route
+from dueline.model.move_rows import asked_key
 from dueline.model.pointer import Pointer
 from dueline.model.rows import Key, Row
 from dueline.ports import READ_KEYS, WRITE_ROWS, Clock, Reading, Spread, Table
@@ -125,12 +126,10 @@ class TableRoute:
 
     def _late_path(self, late: set[Job], taken: Taken, until: float) -> set[Job]:
         """Send late jobs that are not cancelled, or park those past retention; return those left undone."""
-        cancellations = self._read({rows.cancellation_key(job.id) for job in late}, taken)
-        undone = {job for job in late if rows.cancellation_key(job.id) in cancellations.unread}
+        cancelled, undone = self._cancelled_among(late, taken)
         by_queue: dict[str, list[Job]] = defaultdict(list)
-        for job in sorted(late - undone, key=ORDER):
-            if rows.cancellation_key(job.id) not in cancellations.rows:
-                by_queue[job.id.queue].append(job)
+        for job in sorted(late - undone - cancelled, key=ORDER):
+            by_queue[job.id.queue].append(job)
         for queue, jobs in by_queue.items():
             handed = self._dispatcher(queue).hand_over(jobs, until=until)
             self._note(handed, taken)
@@ -139,6 +138,25 @@ class TableRoute:
             undone |= set(handed.unfinished)
             taken.faults |= {handed.fault} if handed.unfinished else set()
         return undone
+
+    def _cancelled_among(self, late: set[Job], taken: Taken) -> tuple[set[Job], set[Job]]:
+        """Return which jobs are cancelled, and of which that is not known."""
+        of_jobs = {job: {rows.cancellation_key(job.id), asked_key(job.id)} for job in late}
+        found = self._read(set().union(*of_jobs.values()), taken)
+        unread = {job for job, keys in of_jobs.items() if keys & found.unread}
+        cancelled = {job for job in late - unread if rows.cancellation_key(job.id) in found.rows}
+        asked = [job for job in late - unread - cancelled if asked_key(job.id) in found.rows]
+        answers = dict(zip(asked, self._spread(partial(self._is_moved, taken=taken), asked), strict=True))
+        cancelled |= {job for job, is_moved in answers.items() if is_moved}
+        return cancelled, unread | {job for job, is_moved in answers.items() if is_moved is None}
+
+    def _is_moved(self, job: Job, *, taken: Taken) -> bool | None:
+        """Ask for the cancellation of a job of which a move was asked; return None if it is not known."""
+        try:
+            return self._table.ask_for(rows.cancellation_key(job.id)) is not None
+        except RETRYABLE as fault:
+            taken.note(fault)
+            return None
 
     def _note(self, handed: Handed, taken: Taken) -> None:
         """Tell the next tick what is handled. A note that is lost costs a repeat, and nothing else."""

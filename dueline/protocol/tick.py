@@ -9,40 +9,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from dueline.errors import RETRYABLE, InvalidJob, QueueNotFound
+from dueline.errors import RETRYABLE, QueueNotFound, Unavailable
 from dueline.model import rows
 from dueline.model.job import Job, Partition
-from dueline.model.rows import Row
+from dueline.model.rows import Key, Row
 from dueline.ports import Clock, Table
-from dueline.protocol.dispatch import Dispatcher, Parked
+from dueline.protocol.dispatch import OUT_OF_TIME, Dispatcher, Parked
+from dueline.protocol.entries import Entries, Entry, Unreadable, asked_for
 from dueline.protocol.lease import Lease
 
 WAVE_JOBS = 100
 CHECKPOINT_JOBS = 300
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Unreadable:
-    """A job's row that cannot be read, and why."""
-
-    row: Row
-    reason: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Entry:
-    """A job's row in reading order; None if the job was cancelled or handled before."""
-
-    key: str
-    row: Row | None
-
-    @property
-    def job(self) -> Job | Unreadable | None:
-        """What is to be handed over, read each time: all the payloads of a page, unpacked, may be hundreds of MB."""
-        try:
-            return None if self.row is None else rows.read_job(self.row)
-        except InvalidJob as error:
-            return Unreadable(row=self.row or {}, reason=str(error))
 
 
 @dataclass(kw_only=True, slots=True)
@@ -84,6 +61,7 @@ class Tick:
         self._cursor = rows.FIRST
         self._unsaved = 0
         self._seen = False
+        self._entries = Entries()
 
     def run(self) -> Ticked:
         """Hand over what is due up to the fence, as far as time allows.
@@ -105,11 +83,11 @@ class Tick:
         return self._done
 
     def _read_on(self) -> None:
-        after, settled, more, end = self._cursor, "", True, ""
+        after, more, end = self._cursor, True, ""
         while more or end < rows.end_of(self._lease.fence):
             end = rows.end_of(self._lease.fence)
             page = self._table.page(self._partition, after=after, until=end)
-            entries, settled = entries_of(page.rows, settled=settled)
+            entries = self._entries.of(page.rows, more=page.more)
             self._seen |= bool(page.rows)
             if not (self._hand_over_all(entries) and self._keep_lease()):
                 return
@@ -123,13 +101,15 @@ class Tick:
         return all(self._hand_over(wave) and self._keep_lease() for wave in waves)
 
     def _hand_over(self, wave: Sequence[Entry]) -> bool:
+        wave, unknown = self._looked_up(wave)
         read = {entry.key: entry.job for entry in wave}
-        jobs = [each for each in read.values() if isinstance(each, Job)]
+        known = [read[entry.key] for entry in wave if entry.key not in unknown]
+        jobs = [each for each in known if isinstance(each, Job)]
         handed = self._dispatcher.hand_over(jobs, until=self._lease.stop_at)
         self._done.dispatched += len(handed.dispatched)
         self._done.parked += handed.parked
         unfinished = {rows.job_key(job.id)[1] for job in handed.unfinished}
-        unfinished |= self._park_unreadable(each for each in read.values() if isinstance(each, Unreadable))
+        unfinished |= self._park_unreadable(each for each in known if isinstance(each, Unreadable)) | unknown
         self._done.fault = handed.fault or self._done.fault
         for entry in wave:
             if isinstance(job := read[entry.key], Job):
@@ -139,6 +119,17 @@ class Tick:
             self._cursor = entry.key
         self._unsaved += len(wave)
         return True
+
+    def _looked_up(self, wave: Sequence[Entry]) -> tuple[list[Entry], set[str]]:
+        """Return a wave as moves left it, and the keys of those of which that is not known: the tick stops there."""
+        known, unknown = asked_for(wave, pk=str(self._partition), ask_for=self._ask_for, spread=self._dispatcher.spread)
+        self._done.fault = next(iter(unknown.values()), self._done.fault)
+        return [known.get(entry.key, entry) for entry in wave], set(unknown)
+
+    def _ask_for(self, key: Key) -> Row | None:
+        if self._clock.monotonic() >= self._lease.stop_at:
+            raise Unavailable(OUT_OF_TIME)
+        return self._table.ask_for(key)
 
     def _park_unreadable(self, unreadable: Iterable[Unreadable]) -> set[str]:
         unparked = set()
@@ -165,19 +156,3 @@ class Tick:
     def _release(self) -> None:
         if self._done.held and (self._seen or self._lease.outlasts_the_period):
             self._done.held = self._lease.release(self._cursor)
-
-
-def entries_of(page: Sequence[Row], *, settled: str) -> tuple[list[Entry], str]:
-    """Pair each job's row of a page with what stands before it: its cancellation, or the late path's note.
-
-    `settled` is the job of which such a row was read last, which may be on an earlier page; it is returned for the
-    next one.
-    """
-    entries = []
-    for row in page:
-        prefix, kind = rows.prefix_and_kind(str(row["sk"]))
-        if kind in (rows.CANCELLED, rows.HANDLED):
-            settled = prefix
-        elif kind == rows.JOB:
-            entries.append(Entry(key=str(row["sk"]), row=None if prefix == settled else row))
-    return entries, settled

@@ -15,7 +15,7 @@ from infra.constructs.queue import DurableQueue
 from infra.grants import allow
 
 _TIMEOUT = 30
-_OF_JOBS = ("BatchGetItem", "BatchWriteItem", "ConditionCheckItem", "PutItem")
+_OF_JOBS = ("BatchGetItem", "BatchWriteItem", "ConditionCheckItem", "PutItem", "UpdateItem")
 _WINDOW = 1
 # What Lambda asks of a queue that it reads in batches:
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
@@ -68,7 +68,8 @@ class Ingest(Construct):
 
     def _statements(self, arns: Arns, *, dispatch_dlq: str) -> list[PolicyStatement]:
         sends_to = [arns.teams_queues, arns.queue(dispatch_dlq), self.dead_letter_queue.queue_arn]
-        # A transaction is made of PutItem, and of ConditionCheckItem on a partition's state.
+        # A transaction is made of PutItem, and of ConditionCheckItem on a partition's state. The update changes none:
+        # it asks for what a move may have put.
         receives = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
         return [
             allow(*(f"dynamodb:{action}" for action in _OF_JOBS), on=[arns.table]),

@@ -66,7 +66,8 @@ class Tick(Construct):
 
     def _statements(self, arns: Arns) -> list[PolicyStatement]:
         return [
-            # A state of before is updated among the jobs once, and put where it belongs.
+            # A state of before is updated among the jobs once, and put where it belongs. The update of a cancellation
+            # changes nothing: it asks for what a move may have put.
             allow(*(f"dynamodb:{action}" for action in _OF_JOBS), on=[arns.table]),
             allow("dynamodb:BatchGetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", on=[arns.state]),
             allow("sqs:SendMessage", on=[arns.teams_queues, self.dispatch_dead_letter_queue.queue_arn]),

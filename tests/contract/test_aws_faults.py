@@ -43,6 +43,7 @@ CALLS = {
     "mark_done": lambda table: table.mark_done(KEY, id="id"),
     "move": lambda table: table.move(ROW, {**ROW, "sk": "2"}, state=("emails#0", "!state"), fence_below="9"),
     "mark_exact": lambda table: table.mark_exact(KEY),
+    "ask_for": lambda table: table.ask_for(KEY),
     "reserve": lambda table: table.reserve(KEY, now=5, amount=2, ttl=9),
     "take": lambda table: table.take(EMAILS, owner="me", now="1", lease="2", fence="3"),
     "checkpoint": lambda table: table.checkpoint(EMAILS, owner="me", cursor="1", fence="2", lease="3"),
@@ -96,7 +97,7 @@ def counting(answer):
     return requests, DynamoTable(client, "jobs", state="state")
 
 
-@pytest.mark.parametrize("call", ["add", "record", "mark_exact", "take", "checkpoint", "release", "reserve"])
+@pytest.mark.parametrize("call", ["add", "record", "mark_exact", "ask_for", "take", "checkpoint", "release", "reserve"])
 def test_a_row_that_a_transaction_has_in_hand_is_tried_again_and_then_throttled(call):
     conflict = error("TransactionConflictException")
     requests, port = counting(conflict)

@@ -12,6 +12,7 @@ from dueline.model import instant, rows
 from dueline.model.control_rows import slots_key
 from dueline.model.job import Partition, State
 from dueline.model.rows import PartitionState
+from dueline.ports import Reading
 from tests.builders import EMAILS, NOW, a_job, an_id
 from tests.contract.engines import TABLES, TABLES_UNDER_THREADS, TABLES_WITH_TRANSACTIONS
 
@@ -464,6 +465,37 @@ def test_a_cancel_of_a_job_that_was_moved_finds_a_promise(table):
     move(table, old, new)
     found = table.add(rows.cancellation_row(old.id, at=NOW))
     assert (found["exact"], rows.moved_to(found)) == (True, new.id)
+
+
+@ON_ALL
+def test_a_row_that_is_asked_for_is_returned_as_it_is_and_changed_in_nothing(table):
+    cancellation = rows.cancellation_row(an_id(), at=NOW, moved_to=an_id())
+    table.write([cancellation])
+    assert [table.ask_for(rows.key(cancellation)) for _ in range(2)] == [cancellation] * 2
+    assert table.read([rows.key(cancellation)]).rows == {rows.key(cancellation): cancellation}
+
+
+@ON_ALL
+def test_a_packed_row_that_is_asked_for_is_the_job_that_was_written(table):
+    row = rows.job_row(a_job(payload="x" * 5000, tenant="acme"))
+    table.write([row])
+    assert table.ask_for(rows.key(row)) == row
+
+
+@ON_ALL
+def test_a_row_that_is_asked_for_and_is_not_there_is_none_and_is_not_put(table):
+    key = rows.cancellation_key(an_id())
+    assert table.ask_for(key) is None
+    assert table.read([key]) == Reading()
+
+
+@TRANSACTING
+def test_what_a_move_did_is_there_when_it_is_asked_for(table):
+    old, new = old_and_new()
+    assert table.ask_for(rows.cancellation_key(old.id)) is None
+    assert move(table, old, new)
+    assert rows.moved_to(table.ask_for(rows.cancellation_key(old.id))) == new.id
+    assert table.ask_for(rows.job_key(new.id)) == rows.job_row(new)
 
 
 @TRANSACTING

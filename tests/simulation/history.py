@@ -92,7 +92,7 @@ class History:
         self._alone = alone
         self._due: list[float] = []
         self.climate = climate_of(choices.stream("climate"))
-        order, lag, levels = (choices.stream(name) for name in ("order", "lag", "levels"))
+        order, lag, late, levels = (choices.stream(name) for name in ("order", "lag", "unseen", "levels"))
         self._priorities = {"emails": levels.pick([1, 2, 3]), UNTOUCHED: levels.pick([1, 2])}
         self._buffers = {queue: choices.stream(f"{queue}, buffers") for queue in self._priorities}
         self._levels = {queue: choices.stream(f"{queue}, levels") for queue in self._priorities}
@@ -100,6 +100,7 @@ class History:
             self.climate.scale,
             choose=lambda count: order.below(count) if order.once_in(self.climate.switches_once_in) else 0,
             lag=lambda: lag.below(8),
+            late=lambda: late.pick([0, 10, 1000]),
             partitions=self.climate.partitions,
             priorities=(self._priorities["emails"], self._priorities[UNTOUCHED]),
         )

@@ -80,8 +80,8 @@ IN_TICK = [
     mutation(
         "a cancellation is not carried over a page",
         "protocol/tick.py",
-        "entries_of(page.rows, settled=settled)",
-        'entries_of(page.rows, settled="")',
+        "self._entries.of(page.rows, more=page.more)",
+        "Entries().of(page.rows, more=page.more)",
         EXACT,
     ),
     mutation(
@@ -186,21 +186,17 @@ IN_TABLE_ROUTE = [
             Edit(
                 file="protocol/table_route.py",
                 old="        late, unknown = self._not_left_to_a_tick(",
-                new="        self._early = self._read({rows.cancellation_key(job.id) for job in jobs}, taken)\n"
+                new="        early = self._cancelled_among(jobs, taken)\n"
+                "        self._cancelled_among = lambda *_: early\n"
                 "        late, unknown = self._not_left_to_a_tick(",
-            ),
-            Edit(
-                file="protocol/table_route.py",
-                old="cancellations = self._read({rows.cancellation_key(job.id) for job in late}, taken)",
-                new="cancellations = self._early",
             ),
         ],
     ),
     mutation(
         "the late path sends what is cancelled",
         "protocol/table_route.py",
-        "            if rows.cancellation_key(job.id) not in cancellations.rows:\n",
-        "            if True:\n",
+        "sorted(late - undone - cancelled, key=ORDER)",
+        "sorted(late - undone, key=ORDER)",
         EXACT,
     ),
     Mutation(
@@ -209,11 +205,11 @@ IN_TABLE_ROUTE = [
         edits=[
             Edit(
                 file="protocol/table_route.py",
-                old="        cancellations = self._read({rows.cancellation_key(job.id) for job in late}, taken)\n",
+                old="        cancelled, undone = self._cancelled_among(late, taken)\n",
                 new="        at, clock = self._clock.now(), self._clock\n"
                 '        then = type("Then", (), {"now": lambda _: at, "monotonic": lambda _: clock.monotonic(),'
                 ' "sleep": lambda _, seconds: clock.sleep(seconds)})()\n'
-                "        cancellations = self._read({rows.cancellation_key(job.id) for job in late}, taken)\n",
+                "        cancelled, undone = self._cancelled_among(late, taken)\n",
             ),
             Edit(
                 file="protocol/table_route.py",
@@ -482,8 +478,8 @@ IN_MOVE = [
     mutation(
         "ingest takes a refusal for the end without looking who moved the job",
         "protocol/move.py",
-        "            return True\n        found = _found(intent, table)\n",
-        "            return True\n        found = False\n",
+        "            return True\n        cancellation = table.ask_for(cancelled)\n",
+        "            return True\n        return False\n",
         LOST,
         NEITHER,
     ),
@@ -495,4 +491,80 @@ IN_MOVE = [
         SECOND,
     ),
 ]
-MUTATIONS = [*IN_TICK, *IN_LEASE, *IN_TABLE_ROUTE, *IN_LEVELS, *IN_CANCEL, *IN_KEYS, *IN_MOVE]
+
+IN_WHAT_IS_UNSEEN = [
+    mutation(
+        "no row that a move was asked for",
+        "protocol/move.py",
+        "asks = [asked_row(self.old, at=now), awaited_row(self.job.id, at=now)]",
+        "asks = [awaited_row(self.job.id, at=now)]",
+        EXACT,
+        BOTH,
+    ),
+    mutation(
+        "no row that a job is awaited",
+        "protocol/move.py",
+        "asks = [asked_row(self.old, at=now), awaited_row(self.job.id, at=now)]",
+        "asks = [asked_row(self.old, at=now)]",
+        LOST,
+        NEITHER,
+    ),
+    mutation(
+        "what is asked for is put after the transaction",
+        "protocol/move.py",
+        "        if table.write(asks):\n",
+        "        move, old = table.move, [rows.cancellation_row(self.old, at=clock.now(), moved_to=self.job.id)]\n"
+        "        if move(*old, rows.job_row(self.job), state=rows.state_key(self.old.partition),"
+        " fence_below=instant.text(before)):\n            return not table.write(asks)\n"
+        "        if table.write(asks):\n",
+        EXACT,
+        BOTH,
+        LOST,
+        NEITHER,
+    ),
+    mutation(
+        "a tick sends what was asked to be moved without asking",
+        "protocol/entries.py",
+        "may_be_moved = prefix == self._asked and not is_settled",
+        "may_be_moved = False",
+        EXACT,
+        BOTH,
+    ),
+    mutation(
+        "a tick passes over what is awaited",
+        "protocol/entries.py",
+        "            self._awaited = prefix\n",
+        '            self._awaited = ""\n',
+        LOST,
+        NEITHER,
+    ),
+    mutation(
+        "what was asked is not carried over a page",
+        "protocol/entries.py",
+        "        entries: list[Entry] = []\n",
+        '        self._asked = self._awaited = ""\n        entries: list[Entry] = []\n',
+        EXACT,
+        BOTH,
+        LOST,
+        NEITHER,
+    ),
+    mutation(
+        "a tick takes no answer for not moved",
+        "protocol/tick.py",
+        "        wave, unknown = self._looked_up(wave)\n",
+        "        wave, unknown = self._looked_up(wave)[0], set[str]()\n",
+        EXACT,
+        BOTH,
+        LOST,
+        NEITHER,
+    ),
+    mutation(
+        "the late path sends what was asked to be moved without asking",
+        "protocol/table_route.py",
+        "asked = [job for job in late - unread - cancelled if asked_key(job.id) in found.rows]",
+        "asked = list[Job]()",
+        EXACT,
+        BOTH,
+    ),
+]
+MUTATIONS = [*IN_TICK, *IN_LEASE, *IN_TABLE_ROUTE, *IN_LEVELS, *IN_CANCEL, *IN_KEYS, *IN_MOVE, *IN_WHAT_IS_UNSEEN]

@@ -1,9 +1,16 @@
-"""A table with a replica that lags behind, which answers the reads that do not ask for consistency."""
+"""A table with a replica that lags behind, and moves whose rows are seen one by one.
+
+The replica answers the reads that do not ask for consistency. Of a move that is not answered, no read needs to show a
+row, or may show the one and not the other; what writes meets all of it.
+"""
 
 from collections.abc import Callable
 from typing import Any
 
 from dueline.memory import MemoryTable
+from dueline.model import rows
+from dueline.model.rows import Key, Row
+from tests.unseen import UnseenTable
 
 READS = ("read", "page")
 WRITES = (
@@ -22,10 +29,11 @@ WRITES = (
 
 
 class ReplicatedTable:
-    """`lag` tells how many of the last writes such a read does not see."""
+    """`lag` tells how many of the last writes such a read does not see, `late` how many reads one row of a move."""
 
-    def __init__(self, *, page_rows: int, lag: Callable[[], int]) -> None:
-        self._leader, self._replica = MemoryTable(page_rows=page_rows), MemoryTable(page_rows=page_rows)
+    def __init__(self, *, page_rows: int, lag: Callable[[], int], late: Callable[[], int] = lambda: 0) -> None:
+        self._leader, self._replica = UnseenTable(page_rows=page_rows), MemoryTable(page_rows=page_rows)
+        self._late, self._unseen_for = late, dict[Key, int]()
         self._unseen: list[Callable[[], object]] = []
         self._lag = lag
         self.expired = self._leader.expired
@@ -39,6 +47,7 @@ class ReplicatedTable:
         def read(*args: Any, consistent: bool = True, **kwargs: Any) -> Any:
             if not consistent:
                 self._catch_up(self._lag())
+            self._show_some()
             return getattr(self._leader if consistent else self._replica, name)(*args, **kwargs)
 
         return read
@@ -49,9 +58,37 @@ class ReplicatedTable:
 
         def write(*args: Any, **kwargs: Any) -> Any:
             self._unseen.append(lambda: on_replica(*args, **kwargs))
+            if self._unseen_for and name in ("write", "add"):
+                self.show(*map(rows.key, args[0] if name == "write" else args))
             return on_leader(*args, **kwargs)
 
         return write
+
+    def move(self, cancellation: Row, job: Row, **on: Any) -> bool:
+        took_effect: bool = self._write("move")(cancellation, job, **on)
+        if took_effect:
+            late = {rows.key(row): self._late() for row in (cancellation, job)}
+            self._unseen_for |= {key: reads for key, reads in late.items() if reads}
+            self._hide()
+        return took_effect
+
+    def ask_for(self, key: Key) -> Row | None:
+        self.show(key)
+        return self._leader.ask_for(key)
+
+    def show(self, *keys: Key) -> None:
+        """Show rows of moves, or all of them."""
+        self._unseen_for = {key: reads for key, reads in self._unseen_for.items() if keys and key not in keys}
+        self._hide()
+
+    def _show_some(self) -> None:
+        """Bring all rows of moves one read nearer to where they are seen."""
+        if self._unseen_for:
+            self._hide()
+            self._unseen_for = {key: reads - 1 for key, reads in self._unseen_for.items() if reads > 1}
+
+    def _hide(self) -> None:
+        self._leader.unseen = tuple(key for _, key in self._unseen_for)
 
     def _catch_up(self, lag: int) -> None:
         while len(self._unseen) > lag:

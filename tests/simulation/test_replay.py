@@ -2,7 +2,7 @@
 
 import pytest
 
-from dueline.protocol import tick
+from dueline.protocol.entries import Entries
 from tests.simulation.choices import Choices
 from tests.simulation.run import first_failure, report_of, run, shrunk
 from tests.simulation.shrink import shrink
@@ -12,8 +12,8 @@ SEEDS = range(20)
 
 @pytest.fixture
 def _a_tick_that_forgets_a_cancellation_over_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    entries_of = tick.entries_of
-    monkeypatch.setattr(tick, "entries_of", lambda page, settled: entries_of(page, settled=""))
+    of = Entries.of
+    monkeypatch.setattr(Entries, "of", lambda _, page, *, more: of(Entries(), page, more=more))
 
 
 def test_a_seed_gives_one_and_the_same_run() -> None:

@@ -110,12 +110,13 @@ class World:
         *,
         choose: Callable[[int], int] = lambda count: 0,
         lag: Callable[[], int] = lambda: 0,
+        late: Callable[[], int] = lambda: 0,
         partitions: int = 2,
         priorities: tuple[int, int] = (1, 1),
     ) -> None:
         self.scale = scale or Scale()
         self.turns = Turns(NOW, choose)
-        self.table: Any = ReplicatedTable(page_rows=self.scale.page_rows, lag=lag)
+        self.table: Any = ReplicatedTable(page_rows=self.scale.page_rows, lag=lag, late=late)
         settings = (
             a_queue(partitions=partitions, retention=RETENTION, priorities=priorities[0]),
             a_queue(name="invoices", retention=RETENTION, priorities=priorities[1]),
@@ -160,6 +161,7 @@ class World:
     def calm_down(self) -> None:
         """Let every process do its work, without any fault, until all that was accepted is settled."""
         self.slow, self.throttled = {}, None
+        self.table.show()
         last = max((id.due for id in self.record.expected), default=NOW)
         for _ in range(ROUNDS):
             self.run(acts.Ingest())
@@ -240,10 +242,13 @@ class World:
         if self.is_traced:
             self.tell(me.process.name, told_call(call, mishap))
         try:
-            return me.fate.carry_out(happening, mishap)
+            answer = me.fate.carry_out(happening, mishap)
         except Crash:
             me.crashed = True  # its other threads end at their next call
             raise
+        if call.name == "table.move" and answer:
+            self.table.show(*map(rows.key, call.args))
+        return answer
 
     def _note_what_is_submitted(self, me: Running, call: Call) -> None:
         """Note the jobs for which a caller's process makes a call: a mishap may be why they come twice."""

@@ -52,8 +52,8 @@ def _each(actions: tuple[str, ...], *resources: str) -> set[tuple[str, str]]:
     return {(action, resource) for action in actions for resource in resources}
 
 
-def test_ingest_may_write_rows_move_jobs_read_fences_and_send(three: Assembly) -> None:
-    writes = ("dynamodb:BatchWriteItem", "dynamodb:PutItem")
+def test_ingest_may_write_rows_move_jobs_and_ask_for_moved_ones_read_fences_and_send(three: Assembly) -> None:
+    writes = ("dynamodb:BatchWriteItem", "dynamodb:PutItem", "dynamodb:UpdateItem")
     assert _granted(three.core, "dueline-ingest") == (
         _each((*writes, "dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem"), JOBS)
         | _each(("dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem"), STATE)
@@ -64,7 +64,7 @@ def test_ingest_may_write_rows_move_jobs_read_fences_and_send(three: Assembly) -
     )
 
 
-def test_a_tick_may_move_its_cursor_and_states_of_before_read_jobs_and_send(three: Assembly) -> None:
+def test_a_tick_may_move_its_cursor_and_states_of_before_read_jobs_ask_for_moved_ones_and_send(three: Assembly) -> None:
     assert _granted(three.core, "dueline-tick") == (
         _each(("dynamodb:Query", "dynamodb:BatchGetItem", "dynamodb:BatchWriteItem", "dynamodb:UpdateItem"), JOBS)
         | _each(("dynamodb:UpdateItem", "dynamodb:BatchGetItem", "dynamodb:PutItem"), STATE)

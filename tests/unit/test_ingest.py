@@ -274,6 +274,28 @@ def test_a_cancellation_that_could_not_be_read_keeps_the_job_back(react):
     assert system.arrived() == []
 
 
+def a_moved_job_that_comes_late():
+    system, job = System(), due_in(60)
+    system.ingest_message(*messages(job))
+    system.reschedule(job.id, at=NOW + timedelta(hours=2))
+    system.tick()
+    system.hide("#cancelled")
+    return system, job
+
+
+def test_a_job_that_was_moved_is_not_sent_by_the_late_path_though_its_cancellation_is_not_seen_yet():
+    system, job = a_moved_job_that_comes_late()
+    done = system.ingest_message(*messages(job))
+    assert (done.failed, done.late, system.arrived()) == (set(), [], [])
+
+
+def test_a_late_job_of_which_it_is_not_known_whether_it_was_moved_comes_again_and_its_neighbour_does_not():
+    system, job = a_moved_job_that_comes_late()
+    system.wire.around = on("table.ask_for", failing(Throttled("it conflicts")))
+    done = system.ingest_message(*messages(job, due_in(61)))
+    assert (done.failed, done.faults, len(done.late)) == ({"x0"}, {"it conflicts"}, 1)
+
+
 def test_a_late_job_that_could_not_be_sent_is_reported():
     system, job = System(), due_in(60)
     system.tick()

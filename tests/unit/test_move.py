@@ -150,7 +150,7 @@ def test_the_row_of_a_moved_job_is_not_written_again_and_its_fence_is_read_after
     calls = []
     system.wire.around = lambda call: (calls.append(call.name), call.do(*call.args))[1]
     system.ingest_message(intent)
-    assert calls == ["table.read", "table.move", "table.read"]
+    assert calls == ["table.read", "table.write", "table.move", "table.read"]
     calls.clear()
     system.ingest_message(intent)
     assert calls == ["table.read", "table.read"]
@@ -168,20 +168,42 @@ def test_a_fence_raised_while_ingest_moves_is_seen():
     assert system.arrived() == [new.id]
 
 
-@pytest.mark.parametrize("skip", [0, 1])
-@pytest.mark.parametrize("react", [failing(Throttled("slow down")), losing_the_answer, done_in_part])
-def test_an_intent_whose_outcome_cannot_be_read_comes_again_and_its_neighbours_do_not(react, skip):
+@pytest.mark.parametrize("name", ["table.read", "table.ask_for"])
+@pytest.mark.parametrize("react", [failing(Throttled("slow down")), losing_the_answer])
+def test_an_intent_whose_outcome_cannot_be_read_comes_again_and_its_neighbours_do_not(react, name):
     system, old = a_system()
     new, intent = an_intent(old)
     neighbour = a_job(due=OLD_DUE + timedelta(seconds=1))
     raise_fence(system, OLD_DUE)
-    system.wire.around = on("table.read", react, skip=skip, times=1)
+    system.wire.around = on(name, react, times=1)
     done = system.ingest_message(intent, Message.of(neighbour))
     assert done.failed == {"x0"}
     assert done.again == {new}
     assert done.faults
     assert is_there(system, neighbour)
     assert not is_there(system, new)
+
+
+def test_an_intent_that_was_carried_out_is_not_dropped_where_that_is_not_seen_yet():
+    system, old = a_system()
+    new, intent = an_intent(old)
+    for _ in range(2):
+        assert outcome(system.ingest_message(intent)) == (set(), {new}, set())
+        system.hide("#cancelled")
+    raise_fence(system, OLD_DUE)
+    assert outcome(system.ingest_message(intent)) == (set(), {new}, set())
+
+
+def test_a_job_that_was_submitted_under_the_new_ones_id_has_moved_no_other():
+    system, old = a_system()
+    new, intent = an_intent(old)
+    system.put(new)
+    assert outcome(system.ingest_message(intent)) == (set(), {new}, set())
+    assert system.status_of(old.id).moved_to == new.id
+    raise_fence(system, OLD_DUE)
+    other, late = an_intent(another := a_job(due=OLD_DUE))
+    system.put(another, other)
+    assert outcome(system.ingest_message(late)) == (set(), set(), {other})
 
 
 @pytest.mark.parametrize("react", [failing(Throttled("slow down")), losing_the_answer])

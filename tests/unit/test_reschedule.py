@@ -128,23 +128,23 @@ def test_a_cancel_of_the_old_id_is_promised_and_does_not_touch_the_new():
 
 
 @pytest.mark.parametrize("wanted", [at(240.001), WANTED])
-def test_where_a_later_tick_sees_the_new_job_no_intent_is_sent_and_a_move_asks_two_calls(wanted):
+def test_where_a_later_tick_sees_the_new_job_no_intent_is_sent_and_a_move_asks_three_calls(wanted):
     job = a_job()
     system = after_a_tick(job)
     calls = seen(system)
     moved = system.reschedule(job.id, at=wanted)
-    assert calls == ["table.read", "table.move"]
+    assert calls == ["table.read", "table.write", "table.move"]
     pass_time(system)
     assert (system.inbound.deliveries, system.arrived()) == ([], [moved])
 
 
 @pytest.mark.parametrize("wanted", [at(0), SOON, at(240)])
-def test_where_no_tick_may_see_the_new_job_the_intent_is_sent_before_anything_is_written(wanted):
+def test_where_no_tick_may_see_the_new_job_the_intent_is_sent_before_anything_is_moved(wanted):
     job = a_job()
     system = after_a_tick(job)
     calls = seen(system)
     moved = system.reschedule(job.id, at=wanted)
-    assert calls == ["table.read", "inbound.send", "table.move"]
+    assert calls == ["table.read", "inbound.send", "table.write", "table.move"]
     assert system.inbound.deliveries[0].message.group == "emails"
     pass_time(system)
     assert system.arrived() == [moved]
@@ -251,7 +251,7 @@ def test_a_job_in_a_partition_that_never_was_is_not_found_and_nothing_is_announc
     calls = seen(system)
     with pytest.raises(JobNotFound, match="'emails' never had a partition 77: it has 0 alone"):
         system.reschedule(an_id(partition=Partition(queue="emails", number=77), route=route), at=WANTED)
-    assert calls == ["table.read"] + ["table.read"] * (route is Route.DIRECT)
+    assert calls == ["table.read"]
 
 
 def test_a_job_in_a_partition_that_has_left_queues_yaml_moves_as_before():
@@ -286,7 +286,8 @@ def test_nothing_is_known_of_a_job_past_its_retention(is_there):
 
 
 AT_EACH_CALL = pytest.mark.parametrize(
-    ("name", "wanted"), [("inbound.send", SOON), ("table.move", SOON), ("table.move", WANTED)]
+    ("name", "wanted"),
+    [(name, wanted) for name in ("table.write", "table.move") for wanted in (SOON, WANTED)] + [("inbound.send", SOON)],
 )
 
 
@@ -302,7 +303,7 @@ def test_a_fault_names_the_new_job_and_one_of_the_two_is_there(name, wanted, rea
     pass_time(system)
     new = JobId.parse(error.value.job_id)
     assert new.due == wanted
-    is_moved = system.inbound.deliveries or react is losing_the_answer
+    is_moved = system.inbound.deliveries or (name, react) == ("table.move", losing_the_answer)
     assert system.arrived() == [new if is_moved else job.id]
 
 
@@ -340,7 +341,8 @@ def crashing(number, *, is_after):
 
 @pytest.mark.parametrize("is_after", [False, True])
 @pytest.mark.parametrize(
-    ("wanted", "fate"), [(SOON, ["old", "old or new", "new", "new"]), (WANTED, ["old", "old or new", "new"])]
+    ("wanted", "fate"),
+    [(SOON, ["old", "old or new", "new", "new", "new"]), (WANTED, ["old", "old", "old or new", "new"])],
 )
 def test_a_crash_at_any_call_leaves_the_old_job_or_the_new(wanted, fate, is_after):
     came = []
@@ -364,8 +366,8 @@ def test_a_move_that_took_effect_before_it_was_tried_again_and_refused_is_a_move
     tried_again = on("table.move", lambda call: (straight(call), straight(call))[1])
     system.wire.around = lambda call: (answers.append((call.name, tried_again(call))), answers[-1][1])[1]
     moved = system.a_reschedule("emails", new_uid=lambda: an_id().uid).run(job.id, at=WANTED)
-    assert [name for name, _ in answers] == ["table.read", "table.move", "table.read"]
-    assert (answers[1][1], moved.was_before) == (False, False)
+    assert [name for name, _ in answers] == ["table.read", "table.write", "table.move", "table.read"]
+    assert (answers[2][1], moved.was_before) == (False, False)
     pass_time(system)
     assert system.arrived() == [moved.id]
 
@@ -449,6 +451,39 @@ def test_a_job_that_is_moved_while_its_rows_are_read_has_not_left():
     assert [str(id) for id in system.arrived()] == [error.value.job_id]
 
 
+def test_a_job_whose_move_is_not_seen_yet_has_not_left():
+    job = a_job(due=at(60))
+    system = a_system_with(job)
+    moved = system.reschedule(job.id, at=WANTED)
+    system.tick()
+    system.hide("#cancelled")
+    assert system.reschedule(job.id, at=WANTED) == moved
+
+
+def test_a_move_that_ingest_carried_out_and_that_is_not_seen_yet_is_a_move():
+    job = a_job()
+    system = after_a_tick(job)
+
+    def ingest_and_see_nothing_of_it(call):
+        system.ingest()
+        system.hide("#cancelled")
+        return straight(call)
+
+    system.wire.around = on("table.move", ingest_and_see_nothing_of_it, times=1)
+    moved = system.reschedule(job.id, at=SOON)
+    assert system.table.ask_for(rows.cancellation_key(job.id))["moved_to"] == str(moved)
+
+
+def test_a_move_asks_nothing_of_a_table_that_did_not_take_what_tells_of_it():
+    job = a_job()
+    system = a_system_with(job)
+    system.wire.around = on("table.write", done_in_part)
+    with pytest.raises(Unavailable, match=f"that job {job.id} is to be moved could not be written"):
+        system.reschedule(job.id, at=WANTED)
+    pass_time(system)
+    assert system.arrived() == [job.id]
+
+
 def test_a_job_that_another_call_moves_while_its_rows_are_read_has_not_left():
     job = a_job(due=at(60))
     system = a_system_with(job)
@@ -489,11 +524,11 @@ def test_what_ingest_did_is_not_known_while_its_row_cannot_be_read():
 
     def ingest_and_read_no_more(call):
         system.ingest()
-        system.wire.around = on("table.read", done_in_part, times=1)
+        system.wire.around = on("table.ask_for", failing(Throttled("slow down")), times=1)
         return straight(call)
 
     system.wire.around = on("table.move", ingest_and_read_no_more, times=1)
-    with pytest.raises(Unavailable) as error:
+    with pytest.raises(Throttled) as error:
         system.reschedule(job.id, at=SOON)
     assert error.value.job_id == str(system.status_of(job.id).moved_to)
 

@@ -9,10 +9,10 @@ from dueline.model.job import Partition, State
 from dueline.model.message import REASON
 from dueline.ports import Page
 from dueline.protocol.dispatch import PAST_RETENTION
-from dueline.protocol.tick import entries_of
+from dueline.protocol.entries import Entries
 from tests.builders import EMAILS, NOW, a_job, a_queue, an_id
 from tests.system import PERIODS, System
-from tests.wire import failing, losing_the_answer, meanwhile, on, refusing, refusing_for_good
+from tests.wire import failing, losing_the_answer, meanwhile, on, refusing, refusing_for_good, straight
 
 EVERY_PAGE = pytest.mark.parametrize("page_rows", [1, 2, 3, 1000])
 
@@ -94,16 +94,96 @@ def test_a_cancellation_that_came_before_its_job_holds():
 
 def test_a_cancellation_is_carried_over_to_the_next_page():
     row = rows.job_row(job := a_job())
-    entries, settled = entries_of([rows.cancellation_row(job.id, at=NOW)], settled="")
-    assert entries == []
-    ((entry,), _) = entries_of([row], settled=settled)
+    entries = Entries()
+    assert entries.of([rows.cancellation_row(job.id, at=NOW)], more=True) == []
+    (entry,) = entries.of([row])
     assert entry.job is None
 
 
 def test_a_cancellation_takes_back_its_own_job_alone():
     one, other = due_in(60, uid=an_id().uid), due_in(60)
-    entries, _ = entries_of([rows.cancellation_row(one.id, at=NOW), rows.job_row(other)], settled="")
+    entries = Entries().of([rows.cancellation_row(one.id, at=NOW), rows.job_row(other)])
     assert [entry.job for entry in entries] == [other]
+
+
+@EVERY_PAGE
+def test_a_job_that_was_moved_is_not_sent_though_its_cancellation_is_not_seen_yet(page_rows):
+    system, (moved, other) = System(page_rows=page_rows), jobs_due(60, 61)
+    system.put(moved, other)
+    system.reschedule(moved.id, at=NOW + timedelta(hours=1))
+    system.hide("#cancelled")
+    assert system.tick().finished
+    assert system.arrived() == [other.id]
+
+
+@EVERY_PAGE
+def test_a_job_of_which_a_move_came_to_nothing_is_sent(page_rows):
+    system, jobs = System(page_rows=page_rows), jobs_due(60, 61)
+    system.put(*jobs)
+    system.wire.around = on("table.move", failing(Unavailable("no")))
+    with pytest.raises(Unavailable):
+        system.reschedule(jobs[0].id, at=NOW + timedelta(seconds=30))
+    assert system.tick().finished
+    assert system.arrived() == ids(jobs)
+
+
+@EVERY_PAGE
+@pytest.mark.parametrize("after", [30, 61])
+def test_a_job_that_took_anothers_place_is_sent_though_its_row_is_not_seen_yet(page_rows, after):
+    system, old, other = System(page_rows=page_rows), due_in(600), due_in(after)
+    system.put(old, other)
+    moved = system.reschedule(old.id, at=NOW + timedelta(seconds=60))
+    system.hide(f"{moved.uid}#job")
+    assert system.tick().finished
+    assert set(system.arrived()) == {moved, other.id}
+    system.hide()
+    assert system.tick().dispatched == 0
+
+
+@EVERY_PAGE
+def test_a_job_that_took_anothers_place_and_was_cancelled_is_not_sent(page_rows):
+    system, old = System(page_rows=page_rows), due_in(600)
+    system.put(old)
+    moved = system.reschedule(old.id, at=NOW + timedelta(seconds=60))
+    assert system.cancel(moved) is State.CANCELLED
+    system.hide(f"{moved.uid}#job")
+    assert system.tick().finished
+    assert system.arrived() == []
+
+
+def test_a_job_that_took_anothers_place_and_was_moved_on_is_not_sent_though_nothing_of_it_is_seen_yet():
+    system, old = System(), due_in(600)
+    system.put(old)
+    moved = system.reschedule(old.id, at=NOW + timedelta(seconds=60))
+    system.reschedule(moved, at=NOW + timedelta(seconds=300))
+    system.hide(f"{moved.uid}#job", f"{moved.uid}#cancelled")
+    assert system.tick().finished
+    assert system.arrived() == []
+
+
+@EVERY_PAGE
+def test_a_tick_stops_before_a_job_of_which_it_is_not_known_whether_it_was_moved_and_the_next_goes_on(page_rows):
+    system, (first, moved, last) = System(page_rows=page_rows), jobs_due(60, 61, 62)
+    system.put(first, moved, last)
+    system.wire.around = on("table.move", failing(Unavailable("no")))
+    with pytest.raises(Unavailable):
+        system.reschedule(moved.id, at=NOW + timedelta(hours=1))
+    system.wire.around = on("table.ask_for", failing(Throttled("it conflicts")))
+    done = system.tick()
+    assert (done.finished, done.fault, system.cursor()) == (False, "it conflicts", rows.job_key(first.id)[1])
+    assert moved.id not in system.arrived()
+    system.wire.around = straight
+    assert system.tick().finished
+    assert {*system.arrived()} == {first.id, moved.id, last.id}
+
+
+def test_nothing_is_asked_of_jobs_that_were_never_moved_nor_of_those_whose_move_is_seen():
+    system, jobs = System(), jobs_due(60, 61)
+    system.put(*jobs)
+    moved = system.reschedule(jobs[1].id, at=NOW + timedelta(seconds=100))
+    asked = count(system, "table.ask_for")
+    assert system.tick().finished
+    assert (system.arrived(), asked) == ([jobs[0].id, moved], [])
 
 
 def test_an_empty_page_with_more_behind_it_hides_nothing():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dueline.aws.dynamodb.before import BELOW, StatesOfBefore, check
 from dueline.aws.dynamodb.items import Items, as_row, item
-from dueline.aws.dynamodb.updates import ADVANCE, BEGIN, MARK_DONE, MARK_EXACT, RELEASE, RENEW, TAKE, Update
+from dueline.aws.dynamodb.updates import ADVANCE, ASK, BEGIN, MARK_DONE, MARK_EXACT, RELEASE, RENEW, TAKE, Update
 from dueline.aws.faults import translated
 from dueline.errors import Throttled, Unavailable
 from dueline.model import rows
@@ -101,6 +101,9 @@ class DynamoTable:
 
     def mark_done(self, key: Key, *, id: str) -> None:
         self._update(key, MARK_DONE, {"done": True, "id": id})
+
+    def ask_for(self, key: Key) -> Row | None:
+        return self._update(key, ASK, {"none": 0})
 
     def move(self, cancellation: Row, job: Row, *, state: Key, fence_below: str) -> bool:
         is_below = check(state, BELOW, table=self._state, names=["fence"], values={"fence": fence_below})

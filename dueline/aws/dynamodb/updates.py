@@ -38,6 +38,8 @@ RELEASE = Update(
     condition=_HELD,
     names=("owner", "cursor", "fence", "lease"),
 )
+# It changes nothing, and is refused while a transaction has the row in hand, as every write is.
+ASK = Update(expression="SET #ttl = #ttl", condition="#ttl > :none", names=("ttl",))
 MARK_EXACT = Update(expression="SET #exact = :exact", condition="attribute_exists(#exact)", names=("exact",))
 MARK_DONE = Update(expression="SET #done = :done", condition="#id = :id", names=("done", "id"))
 ADVANCE = Update(

@@ -80,13 +80,16 @@ class Ingest:
         yield "gets no answer about the fence", *unread
 
     def read_cancellations(self, store: Store, me: Delivery) -> Steps:
-        cancelled = store.cancelled() if self.rules.fence_then_cancellations else me.early_cancelled
+        cancelled = self.cancelled(store) if self.rules.fence_then_cancellations else me.early_cancelled
         todo = less(me.done, cancelled)
         yield "reads the cancellations", *self.begin_late(store, todo, done=less(me.done, todo))
         for job in me.done:
             left = less(todo, job) if self.rules.unread_cancellation_is_unknown else union(todo, job)
             name = f"gets no answer about {job}'s cancellation"
             yield name, *self.begin_late(store, left, done=less(less(me.done, job), todo))
+
+    def cancelled(self, store: Store) -> str:
+        return store.cancelled()
 
     def begin_late(self, store: Store, todo: str, *, done: str) -> tuple[Store, Delivery]:
         noted = store if self.rules.sent_then_noted else store.put("handled", todo)

@@ -7,11 +7,12 @@ from typing import NamedTuple
 from tests.simulation.model.store import BEFORE, BETWEEN, END_OF, JOBS, PAST, Rules, Store, union
 
 MOVED, REFUSED = "200", "409"
+ASKED, AWAITED = "asked", "awaited"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MoveRules(Rules):
-    """What the protocol asks of a move, then of who asks for it, then of ingest; each may be left out.
+    """What the protocol asks of a move, of who may not see it yet, of its caller, and of ingest; each may be left out.
 
     A move in two steps is none: without one of the first two rules, there is no transaction, and ingest takes the
     intent for any other job.
@@ -21,9 +22,13 @@ class MoveRules(Rules):
     not_submitted_then_cancelled: bool = True
     moves_before_the_fence_alone: bool = True
     moves_what_is_not_cancelled: bool = True
-    moved_is_seen_cancelled: bool = True
     moves_whole_before_both_alone: bool = True
-    moved_whole_is_seen: bool = True
+
+    asked_then_moved: bool = True
+    awaited_then_moved: bool = True
+    tick_asks_whether_moved: bool = True
+    tick_asks_for_the_awaited: bool = True
+    late_path_asks_whether_moved: bool = True
 
     intent_then_move: bool = True
     unanswered_move_is_unknown: bool = True
@@ -102,10 +107,10 @@ class Scene:
 class Moving:
     """The transaction that lets one job take the other's place.
 
-    Reads show all of it once it is answered. Before, they may show the old job's cancellation and not the new one's
-    row, for as long as they like: also within one partition, where DynamoDB would not do so to a later tick. A move
-    without an intent rests on that, and shows all at once. An answer that takes its time is one that is lost: who asks
-    again, or the intent that comes again, finds what it would tell.
+    Reads show all of it once it is answered. Before, they may show nothing of it for as long as they like. That they
+    may show one row without the other adds nothing: who meets the old job asks for its cancellation, and the new row is
+    a row like any other. An answer that takes its time is one that is lost: who asks again, or the intent that comes
+    again, finds what it would tell.
     """
 
     def __init__(self, rules: MoveRules, scene: Scene) -> None:
@@ -115,7 +120,10 @@ class Moving:
         return f"{self.scene.old}#job" in self.scene.store_of(self.scene.old, shared).rows
 
     def is_cancelled(self, shared: Shared) -> bool:
-        return shared.moved or self.scene.old in self.scene.store_of(self.scene.old, shared).cancelled()
+        return shared.moved or self.is_seen_cancelled(shared)
+
+    def is_seen_cancelled(self, shared: Shared) -> bool:
+        return self.scene.old in self.scene.store_of(self.scene.old, shared).cancelled()
 
     def is_past(self, shared: Shared) -> bool:
         return self.scene.store_of(self.scene.old, shared).fence == PAST
@@ -138,14 +146,6 @@ class Moving:
     def carried_out(self, shared: Shared) -> Shared:
         return self.written(self.cancelled(shared))
 
-    def unanswered(self, shared: Shared) -> Shared:
-        """Move the job, and show what whoever raises the fence must see, and no more."""
-        return self.cancelled(shared) if self.rules.moved_is_seen_cancelled else self.decided(shared)
-
-    def unanswered_whole(self, shared: Shared) -> Shared:
-        """Move the job where a later tick is to see the new one: it raises the fence, and is shown both rows."""
-        return self.carried_out(shared) if self.rules.moved_whole_is_seen else self.unanswered(shared)
-
     def show(self, shared: Shared) -> Iterator[tuple[str, Shared]]:
         """Show the rest of a move."""
         if shared.moved and self.rules.has_transaction() and shared != (shown := self.carried_out(shared)):
@@ -160,8 +160,17 @@ class Moving:
         """Take a move's effect upon whoever writes what it writes: they meet it, whatever a tick's page shows."""
         store = self.scene.store_of(self.scene.old, shared)
         store = store._replace(exact=union(store.exact, self.scene.old))
+        store = store.put(ASKED, self.scene.old if self.rules.asked_then_moved else "")
         return self.scene.kept(self.scene.old, store, shared)._replace(moved=True)
 
+    def decided_whole(self, shared: Shared) -> Shared:
+        """Move the job where a later tick is to see the new one, which it may have to ask for."""
+        new, decided = self.scene.new, self.decided(shared)
+        awaited = new if self.rules.awaited_then_moved else ""
+        return self.scene.kept(new, self.scene.store_of(new, decided).put(AWAITED, awaited), decided)
+
     def written(self, shared: Shared) -> Shared:
+        """Put the new job's row. That it is awaited tells nobody anything any more."""
         new = self.scene.new
-        return self.scene.kept(new, self.scene.store_of(new, shared).put("job", new), shared)
+        store = self.scene.store_of(new, shared).put("job", new)
+        return self.scene.kept(new, store._replace(rows=store.rows - {f"{new}#{AWAITED}"}), shared)

@@ -49,8 +49,8 @@ class Rescheduling:
         if self.moving.is_refused_whole(shared):
             yield "cannot move the job whole", shared, Caller("look_whole")
         else:
-            yield "moves the job whole", *self.succeeded(self.moving.carried_out(shared))
-            moved = self.moving.unanswered_whole(shared)
+            moved = self.moving.decided_whole(shared)
+            yield "moves the job whole", *self.succeeded(self.moving.carried_out(moved))
             yield "moves the job whole, but the answer is lost", moved, Caller(GONE)
             yield "moves the job whole, but the answer is lost, tries again", moved, Caller("move_whole")
 
@@ -71,7 +71,7 @@ class Rescheduling:
         """
         if self.moving.is_cancelled(shared) or self.moving.is_past(shared):
             yield self.look(shared, first="asks again, and ")
-        else:
+        if not self.moving.is_seen_cancelled(shared) and not self.moving.is_past(shared):
             yield "asks again, and finds no cancellation", shared, Caller("look_at_the_fence")
 
     def look_at_the_fence(self, shared: Shared) -> CallerSteps:
@@ -91,7 +91,7 @@ class Rescheduling:
             yield self.look(shared)
         else:
             yield "moves the job", *self.next_after("move", self.moving.carried_out(shared))
-            moved = self.moving.unanswered(shared)
+            moved = self.moving.decided(shared)
             unknown = (moved, Caller(GONE)) if self.rules.unanswered_move_is_unknown else self.refused(moved)
             yield "moves the job, but the answer is lost", *unknown
 

@@ -34,7 +34,7 @@ class Settling:
             yield from self.look(shared)
         elif self.rules.undone_intent_is_carried_out:
             yield "moves the job", *self.see_to(self.moving.carried_out(shared))
-            yield "moves the job, but the answer is lost", self.moving.unanswered(shared), Delivery(GONE)
+            yield "moves the job, but the answer is lost", self.moving.decided(shared), Delivery(GONE)
         else:
             yield "finds the job not moved", *self.drop(shared)
 
@@ -49,15 +49,15 @@ class Settling:
             yield "is refused the move, and gets no answer who was quicker", *self.drop(shared)
 
     def find_moved(self, shared: Shared) -> tuple[str, Shared, Delivery]:
-        """Write the new job's row, unless it is there to be read.
+        """Write the new job's row, unless it is there to be read. The cancellation is there: it was read, or asked for.
 
         A write that takes its time, fails, or loses its answer comes to the same as a look later on.
         """
         if self.moving.is_shown(shared):
             return "finds the job moved", *self.see_to(shared)
         if self.rules.moved_row_is_written:
-            return "finds the job moved, writes the new one", *self.see_to(self.moving.written(shared))
-        return "finds the job moved, but not the new one", *self.see_to(shared)
+            return "finds the job moved, writes the new one", *self.see_to(self.moving.carried_out(shared))
+        return "finds the job moved, but not the new one", *self.see_to(self.moving.cancelled(shared))
 
     def see_to(self, shared: Shared) -> tuple[Shared, Delivery]:
         """Go on as with any job, whose row is written."""

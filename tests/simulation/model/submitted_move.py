@@ -6,7 +6,7 @@ from tests.simulation.model.moves import MoveModel, SharedSteps, anew
 from tests.simulation.model.store import IDLE
 
 # How many states there are of each with every rule kept.
-SUBMITTED_MOVE_STATES = {"later": 3_652_085, "sooner": 2_906_141, "elsewhere": 6_569_799}
+SUBMITTED_MOVE_STATES = {"later": 4_204_553, "sooner": 3_333_413, "elsewhere": 6_569_799}
 
 
 class SubmittedMoveModel(MoveModel):
