@@ -44,7 +44,8 @@ def _measure(part: Part, *, quick: bool, on: dict[str, str], console: Console) -
     with tempfile.TemporaryDirectory() as scratch, _shown(part, console) as progress:
         bench = Bench(quick=quick, scratch=Path(scratch), progress=progress)
         measured: Measured = part.measure(bench)
-    return Result(part=part.name, quick=quick, on=on, seconds=round(time.monotonic() - begun, 1), measured=measured)
+    seconds = round(time.monotonic() - begun, 1)
+    return Result(part=part.name, quick=quick, on=on, seconds=seconds, measured=measured, format=part.format)
 
 
 @contextmanager
