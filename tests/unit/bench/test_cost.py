@@ -2,7 +2,6 @@
 
 import json
 from datetime import date
-from itertools import product
 
 import boto3
 import pytest
