@@ -9,6 +9,8 @@ from tests.simulation.record import Broken
 from tests.simulation.world import Plan, Scale, World
 
 DUE = 400  # by the table's route; within the lookahead of a tick from the 210th second on
+# The partition that the jobs share, of one call as they are, and one without any.
+HERE, ELSEWHERE = 1, 0
 FAULTS = [*Fault, Pause(31), Pause(300)]
 
 # Nobody but itself meets the rows of keys.
@@ -21,11 +23,11 @@ MEETING: dict[str, Act] = {
     "ingest what comes again": Ingest(again=range(8)),
     "cancel": Cancel(1),
     "reschedule": Reschedule(1, DUE + 30),
-    "tick": Tick(0),
-    "tick the other": Tick(1),
-    "tick briefly": Tick(0, seconds=5),
+    "tick": Tick(HERE),
+    "tick the other": Tick(ELSEWHERE),
+    "tick briefly": Tick(HERE, seconds=5),
 }
-ACTS = MEETING | {"submit under keys": KEYED, "reschedule to now": Reschedule(1, 0)}
+ACTS = MEETING | {"submit under keys": KEYED, "reschedule to now": Reschedule(7, 0)}
 OTHERS: list[list[Act]] = [
     *([act] for act in MEETING.values()),
     [Cancel(1), Tick(0), Tick(1)],
@@ -45,7 +47,7 @@ TELLING: Mapping[str, Sequence[str]] = {
     "tick the other": ["written"],
     "tick briefly": ["written"],
     "submit under keys": ["accepted"],
-    "reschedule to now": ["written"],
+    "reschedule to now": ["written", "sent"],
 }
 PAGES = (1, 1000)
 AND_CRASHES: Plan = {2: Fault.CRASH_AFTER}
@@ -110,6 +112,7 @@ def _retold(scene: str, page_rows: int, act: Act, plan: Plan) -> int:
 def _told_up_to(scene: str, page_rows: int) -> World:
     world = World(Scale(page_rows=page_rows))
     world.run(FIRST)
+    assert {id.partition.number for id in world.record.accepted} == {HERE}
     world.let_pass(250.25)
     if scene == "accepted":
         return world
@@ -121,5 +124,5 @@ def _told_up_to(scene: str, page_rows: int) -> World:
         return world
     world.run(Ingest([0, 2, 4, 5, 6]) if scene == "half ingested" else Ingest())
     if scene in ("seen", "sent"):
-        world.run(Tick(0), {2: Fault.CRASH_BEFORE} if scene == "seen" else {3: Fault.CRASH_BEFORE})
+        world.run(Tick(HERE), {2: Fault.CRASH_BEFORE} if scene == "seen" else {3: Fault.CRASH_BEFORE})
     return world

@@ -156,7 +156,8 @@ def test_a_request_that_fails_is_each_callers_error_after_the_tries_of_each(thre
     api.let_go()
     errors = [each.exception() for each in (first, *others)]
     assert [type(error) for error in errors] == [kind] * 3
-    assert len({id(error) for error in errors}) == len({error.key for error in errors}) == 3
+    assert len({id(error) for error in errors}) == 3
+    assert len({error.key for error in errors}) == 3
     assert sorted(n for batch in api.batches for n in batch) == sorted([0, 1, 2] * tries)
 
 
