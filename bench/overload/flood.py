@@ -29,11 +29,13 @@ FLOODED, OTHER = Partition(queue="emails", number=0), Partition(queue="invoices"
 TABLE_WRITES = 1000
 CALL_JOBS = 100
 # How many producers share a flood, each with eight lanes.
-PRODUCERS = 20
-NOBODY, HTTP, DIRECT = "no flood", "HTTP", "direct producers"
+PRODUCERS = 4
+CALM, HTTP, DIRECT = "no flood", "HTTP", "direct producers"
+WAYS = (CALM, HTTP, DIRECT)
+OWN, ITS_PARTITION, OTHER_QUEUE = "its own jobs", "its partition's other jobs", "another queue's jobs"
 # Jobs that are there already, of each queue, and those that come in over HTTP, one by one, a second.
-_WAITING, _COMING = 50.0, 5.0
-_FLOOD_AT, _FLOOD_DUE, _FLOOD_DUE_FOR = 120.0, 900.0, 600.0
+_WAITING, _COMING = 10.0, 1.0
+_FLOOD_AT, _FLOOD_DUE, _FLOOD_DUE_FOR = 120.0, 900.0, 300.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,13 +62,11 @@ class Flood:
             for partition in (FLOODED, OTHER)
         }
         self.inbound = InboundQueue()
-        self._region = Region(
-            aws=aws, turns=self.turns, random=self.random, inbound=self.inbound, places=self.places
-        )
+        self._region = Region(aws=aws, turns=self.turns, random=self.random, inbound=self.inbound, places=self.places)
         self.functions, self.api = Functions(self._region), Api(self._region)
         self.flooding = Api(self._region)
         self.producers = [Producer(self._region) for _ in range(PRODUCERS if by == DIRECT else 0)]
-        self.flood = range(0)
+        self.flood, self.waiting = range(0), range(0)
         self.buffer_empty = 0.0
 
     def run(self) -> None:
@@ -74,6 +74,7 @@ class Flood:
             self._have_waiting(place)
             self.turns.start(partial(self._come_in, place.record))
             self.turns.start(partial(self._fire, place.record.partition))
+        self.waiting = range(min(len(place.record.due) for place in self.places.values()))
         self.functions.start_pollers()
         self.turns.start(self._begin_flood, after=_FLOOD_AT)
         self.turns.start(self._watch)
@@ -100,7 +101,7 @@ class Flood:
 
     def _begin_flood(self) -> None:
         """Have all jobs of the flood come in one burst, due over some minutes."""
-        record, count = self.places[str(FLOODED)].record, self._plan.jobs if self._by != NOBODY else 0
+        record, count = self.places[str(FLOODED)].record, self._plan.jobs if self._by != CALM else 0
         first = len(record.due)
         due = (self.turns.elapsed + _FLOOD_DUE + each * _FLOOD_DUE_FOR / max(1, count) for each in range(count))
         jobs = [record.new_job(each, written=False) for each in due]
@@ -132,8 +133,11 @@ def flooded(by: str, plan: Plan) -> dict[str, Any]:
         "failed_ticks": run.functions.failed_ticks,
         "lost": _lost(run, answers),
         "early": sum(place.record.early for place in run.places.values()),
-        "flooded": _late(run, FLOODED),
-        "other": _late(run, OTHER),
+        "late": {
+            OWN: _late(run, FLOODED, run.flood),
+            ITS_PARTITION: _late(run, FLOODED, run.waiting),
+            OTHER_QUEUE: _late(run, OTHER, run.waiting),
+        },
     }
 
 
@@ -157,17 +161,16 @@ def _lost(run: Flood, answers: Sequence[Job | DuelineError]) -> int:
     return max(0, accepted - sent) + others
 
 
-def _late(run: Flood, partition: Partition) -> dict[str, float]:
-    """Return how late the jobs of a queue were that were due once the flood had come."""
-    record = run.places[str(partition)].record
-    late = record.latenesses(_FLOOD_AT + run._region.aws.deployed.lookahead, run._plan.seconds, now=run.turns.elapsed)
-    return {
-        "jobs": len(late),
-        "on_time": share(late, within=ON_TIME_SECONDS),
-        "p50": percentile(late, 50),
-        "p99": percentile(late, 99),
-        "max": late[-1],
-    }
+def _late(run: Flood, partition: Partition, numbers: range) -> dict[str, float]:
+    """Return how late jobs of a queue were, or are by now, that were due once the flood had come."""
+    record, now = run.places[str(partition)].record, run.turns.elapsed
+    since = _FLOOD_AT + run._region.aws.deployed.lookahead
+    seen = ((record.due[each], record.visible[each]) for each in numbers)
+    late = sorted(max(0.0, (at if at >= 0 else now) - due) for due, at in seen if due >= since)
+    if not late:
+        return {}
+    told = {"p50": percentile(late, 50), "p99": percentile(late, 99), "max": late[-1]}
+    return {"jobs": len(late), "on_time": share(late, within=ON_TIME_SECONDS), **told}
 
 
 def _cut(jobs: Sequence[Job], size: int) -> list[Sequence[Job]]:
