@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from bench.cost.bill import ROW_OVERHEAD_BYTES, TTL_DAYS, WRITES
+from bench.cost.bill import ROW_OVERHEAD_BYTES, TTL_DAYS
 from bench.cost.figures import (
     CHEAPEST,
     DIRECT_ONE,
     HTTP_IN_CALLS,
+    HTTP_ONE_BY_ONE,
     HTTP_SINGLY,
     IN_TENS,
     KEYED,
@@ -39,7 +40,7 @@ def _by_way(told: Mapping[str, Any]) -> tuple[Target, ...]:
         _dollars("direct client, one by one", ways[DIRECT_ONE], 1.05, before=1.48, why=_one_fence(ways)),
         _dollars("direct client, in tens", ways[IN_TENS], 0.90, before=1.03, why=_why(bills[OURS])),
         _dollars("HTTP, one by one, by the library", total(bills[HTTP_SINGLY]), 2.50, before=4.96, why=http),
-        _dollars("the same with the caller's key", ways[KEYED], 3.75, before=4.96, why=_two_writes(bills)),
+        _dollars("the same with the caller's key", ways[KEYED], 3.75, before=4.96, why=_two_writes(ways)),
         _dollars("HTTP, 100 a call", total(bills[HTTP_IN_CALLS]), 0.95, before=2.46, why=_why(bills[HTTP_IN_CALLS])),
         _dollars(LINGER, ways[LINGER], 1.30, before=4.96, why=f"a request carries {told['together']} jobs; {http}"),
         _dollars("in tens, provisioned at 70 %", provisioned, 0.50, before=0.64, why=_why(bills[PROVISIONED])),
@@ -75,10 +76,9 @@ def _one_fence(ways: Mapping[str, float]) -> str:
     return f"${ways[DIRECT_ONE] - ways[IN_TENS]:.2f} more than in tens, for each job reads a fence of its own"
 
 
-def _two_writes(bills: Mapping[str, Mapping[str, float]]) -> str:
-    singly = bills[HTTP_SINGLY]
-    key = f"the key is two writes, ${2 * singly[WRITES]:.2f}, and their time in Lambda"
-    return f"{key}, on ${total(singly):.2f} without it"
+def _two_writes(ways: Mapping[str, float]) -> str:
+    more = f"${ways[KEYED] - ways[HTTP_ONE_BY_ONE]:.2f} on ${ways[HTTP_ONE_BY_ONE]:.2f} without it"
+    return f"the key is two writes and their time in Lambda, {more}"
 
 
 def _why(bill: Mapping[str, float]) -> str:

@@ -17,9 +17,10 @@ WAITS = (1, 30, 180)
 ONE, HUNDREDS = replace(TENS, jobs=1), replace(TENS, jobs=CALL_JOBS)
 HTTP_ONE, HTTP_MANY = Way(by="http", jobs=1), Way(by="http", jobs=CALL_JOBS)
 LINGER = f"HTTP, {CALLERS} callers at once, linger {LINGER_SECONDS * 1000:.0f} ms"
-DIRECT_ONE, IN_TENS, KEYED = "direct client, one by one", "direct client, in tens", "HTTP, one by one, with a key"
+HTTP_ONE_BY_ONE, KEYED = "HTTP, one by one", "HTTP, one by one, with a key"
+DIRECT_ONE, IN_TENS = "direct client, one by one", "direct client, in tens"
 WAYS = {
-    "HTTP, one by one": HTTP_ONE,
+    HTTP_ONE_BY_ONE: HTTP_ONE,
     "HTTP, 100 a call": HTTP_MANY,
     DIRECT_ONE: ONE,
     IN_TENS: TENS,

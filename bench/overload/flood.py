@@ -35,15 +35,21 @@ WAYS = (CALM, HTTP, DIRECT)
 OWN, ITS_PARTITION, OTHER_QUEUE = "its own jobs", "its partition's other jobs", "another queue's jobs"
 # Jobs that are there already, of each queue, and those that come in over HTTP, one by one, a second.
 _WAITING, _COMING = 10.0, 1.0
-_FLOOD_AT, _FLOOD_DUE, _FLOOD_DUE_FOR = 120.0, 900.0, 300.0
+_FLOOD_AT = 120.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """So many jobs in the flood, and how long all is watched, in seconds."""
+    """So many jobs in the flood, which begin to be due in so many seconds, for so long."""
 
     jobs: int
-    seconds: float = _FLOOD_AT + _FLOOD_DUE + _FLOOD_DUE_FOR + 60
+    due: float = 900.0
+    due_for: float = 300.0
+
+    @property
+    def seconds(self) -> float:
+        """How long all is watched."""
+        return _FLOOD_AT + self.due + self.due_for + ON_TIME_SECONDS
 
 
 class Flood:
@@ -103,7 +109,8 @@ class Flood:
         """Have all jobs of the flood come in one burst, due over some minutes."""
         record, count = self.places[str(FLOODED)].record, self._plan.jobs if self._by != CALM else 0
         first = len(record.due)
-        due = (self.turns.elapsed + _FLOOD_DUE + each * _FLOOD_DUE_FOR / max(1, count) for each in range(count))
+        begin, each_after = self.turns.elapsed + self._plan.due, self._plan.due_for / max(1, count)
+        due = (begin + each * each_after for each in range(count))
         jobs = [record.new_job(each, written=False) for each in due]
         self.flood = range(first, first + count)
         if self._by == HTTP:
