@@ -57,17 +57,18 @@ def _order(source: random.Random) -> dict[str, Any]:
             "locale": source.choice(["de", "en"]),
         },
         "created_at": instant.text(_NOON + timedelta(minutes=source.randrange(10**5))),
-        "items": [
-            {
-                "sku": f"SKU-{source.randrange(10**6):06d}",
-                "name": " ".join(source.choices(_LETTERS.split(), k=4)),
-                "quantity": source.randrange(1, 5),
-                "price": source.randrange(10**4) / 100,
-            }
-            for _ in range(4)
-        ],
+        "items": [_item(source) for _ in range(4)],
         "template": "order-reminder-v3",
         "channel": "email",
+    }
+
+
+def _item(source: random.Random) -> dict[str, Any]:
+    return {
+        "sku": f"SKU-{source.randrange(10**6):06d}",
+        "name": " ".join(source.choices(_LETTERS.split(), k=4)),
+        "quantity": source.randrange(1, 5),
+        "price": source.randrange(10**4) / 100,
     }
 
 

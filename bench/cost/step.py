@@ -48,10 +48,9 @@ class Step:
 
 def step_of(exchanges: Sequence[Exchange], *, jobs: int, log: str = "", cpu_seconds: float = 0.0) -> Step:
     """Return what exchanges come to. Raises NotAsCharged where units are not those that follow from the sizes."""
+    items, of_state = Counter[str](), [each for each in exchanges if each.is_of_state]
     for each in exchanges:
         _hold_to_sizes(each)
-    items: Counter[str] = Counter()
-    for each in exchanges:
         items[each.operation] += each.items
     return Step(
         jobs=jobs,
@@ -61,14 +60,20 @@ def step_of(exchanges: Sequence[Exchange], *, jobs: int, log: str = "", cpu_seco
         bytes_in=sum(each.answer_bytes for each in exchanges),
         writes=sum(each.writes for each in exchanges),
         reads=sum(each.reads for each in exchanges),
-        state_writes=sum(each.writes for each in exchanges if each.is_of_state),
-        state_reads=sum(each.reads for each in exchanges if each.is_of_state),
-        sent=sum(each.charged_requests for each in exchanges),
-        grouped=sum(each.charged_requests for each in exchanges if each.is_grouped),
+        state_writes=sum(each.writes for each in of_state),
+        state_reads=sum(each.reads for each in of_state),
+        **_of_sqs(exchanges),
         logged=len(log.encode()),
         lines=len(log.splitlines()),
         cpu_seconds=cpu_seconds,
     )
+
+
+def _of_sqs(exchanges: Sequence[Exchange]) -> dict[str, int]:
+    return {
+        "sent": sum(each.charged_requests for each in exchanges),
+        "grouped": sum(each.charged_requests for each in exchanges if each.is_grouped),
+    }
 
 
 def _hold_to_sizes(exchange: Exchange) -> None:

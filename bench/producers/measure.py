@@ -125,26 +125,22 @@ def _singly(stage: Running, plan: Plan) -> dict[str, float]:
 
 
 def targets(figures: Figures) -> tuple[Target, ...]:
-    rates, slow = figures["a_second"], "the local AWS answers no faster: beside it is what it does with bare requests"
+    rates, bounds = figures["a_second"], {HTTP: 5 * BEFORE_A_SECOND, DIRECT: 10 * BEFORE_A_SECOND}
+    what = "schedule by a direct client, p50 over the local AWS, to before"
     two = "two requests, one after the other, in place of one"
     return (
-        *(
-            Target(
-                what=f"schedule_many over the local AWS, {way}",
-                got=rates[way],
-                bound=times * BEFORE_A_SECOND,
-                at_most=False,
-                unit=" jobs/s",
-                before=BEFORE_A_SECOND,
-                why=slow,
-            )
-            for way, times in ((HTTP, 5), (DIRECT, 10))
-        ),
-        Target(
-            what="schedule by a direct client, p50 over the local AWS, to before",
-            got=figures["now_to_before"],
-            bound=1.2,
-            before=1.0,
-            why=two,
-        ),
+        *(_rate(way, rates[way], bound=bound) for way, bound in bounds.items()),
+        Target(what=what, got=figures["now_to_before"], bound=1.2, before=1.0, why=two),
+    )
+
+
+def _rate(way: str, got: float, *, bound: float) -> Target:
+    return Target(
+        what=f"schedule_many over the local AWS, {way}",
+        got=got,
+        bound=bound,
+        at_most=False,
+        unit=" jobs/s",
+        before=BEFORE_A_SECOND,
+        why="the local AWS answers no faster: beside it is what it does with bare requests",
     )
