@@ -11,7 +11,10 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Target:
-    """What a figure is to reach: `bound`, at most or at least. `why` says in a sentence why it does not."""
+    """What a figure is to reach: `bound`, at most or at least. `why` says in a sentence why it does not.
+
+    `before` is what it was before the last round of work on it.
+    """
 
     what: str
     got: float
@@ -19,6 +22,7 @@ class Target:
     at_most: bool = True
     unit: str = ""
     why: str = ""
+    before: float | None = None
 
     @property
     def is_met(self) -> bool:
@@ -51,7 +55,7 @@ class Part:
     """A part of what is measured.
 
     `markdown` returns the tables, and `pictures` drawings in SVG by their names, both out of the figures as read back
-    from JSON.
+    from JSON. What is stored in another `format` of the figures is not told until it is measured anew.
     """
 
     name: str
@@ -59,3 +63,4 @@ class Part:
     measure: Callable[[Bench], Measured]
     markdown: Callable[[Figures], str]
     pictures: Callable[[Figures], dict[str, str]]
+    format: int = 1

@@ -1,12 +1,13 @@
 """Put what was measured into docs/benchmarks.md and README.md, between marks: `<!-- cost -->` and `<!-- /cost -->`."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from bench.headline import headline, on_time
 from bench.part import Part, Target
-from bench.results import Result, load
+from bench.results import Result, is_current, load
 from bench.tables import table
 from local.template import ROOT
 
@@ -16,12 +17,18 @@ _WHOLE_FROM, _PERCENT_FROM = 1000, 10
 
 
 def reported(parts: Sequence[Part], *, folder: Path) -> dict[Path, str]:
-    """Return the files as they are to be, with what is stored in a folder."""
-    results = {part.name: load(part.name, folder=folder) for part in parts}
-    sections = {part.name: part.markdown(results[part.name].figures) for part in parts}
-    docs = {**sections, "targets": targets(parts, results), "machine": machines(results)}
-    told = f"{headline(results)}\n\n{on_time(results['lateness'])}"
-    return {DOCS: marked(DOCS.read_text(), docs), README: marked(README.read_text(), {"figures": told})}
+    """Return the files as they are to be, with what is stored in a folder.
+
+    The section of a part stays as it is while its result is missing, or in a format that is told no more.
+    """
+    told = [part for part in parts if is_current(part, folder=folder)]
+    results = {part.name: load(part.name, folder=folder) for part in told}
+    docs = {part.name: part.markdown(results[part.name].figures) for part in told}
+    readme = {}
+    if len(told) == len(parts):
+        docs |= {"targets": targets(results), "before": before(results), "machine": machines(results)}
+        readme = {"figures": f"{headline(results)}\n\n{on_time(results['lateness'])}"}
+    return {DOCS: marked(DOCS.read_text(), docs), README: marked(README.read_text(), readme)}
 
 
 def marked(text: str, sections: dict[str, str]) -> str:
@@ -41,13 +48,32 @@ def marked(text: str, sections: dict[str, str]) -> str:
     return text
 
 
-def targets(parts: Sequence[Part], results: dict[str, Result]) -> str:
-    """Return a table of all targets: what was to be reached, what was, and why not."""
-    told = [(part, target) for part in parts for target in results[part.name].measured.targets]
+def targets(results: Mapping[str, Result]) -> str:
+    """Return a table of targets but those of `before`: what was to be reached, what was, and why not."""
     rows = [
-        (target.what, _bound(target), f"{_number(target.got)}{target.unit}", _verdict(target)) for _, target in told
+        (target.what, _bound(target), _got(target), _verdict(target))
+        for target in _targets(results)
+        if target.before is None
     ]
     return table(("target", "bound", "measured", "reached"), rows)
+
+
+def before(results: Mapping[str, Result]) -> str:
+    """Return a table of what was worked on last: what it was before, was to reach, and is."""
+    rows = [
+        (target.what, f"{_number(target.before)}{target.unit}", _bound(target), _got(target), _verdict(target))
+        for target in _targets(results)
+        if target.before is not None
+    ]
+    return table(("", "before", "to reach", "measured", "reached"), rows)
+
+
+def _targets(results: Mapping[str, Result]) -> Iterable[Target]:
+    return chain.from_iterable(result.measured.targets for result in results.values())
+
+
+def _got(target: Target) -> str:
+    return f"{_number(target.got)}{target.unit}"
 
 
 def _bound(target: Target) -> str:
@@ -62,7 +88,7 @@ def _verdict(target: Target) -> str:
     return "yes" if target.is_met else f"**no**: {target.why}"
 
 
-def machines(results: dict[str, Result]) -> str:
+def machines(results: Mapping[str, Result]) -> str:
     """Return on what, when and how long the parts were measured."""
     one = next(iter(results.values()))
     seconds = sum(result.seconds for result in results.values())

@@ -22,6 +22,7 @@ class Result:
     on: dict[str, str]
     seconds: float
     measured: Measured
+    format: int = 1
 
     @property
     def figures(self) -> Figures:
@@ -45,6 +46,11 @@ def load(name: str, *, folder: Path = STORED) -> Result:
     measured = told["measured"]
     targets = tuple(Target(**target) for target in measured["targets"])
     return Result(**{**told, "measured": Measured(**{**measured, "targets": targets})})
+
+
+def is_current(part: Part, *, folder: Path = STORED) -> bool:
+    """Tell whether a result of a part is there whose figures the part can tell."""
+    return (folder / f"{part.name}.json").exists() and load(part.name, folder=folder).format == part.format
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -15,13 +15,16 @@ from rich.console import Console
 from rich.markdown import Markdown
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from bench import cold, cost, cpu, growth, lateness, redis, scale
+from bench import cold, cost, cpu, growth, lateness, overload, producers, redis, scale
 from bench.part import Bench, Measured, Part
 from bench.results import Result, save
 from local.template import ROOT
 
 # All parts, in the order in which they are measured.
-PARTS: tuple[Part, ...] = (cost.PART, lateness.PART, redis.PART, cpu.PART, growth.PART, scale.PART, cold.PART)
+PARTS: tuple[Part, ...] = (
+    *(cost.PART, lateness.PART, redis.PART, cpu.PART, growth.PART),
+    *(scale.PART, overload.PART, producers.PART, cold.PART),
+)
 _SHOWN = ("boto3", "aws_lambda_powertools", "ministack")
 _COLUMNS = (TextColumn("[bold]{task.fields[part]}[/]"), BarColumn(), TextColumn("{task.description}"))
 
@@ -44,7 +47,8 @@ def _measure(part: Part, *, quick: bool, on: dict[str, str], console: Console) -
     with tempfile.TemporaryDirectory() as scratch, _shown(part, console) as progress:
         bench = Bench(quick=quick, scratch=Path(scratch), progress=progress)
         measured: Measured = part.measure(bench)
-    return Result(part=part.name, quick=quick, on=on, seconds=round(time.monotonic() - begun, 1), measured=measured)
+    seconds = round(time.monotonic() - begun, 1)
+    return Result(part=part.name, quick=quick, on=on, seconds=seconds, measured=measured, format=part.format)
 
 
 @contextmanager

@@ -34,7 +34,8 @@ def imported(monkeypatch: pytest.MonkeyPatch, *queues: QueueSettings) -> Iterato
     def queue(name: str) -> MemoryQueue:
         return made.setdefault(name, MemoryQueue(name=name, clock=api.RESOURCES.clock))
 
-    monkeypatch.setattr(api.RESOURCES, "table", MemoryTable(), raising=False)
+    # A property, of the class.
+    monkeypatch.setattr(type(api.RESOURCES), "table", MemoryTable(), raising=False)
     monkeypatch.setattr(api.RESOURCES, "queue", queue)
     yield api
     sys.modules.pop("functions.api", None)

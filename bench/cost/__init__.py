@@ -11,4 +11,6 @@ def _measure(bench: Bench) -> Measured:
     return measure(bench)
 
 
-PART = Part(name="cost", title="Cost per million jobs", measure=_measure, markdown=markdown, pictures=pictures)
+PART = Part(
+    name="cost", title="Cost per million jobs", measure=_measure, markdown=markdown, pictures=pictures, format=2
+)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from bench.cost.deployed import Deployed
@@ -47,41 +47,61 @@ Lines = Counter[str]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Capacity:
-    """How DynamoDB's units are paid: dollars a million of each."""
+class Terms:
+    """How a table is paid: dollars a million units of each kind, and dollars a GB and month."""
 
     writes: float
     reads: float
+    kept: float
+    recovery: float
 
     @classmethod
-    def on_demand(cls, prices: Prices) -> "Capacity":
-        return cls(writes=prices.write_units_million, reads=prices.read_units_million)
+    def on_demand(cls, prices: Prices) -> "Terms":
+        return cls(
+            writes=prices.write_units_million,
+            reads=prices.read_units_million,
+            kept=prices.table_gb_month,
+            recovery=prices.recovery_gb_month,
+        )
 
     @classmethod
-    def provisioned(cls, prices: Prices) -> "Capacity":
+    def provisioned(cls, prices: Prices) -> "Terms":
         """A capacity unit does one unit a second, of which the utilisation is made use of."""
         units_an_hour = 3600 * UTILISATION
-        return cls(
+        return replace(
+            cls.on_demand(prices),
             writes=prices.write_capacity_hour / units_an_hour * MILLION,
             reads=prices.read_capacity_hour / units_an_hour * MILLION,
+        )
+
+    @classmethod
+    def infrequent(cls, prices: Prices) -> "Terms":
+        """The class for what is rarely read, on demand, and no point-in-time recovery."""
+        return cls(
+            writes=prices.infrequent_write_units_million,
+            reads=prices.infrequent_read_units_million,
+            kept=prices.infrequent_gb_month,
+            recovery=0.0,
         )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Biller:
-    """Bills what was counted by what is deployed."""
+    """Bills what was counted by what is deployed. `terms` are the jobs table's; the state table is on demand."""
 
     prices: Prices
     deployed: Deployed
-    capacity: Capacity
+    terms: Terms
 
     def requests(self, step: Step, *, jobs: float | None = None) -> Lines:
         """Bill a step's requests, which take so many jobs further, by default those of the step."""
-        share = 1 / (jobs or step.jobs)
+        share, state = 1 / (jobs or step.jobs), Terms.on_demand(self.prices)
+        writes = (step.writes - step.state_writes) * self.terms.writes + step.state_writes * state.writes
+        reads = (step.reads - step.state_reads) * self.terms.reads + step.state_reads * state.reads
         return lines(
             {
-                WRITES: step.writes * share * self.capacity.writes,
-                READS: step.reads * share * self.capacity.reads,
+                WRITES: writes * share,
+                READS: reads * share,
                 SQS: step.sent * share * self.prices.sqs_million,
                 FAIR: step.grouped * share * self.prices.fair_million,
             }
@@ -102,7 +122,7 @@ class Biller:
         a_gb = self.prices.log_gb + self.prices.log_gb_month * self.deployed.log_days / MONTH_DAYS
         return charged_bytes * MILLION / GB * a_gb
 
-    def http(self, *, jobs: int) -> Lines:
+    def http(self, *, jobs: float) -> Lines:
         """Bill a request to the HTTP API with so many jobs."""
         logged = self.logs(self.deployed.access_log_bytes + LOG_EVENT_BYTES)
         return lines({HTTP: self.prices.http_million / jobs, LOGS: logged / jobs})
@@ -115,9 +135,7 @@ class Biller:
     def kept(self, row_bytes: int, *, days: float) -> Lines:
         """Bill a row that is kept for so many days."""
         gb_months = (row_bytes + ROW_OVERHEAD_BYTES) * MILLION / GB * days / MONTH_DAYS
-        return lines(
-            {STORAGE: gb_months * self.prices.table_gb_month, RECOVERY: gb_months * self.prices.recovery_gb_month}
-        )
+        return lines({STORAGE: gb_months * self.terms.kept, RECOVERY: gb_months * self.terms.recovery})
 
     def watch_month(self, *, queues: int) -> float:
         """Return what metrics and alarms cost a month, with so many queues."""

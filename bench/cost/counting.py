@@ -7,45 +7,56 @@ from functools import partial
 from itertools import count
 from statistics import median
 from typing import Any
+from uuid import UUID
 
 from bench.cost.lambdas import Invoked, of_schedule
-from bench.cost.payloads import PACKED, QUEUE, SIZES, USUAL, Size, a_job, json_of
-from bench.cost.plan import BATCHED, CODED, HIGH, HTTP_CALL_JOBS, Batch, Plan, named
+from bench.cost.payloads import JSON, QUEUE, SIZES, USUAL, Size, a_job, json_of
+from bench.cost.plan import BATCHED, CALL_JOBS, CODED, HIGH, Batch, Load, Plan, named
 from bench.cost.stage import Stage
 from bench.cost.step import Step, step_of
 from bench.dynein import Dynein, cut, job_row
 from bench.lambdas import inbound_event
 from dueline import NewJob
 from dueline.model import rows
-from dueline.model.job import Job, Partition, Route
+from dueline.model.job import Job, JobId, Partition, Route
 from dueline.model.message import BATCH_MESSAGES
 from dueline.ports import WRITE_ROWS
 
-SOON, LATER = timedelta(seconds=60), timedelta(days=1)
+LATER = timedelta(days=1)
+_DELAYS = {Route.DIRECT: timedelta(seconds=60), Route.TABLE: LATER}
+# What jobs of a route have besides their payload, by their numbers.
+AskedWith = Callable[[Route, Sequence[int]], list[dict[str, Any]]]
 # Beyond the fence when a row is written, and below that of the tick that follows.
 _WITHIN_A_LOOKAHEAD = timedelta(seconds=200)
 
 
 class Counting:
-    """Counts on a stage. A step is taken so many times as the plan says: its requests are the same each time."""
+    """Counts on a stage. A step is taken so many times as the plan says: its requests are the same each time.
 
-    def __init__(self, stage: Stage, plan: Plan) -> None:
-        self._stage, self._plan = stage, plan
+    `together` is how many jobs a request carries where callers linger.
+    """
+
+    def __init__(self, stage: Stage, plan: Plan, *, together: int) -> None:
+        self._stage, self._plan, self._together = stage, plan, together
         self._numbers = count(1)
-        self._found: set[Partition] = set()
 
     def steps(self) -> Iterator[tuple[str, Callable[[], Step]]]:
         """Yield each step by its name, and what counts it once."""
         for size in SIZES:
             yield from self._submissions(size)
-            yield from self._on_the_way(size)
+            yield from self._ticks(size)
             for batched in (False, True):
                 yield from self._dynein(size, batched=batched)
-        for size in PACKED:
-            yield from self._on_the_way(size)
-        yield named("keyed", Route.TABLE, 1, USUAL), partial(self._over_http, USUAL, Route.TABLE, 1, keyed=True)
-        many = named("keyed", Route.TABLE, HTTP_CALL_JOBS, USUAL)
-        yield many, partial(self._over_http, USUAL, Route.TABLE, HTTP_CALL_JOBS, keyed=True)
+        yield from self._ticks(JSON)
+        tens = partial(self._from_a_direct_client, JSON, Route.TABLE, BATCH_MESSAGES)
+        yield named("direct", Route.TABLE, BATCH_MESSAGES, JSON), tens
+        for jobs in (1, CALL_JOBS):
+            yield named("keyed", Route.TABLE, jobs, USUAL), partial(self._over_http, USUAL, Route.TABLE, jobs, _keyed)
+        lingering = partial(self._over_http, USUAL, Route.TABLE, self._together, _with_ids)
+        yield named("http", Route.TABLE, self._together, USUAL), lingering
+        yield named("buffered", Route.TABLE, 1, USUAL), self._over_http_while_the_table_throttles
+        batch = Load(rate=HIGH).ingested
+        yield named("ingest", batch.jobs, batch.partitions, USUAL), partial(self._ingest, USUAL, batch)
         yield named("tick", 0, USUAL), partial(self._tick, USUAL, 0)
 
     def counted(self, once: Callable[[], Step]) -> Step:
@@ -58,47 +69,39 @@ class Counting:
 
     def _submissions(self, size: Size) -> Iterator[tuple[str, Callable[[], Step]]]:
         for route in Route:
-            for jobs in (1, BATCH_MESSAGES):
-                yield named("library", route, jobs, size), partial(self._from_the_library, size, route, jobs)
-            for jobs in (1, HTTP_CALL_JOBS):
-                yield named("http", route, jobs, size), partial(self._over_http, size, route, jobs, keyed=False)
+            for jobs in (1, BATCH_MESSAGES, CALL_JOBS):
+                yield named("direct", route, jobs, size), partial(self._from_a_direct_client, size, route, jobs)
+            for jobs in (1, CALL_JOBS):
+                yield named("http", route, jobs, size), partial(self._over_http, size, route, jobs, _with_ids)
 
-    def _on_the_way(self, size: Size) -> Iterator[tuple[str, Callable[[], Step]]]:
-        """Yield ingest and tick in all shapes for the usual size, for others in those of a high rate."""
+    def _ticks(self, size: Size) -> Iterator[tuple[str, Callable[[], Step]]]:
+        """Yield the tick in all shapes for the usual size, for others in that of a high rate."""
         plan = self._plan if size is USUAL else self._plan.at(HIGH)
-        for batch in plan.ingests:
-            yield named("ingest", batch.jobs, batch.partitions, size), partial(self._ingest, size, batch)
         for jobs in plan.ticks:
             yield named("tick", jobs, size), partial(self._tick, size, jobs)
 
-    def _from_the_library(self, size: Size, route: Route, jobs: int) -> Step:
-        delay = SOON if route is Route.DIRECT else LATER
-        asked = [NewJob(payload=payload, delay=delay) for payload in self._payloads(size, jobs)]
+    def _from_a_direct_client(self, size: Size, route: Route, jobs: int) -> Step:
+        asked = [NewJob(payload=payload, delay=_DELAYS[route]) for payload in self._payloads(size, jobs)]
         self._stage.client.queues()
         with self._stage.meter.counting() as exchanges:
             answers = self._stage.client.schedule_many(QUEUE, asked)
         _check(all(getattr(each, "route", None) is route for each in answers), answers)
         return step_of([each for each in exchanges if each.service != "ssm"], jobs=jobs)
 
-    def _over_http(self, size: Size, route: Route, jobs: int, *, keyed: bool) -> Step:
-        delay = (SOON if route is Route.DIRECT else LATER).total_seconds()
-        asked: list[dict[str, Any]] = [{"payload": each, "delay": delay} for each in self._payloads(size, jobs)]
-        if keyed:
-            asked = [{**each, "key": f"{next(self._numbers):032d}"} for each in asked]
+    def _over_http(self, size: Size, route: Route, jobs: int, asked_with: "AskedWith") -> Step:
+        given = asked_with(route, [next(self._numbers) for _ in range(jobs)])
+        asked = [{"payload": payload, **each} for payload, each in zip(self._payloads(size, jobs), given, strict=True)]
         return self._invoked("api", of_schedule(QUEUE, asked), jobs=jobs, is_right=_is_scheduled)
+
+    def _over_http_while_the_table_throttles(self) -> Step:
+        with self._stage.lambdas.throttled(QUEUE):
+            step = self._over_http(USUAL, Route.TABLE, 1, _with_ids)
+        _check("SendMessageBatch" in step.calls, step)
+        return step
 
     def _ingest(self, size: Size, batch: Batch) -> Step:
         partitions = [Partition(queue=QUEUE, number=number) for number in range(batch.partitions)]
-        self._have_found([each for each in partitions if each not in self._found])
-        return self._ingested(self._jobs(size, batch.jobs, partitions, due=datetime.now(UTC) + LATER))
-
-    def _have_found(self, partitions: Sequence[Partition]) -> None:
-        """Have ingest find, once in its life, that these partitions have ticks."""
-        if partitions:
-            self._ingested(self._jobs(USUAL, len(partitions), partitions, due=datetime.now(UTC) + LATER))
-            self._found.update(partitions)
-
-    def _ingested(self, jobs: Sequence[Job]) -> Step:
+        jobs = self._jobs(size, batch.jobs, partitions, due=datetime.now(UTC) + LATER)
         return self._invoked(
             "ingest", inbound_event(jobs), jobs=len(jobs), is_right=lambda answer: answer == _NONE_FAILED
         )
@@ -148,7 +151,7 @@ class Counting:
         _check(is_right(invoked.answer), invoked.answer)
         return step_of(exchanges, jobs=jobs, log=invoked.log, cpu_seconds=invoked.cpu_seconds)
 
-    def _payloads(self, size: Size, jobs: int) -> list[dict[str, str]]:
+    def _payloads(self, size: Size, jobs: int) -> list[dict[str, Any]]:
         return [size.payload(next(self._numbers)) for _ in range(jobs)]
 
     def _jobs(self, size: Size, jobs: int, partitions: Sequence[Partition], *, due: datetime) -> list[Job]:
@@ -160,6 +163,17 @@ class Counting:
 
 
 _NONE_FAILED: dict[str, Any] = {"batchItemFailures": []}
+
+
+def _with_ids(route: Route, numbers: Sequence[int]) -> list[dict[str, Any]]:
+    """As the library sends jobs: it has made their ids, and those of one call share a partition."""
+    partition, due = Partition(queue=QUEUE, number=0), (datetime.now(UTC) + _DELAYS[route]).replace(microsecond=0)
+    uids = [str(UUID(int=number, version=4)) for number in numbers]
+    return [{"id": str(JobId(partition=partition, route=route, due=due, uid=uid))} for uid in uids]
+
+
+def _keyed(route: Route, numbers: Sequence[int]) -> list[dict[str, Any]]:
+    return [{"delay": _DELAYS[route].total_seconds(), "key": f"{number:032d}"} for number in numbers]
 
 
 def _is_scheduled(answer: Any) -> bool:

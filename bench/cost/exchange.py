@@ -8,11 +8,13 @@ from math import ceil
 from typing import Any
 
 from bench.units import consumed_units, read_units, write_units
+from dueline.config.names import Names
 from tests.contract.limits import item_bytes
 
 # Each 64 KB of a request's messages is a request: https://aws.amazon.com/sqs/pricing/
 SQS_CHUNK_BYTES = 64 * 1024
 _READS = ("Query", "BatchGetItem")
+_STATE = Names("").state
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +40,12 @@ class Exchange:
         if "RequestItems" in self.body:
             return len(self._batch)
         return len(self.answer.get("Items", "1"))
+
+    @property
+    def is_of_state(self) -> bool:
+        """Tell whether the request is to the state table, which is on demand whatever the jobs table is."""
+        tables: Mapping[str, Any] = self.body.get("RequestItems", {self.body.get("TableName", ""): None})
+        return any(name.endswith(_STATE) for name in tables)
 
     @property
     def writes(self) -> float:

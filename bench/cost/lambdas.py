@@ -5,7 +5,8 @@ import io
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,6 +52,16 @@ class Lambdas:
         answer = handler(event, given)
         cpu_seconds = time.process_time() - begun
         return Invoked(answer=answer, log=self._out.getvalue(), cpu_seconds=cpu_seconds)
+
+    @contextmanager
+    def throttled(self, queue: str) -> Iterator[None]:
+        """Let the API know that the table takes no jobs of a queue, while the context lasts."""
+        resources = importlib.import_module("functions.api").RESOURCES
+        resources.breaker(queue).trip()
+        try:
+            yield
+        finally:
+            resources.breaker.cache_clear()
 
     def _load(self, name: str) -> Any:
         os.environ["POWERTOOLS_SERVICE_NAME"] = name

@@ -6,10 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from bench.apart import measured_apart
-from bench.cost.bill import Biller, Capacity
+from bench.cost.aims import targets
+from bench.cost.bill import Biller, Terms
 from bench.cost.deployed import deployed, hold
-from bench.cost.figures import figures, ratios, targets
-from bench.cost.payloads import PACKED, SIZES, json_of, largest_row_bytes
+from bench.cost.figures import figures, ratios
+from bench.cost.payloads import JSON, SIZES, json_of, largest_row_bytes
 from bench.cost.plan import FULL, HIGH, QUICK, Load
 from bench.cost.prices import prices
 from bench.cost.step import Step
@@ -37,8 +38,8 @@ def _costs(counted: Mapping[str, Any], *, quick: bool, of: Any) -> Costs:
     return Costs(
         steps={name: Step(**step) for name, step in counted.items()},
         plan=QUICK if quick else FULL,
-        biller=Biller(prices=known, deployed=of, capacity=Capacity.on_demand(known)),
-        row_bytes={size.name: largest_row_bytes(json_of(size.payload(1))) for size in (*SIZES, *PACKED)},
+        biller=Biller(prices=known, deployed=of, terms=Terms.on_demand(known)),
+        row_bytes={size.name: largest_row_bytes(json_of(size.payload(1))) for size in (*SIZES, JSON)},
     )
 
 

@@ -5,54 +5,80 @@ import json
 import random
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from bench.dynein import SCHEDULED
-from dueline.model import rows
+from dueline.model import instant, rows
 from dueline.model.job import Job, JobId, Partition, Route
 from dueline.model.units import row_bytes
 
 QUEUE = "bench"
 PARTITIONS = 400
 RETENTION = timedelta(days=7)
+_NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 _LETTERS = "and of the to in is for on with your order at by from has been we it will as"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Size:
-    """How large a job is: its row has `row_bytes` before its payload is packed, or its payload `payload_bytes`.
+    """How large a job is: its row has `row_bytes` before its payload is packed.
 
-    The payload is of prose, or of random letters, which packing makes a quarter smaller at most.
+    The payload is of random letters, which packing makes a quarter smaller at most, or else JSON as services send it.
     """
 
     name: str
-    row_bytes: int = 0
-    payload_bytes: int = 0
-    is_prose: bool = False
+    row_bytes: int
+    is_json: bool = False
 
     def __str__(self) -> str:
         return self.name
 
-    def payload(self, number: int) -> dict[str, str]:
+    def payload(self, number: int) -> dict[str, Any]:
         """Return a payload, another one for each number."""
-        wanted = self.payload_bytes or self.row_bytes - _least_row()
-        least = len(json.dumps({"n": "", "text": ""}, separators=(",", ":")))
-        tag = f"{number:08d}"
-        return {"n": tag, "text": self._text(number)[: wanted - least - len(tag)]}
+        source, tag = random.Random(number), f"{number:08d}"
+        told: dict[str, Any] = {"n": tag, **(_order(source) if self.is_json else {}), "text": ""}
+        wanted = self.row_bytes - _least_row() - len(json_of(told))
+        if wanted < 0:
+            raise ValueError(f"{self.name}: its least payload is {-wanted} B too large")
+        words = " ".join(source.choices(_LETTERS.split(), k=wanted)) if self.is_json else _letters(source, wanted)
+        return {**told, "text": words[:wanted]}
 
-    def _text(self, number: int) -> str:
-        source = random.Random(number)
-        if self.is_prose:
-            return " ".join(source.choices(_LETTERS.split(), k=self.payload_bytes))
-        return base64.b64encode(source.randbytes(max(self.row_bytes, self.payload_bytes))).decode()
+
+def _order(source: random.Random) -> dict[str, Any]:
+    """Return what a service would send to have a customer told of an order: numbers, addresses and times are random."""
+    customer, order = source.randrange(10**8), str(UUID(int=source.getrandbits(128), version=4))
+    return {
+        "type": "order.reminder",
+        "order": {"id": order, "url": f"https://shop.example.com/orders/{order}", "currency": "EUR"},
+        "customer": {
+            "id": customer,
+            "email": f"customer.{customer}@example.com",
+            "locale": source.choice(["de", "en"]),
+        },
+        "created_at": instant.text(_NOON + timedelta(minutes=source.randrange(10**5))),
+        "items": [_item(source) for _ in range(4)],
+        "template": "order-reminder-v3",
+        "channel": "email",
+    }
+
+
+def _item(source: random.Random) -> dict[str, Any]:
+    return {
+        "sku": f"SKU-{source.randrange(10**6):06d}",
+        "name": " ".join(source.choices(_LETTERS.split(), k=4)),
+        "quantity": source.randrange(1, 5),
+        "price": source.randrange(10**4) / 100,
+    }
+
+
+def _letters(source: random.Random, count: int) -> str:
+    return base64.b64encode(source.randbytes(count)).decode()
 
 
 USUAL = Size(name="1 KB", row_bytes=1024)
 SIZES = (Size(name="200 B", row_bytes=200), USUAL, Size(name="4 KB", row_bytes=4096))
-PACKED = (
-    Size(name="payload of 1 KB, prose", payload_bytes=1024, is_prose=True),
-    Size(name="payload of 1 KB, random", payload_bytes=1024),
-)
+JSON = Size(name="1 KB of JSON", row_bytes=1024, is_json=True)
 
 
 def a_job(payload: str, *, partition: Partition, due: datetime, number: int) -> Job:
@@ -61,7 +87,7 @@ def a_job(payload: str, *, partition: Partition, due: datetime, number: int) -> 
     return Job(id=id, payload=payload, expires=due + RETENTION)
 
 
-def json_of(payload: dict[str, str]) -> str:
+def json_of(payload: dict[str, Any]) -> str:
     return json.dumps(payload, separators=(",", ":"))
 
 

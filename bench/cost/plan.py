@@ -8,7 +8,7 @@ HIGH = 10_000
 # How many jobs a second a partition is to carry: a rule of thumb.
 JOBS_PER_PARTITION = 500
 TICK_SECONDS = 60
-HTTP_CALL_JOBS = 100
+CALL_JOBS = 100
 # Dynein's protocol, and the same with whatever it allows done by ten or 25.
 CODED, BATCHED = "dynein", "dynein batched"
 # What an event source mapping reads with at least; `max_concurrency` is set, so that it does not go lower:
@@ -17,7 +17,11 @@ POLLERS = 5
 # Mean time of one SQS request as the documentation has it:
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-throughput-horizontal-scaling-and-batching.html
 SQS_SECONDS = 0.020
-_RECEIVED = 10
+# Callers that schedule one by one, at once, over one client, and how long these wait for each other.
+CALLERS, LINGER_SECONDS = 8, 0.005
+LINGERING = "lingering"
+# How many messages a receive brings at a high rate.
+RECEIVED = 10
 _POLLED = 100
 
 
@@ -47,22 +51,13 @@ class Load:
 
     @property
     def ingested(self) -> Batch:
-        """What comes to each of the pollers within the window, up to a full batch.
+        """What comes to each of the pollers within the window, up to a full batch, where all jobs go by the buffer.
 
         >>> [Load(rate=rate).ingested.jobs for rate in RATES]
         [1, 20, 500, 500]
         """
         jobs = min(self.batch_size, max(1, int(self.rate * self.window / POLLERS)))
         return Batch(jobs=jobs, partitions=min(jobs, self.partitions))
-
-    @property
-    def received(self) -> int:
-        """Messages that a receive brings: what came to a poller while it asked, for a long poll ends at the first.
-
-        >>> [Load(rate=rate).received for rate in RATES]
-        [1, 1, 10, 10]
-        """
-        return min(_RECEIVED, max(1, int(self.rate * SQS_SECONDS / POLLERS)))
 
     @property
     def ticked(self) -> int:
@@ -93,10 +88,6 @@ class Plan:
 
     def at(self, rate: int) -> "Plan":
         return replace(self, rates=(rate,))
-
-    @property
-    def ingests(self) -> tuple[Batch, ...]:
-        return tuple(dict.fromkeys(Load(rate=rate).ingested for rate in self.rates))
 
     @property
     def ticks(self) -> tuple[int, ...]:

@@ -34,6 +34,9 @@ class Prices:
     read_capacity_hour: float
     table_gb_month: float
     recovery_gb_month: float
+    infrequent_write_units_million: float
+    infrequent_read_units_million: float
+    infrequent_gb_month: float
     sqs_million: float
     fair_million: float
     lambda_million: float

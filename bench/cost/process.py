@@ -7,16 +7,19 @@ from typing import Any
 
 from bench.apart import tell_progress, tell_result
 from bench.cost.counting import Counting
-from bench.cost.plan import FULL, QUICK
+from bench.cost.lingering import lingering
+from bench.cost.plan import FULL, LINGERING, QUICK
 from bench.cost.stage import Stage
+from bench.cost.ways import together
 
 
 def main(*, quick: bool) -> None:
     sys.stdout = out = io.StringIO()
-    counting = Counting(Stage(out), QUICK if quick else FULL)
+    lingered = lingering()
+    counting = Counting(Stage(out), QUICK if quick else FULL, together=together(lingered))
     steps = list(counting.steps())
     _warm_up(counting, steps)
-    counted: dict[str, Any] = {}
+    counted: dict[str, Any] = {LINGERING: asdict(lingered)}
     for number, (name, once) in enumerate(steps):
         tell_progress(name, number, len(steps))
         counted[name] = asdict(counting.counted(once))

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bench import charts
-from bench.cost.figures import BATCHED, CODED, HTTP_IN_CALLS, OURS, SCHEDULER, dearer, per_second
+from bench.cost.figures import BATCHED, CODED, HTTP_IN_CALLS, HTTP_SINGLY, OURS, SCHEDULER, dearer, per_second
+from bench.cost.payloads import JSON, USUAL
 from bench.cost.ways import total
 from bench.part import Figures
 from bench.tables import table
@@ -12,7 +13,7 @@ from bench.tables import table
 BILLS = "bills"
 RATES = "rates"
 # The longest last, so that the legend covers none.
-_DRAWN = (OURS, SCHEDULER, BATCHED, CODED)
+_DRAWN = (OURS, SCHEDULER, BATCHED, HTTP_SINGLY, CODED)
 
 
 def markdown(figures: Figures) -> str:
@@ -49,14 +50,11 @@ def pictures(figures: Figures) -> dict[str, str]:
 
 def _by_way(figures: Figures) -> str:
     sizes = list(next(iter(figures["by_way"].values())))
-    rows = [(name, *map(_dollars, by_size.values())) for name, by_size in figures["by_way"].items()]
-    rows += [(name, "", _dollars(price), "") for name, price in figures["keyed"].items()]
-    packed = "; ".join(_packed(name, told) for name, told in figures["packed"].items())
-    return f"{table(('$ a million jobs of', *sizes), rows)}\n\nA row is packed where that saves a unit: {packed}."
-
-
-def _packed(name: str, told: Mapping[str, float]) -> str:
-    return f"{name}, is a row of {told['row_bytes']:.0f} B and {told['writes']:.2f} write units"
+    rows = [(name, *(_dollars(prices.get(size, 0.0)) for size in sizes)) for name, prices in figures["by_way"].items()]
+    usual, of_json = (figures["row_bytes"][size.name] for size in (USUAL, JSON))
+    packed = f"The row of 1 KB is packed to {usual} B, and that of {JSON} to {of_json} B."
+    together = f"Of callers that linger, a request carries {figures['together']} jobs."
+    return f"{table(('$ a million jobs of', *sizes), rows)}\n\n{packed} {together}"
 
 
 def _by_rate(figures: Figures) -> str:
@@ -67,19 +65,11 @@ def _by_rate(figures: Figures) -> str:
 
 
 def _shapes(figures: Figures) -> str:
-    headings = (
-        "jobs/s",
-        "partitions",
-        "messages a receive",
-        "jobs an ingest",
-        "jobs a tick",
-        "jobs a poll of Dynein's",
-    )
     told = [
-        (per_second(rate), *(f"{shape[name]:,}" for name in ("partitions", "received", "ingested", "ticked", "polled")))
+        (per_second(rate), *(f"{shape[name]:,}" for name in ("partitions", "ticked", "polled")))
         for rate, shape in figures["shapes"].items()
     ]
-    return table(headings, told)
+    return table(("jobs/s", "partitions", "jobs a tick", "jobs a poll of Dynein's"), told)
 
 
 def _bills(figures: Figures) -> str:

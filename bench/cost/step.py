@@ -19,9 +19,10 @@ class NotAsCharged(RuntimeError):
 class Step:
     """One invocation or call that takes so many jobs a step further.
 
-    `calls` are requests by operation, `items` what they carried, `writes` and `reads` DynamoDB's units, `sent` and
-    `grouped` what SQS charges as requests, and those of them whose messages have a group. `logged` are the bytes and
-    `lines` the lines that a function wrote. `cpu_seconds` is the CPU time of its process.
+    `calls` are requests by operation, `items` what they carried, `writes` and `reads` DynamoDB's units, of which
+    `state_writes` and `state_reads` are the state table's, `sent` and `grouped` what SQS charges as requests, and those
+    of them whose messages have a group. `logged` are the bytes and `lines` the lines that a function wrote.
+    `cpu_seconds` is the CPU time of its process.
     """
 
     jobs: int
@@ -31,6 +32,8 @@ class Step:
     bytes_in: int = 0
     writes: float = 0.0
     reads: float = 0.0
+    state_writes: float = 0.0
+    state_reads: float = 0.0
     sent: int = 0
     grouped: int = 0
     logged: int = 0
@@ -45,10 +48,9 @@ class Step:
 
 def step_of(exchanges: Sequence[Exchange], *, jobs: int, log: str = "", cpu_seconds: float = 0.0) -> Step:
     """Return what exchanges come to. Raises NotAsCharged where units are not those that follow from the sizes."""
+    items, of_state = Counter[str](), [each for each in exchanges if each.is_of_state]
     for each in exchanges:
         _hold_to_sizes(each)
-    items: Counter[str] = Counter()
-    for each in exchanges:
         items[each.operation] += each.items
     return Step(
         jobs=jobs,
@@ -58,12 +60,20 @@ def step_of(exchanges: Sequence[Exchange], *, jobs: int, log: str = "", cpu_seco
         bytes_in=sum(each.answer_bytes for each in exchanges),
         writes=sum(each.writes for each in exchanges),
         reads=sum(each.reads for each in exchanges),
-        sent=sum(each.charged_requests for each in exchanges),
-        grouped=sum(each.charged_requests for each in exchanges if each.is_grouped),
+        state_writes=sum(each.writes for each in of_state),
+        state_reads=sum(each.reads for each in of_state),
+        **_of_sqs(exchanges),
         logged=len(log.encode()),
         lines=len(log.splitlines()),
         cpu_seconds=cpu_seconds,
     )
+
+
+def _of_sqs(exchanges: Sequence[Exchange]) -> dict[str, int]:
+    return {
+        "sent": sum(each.charged_requests for each in exchanges),
+        "grouped": sum(each.charged_requests for each in exchanges if each.is_grouped),
+    }
 
 
 def _hold_to_sizes(exchange: Exchange) -> None:

@@ -15,7 +15,7 @@ from bench.cost.bill import (
     lines,
 )
 from bench.cost.payloads import RETENTION, USUAL, Size
-from bench.cost.plan import BATCHED, CODED, TICK_SECONDS, Load, Plan, named
+from bench.cost.plan import BATCHED, CODED, LINGERING, RECEIVED, TICK_SECONDS, Load, Plan, named
 from bench.cost.step import Step
 from dueline.model.job import Route
 from dueline.model.message import BATCH_MESSAGES
@@ -27,14 +27,18 @@ _LONG_POLL_SECONDS = 20
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Way:
-    """How jobs are given: by `library` or over `http`, there maybe `keyed`, so many in a call, and by which route."""
+    """How jobs are given, so many in a call, and by which route.
+
+    `by` a `direct` client, or over `http` with ids that the library makes, there maybe `keyed` by the caller,
+    `buffered` because the table throttles, or `lingering`: one by one, but by callers whose jobs travel together.
+    """
 
     by: str
     jobs: int
     route: Route = Route.TABLE
 
 
-TENS = Way(by="library", jobs=BATCH_MESSAGES)
+TENS = Way(by="direct", jobs=BATCH_MESSAGES)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,8 +57,8 @@ class Costs:
         if way.route is Route.DIRECT:
             return bill
         kept = days + RETENTION.days + TTL_DAYS
-        on_its_way = self._ingested(load, size) + self._ticked(load, size)
-        return bill + on_its_way + self.biller.kept(self.row_bytes[size.name], days=kept)
+        ingested = self._ingested(load, size) if way.by == "buffered" else Lines()
+        return bill + ingested + self._ticked(load, size) + self.biller.kept(self.row_bytes[size.name], days=kept)
 
     def dynein(self, *, batched: bool, load: Load, size: Size = USUAL, days: float = 1) -> Lines:
         """Return the bill of a job of Dynein's: its requests and its row; none of the machines that it runs on."""
@@ -87,15 +91,22 @@ class Costs:
         return replace(self, biller=biller)
 
     def _given(self, way: Way, size: Size) -> Lines:
+        if way.by == "lingering":
+            return self._given(replace(way, by="http", jobs=self.jobs_together), size)
         step = self.steps[named(way.by, way.route, way.jobs, size)]
-        if way.by == "library":
+        if way.by == "direct":
             return self.biller.requests(step)
         return self.biller.http(jobs=way.jobs) + self.biller.invocation(step)
+
+    @property
+    def jobs_together(self) -> int:
+        """How many jobs a request carries where callers linger, rounded down."""
+        return together(self.steps[LINGERING])
 
     def _ingested(self, load: Load, size: Size) -> Lines:
         batch = load.ingested
         step = self.steps[named("ingest", batch.jobs, batch.partitions, size)]
-        by_lambda = self.biller.inbound(received=load.received, deleted=min(batch.jobs, BATCH_MESSAGES))
+        by_lambda = self.biller.inbound(received=RECEIVED, deleted=min(batch.jobs, BATCH_MESSAGES))
         return by_lambda + self.biller.invocation(step)
 
     def _ticked(self, load: Load, size: Size) -> Lines:
@@ -105,6 +116,11 @@ class Costs:
     def _a_tick(self, step: Step, *, jobs: int) -> Lines:
         fired = lines({SCHEDULES: self.biller.prices.schedule_million / jobs})
         return self.biller.invocation(step, jobs=jobs) + fired
+
+
+def together(step: Step) -> int:
+    """Return how many jobs each request of a step carries, rounded down."""
+    return step.jobs // step.calls["POST"]
 
 
 def _times(bill: Lines, factor: float) -> Lines:

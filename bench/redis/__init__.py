@@ -11,4 +11,6 @@ def _measure(bench: Bench) -> Measured:
     return measure(bench)
 
 
-PART = Part(name="redis", title="A delayed queue on Redis", measure=_measure, markdown=markdown, pictures=lambda _: {})
+PART = Part(
+    name="redis", title="A delayed queue on Redis", measure=_measure, markdown=markdown, pictures=lambda _: {}, format=2
+)

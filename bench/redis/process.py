@@ -44,15 +44,6 @@ def redis_steps(queue: Delayed) -> dict[str, Step]:
     return {PRODUCER: steps.timed(schedule, jobs=_JOBS), WORKER: steps.timed(work, jobs=_JOBS), BETWEEN: served}
 
 
-def both(*taken: Step) -> Step:
-    """Return a step whose seconds are those of all of them, for each of the jobs."""
-
-    def step() -> tuple[int, float]:
-        return 1, sum(seconds / jobs for jobs, seconds in (each() for each in taken))
-
-    return step
-
-
 def main(folder: Path, seconds: float, url: str) -> None:
     of_table = material.jobs(_TICKED, due=datetime.now(UTC))
     stock = material.stock(of_table, queue_urls=steps.QUEUE_URLS)
@@ -61,7 +52,7 @@ def main(folder: Path, seconds: float, url: str) -> None:
         ours: dict[str, Callable[[], tuple[int, float]]] = {
             PRODUCER: steps.submit(_JOBS),
             WORKER: steps.Working(_JOBS),
-            BETWEEN: both(steps.ingest(of_table[:_JOBS]), steps.tick(_TICKED)),
+            BETWEEN: steps.tick(_TICKED),
         }
         theirs = redis_steps(Delayed(url))
         keep_to({min(os.sched_getaffinity(0))})

@@ -31,7 +31,7 @@ def _cpu(told: Mapping[str, Any]) -> str:
         rows.append((who, *(f"{1e6 / each:,.0f}" for each in (*steps.values(), whole))))
     headings = ("jobs a CPU second", "producer, in tens", "in between", "worker", "the whole way")
     return (
-        f"{table(headings, rows)}\n\nIn between are Dueline's ingest and tick, and the whole of Redis's server. Medians"
+        f"{table(headings, rows)}\n\nIn between are Dueline's tick, and the whole of Redis's server. Medians"
         f" of {told['rounds']} rounds in turns: for a second of CPU Redis does"
         f" {told['of Dueline']:.1f} times Dueline's jobs."
     )

@@ -4,4 +4,4 @@ from bench.part import Part
 from bench.scale.measure import measure
 from bench.scale.report import markdown, pictures
 
-PART = Part(name="scale", title="Scale, by simulation", measure=measure, markdown=markdown, pictures=pictures)
+PART = Part(name="scale", title="Scale, by simulation", measure=measure, markdown=markdown, pictures=pictures, format=2)

@@ -102,6 +102,8 @@ class Functions:
     vcpu_mb: int = 1769
     tick_cpu: float = 0.0001
     ingest_cpu: float = 0.0001
+    # A request of the API, besides its rows: about what `bench run cost` counts.
+    api_cpu: float = 0.004
     pollers: Ramp = Ramp(first=5, a_minute=300, most=1250)
     # Assumptions: of an asynchronous call, and of a cold start of Python with boto3 and Powertools.
     invocation: Latency = Latency(p50=0.050, p99=0.250)
@@ -115,7 +117,8 @@ class Functions:
         return min(1.0, self.memory_mb / self.vcpu_mb)
 
     def slowed(self, times: float) -> "Functions":
-        return replace(self, tick_cpu=self.tick_cpu * times, ingest_cpu=self.ingest_cpu * times)
+        of_jobs = {name: getattr(self, name) * times for name in ("tick_cpu", "ingest_cpu", "api_cpu")}
+        return replace(self, **of_jobs)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -140,6 +143,8 @@ class Deployed:
     ingest_timeout: float = 30
     ingest_longest_request: float = 4
     visibility_timeout: float = 181
+    api_longest_request: float = 5
+    api_sends_for: float = 10
     tick_timeout: float = 300
     tick_attempts: int = 2
     lookahead: float = 240

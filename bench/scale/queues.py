@@ -1,4 +1,4 @@
-"""SQS as a model: a team's queue, of which the record is all there is, and the inbound queue."""
+"""SQS as a model: a queue as who sends to it has it, and the inbound queue."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -7,20 +7,24 @@ from heapq import heappop, heappush
 from random import Random
 
 from bench.scale.parameters import Aws
-from bench.scale.record import Record
 from bench.scale.turns import Environment
 from dueline.errors import Unavailable
-from dueline.model.message import ID, Message
+from dueline.model.message import Message
 from dueline.ports import Depth, Refusal
+
+Arrive = Callable[[Message, float], None]
 
 
 class QueuePort:
-    """A team's queue as one process has it. `cpu` is what a sent job takes, in seconds of a vCPU."""
+    """A queue as one process has it. `arrive` is told of what was sent, and when it can be seen, in seconds.
+
+    `cpu` is what a sent job takes, in seconds of a vCPU, `most` the longest that a request may take.
+    """
 
     def __init__(
         self,
         aws: Aws,
-        record: Record,
+        arrive: Arrive,
         *,
         at: Environment,
         random: Random,
@@ -29,7 +33,7 @@ class QueuePort:
         most: float,
     ) -> None:
         self._model, self._times = aws.sqs, aws.times
-        self._record, self._at, self._random = record, at, random
+        self._arrive, self._at, self._random = arrive, at, random
         self._is_down, self._cpu, self._most = is_down, cpu, most
 
     def send(self, messages: Sequence[Message]) -> list[Refusal]:
@@ -41,7 +45,7 @@ class QueuePort:
         # Where all is slowed, a job is late by what its own send takes as it is.
         sent = begun + (self._at.monotonic() - begun) / self._times
         for message in messages:
-            self._record.note_sent(message.attributes[ID], visible=sent + message.delay)
+            self._arrive(message, sent + message.delay)
         return []
 
     def depth(self) -> Depth:
@@ -68,6 +72,9 @@ class InboundQueue:
     @property
     def held(self) -> int:
         return len(self.waiting) + len(self._hidden) + self.in_flight
+
+    def put(self, message: Message, _: float) -> None:
+        self.waiting.append(Inbound(message=message))
 
     def receive(self, most: int, *, now: float) -> list[Inbound]:
         while self._hidden and self._hidden[0][0] <= now:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from bench.scale.turns import START
 from dueline.model import instant
 from dueline.model.job import Job, JobId, Partition, Route
-from dueline.model.message import ID, Message
 
 PARTITION = Partition(queue="emails", number=0)
 EXPIRES_MS = 7 * 86_400_000
@@ -18,26 +17,27 @@ _START_MS = instant.epoch_ms(START)
 
 @dataclass(kw_only=True, slots=True)
 class Record:
-    """When each job was due, could be seen in its queue, and whether ingest is done with it. Seconds."""
+    """When each job was due, could be seen in its queue, and whether its row is written or it was sent. Seconds."""
 
+    partition: Partition = PARTITION
     due: "array[float]" = field(default_factory=lambda: array("d"))
     visible: "array[float]" = field(default_factory=lambda: array("d"))
-    ingested: bytearray = field(default_factory=bytearray)
+    written: bytearray = field(default_factory=bytearray)
     repeats: int = 0
     early: int = 0
 
-    def new_job(self, due: float, *, ingested: bool = True) -> Job:
+    def new_job(self, due: float, *, written: bool = True) -> Job:
         """Return a job that is due at a time, rounded up to the millisecond; its row is written, or yet to be."""
         number, due_ms = len(self.due), -int(-due * 1000 // 1)
         self.due.append(due_ms / 1000)
         self.visible.append(NEVER)
-        self.ingested.append(ingested)
+        self.written.append(written)
         at = instant.from_epoch_ms(_START_MS + due_ms)
-        id = JobId(partition=PARTITION, route=Route.TABLE, due=at, uid=f"00000000-0000-4000-8000-{number:012x}")
+        id = JobId(partition=self.partition, route=Route.TABLE, due=at, uid=f"00000000-0000-4000-8000-{number:012x}")
         return Job(id=id, payload=PAYLOAD, expires=instant.from_epoch_ms(_START_MS + due_ms + EXPIRES_MS))
 
-    def note_ingested(self, message: Message) -> None:
-        self.ingested[_number(message.attributes[ID])] = 1
+    def note_written(self, id: str) -> None:
+        self.written[_number(id)] = 1
 
     def note_sent(self, id: str, *, visible: float) -> None:
         number = _number(id)
@@ -49,9 +49,9 @@ class Record:
             self.repeats += 1
 
     def lost(self, *, due_before: float) -> int:
-        """Return how many jobs were not sent that are held in the inbound queue no more, and due before the cursor."""
-        each = zip(self.due, self.visible, self.ingested, strict=True)
-        return sum(due < due_before and at == NEVER and bool(ingested) for due, at, ingested in each)
+        """Return how many jobs are written, due before the cursor, and were not sent."""
+        each = zip(self.due, self.visible, self.written, strict=True)
+        return sum(due < due_before and at == NEVER and bool(written) for due, at, written in each)
 
     def latenesses(self, start: float, end: float, *, now: float) -> list[float]:
         """Return by how much each job was late, or is by now, that was due in a span of time, sorted."""

@@ -45,7 +45,7 @@ def _lifted(figures: Figures) -> str:
 
 def _rates(figures: Figures) -> str:
     headings = (
-        *("jobs/s", "partitions", "ingest functions", "a new table's ramp"),
+        *("jobs/s", "partitions", "ingest functions, if all is buffered", "a new table's ramp"),
         *("p50", "p99", "max", "on time (60 s)", "jobs simulated", "lost"),
     )
     rows = (

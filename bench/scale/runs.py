@@ -49,7 +49,7 @@ def steady(
 def tick_rate(lifted: str, *, times: float, seconds: float, row_bytes: int = 1024) -> float:
     """Return how many jobs a second a partition's ticks hand over that always have more, with a limit lifted."""
     load = Load(rate=_MORE_THAN_ENOUGH / times, ahead=DAY, row_bytes=row_bytes)
-    world = World(Story(load=load, seconds=seconds, ingests=False), LIFTED[lifted](Aws()).slowed(times))
+    world = World(Story(load=load, seconds=seconds, comes_in=False), LIFTED[lifted](Aws()).slowed(times))
     world.run()
     return times * world.dispatch_rate()
 
@@ -59,16 +59,16 @@ def ingest_rate(*, times: float, seconds: float) -> float:
     aws = Aws()
     alone = replace(aws.deployed, ingest_functions=1)
     aws = replace(aws, deployed=alone, dynamodb=replace(aws.dynamodb, splits=_MANY)).slowed(times)
-    world = World(Story(load=Load(rate=_MORE_THAN_ENOUGH / times, ahead=DAY), seconds=seconds), aws)
+    world = World(Story(load=Load(rate=_MORE_THAN_ENOUGH / times, ahead=DAY), seconds=seconds, buffered=True), aws)
     world.run()
-    return times * sum(world.record.ingested) / world.turns.elapsed
+    return times * sum(world.record.written) / world.turns.elapsed
 
 
 def outage(service: str, *, rate: float, ahead: float, times: float, lasts: float = HOUR) -> dict[str, Any]:
     """Let a service fail for a while; tell what that costs, and how the backlog goes."""
     failing = Outage(service=service, start=_BEGINS, end=_BEGINS + lasts)
-    load, ingests = Load(rate=rate / times, ahead=ahead), service == "dynamodb"
-    story = Story(load=load, seconds=_LONGEST_HOURS * HOUR, outage=failing, ingests=ingests)
+    load, comes_in = Load(rate=rate / times, ahead=ahead), service == "dynamodb"
+    story = Story(load=load, seconds=_LONGEST_HOURS * HOUR, outage=failing, comes_in=comes_in)
     world = World(story, Aws().slowed(times))
     world.run_until_calm()
     end = world.turns.elapsed - ON_TIME_SECONDS
@@ -91,7 +91,7 @@ def _backlog(world: World, *, after: float, times: float) -> dict[str, Any]:
     few = ON_TIME_SECONDS * world.story.load.rate / 6
     return {
         "drained": _last_over(few, at, overdue) - after,
-        "ingested": max(0.0, _last_over(few, at, held) - after) if world.story.ingests else 0.0,
+        "ingested": max(0.0, _last_over(few, at, held) - after) if world.story.comes_in else 0.0,
         "overdue": [(time / 60, count * times) for time, count in zip(at[::4], overdue[::4], strict=True)],
     }
 

@@ -30,11 +30,15 @@ class Outage:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Story:
-    """A load for so many seconds. The firing of the tick in minute `missed` is missed; a negative one is none."""
+    """A load for so many seconds. The firing of the tick in minute `missed` is missed; a negative one is none.
+
+    Jobs come in over the HTTP API, or, if all are `buffered`, straight into the inbound queue.
+    """
 
     load: Load
     seconds: float
     outage: Outage | None = None
     missed: int = -1
-    ingests: bool = True
+    comes_in: bool = True
+    buffered: bool = False
     seed: int = 1

@@ -1,7 +1,7 @@
-"""DynamoDB as a model: one partition's rows, what its key takes a second, and how long a request takes."""
+"""DynamoDB as a model: the rows of partitions, what a key and a table take a second, how long a request takes."""
 
 from bisect import bisect_right, insort
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import TypeVar
 
@@ -39,17 +39,28 @@ class Allowance:
 
 
 class Storage:
-    """The rows of one partition, each as if it had `row_bytes`. What is due after `horizon` is not kept."""
+    """The rows of one partition, each as if it had `row_bytes`. What is due after `horizon` is not kept.
 
-    def __init__(self, model: DynamoDb, *, row_bytes: int, horizon: str) -> None:
-        self.model, self.row_bytes, self.horizon = model, row_bytes, horizon
-        rate = model.splits * model.writes_per_key
-        self.writes = Allowance(rate, burst_seconds=model.burst_seconds)
-        self.reads = Allowance(model.splits * model.reads_per_key, burst_seconds=model.burst_seconds)
+    What is updated is in a table of its own, with a key of its own: `state_writes` and `state_reads` are what that
+    takes. `table` is what the jobs table takes in all, if that is limited.
+    """
+
+    def __init__(self, model: DynamoDb, *, row_bytes: int, horizon: str, table: Allowance | None = None) -> None:
+        self.model, self.row_bytes, self.horizon, self.table = model, row_bytes, horizon, table
+        rate, burst = model.splits * model.writes_per_key, model.burst_seconds
+        self.writes = Allowance(rate, burst_seconds=burst)
+        self.reads = Allowance(model.splits * model.reads_per_key, burst_seconds=burst)
+        self.state_writes = Allowance(model.writes_per_key, burst_seconds=burst)
+        self.state_reads = Allowance(model.reads_per_key, burst_seconds=burst)
         self.page_rows = max(1, model.page_bytes // row_bytes)
         self.state = MemoryTable()
         self._keys: list[str] = []
         self._rows: dict[str, Row] = {}
+
+    def takes(self, row: Row, *, now: float) -> bool:
+        """Tell whether a row may be written now, and count it if so."""
+        units = self.units(row)
+        return (self.table is None or self.table.take(units, now=now)) and self.writes.take(units, now=now)
 
     def put(self, row: Row) -> None:
         """Put a row, whatever its key takes a second."""
@@ -76,64 +87,91 @@ class Storage:
 
 
 class TablePort:
-    """What the tick and ingest ask of a Table, as one process has it.
+    """What ticks, ingest and those who submit ask of a Table, as one process has it; `storages` are by partition key.
 
     `cpu` is what a written row takes, in seconds of a vCPU, `most` the longest that a request may take.
     """
 
     def __init__(
-        self, storage: Storage, *, at: Environment, random: Random, is_down: Callable[[], bool], cpu: float, most: float
+        self,
+        model: DynamoDb,
+        storages: Mapping[str, Storage],
+        *,
+        at: Environment,
+        random: Random,
+        is_down: Callable[[], bool],
+        cpu: float,
+        most: float,
     ) -> None:
-        self._storage, self._at, self._random = storage, at, random
+        self._model, self._storages, self._at, self._random = model, storages, at, random
         self._is_down, self._cpu, self._most = is_down, cpu, most
 
     def write(self, written: Sequence[Row]) -> list[Row]:
         self._at.compute(self._cpu * len(written))
-        return self._ask(self._storage.model.write, lambda: self._write(written))
+        return self._ask(self._model.write, lambda: self._write(written))
+
+    def add(self, row: Row) -> Row:
+        """Put a row, whose id is nobody else's."""
+        self.write([row])
+        return row
 
     def read(self, keys: Sequence[Key], *, consistent: bool = True) -> Reading:
-        return self._ask(self._storage.model.read, lambda: self._read(keys))
+        return self._ask(self._model.read, lambda: self._read(keys))
 
     def page(
         self, partition: Partition, *, after: str, until: str, consistent: bool = True, limit: int | None = None
     ) -> Page:
-        return self._ask(self._storage.model.page, lambda: self._page(after, until))
+        return self._ask(self._model.page, lambda: self._page(self._storages[str(partition)], after, until))
 
     def take(self, partition: Partition, *, owner: str, now: str, lease: str, fence: str) -> PartitionState:
-        state = self._storage.state
-        return self._update(lambda: state.take(partition, owner=owner, now=now, lease=lease, fence=fence))
+        storage = self._storages[str(partition)]
+        return self._update(
+            storage, lambda: storage.state.take(partition, owner=owner, now=now, lease=lease, fence=fence)
+        )
 
     def checkpoint(self, partition: Partition, *, owner: str, cursor: str, fence: str, lease: str) -> bool:
-        state = self._storage.state
-        kept = self._update(lambda: state.checkpoint(partition, owner=owner, cursor=cursor, fence=fence, lease=lease))
+        storage = self._storages[str(partition)]
+        kept = self._update(
+            storage,
+            lambda: storage.state.checkpoint(partition, owner=owner, cursor=cursor, fence=fence, lease=lease),
+        )
         if kept:
-            self._storage.forget(cursor)
+            storage.forget(cursor)
         return kept
 
-    def _update(self, change: Callable[[], Answer]) -> Answer:
-        now = self._at.monotonic
+    def _update(self, storage: Storage, change: Callable[[], Answer]) -> Answer:
         return self._ask(
-            self._storage.model.update, lambda: change() if self._storage.writes.take(1, now=now()) else None
+            self._model.update, lambda: change() if storage.state_writes.take(1, now=self._at.monotonic()) else None
         )
 
     def _write(self, written: Sequence[Row]) -> list[Row] | None:
         """Put the rows for which there are units left; nothing if there are none at all."""
-        storage, left = self._storage, []
+        left = []
         for row in written:
-            if storage.writes.take(storage.units(row), now=self._at.monotonic()):
+            storage = self._storages[str(row["pk"])]
+            if storage.takes(row, now=self._at.monotonic()):
                 storage.put(row)
             else:
                 left.append(row)
         return None if len(left) == len(written) else left
 
     def _read(self, keys: Sequence[Key]) -> Reading | None:
-        is_allowed = self._storage.reads.take(len(keys), now=self._at.monotonic())
-        return self._storage.state.read(keys) if is_allowed else None
+        """Read states, or else cancellations, of which there are none."""
+        found: dict[Key, Row] = {}
+        for key in keys:
+            storage = self._storages[key[0]]
+            of_state = rows.in_state_table(key)
+            allowed = storage.state_reads if of_state else storage.reads
+            if not allowed.take(1, now=self._at.monotonic()):
+                return None
+            if of_state:
+                found |= storage.state.read([key]).rows
+        return Reading(rows=found)
 
-    def _page(self, after: str, until: str) -> Page | None:
-        page = self._storage.between(after, until)
-        units = read_units(len(page.rows) * self._storage.row_bytes)
-        return page if self._storage.reads.take(units, now=self._at.monotonic()) else None
+    def _page(self, storage: Storage, after: str, until: str) -> Page | None:
+        page = storage.between(after, until)
+        units = read_units(len(page.rows) * storage.row_bytes)
+        return page if storage.reads.take(units, now=self._at.monotonic()) else None
 
     def _ask(self, latency: Latency, answer: Callable[[], Answer | None]) -> Answer:
         """Answer after a while, at the second attempt if DynamoDB refuses the first. Raises Throttled, Unavailable."""

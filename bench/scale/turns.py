@@ -60,6 +60,9 @@ class Environment:
         self._lanes = lanes
         self._idle_from = 0.0
 
+    def with_lanes(self, lanes: int) -> "Environment":
+        return Environment(self._turns, vcpu=self._vcpu, lanes=lanes)
+
     def now(self) -> datetime:
         return START + timedelta(seconds=self._turns.elapsed)
 

@@ -1,16 +1,18 @@
-"""One partition of a deployment, in simulated time: the real tick and the real ingest over models of AWS.
+"""One partition of a deployment, in simulated time: real submissions, ticks and ingest over models of AWS.
 
 Rows that are due before the first jobs that come in could be are there already, as if written long ago.
 """
 
 from datetime import timedelta
+from functools import partial
 from random import Random
 
-from bench.scale.invocations import Functions, Region
+from bench.scale.invocations import Functions, Place, Region
 from bench.scale.parameters import Aws
-from bench.scale.queues import Inbound, InboundQueue
+from bench.scale.queues import InboundQueue
 from bench.scale.record import PARTITION, Record
 from bench.scale.story import Story
+from bench.scale.submissions import Api
 from bench.scale.table import Storage
 from bench.scale.turns import START, Turns
 from dueline.model import instant, rows
@@ -38,12 +40,11 @@ class World:
             aws=aws,
             turns=self.turns,
             random=self.random,
-            record=self.record,
             inbound=self.inbound,
-            storage=self.storage,
+            places={str(PARTITION): Place(storage=self.storage, record=self.record)},
             outage=story.outage,
         )
-        self.functions = Functions(self._region)
+        self.functions, self.api = Functions(self._region), Api(self._region)
         self.samples: list[tuple[float, int]] = []
 
     def run(self, *, after: float = 0.0) -> None:
@@ -76,7 +77,7 @@ class World:
         self.turns.start(self._make_rows)
         self.turns.start(self._fire)
         self.turns.start(self._sample)
-        if self.story.ingests:
+        if self.story.comes_in:
             self.turns.start(self._schedule)
             self.functions.start_pollers()
 
@@ -111,12 +112,14 @@ class World:
             self.turns.sleep(_MADE_AT_ONCE)
 
     def _schedule(self) -> None:
-        """Send jobs to the inbound queue; SQS, while it is down, accepts none."""
+        """Schedule jobs one by one, each by a request of its own."""
         load = self.story.load
         while self.turns.elapsed < self.story.seconds:
-            if not self._region.is_down("sqs"):
-                job = self.record.new_job(load.due(self.turns.elapsed), ingested=False)
-                self.inbound.waiting.append(Inbound(message=Message.of(job)))
+            job = self.record.new_job(load.due(self.turns.elapsed), written=False)
+            if self.story.buffered:
+                self.inbound.put(Message.of(job), 0.0)
+            else:
+                self.turns.start(partial(self.api.schedule, [job]))
             self.turns.sleep(self.random.expovariate(load.rate))
 
     def _fire(self) -> None:
@@ -126,5 +129,5 @@ class World:
             self.turns.sleep(at - self.turns.elapsed)
             if minute != self.story.missed and not self._region.is_down("scheduler"):
                 for _ in range(1 + (self.random.random() < scheduler.doubles)):
-                    self.turns.start(self.functions.tick)
+                    self.turns.start(partial(self.functions.tick, PARTITION))
             minute += 1

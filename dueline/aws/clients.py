@@ -9,7 +9,7 @@ One request ends within `longest`, its retry included; a caller's may take 5 s m
 
 import os
 from datetime import timedelta
-from functools import cached_property
+from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -50,35 +50,25 @@ class Clients:
     def __init__(
         self, session: "Session | None", *, longest: timedelta, service_clock: "ServiceClock | None" = None
     ) -> None:
-        self._session = session
-        self._longest = longest
         self._service_clock = service_clock
         # Ten lanes that find no client would make ten, and each wait for all of them.
         self._making = Lock()
+        # Not `cached_property`: in Python 3.11 that of all objects has one lock, which a forked child finds held.
+        self._dynamodb = cache(lambda: self._timed(dynamodb(session, longest=longest)))
+        self._sqs = cache(lambda: self._timed(sqs(session, longest=longest)))
+        self._s3 = cache(lambda: s3(session, longest=longest))
 
     def dynamodb(self) -> "DynamoDBClient":
         with self._making:
-            return self._dynamodb
+            return self._dynamodb()
 
     def sqs(self) -> "SQSClient":
         with self._making:
-            return self._sqs
+            return self._sqs()
 
     def s3(self) -> Any:
         with self._making:
-            return self._s3
-
-    @cached_property
-    def _dynamodb(self) -> "DynamoDBClient":
-        return self._timed(dynamodb(self._session, longest=self._longest))
-
-    @cached_property
-    def _sqs(self) -> "SQSClient":
-        return self._timed(sqs(self._session, longest=self._longest))
-
-    @cached_property
-    def _s3(self) -> Any:
-        return s3(self._session, longest=self._longest)
+            return self._s3()
 
     def _timed(self, client: C) -> C:
         if self._service_clock:

@@ -3,7 +3,7 @@
 import random
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from dueline.aws.clients import LANES, Clients
@@ -41,6 +41,7 @@ class Deployed:
         self.clock: Clock = service_clock or SystemClock()
         self.spread = ThreadPoolExecutor(LANES).map
         self.queue = cache(self._queue)
+        self._one_table = cache(self._table)
         self._queue_urls = queue_urls
         self._clients = Clients(session, longest=longest, service_clock=service_clock)
 
@@ -48,8 +49,11 @@ class Deployed:
         """Make the clients of the table and the queues now, and not in the first request that needs them."""
         _ = self.table, self.inbound
 
-    @cached_property
+    @property
     def table(self) -> DynamoTable:
+        return self._one_table()
+
+    def _table(self) -> DynamoTable:
         return DynamoTable(self._clients.dynamodb(), self.names.table, state=self.names.state)
 
     @property

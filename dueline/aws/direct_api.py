@@ -13,6 +13,7 @@ from dueline.aws.per_process import PerProcess
 from dueline.aws.published import Published
 from dueline.aws.resources import Resources
 from dueline.aws.service_clock import ServiceClock
+from dueline.aws.sessions import of_each_process
 from dueline.client.answers import Job, ScheduledJob
 from dueline.client.new_job import NewJob
 from dueline.config.names import Names
@@ -55,6 +56,10 @@ class DirectDraft:
     def size(self) -> int:
         """Nothing: the batches that SQS takes are cut where they are sent."""
         return 0
+
+    @property
+    def group(self) -> None:
+        """None: each carries its own trace."""
 
     def after(self, error: DuelineError) -> Self:
         return replace(self, request=replace(self.request, id=error.job_id or self.request.id))
@@ -203,7 +208,7 @@ def connect(name: str, *, session: boto3.Session | None) -> tuple[DirectApi, Clo
     Raises DeploymentNotFound, DeploymentTooOld, ClientTooOld, Forbidden or Unavailable.
     """
     clock = ServiceClock()
-    here = PerProcess(lambda: session or boto3.Session())
+    here = of_each_process(session)
     published = PerProcess(lambda: _published(name, session=here(), clock=clock))
     with of_callers(f"finding the deployment {name!r}"):
         settings = published().settings()

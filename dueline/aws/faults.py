@@ -97,6 +97,12 @@ def is_refused_condition(error: ClientError) -> bool:
     return _code(error) == "ConditionalCheckFailedException" or _REFUSED_ACTION in _cancellation_reasons(error)
 
 
+def refused_actions(error: ClientError) -> set[int]:
+    """Return the indexes of a transaction's actions whose conditions refused it."""
+    reasons = error.response.get("CancellationReasons", [])
+    return {index for index, reason in enumerate(reasons) if reason.get("Code") == _REFUSED_ACTION}
+
+
 def is_refused_object(error: ClientError) -> bool:
     """Tell whether S3 has no such object, or does not let it be read: who may not list a bucket is not told which."""
     return _code(error) in ("403", "404", "AccessDenied", "NoSuchBucket", "NoSuchKey")

@@ -16,6 +16,7 @@ from botocore.utils import get_environ_proxies
 from dueline import __version__
 from dueline.aws.faults import of_callers, translated
 from dueline.aws.per_process import PerProcess
+from dueline.aws.sessions import of_each_process
 from dueline.client.http_answer import HttpAnswer
 from dueline.config.names import Names
 from dueline.errors import DeploymentNotFound, Forbidden
@@ -58,7 +59,7 @@ def connect(name: str, *, url: str | None, session: boto3.Session | None, lanes:
     if url is not None and session is None:
         return Gateway(url, sign=_leave_unsigned, ways=Ways(lanes=lanes))
     with of_callers(f"finding the deployment {name!r}"):
-        here = PerProcess(lambda: session or boto3.Session())
+        here = of_each_process(session)
         sign = Signer(here).sign
         found = _url_of(name, here()) if url is None else url
         return Gateway(found, sign=sign, ways=_ways_of(here(), lanes=lanes))

@@ -3,7 +3,7 @@
 import random
 import uuid
 from datetime import timedelta
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from dueline.aws.deployed import Deployed
@@ -46,9 +46,13 @@ class Resources(Deployed):
         )
         self._bucket = bucket
         self.breaker = cache(self._breaker)
+        self._one_payloads = cache(self._payloads)
 
-    @cached_property
+    @property
     def payloads(self) -> S3Payloads:
+        return self._one_payloads()
+
+    def _payloads(self) -> S3Payloads:
         return S3Payloads(self._clients.s3, self._bucket)
 
     def submit(self, queue: QueueSettings, *, direct_horizon: timedelta, is_buffered: bool = True) -> Submit:

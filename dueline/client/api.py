@@ -1,6 +1,6 @@
 """What a client asks of a deployment, over HTTP or straight on AWS."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from datetime import datetime
 from typing import Protocol, Self, TypeVar
 
@@ -20,7 +20,8 @@ MOST_AT_ONCE = 500
 class Draft(Protocol):
     """A job that was checked, as it is sent each time it is tried.
 
-    `key` is the idempotency key that it goes under, if any; `size` the bytes that it takes of a request.
+    `key` is the idempotency key that it goes under, if any; `size` the bytes that it takes of a request. Drafts
+    that are sent together are of one `group`.
     """
 
     @property
@@ -28,6 +29,9 @@ class Draft(Protocol):
 
     @property
     def size(self) -> int: ...
+
+    @property
+    def group(self) -> Hashable: ...
 
     def after(self, error: DuelineError) -> Self:
         """Return what to send after that error, which may hide that this was sent, so that there is one job."""
@@ -42,8 +46,7 @@ class Api(Protocol[D]):
     def draft(self, job: NewJob, *, trace: TraceContext | None = None) -> D:
         """Check a job, which is to carry `trace`, before any request.
 
-        Drafts that are sent together have one and the same. Raises InvalidJob, naming the field, its value and what is
-        allowed.
+        Raises InvalidJob, naming the field, its value and what is allowed.
         """
 
     def schedule(self, queue: str, drafts: Sequence[D]) -> Sequence[Job | DuelineError]:

@@ -3,16 +3,21 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import update_wrapper
 from itertools import islice
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from dueline.client.answers import Job, ScheduledJob
 from dueline.client.client import Client
 from dueline.client.new_job import NewJob
+from dueline.client.single import Single
 from dueline.errors import DuelineError
 from dueline.lookup.listing import MOST_JOBS
+from dueline.retry.patience import Patience
+
+if TYPE_CHECKING:
+    import boto3
 
 P = ParamSpec("P")
 A = TypeVar("A")
@@ -26,21 +31,58 @@ def _in_a_thread(call: Callable[Concatenate[Client, P], A]) -> Callable[Concaten
     return asked
 
 
+def _in_the_loop(
+    call: Callable[Concatenate[Client, P], A], begin: Callable[Concatenate[Client, P], Single[Any, A]]
+) -> Callable[Concatenate["AsyncClient", P], Awaitable[A]]:
+    """Return a call that waits without a thread for a request that it shares."""
+
+    async def asked(self: "AsyncClient", /, *args: P.args, **given: P.kwargs) -> A:
+        if self.client._shared.schedule is None:
+            return await asyncio.to_thread(call, self.client, *args, **given)
+        single = await asyncio.to_thread(begin, self.client, *args, **given)
+        return await single.result_in_loop()
+
+    update_wrapper(asked, call)
+    return asked
+
+
+def _begin_schedule(client: Client, queue: str, payload: object, **given: Any) -> Single[Any, Job]:
+    return client._one_schedule(queue, NewJob(payload=payload, **given))
+
+
 class AsyncClient:
     """A Client for asyncio: the same methods to await, none of which blocks the event loop.
 
     Each call runs the given Client's method in a thread. Cancelling the await does not stop that thread: the request
-    may still be carried out.
+    may still be carried out. Calls that linger wait without a thread.
     """
 
     def __init__(self, client: Client) -> None:
         self.client = client
 
-    schedule = _in_a_thread(Client.schedule)
+    @classmethod
+    def connect(
+        cls,
+        name: str = "dueline",
+        *,
+        url: str | None = None,
+        session: "boto3.Session | None" = None,
+        direct: bool = False,
+        patience: Patience | None = None,
+        linger: float | timedelta | None = None,
+    ) -> Self:
+        """Return a client as Client.connect does, with which tasks of one loop share requests if they `linger`.
+
+        It blocks until the deployment is found: connect before the event loop runs.
+        """
+        client = Client.connect(name, url=url, session=session, direct=direct, patience=patience, linger=linger)
+        return cls(client)
+
+    schedule = _in_the_loop(Client.schedule, _begin_schedule)
     schedule_many = _in_a_thread(Client.schedule_many)
     get = _in_a_thread(Client.get)
     reschedule = _in_a_thread(Client.reschedule)
-    cancel = _in_a_thread(Client.cancel)
+    cancel = _in_the_loop(Client.cancel, Client._one_cancel)
     cancel_many = _in_a_thread(Client.cancel_many)
     queues = _in_a_thread(Client.queues)
     queue = _in_a_thread(Client.queue)

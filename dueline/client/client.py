@@ -6,22 +6,23 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 from dueline import otel
 from dueline.client import http_api
 from dueline.client.answers import Job, ScheduledJob
 from dueline.client.api import MOST_AT_ONCE, Api, Draft
 from dueline.client.http_api import MOST_BYTES
-from dueline.client.new_job import NewJob, a_job, bound_of
+from dueline.client.linger import shared_requests
+from dueline.client.new_job import NewJob, a_job, bound_of, checked_time
+from dueline.client.single import Ask, Single
 from dueline.clock import SystemClock
-from dueline.errors import DuelineError, InvalidJob
+from dueline.errors import DuelineError
 from dueline.lookup.control import Control
 from dueline.lookup.overview import Overview
 from dueline.model.job import JobId, State, queue_name
 from dueline.model.queue_settings import QueueSettings
 from dueline.model.rate import Rate, rate_of
-from dueline.model.request import Request
 from dueline.ports import Clock
 from dueline.retry.calls import LANES, Calls, attempt, in_lanes
 from dueline.retry.pace import Pace
@@ -29,8 +30,6 @@ from dueline.retry.patience import Patience
 
 if TYPE_CHECKING:
     import boto3
-
-A = TypeVar("A")
 
 
 class Client:
@@ -49,8 +48,10 @@ class Client:
         patience: Patience | None = None,
         clock: Clock | None = None,
         jitter: Callable[[], float] = random.random,
+        linger: float | timedelta | None = None,
     ) -> None:
         self._api = api
+        self._shared = shared_requests(api, linger)
         self._clock = clock or SystemClock()
         self._calls = Calls(patience=patience or Patience(), clock=self._clock, jitter=jitter)
 
@@ -63,12 +64,15 @@ class Client:
         session: "boto3.Session | None" = None,
         direct: bool = False,
         patience: Patience | None = None,
+        linger: float | timedelta | None = None,
     ) -> Self:
         """Return a client of the deployment of that name, in the account and region of the AWS session.
 
         `session` has the credentials that requests are signed with, by default those that boto3 finds. `url` is the
         API of a local run: nothing is looked up on AWS, and requests are signed only if a session is given. A `direct`
-        client uses SQS and DynamoDB without the HTTP API, with the rights of a queue's direct producers.
+        client uses SQS and DynamoDB without the HTTP API, with the rights of a queue's direct producers. With `linger`
+        (seconds or a timedelta, 1 s at most), calls of `schedule` and of `cancel` that several threads or tasks make
+        within so long of each other travel as one request; one that is alone leaves at once.
         Raises DeploymentNotFound, Forbidden or Unavailable; if direct, DeploymentTooOld or ClientTooOld.
         """
         from dueline.aws import direct_api, gateway
@@ -77,9 +81,10 @@ class Client:
             raise ValueError("url and direct are both given: a direct client uses no URL")
         if direct:
             api, clock = direct_api.connect(name, session=session)
-            return cls(api, clock=clock, patience=patience)
+            return cls(api, clock=clock, patience=patience, linger=linger)
         http = gateway.connect(name, url=url, session=session, lanes=LANES)
-        return cls(http_api.with_ids(http, clock=SystemClock(), new_uuid=_new_uuid), patience=patience)
+        http_calls = http_api.with_ids(http, clock=SystemClock(), new_uuid=lambda: str(uuid.uuid4()))
+        return cls(http_calls, patience=patience, linger=linger)
 
     def schedule(
         self,
@@ -99,8 +104,7 @@ class Client:
         key or the id belongs to a job with another payload. A wrong time, key or payload raises before any request.
         """
         job = NewJob(payload=payload, at=at, delay=delay, key=key, id=id, tenant=tenant, priority=priority)
-        draft = self._api.draft(job, trace=otel.current())
-        return _only(self._schedule(queue_name(queue), [draft], pace=Pace(most=1)))
+        return self._one_schedule(queue, job).result()
 
     def schedule_many(self, queue: str, jobs: Iterable[NewJob]) -> list[Job | DuelineError]:
         """Schedule any number of jobs; return for each, in order, the scheduled job or its error.
@@ -121,7 +125,7 @@ class Client:
         schedule = partial(self._schedule, queue_name(queue), pace=pace)
         trace = otel.current()
         drafts = (attempt(lambda each: self._api.draft(a_job(each), trace=trace), job) for job in jobs)
-        cut = pace.cut(drafts, size=_size, most_bytes=MOST_BYTES)
+        cut = pace.cut(drafts, size=lambda each: getattr(each, "size", 0), most_bytes=MOST_BYTES)
         return (result for results in in_lanes(schedule, cut) for result in results)
 
     def get(self, id: str) -> Job:
@@ -147,8 +151,8 @@ class Client:
         InvalidJob. After Throttled or Unavailable either the old job exists or the new one, whose id is the error's
         `job_id`.
         """
-        parsed, asked = JobId.parse(id), self._checked_time(at, delay)
-        move = partial(self._api.reschedule, parsed, at=asked.at, delay=asked.delay, key=_new_uuid())
+        parsed, asked = JobId.parse(id), checked_time(at, delay)
+        move = partial(self._api.reschedule, parsed, at=asked.at, delay=asked.delay, key=str(uuid.uuid4()))
         return self._calls.ask(move)
 
     def cancel(self, id: str) -> State:
@@ -157,7 +161,7 @@ class Client:
         CANCELLED: the job never reaches its queue. CANCEL_REQUESTED: it is or may be in its queue already; workers
         that use this library skip it if they have not begun it. Raises JobNotFound for a malformed id.
         """
-        return _only(self._cancel([JobId.parse(id)], pace=Pace(most=1)))
+        return self._one_cancel(id).result()
 
     def cancel_many(self, ids: Iterable[str]) -> list[State | DuelineError]:
         """Cancel any number of jobs; return for each, in order, its state as `cancel` does, or its error.
@@ -199,19 +203,34 @@ class Client:
         checked, limit = queue_name(queue), rate_of(rate)
         return self._calls.ask(lambda: self._api.set_rate(checked, limit))
 
-    def _schedule(self, queue: str, drafts: Sequence[Draft | DuelineError], *, pace: Pace) -> list[Job | DuelineError]:
-        schedule = partial(self._api.schedule, queue)
+    def _one_schedule(self, queue: str, job: NewJob) -> Single[Draft, Job]:
+        draft = self._api.draft(job, trace=otel.current())
+        checked = queue_name(queue)
+        finish = partial(self._schedule, checked, [draft])
+        return Single(checked, draft, finish=finish, share=self._shared.schedule, clock=self._clock)
+
+    def _one_cancel(self, id: str) -> Single[JobId, State]:
+        parsed = JobId.parse(id)
+        finish = partial(self._cancel, [parsed])
+        return Single(parsed.queue, parsed, finish=finish, share=self._shared.cancel, clock=self._clock)
+
+    def _schedule(
+        self, queue: str, drafts: Sequence[Draft | DuelineError], *, pace: Pace, ask: Ask[Draft, Job] | None = None
+    ) -> list[Job | DuelineError]:
+        schedule = partial(ask or self._api.schedule, queue)
         results = self._calls.ask_for_each(schedule, drafts, pace=pace, again=lambda draft, error: draft.after(error))
         for draft, result in zip(drafts, results, strict=True):
             if isinstance(result, DuelineError) and not isinstance(draft, DuelineError):
                 result.key = draft.key or result.key
         return results
 
-    def _cancel(self, ids: Sequence[JobId | DuelineError], *, pace: Pace) -> list[State | DuelineError]:
+    def _cancel(
+        self, ids: Sequence[JobId | DuelineError], *, pace: Pace, ask: Ask[JobId, State] | None = None
+    ) -> list[State | DuelineError]:
         results: dict[int, State | DuelineError] = {}
         for queue in dict.fromkeys(map(_queue_of, ids)):
             places = [place for place, id in enumerate(ids) if _queue_of(id) == queue]
-            cancel = partial(self._api.cancel, queue)
+            cancel = partial(ask or self._api.cancel, queue)
             of_queue = self._calls.ask_for_each(cancel, [ids[place] for place in places], pace=pace)
             results |= zip(places, of_queue, strict=True)
         return [results[place] for place in range(len(ids))]
@@ -223,26 +242,6 @@ class Client:
             jobs, after = self._calls.ask(partial(ask, after=after))
             yield from jobs
 
-    def _checked_time(self, at: datetime | None, delay: float | timedelta | None) -> Request:
-        if at is None and delay is None:
-            raise InvalidJob("at and delay are both missing: give one of them")
-        return NewJob(payload=None, at=at, delay=delay).checked(now=None)
-
-
-def _only(results: Sequence[A | DuelineError]) -> A:
-    (result,) = results
-    if isinstance(result, DuelineError):
-        raise result
-    return result
-
 
 def _queue_of(id: JobId | DuelineError) -> str:
     return id.queue if isinstance(id, JobId) else ""
-
-
-def _size(draft: Draft | DuelineError) -> int:
-    return 0 if isinstance(draft, DuelineError) else draft.size
-
-
-def _new_uuid() -> str:
-    return str(uuid.uuid4())

@@ -3,7 +3,6 @@
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar
 from urllib.parse import urlencode
@@ -11,7 +10,7 @@ from urllib.parse import urlencode
 from dueline.client.answers import Job, ScheduledJob, control_of, overview_of, page_of, queues_of, upload_of
 from dueline.client.dated import Dated
 from dueline.client.http_answer import error_of
-from dueline.client.http_draft import HttpDraft
+from dueline.client.http_draft import HttpDraft, Name
 from dueline.client.id_maker import IdMaker
 from dueline.client.new_job import NewJob
 from dueline.client.transport import Transport
@@ -63,49 +62,60 @@ class HttpApi:
             rest=tenant | priority,
             at=request.at,
             delay=request.delay,
-            id=request.id,
-            key=request.key,
+            name=Name(id=request.id, key=request.key),
             trace=request.trace,
         )
 
     def schedule(self, queue: str, drafts: Sequence[HttpDraft]) -> Sequence[Job | DuelineError]:
-        sent = self._named(queue, drafts)
-        results = self._post_each(queue, sent)
+        unnamed = [draft for draft in drafts if not draft.name]
+        self._name(queue, unnamed)
+        tried_first = set(map(id, unnamed))
+        results = self._post_each(queue, drafts)
         # That an id is refused whose first try this was says for certain that there is no such job.
         refused = [
             place
             for place, (draft, result) in enumerate(zip(drafts, results, strict=True))
-            if type(result) is InvalidJob and not draft.is_named and sent[place].id
+            if type(result) is InvalidJob and id(draft) in tried_first and draft.name.id
         ]
-        if refused and self._ids is not None:
+        return self._again_by_keys(queue, drafts, results, refused) if refused else results
+
+    def _name(self, queue: str, drafts: Sequence[HttpDraft]) -> None:
+        """Give each job its id, or where it is not known what that needs, a key."""
+        ids = self._ids.ids(queue, drafts) if self._ids is not None and drafts else None
+        for place, draft in enumerate(drafts):
+            if ids is None:
+                draft.name.key = self._new_key()
+            else:
+                draft.name.id = str(ids[place])
+
+    def _again_by_keys(
+        self,
+        queue: str,
+        drafts: Sequence[HttpDraft],
+        results: Sequence[Job | DuelineError],
+        refused: Sequence[int],
+    ) -> Sequence[Job | DuelineError]:
+        """Ask for those whose ids were refused under keys; return the results of all."""
+        if self._ids is not None:
             self._ids.forget()
-            keyed = self._keyed([drafts[place] for place in refused])
-            again = dict(zip(refused, self._post_each(queue, keyed), strict=True))
-            results = [again.get(place, result) for place, result in enumerate(results)]
-        return results
-
-    def _named(self, queue: str, drafts: Sequence[HttpDraft]) -> list[HttpDraft]:
-        """Return the jobs, each with its id or its key."""
-        unnamed = [draft for draft in drafts if not draft.is_named]
-        ids = self._ids.ids(queue, unnamed) if self._ids is not None and unnamed else None
-        made = iter(
-            self._keyed(unnamed)
-            if ids is None
-            else [replace(draft, id=str(id)) for draft, id in zip(unnamed, ids, strict=True)]
-        )
-        return [draft if draft.is_named else next(made) for draft in drafts]
-
-    def _keyed(self, drafts: Sequence[HttpDraft]) -> list[HttpDraft]:
-        return [replace(draft, key=self._new_key()) for draft in drafts]
+        for place in refused:
+            drafts[place].name.id, drafts[place].name.key = None, self._new_key()
+        again = dict(zip(refused, self._post_each(queue, [drafts[place] for place in refused]), strict=True))
+        return [again.get(place, result) for place, result in enumerate(results)]
 
     def _post_each(self, queue: str, drafts: Sequence[HttpDraft]) -> list[Job | DuelineError]:
-        """Return the job or the error of each; that of one that may be scheduled says by what it was sent."""
+        """Return the job or the error of each; that of one that may be scheduled says by what it was sent.
+
+        Raises what concerns the request, and not whether it was carried out.
+        """
         try:
             results = self._post(queue, drafts)
         except (*RETRYABLE, InvalidJob) as error:
-            results = [error.copy() for _ in drafts]
+            if len(drafts) > 1 and not isinstance(error, RETRYABLE):
+                raise
+            results = [error for _ in drafts]
         return [
-            _sent_by(result, draft) if isinstance(result, RETRYABLE) else result
+            _sent_by(result, draft.name) if isinstance(result, RETRYABLE) else result
             for draft, result in zip(drafts, results, strict=True)
         ]
 
@@ -192,10 +202,10 @@ def with_ids(transport: Transport, *, clock: Clock, new_uuid: Callable[[], str])
     return HttpApi(dated, clock=clock, new_key=new_uuid, ids=IdMaker(dated, clock=clock, new_uid=new_uuid))
 
 
-def _sent_by(error: DuelineError, draft: HttpDraft) -> DuelineError:
+def _sent_by(error: DuelineError, name: Name) -> DuelineError:
     """Return the error of a job, with the id and the key by which it was sent: by these it is tried again."""
-    copy = error.copy(job_id=draft.id)
-    copy.key = draft.key
+    copy = error.copy(job_id=name.id)
+    copy.key = name.key
     return copy
 
 

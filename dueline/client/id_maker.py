@@ -11,15 +11,13 @@ from dueline.client.http_draft import HttpDraft
 from dueline.errors import DuelineError
 from dueline.model import instant
 from dueline.model.job import JobId, Partition
-from dueline.model.routing import partition_of, route_of
+from dueline.model.routing import JOBS_TO_A_PARTITION, partition_of, route_of
 from dueline.ports import Clock
 
 # A queue whose count of partitions grows is known to grow after so long; jobs go to the old ones meanwhile.
 KNOWN_FOR_SECONDS = 60.0
 # The share of that by which it is asked for earlier, lest processes that began at once ask at once for ever.
 _SPREAD = 0.5
-# A partition key takes 1,000 write units a second, and one fence is read for all jobs of a partition.
-_JOBS_TO_A_PARTITION = 100
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,10 +60,10 @@ class IdMaker:
         if terms is None or moment is None:
             return None
         ids: list[JobId] = []
-        for start in range(0, len(drafts), _JOBS_TO_A_PARTITION):
+        for start in range(0, len(drafts), JOBS_TO_A_PARTITION):
             number = partition_of(self._new_uid(), terms.partitions)
             partition = Partition(queue=queue, number=number)
-            some = drafts[start : start + _JOBS_TO_A_PARTITION]
+            some = drafts[start : start + JOBS_TO_A_PARTITION]
             ids += [self._id(partition, _due(each, moment), moment, terms) for each in some]
         return ids
 

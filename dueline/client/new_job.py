@@ -88,3 +88,10 @@ def seconds_of(delay: object) -> float | None:
     if isinstance(delay, bool) or not isinstance(delay, int | float):
         raise InvalidJob(f"delay is {shown(delay)}: it must be a number of seconds, or a timedelta")
     return delay
+
+
+def checked_time(at: datetime | None, delay: float | timedelta | None) -> Request:
+    """Return a request with one of the two, checked. Raises InvalidJob."""
+    if at is None and delay is None:
+        raise InvalidJob("at and delay are both missing: give one of them")
+    return NewJob(payload=None, at=at, delay=delay).checked(now=None)

@@ -13,6 +13,7 @@ OF_A_QUEUE = frozenset({SUBMITTED, DISPATCHED, CANCELLED, LATENESS})
 # By request, and not by invocation: metric filters add them up from the log of the api function.
 COUNTED = frozenset({SUBMITTED, DISPATCHED, CANCELLED})
 
+BUFFERED = "Buffered"
 INGESTED = "Ingested"
 LATE_PATH = "LatePath"
 PARKED = "Parked"

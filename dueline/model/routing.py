@@ -10,6 +10,9 @@ MAX_DELAY_SECONDS = 900
 # By how much a job of a precise queue is visible before it is due at least, lest it be due before a worker has it.
 PRECISE_MARGIN_SECONDS = 0.25
 
+# Of one call: one fence is read for them. A partition key takes 1,000 write units a second: so few do not throttle it.
+JOBS_TO_A_PARTITION = 100
+
 
 def partition_of(uid: str, partitions: int) -> int:
     """Return the partition of a job, the same for a uid whatever process asks.

@@ -24,7 +24,8 @@ A `#handled` row stands only where the late path sent or parked a job. A direct 
 `packed` is the payload compressed, where that saves a tenth of the row or a write unit. `offloaded_bytes` stands only
 where the payload is a pointer: the size of what it points to. Each of the two of a trace stands only where there is
 one. The last three rows control a queue's workers (control_rows.py): without `rate` there is no limit, and `until` is
-the instant, in microseconds since 1970, up to which slots of a rate are taken.
+the instant, in microseconds since 1970, up to which slots of a rate are taken. A deployment of before left states among
+its jobs (aws/dynamodb/before.py).
 """
 
 import zlib

@@ -38,6 +38,9 @@ def claim(key: str, job: Job, *, payload_hash: str, table: Table, now: datetime)
     """
     row = table.claim(rows.idempotency_row(job, key, payload_hash=payload_hash), now=now)
     first = JobId.parse(str(row["id"]))
+    if first.queue != job.id.queue:
+        # Only a direct producer's own row names one: it is not to reach that queue with the API's rights.
+        raise KeyReused(f"key is {key!r}: it was used for job {first}, which is of another queue")
     if row["payload_hash"] != payload_hash:
         raise KeyReused(f"key is {key!r}: it was used for job {first}, which has another payload")
     form = Repeat if row["done"] else Job

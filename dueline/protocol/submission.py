@@ -9,7 +9,7 @@ from dueline.errors import DuelineError, InvalidJob, NotYet
 from dueline.model.job import Job, JobId, Partition
 from dueline.model.queue_settings import QueueSettings
 from dueline.model.request import Request, due_of, text_of
-from dueline.model.routing import partition_of, route_of
+from dueline.model.routing import JOBS_TO_A_PARTITION, partition_of, route_of
 from dueline.model.text import shown
 from dueline.protocol import given_id, keys
 from dueline.protocol.offload import Content, content_of, inline
@@ -24,9 +24,6 @@ class Submission:
     delay: float | None
     key: str | None
 
-
-# A partition key takes 1,000 write units a second: so few jobs do not throttle it.
-JOBS_TO_A_PARTITION = 100
 
 # A request on its way: a job to submit, one that was submitted before, or an error.
 Draft = Submission | Job | DuelineError

@@ -1,12 +1,14 @@
 """The log lines and metrics of what the API did; never a payload."""
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from dueline.config import metrics
 from dueline.errors import RETRYABLE, DuelineError, NotYet, Unavailable
 from dueline.lookup.control import Control
-from dueline.model.job import Job, JobId, Route
+from dueline.lookup.submitted import submitted_state
+from dueline.model.job import Job, JobId, State
 from dueline.protocol.cancel import Cancelled
 from dueline.protocol.keys import Repeat
 from functions.http.queue_answers import controls
@@ -18,8 +20,10 @@ logger = log()
 
 def record_scheduled(results: Sequence[Job | DuelineError], *, deployment: str, queue: str) -> None:
     jobs = [result for result in results if isinstance(result, Job) and not isinstance(result, Repeat)]
-    direct = sum(job.id.route is Route.DIRECT for job in jobs)
-    count({metrics.SUBMITTED: len(jobs), metrics.DISPATCHED: direct}, deployment=deployment, queue=queue)
+    states = Counter(map(submitted_state, jobs))
+    dispatched = {metrics.SUBMITTED: len(jobs), metrics.DISPATCHED: states[State.DISPATCHED]}
+    count(dispatched, deployment=deployment, queue=queue)
+    report({metrics.BUFFERED: states[State.ACCEPTED], metrics.PARKED: states[State.PARKED]}, deployment=deployment)
     if _tells_all():
         repeats = sum(isinstance(result, Repeat) for result in results)
         told = {"jobs": [str(job.id) for job in jobs], "repeats": repeats}

@@ -54,8 +54,8 @@ class DirectPolicy(Construct):
 def _row_grants(queue: str, arns: Arns) -> list[PolicyStatement]:
     own, written = [f"{queue}#*"], [f"{queue}#{rest}" for rest in _WRITTEN]
     return [
-        allow_on_rows(*_READ, "dynamodb:Query", table=arns.table, keys=own),
+        # The check is what a transaction asks of a fence, be it of before.
+        allow_on_rows(*_READ, "dynamodb:ConditionCheckItem", "dynamodb:Query", table=arns.table, keys=own),
         allow_on_rows(*_WRITE, table=arns.table, keys=written),
-        # The check is what a transaction asks of a fence.
         allow_on_rows(*_READ, "dynamodb:ConditionCheckItem", table=arns.state, keys=own),
     ]

@@ -131,8 +131,8 @@ class _AccessLog:
 
 
 def _grants(arns: Arns, *, names: Names) -> list[PolicyStatement]:
-    # A transaction is made of PutItem, and of ConditionCheckItem on a partition's state.
-    table = ("BatchGetItem", "BatchWriteItem", "PutItem", "Query", "UpdateItem")
+    # A transaction is made of PutItem, and of ConditionCheckItem on a partition's state, which may be one of before.
+    table = ("BatchGetItem", "BatchWriteItem", "ConditionCheckItem", "PutItem", "Query", "UpdateItem")
     sends_to = [arns.teams_queues, arns.queue(names.inbound), arns.queue(names.dispatch_dlq)]
     return [
         allow(*(f"dynamodb:{action}" for action in table), on=[arns.table]),

@@ -15,11 +15,11 @@ from infra.constructs.queue import DurableQueue
 from infra.grants import allow
 
 _TIMEOUT = 30
+_OF_JOBS = ("BatchGetItem", "BatchWriteItem", "ConditionCheckItem", "PutItem", "UpdateItem")
 _WINDOW = 1
 # What Lambda asks of a queue that it reads in batches:
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
 _VISIBILITY_TIMEOUT = 6 * _TIMEOUT + _WINDOW
-_OF_JOBS = ("BatchGetItem", "BatchWriteItem", "PutItem", "UpdateItem")
 # Ingest parks a poison message itself. The redrive policy must outlast an outage of the table, which
 # would otherwise empty the buffer into the dead-letter queue.
 _OUTAGE_SECONDS = 6 * 3600

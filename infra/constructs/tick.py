@@ -66,9 +66,10 @@ class Tick(Construct):
 
     def _statements(self, arns: Arns) -> list[PolicyStatement]:
         return [
-            # The update changes nothing: it asks for what a move may have put.
+            # A state of before is updated among the jobs once, and put where it belongs. The update of a cancellation
+            # changes nothing: it asks for what a move may have put.
             allow(*(f"dynamodb:{action}" for action in _OF_JOBS), on=[arns.table]),
-            allow("dynamodb:BatchGetItem", "dynamodb:UpdateItem", on=[arns.state]),
+            allow("dynamodb:BatchGetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", on=[arns.state]),
             allow("sqs:SendMessage", on=[arns.teams_queues, self.dispatch_dead_letter_queue.queue_arn]),
             allow("sqs:SendMessage", on=[self.dead_letter_queue.queue_arn]),
         ]

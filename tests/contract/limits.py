@@ -90,8 +90,9 @@ def _too_large_an_action(asked: dict[str, Any]) -> Problem:
 
 
 def _an_item_twice(asked: dict[str, Any]) -> Problem:
-    named = (body.get("Key") or body["Item"] for action in asked["TransactItems"] for body in action.values())
-    keys = [(item["pk"]["S"], item["sk"]["S"]) for item in named]
+    bodies = [body for action in asked["TransactItems"] for body in action.values()]
+    named = [(body["TableName"], body.get("Key") or body["Item"]) for body in bodies]
+    keys = [(table, item["pk"]["S"], item["sk"]["S"]) for table, item in named]
     if len(set(keys)) == len(keys):
         return None
     return "ValidationException", "Transaction request cannot include multiple operations on one item"

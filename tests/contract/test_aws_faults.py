@@ -7,7 +7,8 @@ import pytest
 from botocore.exceptions import ConnectTimeoutError, EndpointConnectionError, ReadTimeoutError
 
 from dueline.aws import clients
-from dueline.aws.dynamodb.table import CONFLICT_ATTEMPTS, RESERVE_ATTEMPTS, DynamoTable
+from dueline.aws.dynamodb.items import CONFLICT_ATTEMPTS
+from dueline.aws.dynamodb.table import RESERVE_ATTEMPTS, DynamoTable
 from dueline.aws.sqs.queue import SqsQueue
 from dueline.errors import DuelineError, QueueNotFound, Throttled, Unavailable
 from dueline.lookup.outcome import Outcome, outcome_row
@@ -122,15 +123,31 @@ def cancelled(*codes):
 @pytest.mark.parametrize(
     "codes",
     [
-        ("ConditionalCheckFailed", "None", "None"),
+        ("ConditionalCheckFailed", "ConditionalCheckFailed", "None"),
         ("None", "ConditionalCheckFailed", "None"),
         ("TransactionConflict", "ConditionalCheckFailed", "None"),
     ],
 )
-def test_a_move_of_which_a_condition_fails_is_refused_at_once(codes):
+def test_a_move_of_a_job_that_is_cancelled_is_refused_at_once(codes):
     requests, port = counting(cancelled(*codes))
     assert CALLS["move"](port) is False
     assert len(requests) == 1
+
+
+def test_a_move_is_refused_by_the_fence_that_is_there_and_by_none_that_came_since():
+    by_the_fence = cancelled("ConditionalCheckFailed", "None", "None")
+    above, below = (
+        (
+            200,
+            {
+                "Responses": {"state": [{"pk": {"S": "emails#0"}, "sk": {"S": "!state"}, "fence": {"S": fence}}]},
+                "UnprocessedKeys": {},
+            },
+        )
+        for fence in ("9", "8")
+    )
+    assert CALLS["move"](table(by_the_fence, above)) is False
+    assert CALLS["move"](table(by_the_fence, below, (200, {}))) is True
 
 
 @pytest.mark.parametrize(

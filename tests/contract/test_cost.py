@@ -32,9 +32,16 @@ WRITES = ("BatchWriteItem", "PutItem", "UpdateItem")
 
 @pytest.fixture
 def core(engine):
+    return a_core(engine)
+
+
+def a_core(engine, **settings):
     clock = VirtualClock(NOW)
-    stores = Stores([a_queue()], table=engine.table(), clock=clock)
-    return Core(stores, clock=clock, wire=Wire(), periods=PERIODS)
+    stores = Stores([a_queue(**settings)], table=engine.table(), clock=clock)
+    core = Core(stores, clock=clock, wire=Wire(), periods=PERIODS)
+    # Until a partition's first tick a state of before is looked for.
+    core.a_tick(EMAILS, owner="first", seconds=1).run()
+    return core
 
 
 @contextmanager
@@ -137,10 +144,7 @@ def test_each_step_costs_the_same_with_none_and_with_1000_jobs_waiting_and_hande
 
 
 def test_a_look_up_of_a_queue_that_tracks_reads_one_row_more_and_an_outcome_is_one_write(engine):
-    clock = VirtualClock(NOW)
-    core = Core(
-        Stores([a_queue(track=True)], table=engine.table(), clock=clock), clock=clock, wire=Wire(), periods=PERIODS
-    )
+    core = a_core(engine, track=True)
     job, outcome = a_job(), Outcome(state=State.RUNNING, attempts=1, started=NOW)
     note = partial(note_outcome, job.id, outcome, expires=job.expires, table=core.table)
     assert cost(engine, note, True) == {"requests": 1, "written": 1}

@@ -2,6 +2,8 @@
 
 import json
 import math
+import os
+import threading
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -35,6 +37,7 @@ from dueline import (
     Throttled,
     Unavailable,
 )
+from dueline.aws import clients
 from dueline.aws.dynamodb.table import DynamoTable
 from dueline.config import registry
 from dueline.config.names import Names
@@ -46,6 +49,7 @@ from dueline.model.job import JobId, Partition
 from tests.builders import a_queue, an_id
 from tests.forked import in_a_child
 from tests.opentelemetry import TRACER, parent_of
+from tests.waiting import HANG_SECONDS
 
 NAMES = Names("direct")
 REGION = "eu-west-1"
@@ -439,7 +443,7 @@ def test_a_repeat_that_cannot_be_looked_up_lets_no_other_job_of_its_call_be_sent
 
 
 def test_a_repeat_that_can_never_be_looked_up_is_an_error_of_its_own_that_names_its_job(session, deployment):
-    lose_answers(session, "BatchGetItem", 100, after=3)
+    lose_answers(session, "BatchGetItem", 100, after=5)
     client = a_client(session, seconds=0)
     first = client.schedule("emails", 1, delay=HOUR, key="order 5")
     keyed = NewJob(payload=1, delay=HOUR, key="order 5")
@@ -522,7 +526,9 @@ def partitions_of(client):
     return {job.id.split(".")[1] for job in jobs if isinstance(job, Job)}
 
 
-def test_a_client_that_was_used_before_a_fork_is_used_in_the_child_as_well(client):
+@pytest.mark.parametrize("linger", [None, 0.005])
+def test_a_client_that_was_used_before_a_fork_is_used_in_the_child_as_well(session, deployment, linger):
+    client = Client.connect("direct", session=session, direct=True, linger=linger)
     jobs = [NewJob(payload=number) for number in range(30)]
 
     def schedule():
@@ -533,3 +539,21 @@ def test_a_client_that_was_used_before_a_fork_is_used_in_the_child_as_well(clien
     schedule()
     assert in_a_child(schedule)
     schedule()
+
+
+def test_a_child_does_not_wait_for_what_a_thread_of_its_parent_was_making(session, deployment, monkeypatch):
+    client, make, parent = a_client(session), clients.dynamodb, os.getpid()
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(*args, **given):
+        begun.set()
+        assert os.getpid() != parent or go_on.wait(HANG_SECONDS)
+        return make(*args, **given)
+
+    monkeypatch.setattr(clients, "dynamodb", slow)
+    making = threading.Thread(target=client.schedule, args=("emails", 1), kwargs={"delay": HOUR, "key": "k"})
+    making.start()
+    assert begun.wait(HANG_SECONDS)
+    assert in_a_child(lambda: client.schedule("emails", 1, delay=HOUR, key="another"))
+    go_on.set()
+    making.join()

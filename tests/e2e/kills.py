@@ -20,7 +20,9 @@ app = typer.Typer(add_completion=False)
 
 @app.command()
 def main(
-    kills: Annotated[int, typer.Option(help="Processes to kill, half of them ticks and half ingests.", min=2)] = 200,
+    kills: Annotated[
+        int, typer.Option(help="Processes to kill: ticks, API functions, direct producers and ingests.", min=4)
+    ] = 200,
     jobs: Annotated[int, typer.Option(help="Jobs to schedule.", min=10)] = 5000,
     seconds: Annotated[float, typer.Option(help="How long to schedule and to kill; settling comes on top.")] = 300,
     spread: Annotated[float, typer.Option(help="Within how many seconds the jobs by the table are due.", min=1)] = 15,
@@ -31,12 +33,14 @@ def main(
     seed: Annotated[int, typer.Option(help="Of what is chosen at random. What meets what is up to the threads.")] = 1,
     out: Annotated[Path | None, typer.Option("--json", help="Where to write the figures as JSON.")] = None,
 ) -> None:
-    """Deploy the template into an emulator, and kill -9 its ticks and ingests in mid-invocation, under load.
+    """Deploy the template into an emulator, and kill -9 its functions in mid-invocation, under load.
 
     A kill counts only as such when a request of that very process is in flight: the proxy between the functions and
-    AWS holds it, before or just after it takes effect, kills the process, and never answers.
+    AWS holds it, before or just after it takes effect, kills the process, and never answers. A direct producer is a
+    client of this process's own: killed, none of its further requests takes effect.
 
-    Exits 1 if a job is lost, early, delivered after a cancel that was answered with 200, or twice without a cause.
+    Exits 1 if a job is lost, early, delivered after a cancel or a reschedule that was answered with 200, or twice
+    without a cause; if both jobs of a reschedule arrive, or neither; or if one arrives that nobody was told of.
     """
     plan = Plan(kills=kills, jobs=jobs, seconds=seconds, spread=spread, again_after=again_after, seed=seed)
     with tempfile.TemporaryDirectory() as scratch:

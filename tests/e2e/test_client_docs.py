@@ -18,7 +18,7 @@ from tests.e2e.emulated_iam import as_the_emulator_takes_it, document_of
 from tests.e2e.inbox import wait_until
 
 DOCS = (Path(__file__).parents[2] / "docs" / "client.md").read_text()
-TOUR, OF_ASYNCIO = re.findall(r"```python\n(.*?)```", DOCS, re.DOTALL)
+TOUR, LINGERING, OF_ASYNCIO = re.findall(r"```python\n(.*?)```", DOCS, re.DOTALL)
 
 
 @pytest.fixture(autouse=True)
@@ -37,6 +37,8 @@ def test_the_tour_goes_through(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(names["results"]) == 100
     assert names["failed"] == []
     assert "QueueSettings(name='emails'" in capsys.readouterr().out
+    exec(LINGERING.replace("connect(", 'connect("e2e", '), names)
+    assert names["client"].cancel(names["results"][0].id) is State.CANCELLED
     names["client"].cancel_many(job.id for job in names["results"])
 
 

@@ -11,9 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import boto3
 import httpx
 
+from local.emulator import CREDENTIALS
 from local.template import ROOT
+from tests.e2e.faults.letters import carried, id_of
 from tests.e2e.inbox import HANG_SECONDS, wait_until
 from tests.e2e.newcomer import local
 
@@ -47,7 +50,7 @@ def test_it_shows_its_docs_and_its_state_survives_a_restart_and_ingest_goes_on(t
     # A terminal that is closed.
     with up(tmp_path, ending=signal.SIGHUP) as endpoints:
         assert _state(endpoints, before) == "scheduled"
-        _scheduled(endpoints)
+        _ingested(endpoints)
     assert local("env", tmp_path).communicate()[0] == "it is not up: `make up` starts it\n"
 
 
@@ -82,12 +85,20 @@ def _speaks_to_it(home: Path) -> bool:
 
 
 def _scheduled(endpoints: dict[str, Any]) -> str:
-    """Schedule a job far ahead, wait until ingest has it in the table, and return its id."""
+    """Schedule a job far ahead, and return its id."""
     asked = {"payload": 1, "delay": 3600}
-    answer = httpx.post(f"{endpoints['api']}/queues/emails/jobs", json=asked, timeout=HANG_SECONDS)
-    id = str(answer.json()["id"])
+    answer = httpx.post(f"{endpoints['api']}/queues/emails/jobs", json=asked, timeout=HANG_SECONDS).json()
+    assert answer["state"] == "scheduled"
+    return str(answer["id"])
+
+
+def _ingested(endpoints: dict[str, Any]) -> None:
+    """Send a job to the inbound queue, as submission does while the table throttles; wait until it is in the table."""
+    id = id_of()
+    make: Any = boto3.client
+    sqs = make("sqs", endpoint_url=endpoints["aws"], region_name=endpoints["region"], **CREDENTIALS)
+    sqs.send_message(QueueUrl=endpoints["inbound_url"], MessageBody="1", MessageAttributes=carried(id))
     assert wait_until(lambda: _state(endpoints, id) == "scheduled")
-    return id
 
 
 def _state(endpoints: dict[str, Any], id: str) -> str:

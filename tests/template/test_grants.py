@@ -53,8 +53,9 @@ def _each(actions: tuple[str, ...], *resources: str) -> set[tuple[str, str]]:
 
 
 def test_ingest_may_write_rows_move_jobs_and_ask_for_moved_ones_read_fences_and_send(three: Assembly) -> None:
+    writes = ("dynamodb:BatchWriteItem", "dynamodb:PutItem", "dynamodb:UpdateItem")
     assert _granted(three.core, "dueline-ingest") == (
-        _each(("dynamodb:BatchGetItem", "dynamodb:BatchWriteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"), JOBS)
+        _each((*writes, "dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem"), JOBS)
         | _each(("dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem"), STATE)
         | _each(SEND, "sqs:dueline_*", "sqs:dueline-dispatch-dlq", "sqs:dueline-inbound-dlq")
         | _each(("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"), "sqs:dueline-inbound")
@@ -63,10 +64,10 @@ def test_ingest_may_write_rows_move_jobs_and_ask_for_moved_ones_read_fences_and_
     )
 
 
-def test_a_tick_may_move_its_cursor_read_jobs_ask_for_moved_ones_and_send(three: Assembly) -> None:
+def test_a_tick_may_move_its_cursor_and_states_of_before_read_jobs_ask_for_moved_ones_and_send(three: Assembly) -> None:
     assert _granted(three.core, "dueline-tick") == (
         _each(("dynamodb:Query", "dynamodb:BatchGetItem", "dynamodb:BatchWriteItem", "dynamodb:UpdateItem"), JOBS)
-        | _each(("dynamodb:UpdateItem", "dynamodb:BatchGetItem"), STATE)
+        | _each(("dynamodb:UpdateItem", "dynamodb:BatchGetItem", "dynamodb:PutItem"), STATE)
         | _each(SEND, "sqs:dueline_*", "sqs:dueline-dispatch-dlq")
         | _each(("sqs:SendMessage",), "sqs:dueline-tick-dlq")
         | _each(LOG, "logs:/aws/lambda/dueline-tick")
@@ -78,7 +79,7 @@ def test_the_api_may_write_jobs_cancel_look_up_list_send_park_keep_payloads_cont
 ) -> None:
     jobs = ("dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:BatchGetItem", "dynamodb:Query")
     assert _granted(three.core, "dueline-api") == (
-        _each((*jobs, "dynamodb:BatchWriteItem"), JOBS)
+        _each((*jobs, "dynamodb:BatchWriteItem", "dynamodb:ConditionCheckItem"), JOBS)
         | _each(("dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem", "dynamodb:BatchWriteItem"), STATE)
         | _each(SEND, "sqs:dueline_*", "sqs:dueline-inbound", "sqs:dueline-dispatch-dlq")
         | _each(("sqs:GetQueueAttributes",), "sqs:dueline_*")

@@ -53,20 +53,21 @@ def test_a_reschedule_before_ingest_says_what_it_waits_for_and_is_no_fault_of_aw
 
 
 def test_what_aws_fails_is_counted_and_not_quoted(api, ask, monkeypatch):
-    monkeypatch.setattr(api.RESOURCES, "table", Failing(Unavailable("reading: InternalServerError: host 10.0.0.1")))
+    failing = Failing(Unavailable("reading: InternalServerError: host 10.0.0.1"))
+    monkeypatch.setattr(type(api.RESOURCES), "table", failing)
     status, told, faults = ask("GET", f"/queues/emails/jobs/{an_id()}")
     assert (status, told["code"], faults) == (503, "unavailable", 1)
     assert "10.0.0.1" not in told["detail"]
 
 
 def test_what_aws_fails_of_many_is_counted_though_the_answer_is_200(api, ask, monkeypatch):
-    monkeypatch.setattr(api.RESOURCES, "table", Failing(Unavailable("writing: InternalServerError")))
+    monkeypatch.setattr(type(api.RESOURCES), "table", Failing(Unavailable("writing: InternalServerError")))
     status, told, faults = ask("POST", "/queues/emails/cancellations", {"ids": [str(an_id())]})
     assert (status, told["jobs"][0]["error"]["status"], faults) == (200, 503, 1)
 
 
 def test_throttling_and_time_that_is_over_are_no_faults(api, ask, monkeypatch):
-    monkeypatch.setattr(api.RESOURCES, "table", Failing(Throttled("reading: slow down")))
+    monkeypatch.setattr(type(api.RESOURCES), "table", Failing(Throttled("reading: slow down")))
     status, _, faults = ask("GET", f"/queues/emails/jobs/{an_id()}")
     assert (status, faults) == (429, 0)
     monkeypatch.setattr(CONTEXT, "get_remaining_time_in_millis", lambda: 0)

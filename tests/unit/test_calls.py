@@ -48,14 +48,14 @@ def lanes_in(outage, *, ask):
 
 @pytest.mark.parametrize("ask", ["one", "each"])
 def test_who_leaves_in_an_outage_waits_for_what_is_under_way_and_not_for_what_is_to_be_tried_again(ask):
-    outage = Outage()
+    outage, before = Outage(), set(threading.enumerate())
     results = lanes_in(outage, ask=ask)
     assert next(results) == 0
     ended = threading.Thread(target=results.close, daemon=True)
     ended.start()
     ended.join(HANG_SECONDS)
     assert not ended.is_alive()
-    assert not [each for each in threading.enumerate() if each.name.startswith("ThreadPoolExecutor")]
+    assert not [each for each in set(threading.enumerate()) - before if each.name.startswith("ThreadPoolExecutor")]
 
 
 def test_once_nobody_wants_the_results_of_a_lane_no_further_request_is_made(monkeypatch):

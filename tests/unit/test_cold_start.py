@@ -19,11 +19,11 @@ PYDANTIC = {"annotated_types", "pydantic", "pydantic_core", "typing_inspection"}
 OURS = {
     *under("dueline", "aws clock config errors model ports protocol"),
     *under("dueline.aws", "clients deployed dynamodb faults sqs transport"),
-    *under("dueline.aws.dynamodb", "table typed updates"),
+    *under("dueline.aws.dynamodb", "before items table typed updates"),
     *under("dueline.aws.transport", "connections sending signature"),
     *under("dueline.config", "metrics names registry settings"),
     *under("dueline.model", "folding instant job message packing pointer queue_settings routing rows text trace units"),
-    "dueline.model.schema",
+    *under("dueline.model", "control_rows rate schema"),
     *under("dueline.protocol", "dispatch park"),
     "dueline",
     "dueline.aws.sqs.queue",
@@ -45,7 +45,7 @@ OURS_OF = {
         *under("dueline", "client client.answers lookup operate operate.control"),
         *under("dueline.aws", "payloads resources"),
         *under("dueline.lookup", "control listing outcome overview status submitted"),
-        *under("dueline.model", "control_rows rate request"),
+        "dueline.model.request",
         *under(
             "dueline.protocol",
             "breaker cancel given_id keys move offload partitions preparation reschedule sender submission submit"

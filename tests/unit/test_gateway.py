@@ -1,16 +1,21 @@
 """How a client finds its deployment, over real sockets."""
 
 import json
+import os
+import threading
+from datetime import UTC, datetime, timedelta
 
 import boto3
 import pytest
 from botocore.config import Config
+from botocore.credentials import RefreshableCredentials
 
 from dueline import Client
 from dueline.aws.gateway import connect
 from dueline.errors import DeploymentNotFound, DuelineError, Forbidden, Unavailable
 from tests.forked import in_a_child
 from tests.gate import DROPPED, open_gate, told
+from tests.waiting import HANG_SECONDS
 
 KEYS = {"aws_access_key_id": "AKIDEXAMPLE", "aws_secret_access_key": "s"}
 
@@ -147,3 +152,26 @@ def test_a_process_that_is_forked_has_connections_of_its_own(gate):
     ask()
     before, childs, after = (asked.port for asked in gate.asked)
     assert before == after != childs
+
+
+def test_a_child_does_not_wait_for_credentials_that_a_thread_of_its_parent_was_renewing(gate):
+    """With the session that was given, whose lock is held by a thread that the child does not have."""
+    parent, begun, go_on = os.getpid(), threading.Event(), threading.Event()
+
+    def renewed():
+        begun.set()
+        assert os.getpid() != parent or go_on.wait(HANG_SECONDS)
+        late = (datetime.now(UTC) + timedelta(days=1)).isoformat()
+        return {"access_key": "AKIDEXAMPLE", "secret_key": "s", "token": "t", "expiry_time": late}
+
+    session = a_session()
+    session._session._credentials = RefreshableCredentials(
+        "AKIDEXAMPLE", "s", "t", datetime.now(UTC) + timedelta(seconds=60), renewed, "tests"
+    )
+    client = Client.connect(url=gate.url, session=session)
+    asking = threading.Thread(target=client.schedule, args=("emails", 1))
+    asking.start()
+    assert begun.wait(HANG_SECONDS)
+    assert in_a_child(lambda: client.schedule("emails", 1))
+    go_on.set()
+    asking.join()

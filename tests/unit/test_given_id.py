@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dueline.errors import InvalidJob
+from dueline.errors import DuelineError, InvalidJob
 from dueline.model import instant, rows
 from dueline.model.job import JobId, Partition, Route, State
 from dueline.model.request import FURTHEST, Request
@@ -148,7 +148,7 @@ class Forgery:
 
     def __init__(self):
         self.system = System(*QUEUES)
-        self.promised, self.asked = set(), set()
+        self.promised, self.asked, self.sent = set(), set(), 0
 
     def rows(self):
         tables = [self.system.table.page(partition, after="", until="~").rows for partition in PARTITIONS]
@@ -156,17 +156,18 @@ class Forgery:
 
     def submit(self, text):
         before = self.rows()
-        (result,) = self.system.submit(Request(payload=1, id=text))
+        self.sent += 1
+        (result,) = self.system.submit(Request(payload=self.sent, id=text))
         self.system.ingest()
         after = self.rows()
-        written = {key for key in before | after if before.get(key) != after.get(key)}
-        if isinstance(result, InvalidJob):
-            assert written == set()
+        # Rows are added, and none is changed: not even its own, whose payload was another one.
+        assert {key: after.get(key) for key in before} == before
+        if isinstance(result, DuelineError):
+            assert after == before
             return
         id = JobId.parse(text)
-        own = {key(id) for key in (rows.job_key, rows.handled_key, rows.parked_key)}
         assert id.queue == "emails"
-        assert written <= own
+        assert after.keys() - before.keys() <= {key(id) for key in (rows.job_key, rows.handled_key, rows.parked_key)}
 
     def cancel(self, id):
         # What the API refuses before it looks: other queues' ids and partitions that never were.

@@ -19,7 +19,8 @@ OUTER = ("bench", "functions", "infra", "local")
 # The longest prefix of a file's module name decides what it may import; a prefix allows all below it.
 MAY_IMPORT = {
     "dueline": CORE,
-    "dueline.client.client": CORE | {"boto3"},  # the type of a session
+    "dueline.client.async_client": CORE | {"boto3"},  # the type of a session
+    "dueline.client.client": CORE | {"boto3"},  # the same
     "dueline.otel": CORE | {"opentelemetry"},
     "dueline.worker.worker": CORE | {"boto3"},  # the type of a session
     "dueline.worker.consumer": CORE | {"aws_lambda_powertools"},

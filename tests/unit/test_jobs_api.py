@@ -51,6 +51,15 @@ def test_of_many_a_repeat_that_cannot_be_looked_up_is_an_error_of_its_own_and_th
     assert (repeat["error"]["code"], repeat["error"]["id"]) == ("throttled", first["id"])
 
 
+def test_what_the_table_does_not_take_is_accepted_and_counted(api, monkeypatch, capsys):
+    monkeypatch.setattr(api.RESOURCES.table, "add", throttled)
+    status, told = ask(api, "POST", "/queues/emails/jobs", {"payload": 1, "delay": 3600})
+    assert (status, told["state"], submitted(api)) == (201, "accepted", (set(), [told["id"]]))
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["Buffered"] for line in lines if "Buffered" in line] == [[1.0]]
+    assert [line["Submitted"] for line in lines if "Submitted" in line] == [1]
+
+
 def test_a_repeat_that_cannot_be_looked_up_is_an_error_that_names_the_job(api, monkeypatch):
     _, first = ask(api, "POST", "/queues/emails/jobs", KEYED)
     monkeypatch.setattr(api.RESOURCES.table, "read", throttled)

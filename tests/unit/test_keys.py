@@ -1,10 +1,11 @@
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from dueline.errors import InvalidJob, KeyReused, QueueNotFound, Throttled, Unavailable
 from dueline.model import rows
-from dueline.model.job import Job, Route
+from dueline.model.job import Job, Partition, Route
 from dueline.model.request import Request
 from dueline.protocol.keys import Repeat
 from tests.builders import NOW, RETENTION, a_queue
@@ -237,3 +238,16 @@ def test_a_ticks_page_holds_no_key():
     system.ingest()
     page = system.table.page(job.id.partition, after=rows.FIRST, until="~")
     assert [row["sk"] for row in page.rows] == [rows.job_key(job.id)[1]]
+
+
+@pytest.mark.parametrize("done", [False, True])
+def test_a_key_that_a_producer_wrote_itself_reaches_no_other_queue(done):
+    system = System(a_queue(), a_queue(name="invoices"))
+    (job,) = accepted(system, keyed())
+    forged = replace(job.id, partition=Partition(queue="invoices", number=0))
+    key = rows.idempotency_key("emails", "order 17")
+    system.table.write([{**system.table.read([key]).rows[key], "id": str(forged), "done": done}])
+    error = refused(system, keyed())
+    assert isinstance(error, KeyReused)
+    assert "which is of another queue" in str(error)
+    assert forged not in on_their_way(system)

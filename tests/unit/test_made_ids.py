@@ -11,7 +11,7 @@ from dueline import Client, Job, NewJob, Patience, Route
 from dueline.client import http_api
 from dueline.client.dated import Dated
 from dueline.client.http_answer import HttpAnswer
-from dueline.errors import IdReused, InvalidJob, QueueNotFound, Throttled, Unavailable
+from dueline.errors import Forbidden, IdReused, InvalidJob, QueueNotFound, Throttled, Unavailable
 from dueline.memory import VirtualClock
 from dueline.model import instant
 from dueline.model.job import JobId
@@ -231,6 +231,19 @@ def test_an_id_that_may_have_been_taken_at_an_earlier_try_is_never_given_up(worl
     with pytest.raises(error):
         world.client().schedule("emails", 1)
     assert world.posted == [{"payload": 1, "id": world.posted[0]["id"]}] * 2
+
+
+def test_a_job_keeps_its_id_whatever_became_of_the_request_that_it_was_first_sent_in(world):
+    api = http_api.with_ids(world, clock=world.clock, new_uuid=lambda: str(uuid.uuid4()))
+    draft = api.draft(NewJob(payload=1, delay=60))
+    world.told = refused(403, "forbidden")
+    with pytest.raises(Forbidden):
+        api.schedule("emails", [draft])
+    world.told = None
+    # Whoever sends it again may know of an error that names no job.
+    api.schedule("emails", [draft.after(Unavailable("broken off"))])
+    first, second = world.posted
+    assert first == second
 
 
 # What is known of the queues

@@ -283,9 +283,10 @@ def api(function, monkeypatch, clock):
     """The API's function, on ports in memory."""
     api = function("api")
     inbound = MemoryQueue(name="inbound", clock=clock)
-    ports = {"table": MemoryTable(), "payloads": MemoryPayloads(), "clock": clock, "queue": lambda _: inbound}
-    for name, port in ports.items():
-        monkeypatch.setattr(api.RESOURCES, name, port, raising=False)
+    for name, port in (("table", MemoryTable()), ("payloads", MemoryPayloads())):
+        monkeypatch.setattr(type(api.RESOURCES), name, port)
+    for name, port in (("clock", clock), ("queue", lambda _: inbound)):
+        monkeypatch.setattr(api.RESOURCES, name, port)
     return SimpleNamespace(api=api, inbound=inbound)
 
 

@@ -1,16 +1,15 @@
 """The table of jobs on DynamoDB."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import ClientError
-
-from dueline.aws.dynamodb.typed import typed, untyped
+from dueline.aws.dynamodb.before import BELOW, StatesOfBefore, check
+from dueline.aws.dynamodb.items import Items, as_row, item
 from dueline.aws.dynamodb.updates import ADVANCE, ASK, BEGIN, MARK_DONE, MARK_EXACT, RELEASE, RENEW, TAKE, Update
-from dueline.aws.faults import is_conflict, is_refused_condition, translated
+from dueline.aws.faults import translated
 from dueline.errors import Throttled, Unavailable
 from dueline.model import rows
 from dueline.model.job import Partition, State
@@ -20,13 +19,8 @@ from dueline.ports import Page, Reading
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-Answer = TypeVar("Answer")
-
-# A row that a transaction has in hand is free again within milliseconds, and the SDK does not try again.
-CONFLICT_ATTEMPTS = 4
 # Another may begin between the first two: the third succeeds, unless TTL has collected the row meanwhile.
 RESERVE_ATTEMPTS = 4
-_FENCE_IS_BELOW = "attribute_not_exists(#fence) OR #fence < :fence"
 _IS_NEW = "attribute_not_exists(pk)"
 # An outcome over another, as Table.record has it.
 _IS_NEWS = (
@@ -46,29 +40,24 @@ class DynamoTable:
         self._name = name
         self._state = state
         self._page_rows = page_rows
+        self._items = Items(client)
+        self._before = StatesOfBefore(self._items, jobs=name, state=state)
 
     def write(self, written: Sequence[Row]) -> list[Row]:
         requests: Any = defaultdict(list)
         for row in written:
-            requests[self._of(rows.key(row))].append({"PutRequest": {"Item": _item(row)}})
+            requests[self._of(rows.key(row))].append({"PutRequest": {"Item": item(row)}})
         with translated(f"writing {len(written)} rows"):
             answer = self._client.batch_write_item(RequestItems=dict(requests))
         left = chain.from_iterable(answer["UnprocessedItems"].values())
-        return [_row(each["PutRequest"]["Item"]) for each in left]
+        return [as_row(each["PutRequest"]["Item"]) for each in left]
 
     def read(self, keys: Sequence[Key], *, consistent: bool = True) -> Reading:
-        if not keys:
-            return Reading()
-        wanted: Any = defaultdict(lambda: {"Keys": [], "ConsistentRead": consistent})
+        asked: dict[str, list[Key]] = defaultdict(list)
         for key in keys:
-            wanted[self._of(key)]["Keys"].append(_key_item(key))
-        with translated(f"reading {len(keys)} rows"):
-            answer = self._client.batch_get_item(RequestItems=dict(wanted))
-        found = map(_row, chain.from_iterable(answer["Responses"].values()))
-        left = chain.from_iterable(each["Keys"] for each in answer["UnprocessedKeys"].values())
-        return Reading(
-            rows={rows.key(row): row for row in found}, unread=frozenset(rows.key(_row(key)) for key in left)
-        )
+            asked[self._of(key)].append(key)
+        reading = self._items.read(asked, consistent=consistent) if keys else Reading()
+        return self._before.with_states(keys, reading, consistent=consistent)
 
     def page(
         self, partition: Partition, *, after: str, until: str, consistent: bool = True, limit: int | None = None
@@ -76,7 +65,7 @@ class DynamoTable:
         if after >= until:  # DynamoDB refuses a BETWEEN whose bounds are the wrong way round
             return Page(rows=[], more=False)
         # BETWEEN includes both ends: the least key above `after` is `after` and one NUL more.
-        bounds = _item({":pk": str(partition), ":low": after + "\0", ":high": until})
+        bounds = item({":pk": str(partition), ":low": after + "\0", ":high": until})
         with translated(f"reading partition {partition}"):
             answer = self._client.query(
                 TableName=self._name,
@@ -85,7 +74,7 @@ class DynamoTable:
                 ConsistentRead=consistent,
                 **_limited(self._page_rows, limit),
             )
-        return Page(rows=[_row(item) for item in answer["Items"]], more="LastEvaluatedKey" in answer)
+        return Page(rows=[as_row(each) for each in answer["Items"]], more="LastEvaluatedKey" in answer)
 
     def add(self, row: Row) -> Row:
         if self._put(row, on=_IS_NEW):
@@ -95,7 +84,7 @@ class DynamoTable:
     def claim(self, row: Row, *, now: datetime) -> Row:
         condition = {
             "ExpressionAttributeNames": {"#ttl": "ttl"},
-            "ExpressionAttributeValues": _item({":now": int(now.timestamp())}),
+            "ExpressionAttributeValues": item({":now": int(now.timestamp())}),
         }
         if self._put(row, on=f"{_IS_NEW} OR #ttl <= :now", **condition):
             return row
@@ -108,7 +97,7 @@ class DynamoTable:
         values = {":attempts": row["attempts"], ":started": row["started"]}
         values |= {":succeeded": State.SUCCEEDED.value, ":failed": State.FAILED.value}
         names = {f"#{name}": name for name in ("attempts", "state", "started")}
-        return self._put(row, on=_IS_NEWS, ExpressionAttributeNames=names, ExpressionAttributeValues=_item(values))
+        return self._put(row, on=_IS_NEWS, ExpressionAttributeNames=names, ExpressionAttributeValues=item(values))
 
     def mark_done(self, key: Key, *, id: str) -> None:
         self._update(key, MARK_DONE, {"done": True, "id": id})
@@ -117,24 +106,24 @@ class DynamoTable:
         return self._update(key, ASK, {"none": 0})
 
     def move(self, cancellation: Row, job: Row, *, state: Key, fence_below: str) -> bool:
-        is_below: Any = {
-            "ConditionExpression": _FENCE_IS_BELOW,
-            "ExpressionAttributeNames": {"#fence": "fence"},
-            "ExpressionAttributeValues": _item({":fence": fence_below}),
-        }
-        actions: Any = [
-            {"ConditionCheck": {"TableName": self._of(state), "Key": _key_item(state), **is_below}},
-            {"Put": {"TableName": self._name, "Item": _item(cancellation), "ConditionExpression": _IS_NEW}},
-            {"Put": {"TableName": self._name, "Item": _item(job)}},
+        is_below = check(state, BELOW, table=self._state, names=["fence"], values={"fence": fence_below})
+        puts: Any = [
+            {"Put": {"TableName": self._name, "Item": item(cancellation), "ConditionExpression": _IS_NEW}},
+            {"Put": {"TableName": self._name, "Item": item(job)}},
         ]
+
+        def moved(checks: Sequence[Any]) -> bool:
+            return not self._items.transact([*checks, *puts])
+
         with translated("moving a job"):
-            try:
-                _patiently(lambda: self._client.transact_write_items(TransactItems=actions))
-            except ClientError as error:
-                if not is_refused_condition(error):
-                    raise
+            refused = self._items.transact([is_below, *puts])
+            if refused != {0}:
+                return not refused
+            there = self._items.read_one(state, table=self._state)
+            if there and rows.read_state(there).fence >= fence_below:
                 return False
-        return True
+            # A first tick may come meanwhile: then what it made of the state decides.
+            return (not there and moved(self._before.checks(state, fence_below))) or moved([is_below])
 
     def mark_exact(self, key: Key) -> None:
         self._update(key, MARK_EXACT, {"exact": True})
@@ -142,8 +131,8 @@ class DynamoTable:
     def take(self, partition: Partition, *, owner: str, now: str, lease: str, fence: str) -> PartitionState:
         key = rows.state_key(partition)
         values = {"owner": owner, "lease": lease, "fence": fence, "now": now}
-        state = self._update(key, TAKE, values)
-        return rows.read_state(self._read_one(key) if state is None else state)
+        state = self._update(key, TAKE, values) or self._items.read_one(key, table=self._state)
+        return rows.read_state(state or self._before.first(partition, values))
 
     def checkpoint(self, partition: Partition, *, owner: str, cursor: str, fence: str, lease: str) -> bool:
         values = {"owner": owner, "cursor": cursor, "fence": fence} | ({"lease": lease} if lease else {})
@@ -162,72 +151,16 @@ class DynamoTable:
     def _of(self, key: Key) -> str:
         return self._state if rows.in_state_table(key) else self._name
 
-    def _put(self, row: Row, *, on: str, **condition: Any) -> bool:
-        """Put a row on a condition; return whether it was put."""
-        with translated("adding a row"):
-            try:
-                _patiently(
-                    lambda: self._client.put_item(
-                        TableName=self._of(rows.key(row)), Item=_item(row), ConditionExpression=on, **condition
-                    )
-                )
-            except ClientError as error:
-                if is_refused_condition(error):
-                    return False
-                raise
-        return True
-
     def _read_one(self, key: Key) -> Row | None:
-        reading = self.read([key])
-        if key in reading.unread:
-            raise Unavailable(f"row {key} was left unread: try again")
-        return reading.rows.get(key)
+        return self._items.read_one(key, table=self._of(key))
+
+    def _put(self, row: Row, *, on: str, **condition: Any) -> bool:
+        return self._items.put(row, table=self._of(rows.key(row)), on=on, **condition)
 
     def _update(self, key: Key, update: Update, values: Row) -> Row | None:
-        """Update a row on a condition; return the updated row, or None when the condition failed."""
-        with translated(f"updating row {key}"):
-            try:
-                answer = _patiently(
-                    lambda: self._client.update_item(
-                        TableName=self._of(key),
-                        Key=_key_item(key),
-                        UpdateExpression=update.expression,
-                        ConditionExpression=update.condition,
-                        ExpressionAttributeNames={f"#{name}": name for name in update.names},
-                        ExpressionAttributeValues=_item({f":{name}": value for name, value in values.items()}),
-                        ReturnValues="ALL_NEW",
-                    )
-                )
-            except ClientError as error:
-                if is_refused_condition(error):
-                    return None
-                raise
-        return _row(answer["Attributes"])
-
-
-def _patiently(request: Callable[[], Answer]) -> Answer:
-    """Make a request, and repeat it while it conflicts with a transaction on its row."""
-    for _ in range(CONFLICT_ATTEMPTS - 1):
-        try:
-            return request()
-        except ClientError as error:
-            if not is_conflict(error):
-                raise
-    return request()
+        return self._items.update(key, update, values, table=self._of(key))
 
 
 def _limited(*limits: int | None) -> dict[str, Any]:
     given = [limit for limit in limits if limit is not None]
     return {"Limit": min(given)} if given else {}
-
-
-def _item(row: Row) -> dict[str, Any]:
-    return {name: typed(value) for name, value in row.items()}
-
-
-def _key_item(key: Key) -> dict[str, Any]:
-    return _item({"pk": key[0], "sk": key[1]})
-
-
-def _row(item: Mapping[str, Any]) -> Row:
-    return {name: untyped(value) for name, value in item.items()}

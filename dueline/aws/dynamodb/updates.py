@@ -12,11 +12,20 @@ class Update:
     names: tuple[str, ...]
 
 
+# Of a row that is there: a first tick looks among the jobs first (before.py).
 TAKE = Update(
     expression="SET #owner = :owner, #lease = :lease, #fence = :fence",
-    condition="(attribute_not_exists(#owner) OR #owner = :owner OR #lease <= :now)"
+    condition="attribute_exists(pk) AND (attribute_not_exists(#owner) OR #owner = :owner OR #lease <= :now)"
     " AND (attribute_not_exists(#fence) OR #fence <= :fence)",
     names=("owner", "lease", "fence"),
+)
+TAKE_FIRST = Update(expression=TAKE.expression, condition="attribute_not_exists(pk)", names=("owner", "lease", "fence"))
+# What is on the right is what was there before.
+SEAL = Update(
+    expression="SET #moved_fence = #fence, #moved_cursor = if_not_exists(#cursor, :first),"
+    " #owner = :owner, #lease = :end, #fence = :end",
+    condition="attribute_not_exists(#owner) OR #lease <= :now",
+    names=("moved_fence", "moved_cursor", "fence", "cursor", "owner", "lease"),
 )
 _HELD = "#owner = :owner AND (attribute_not_exists(#cursor) OR #cursor <= :cursor) AND #fence <= :fence"
 RENEW = Update(

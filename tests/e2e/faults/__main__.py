@@ -25,7 +25,7 @@ def a_storm(jobs: Jobs = 400, seed: Annotated[int, typer.Option(help="Of what is
 
 @app.command("drought")
 def a_drought(jobs: Jobs = 200) -> None:
-    """The table throttles every request until jobs are overdue. Exits 1 if a promise is broken."""
+    """The tables throttle until jobs are overdue, then that of jobs alone. Exits 1 if a promise is broken."""
     _tell(lambda play, folder: drought.live_through_a_drought(drought.Plan(jobs=jobs), play, folder))
 
 

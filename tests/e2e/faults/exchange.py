@@ -11,6 +11,8 @@ from dueline.model.rows import STATE
 from tests.e2e.faults.processes import Process, Told
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_JOB_ROW, _NOTE = (re.compile(f'({UUID.pattern})#{row}"') for row in ("job", "handled"))
+_PUTS = {"PutItem", "BatchWriteItem", "TransactWriteItems"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,6 +70,8 @@ class Exchange:
             mishap=self.mishap,
             statuses=tuple(answer.status for answer in self.answers),
             uids=frozenset(UUID.findall(self.body.decode())),
+            rows=_put_by(self, _JOB_ROW),
+            notes=_put_by(self, _NOTE),
             queue=_queue(self),
             sent=tuple(uid for answer in self.answers for uid in _sent(self, answer)),
             state=_state(self),
@@ -101,7 +105,11 @@ class StateChange:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Record:
-    """What is kept of an exchange: `uids` are the jobs that it speaks of, `sent` those that it brought to `queue`."""
+    """What is kept of an exchange.
+
+    `uids` are the jobs that it speaks of, `rows` those whose rows it puts, `notes` those that it notes as sent, and
+    `sent` those that it brought to `queue`.
+    """
 
     at: float
     seconds: float
@@ -110,6 +118,8 @@ class Record:
     mishap: str
     statuses: tuple[int, ...]
     uids: frozenset[str]
+    rows: frozenset[str]
+    notes: frozenset[str]
     queue: str
     sent: tuple[str, ...]
     state: StateChange | None
@@ -131,6 +141,10 @@ class Record:
     def had_effect(self) -> bool:
         return 200 in self.statuses
 
+    def submits(self, uid: str) -> bool:
+        """Tell whether it took a job to a table or a queue."""
+        return uid in self.sent or (self.had_effect and uid in self.rows)
+
     def __str__(self) -> str:
         took = " ".join(map(str, self.statuses)) or "never arrived"
         who, seconds = f"{self.function:<6} {self.turn[-8:]}", f"{self.seconds:.3f} s"
@@ -139,6 +153,10 @@ class Record:
 
 def uid_of(id: str) -> str:
     return id.rpartition(".")[2]
+
+
+def _put_by(exchange: Exchange, row: re.Pattern[str]) -> frozenset[str]:
+    return frozenset(row.findall(exchange.body.decode()) if exchange.operation in _PUTS else ())
 
 
 def _queue(exchange: Exchange) -> str:

@@ -1,16 +1,19 @@
-"""Kill -9 for the processes of the tick and of ingest, while a request of theirs is in flight."""
+"""Kill -9 for the processes of the functions, and of direct producers, while a request of theirs is in flight."""
 
 import threading
 import time
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import cycle
 
 from tests.e2e.faults.exchange import Answer, Exchange
-from tests.e2e.faults.processes import Process
+from tests.e2e.faults.mishaps import throttled
+from tests.e2e.faults.processes import DIRECT, Process
 
-TICK, INGEST = "tick", "ingest"
-# In turn: which step to be killed in, and whether the request takes effect first.
+TICK, API, INGEST = "tick", "api", "ingest"
+# In turn: which step to be killed in, and whether the request takes effect first. To die after a submission's write,
+# or before its read, is to die between the put and the fence.
 STEPS = {
     TICK: (
         ("send", False),
@@ -20,12 +23,26 @@ STEPS = {
         ("checkpoint", False),
         ("take the lease", True),
     ),
+    API: (
+        ("write", True),
+        ("move", True),
+        ("send", True),
+        ("note what was sent", False),
+        ("send to the buffer", True),
+        ("read", False),
+        ("cancel", True),
+        ("write", False),
+        ("move", False),
+    ),
+    DIRECT: (("write", True), ("send", True), ("note what was sent", False), ("read", False), ("write", False)),
     INGEST: (("write", True), ("read", False), ("send", True), ("note what was sent", False), ("write", False)),
 }
+# Of the API's invocations, how many find a table that throttles what they write: ingest has work of these.
+ONE_IN = 3
 # Most ticks find nothing to send.
-PATIENCE_REQUESTS = {TICK: 60, INGEST: 3}
+PATIENCE_REQUESTS = {TICK: 60, API: 25, DIRECT: 15, INGEST: 6}
 # Jobs by the table are due 25 s ahead, and handed over 19 s before that: sooner ticks have nothing to send.
-FIRST_AFTER_SECONDS = {TICK: 6.0, INGEST: 0.0}
+FIRST_AFTER_SECONDS = {TICK: 6.0, API: 0.0, DIRECT: 0.0, INGEST: 0.0}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,11 +62,20 @@ class Kill:
 
 def step_of(exchange: Exchange) -> str:
     """Return which step of its function a request is."""
-    if exchange.operation == "UpdateItem":
-        return "checkpoint" if b":cursor" in exchange.body else "take the lease"
-    if exchange.operation == "BatchWriteItem":
-        return "note what was sent" if b"#handled" in exchange.body else "write"
-    return {"Query": "read", "BatchGetItem": "read", "SendMessageBatch": "send"}.get(exchange.operation, "?")
+    step, marked = _STEPS.get(exchange.operation, ("?", {}))
+    return next((other for mark, other in marked.items() if mark in exchange.body), step)
+
+
+# By operation; and another step for those whose body has a mark.
+_STEPS: dict[str, tuple[str, dict[bytes, str]]] = {
+    "UpdateItem": ("take the lease", {b":cursor": "checkpoint", b"#cancelled": "note a promise"}),
+    "PutItem": ("write", {b"#cancelled": "cancel"}),
+    "BatchWriteItem": ("write", {b"#handled": "note what was sent"}),
+    "TransactWriteItems": ("move", {}),
+    "Query": ("read", {}),
+    "BatchGetItem": ("read", {}),
+    "SendMessageBatch": ("send", {b"-inbound": "send to the buffer"}),
+}
 
 
 @dataclass(kw_only=True, slots=True)
@@ -78,7 +104,9 @@ class _Aim:
 
 @dataclass(kw_only=True, slots=True)
 class Killer:
-    """Kills ticks and ingests, half and half, evenly over so many seconds.
+    """Kills ticks, API functions, direct producers and ingests, a quarter each, evenly over so many seconds.
+
+    In one in `ONE_IN` of the API's invocations, the table takes no job: ingest gets what these submit.
 
     A process has no effect but by its requests. So to die before one takes effect, or after it did and before its
     answer is read, are all the ways there are to die; other requests of the same process may be on their way meanwhile.
@@ -89,10 +117,12 @@ class Killer:
     done: list[Kill] = field(default_factory=list)
     _aims: list[_Aim] = field(init=False)
     _doomed: set[int] = field(default_factory=set)
+    _dead: set[int] = field(default_factory=set)
     _aiming: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        shares = {TICK: self.kills // 2, INGEST: self.kills - self.kills // 2}
+        shares = {function: self.kills // len(STEPS) for function in STEPS}
+        shares[API] += self.kills % len(STEPS)
         self._aims = [self._aim(function, left=left) for function, left in shares.items()]
 
     @staticmethod
@@ -101,19 +131,29 @@ class Killer:
         step, has_effect = next(steps)
         return _Aim(function=function, steps=steps, step=step, has_effect=has_effect, due=first, left=left)
 
+    def is_dead(self, number: int) -> bool:
+        """Tell whether a direct producer was killed."""
+        return number in self._dead
+
     @property
     def is_done(self) -> bool:
         return not any(aim.left for aim in self._aims)
 
     def __call__(self, exchange: Exchange) -> Answer | None:
         process = exchange.process
+        if process.pid in self._dead:
+            exchange.mishap = "its producer is dead"
+            return None
         has_effect = self._chosen(exchange, process)
         if has_effect is None:
-            return exchange.pass_on()
+            return throttled(exchange) if _is_throttled(exchange) else exchange.pass_on()
         if has_effect:
             exchange.pass_on()
         exchange.mishap = f"its process was killed {'after' if has_effect else 'before'} it took effect"
-        process.kill()
+        if process.function == DIRECT:
+            self._dead.add(process.pid)
+        else:
+            process.kill()
         self.done.append(_killed(exchange, process, has_effect))
         return None
 
@@ -125,9 +165,15 @@ class Killer:
                 if aim.meets(exchange, process, now) and process.pid not in self._doomed:
                     self._doomed.add(process.pid)
                     has_effect = aim.has_effect
-                    aim.take(due=max(aim.due + 2 * self.seconds / self.kills, now))
+                    aim.take(due=max(aim.due + len(STEPS) * self.seconds / self.kills, now))
                     return has_effect
         return None
+
+
+def _is_throttled(exchange: Exchange) -> bool:
+    """Tell whether the table takes no job of an exchange: in some of the API's invocations, as if a flood were on."""
+    is_submission = exchange.process.function == API and step_of(exchange) == "write"
+    return is_submission and not zlib.crc32(exchange.turn.encode()) % ONE_IN
 
 
 def _killed(exchange: Exchange, process: Process, has_effect: bool) -> Kill:

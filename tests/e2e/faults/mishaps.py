@@ -138,3 +138,15 @@ def the_table_throttled(exchange: Exchange) -> Answer | None:
         return exchange.pass_on()
     exchange.mishap = throttled.__name__
     return throttled(exchange)
+
+
+_WRITES = {"PutItem", "BatchWriteItem", "TransactWriteItems"}
+_JOBS_TABLE = b'-jobs"'
+
+
+def writes_of_jobs_throttled(exchange: Exchange) -> Answer | None:
+    """Throttle whatever writes to the table of jobs, as a flood does: the states have a table of their own."""
+    if exchange.operation not in _WRITES or _JOBS_TABLE not in exchange.body:
+        return exchange.pass_on()
+    exchange.mishap = throttled.__name__
+    return throttled(exchange)

@@ -1,4 +1,4 @@
-"""Jobs through a deployment whose ticks and ingests are killed again and again."""
+"""Jobs through a deployment whose functions, and direct producers, are killed again and again."""
 
 import random
 import threading
@@ -7,34 +7,33 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import count, cycle
 from pathlib import Path
-from typing import Any
 
 import httpx
 
-from dueline.model import instant
 from dueline.protocol.tick import CHECKPOINT_JOBS, WAVE_JOBS
 from local.summary import percentile
 from local.ticks import not_slow
 from tests.e2e.faults import repeats
-from tests.e2e.faults.books import Books
+from tests.e2e.faults.books import FAULTS, Books
+from tests.e2e.faults.callers import LATE, SOONEST_BY_THE_TABLE, Callers, Wishes
 from tests.e2e.faults.killing import TICK, Kill, Killer
 from tests.e2e.faults.stage import Play, Stage, dead_letters, described, is_ingested, staged
 from tests.e2e.faults.story import Story
 from tests.e2e.inbox import wait_until
 
 QUEUES = Path(__file__).parent / "many_partitions.yaml"
-SOON = (0.0, 20.0)
-SOONEST_BY_THE_TABLE = 25.0
 CALL_SECONDS = 2.0
 MOST_JOBS_OF_A_CALL = 500
 JOBS_OF_AN_EXTRA_CALL = 10
-CANCELLED_SHARE = 0.2
+# Of the jobs, so many are cancelled, and as many moved.
+SHARE = 0.2
 # From sooner than ticks hand over what goes by the table to later; half of them at once.
-CANCEL_WITHIN_SECONDS = 12.0
-CANCEL_LANES = 4
+LATER_WITHIN_SECONDS = 12.0
+LATER_LANES = 4
+MOST_TRIES = 100
+ANSWERS = {200, 202, 409}
 FEWEST_PROMISES = 3
 MOST_RIDDLES = 3
 
@@ -61,14 +60,14 @@ class Progress:
 
 
 def endure(plan: Plan, play: Play, folder: Path, *, on_progress: Callable[[Progress], None] = lambda _: None) -> Story:
-    """Schedule, cancel and kill for so many seconds, and on until all kills are done; let what waits settle; count."""
+    """Schedule, cancel, move and kill for so many seconds, and on until all kills are done; let all settle; count."""
     books, started, story = Books(), time.monotonic(), Story(told=f"seed {plan.seed}\n")
     killer = Killer(kills=plan.kills, seconds=plan.seconds)
     with staged(play, folder=folder, again_after=plan.again_after) as stage, books.receiving(stage):
         stage.proxy.around = killer
         watching = threading.Event()
         threading.Thread(target=_watch, args=(books, killer, on_progress, watching), daemon=True).start()
-        _Caller(plan, stage, books).schedule_and_cancel(killer)
+        _Season(plan, stage, books, killer).pass_by()
         wait_until(lambda: not books.lost and is_ingested(stage))
         story.expect(stage.let_ticks_pass(books.last_due), "ticks have ended")
         watching.set()
@@ -79,54 +78,59 @@ def endure(plan: Plan, play: Play, folder: Path, *, on_progress: Callable[[Progr
     return story
 
 
-class _Caller:
-    """Schedules jobs, and takes some back."""
+class _Season:
+    """Schedules jobs, takes some back, and moves some."""
 
-    def __init__(self, plan: Plan, stage: Stage, books: Books) -> None:
-        self._plan, self._stage, self._books = plan, stage, books
+    def __init__(self, plan: Plan, stage: Stage, books: Books, killer: Killer) -> None:
+        self._plan, self._stage, self._books, self._killer = plan, stage, books, killer
         self._scattered = random.Random(plan.seed)
+        self._wishes = Wishes(self._scattered, spread=plan.spread)
+        self._callers = Callers(stage, self._scattered, is_dead=killer.is_dead)
         self._queues = cycle(stage.endpoints.queues)
         self._timers: list[threading.Timer] = []
 
-    def schedule_and_cancel(self, killer: Killer) -> None:
+    def pass_by(self) -> None:
         """Schedule in calls spread over the time; then, however slow the machine, until there is enough of all."""
         plan = self._plan
-        calls = max(1, round(plan.seconds / CALL_SECONDS), -(-plan.jobs // MOST_JOBS_OF_A_CALL))
+        calls = max(2, round(plan.seconds / CALL_SECONDS), -(-plan.jobs // MOST_JOBS_OF_A_CALL))
         begun = time.monotonic()
-        with ThreadPoolExecutor(CANCEL_LANES) as cancelling:
+        with ThreadPoolExecutor(LATER_LANES) as later:
             for number in range(calls):
                 time.sleep(max(0.0, begun + number * plan.seconds / calls - time.monotonic()))
-                self._call(plan.jobs // calls + (number < plan.jobs % calls), cancelling)
-            time.sleep(CANCEL_WITHIN_SECONDS)
+                self._call(plan.jobs // calls + (number < plan.jobs % calls), later)
+            time.sleep(LATER_WITHIN_SECONDS)
             for further in count(1):
-                if killer.is_done and self._promises() >= FEWEST_PROMISES:
+                if self._killer.is_done and self._is_enough():
                     break
-                self._call(JOBS_OF_AN_EXTRA_CALL, cancelling, further=further)
+                self._call(JOBS_OF_AN_EXTRA_CALL, later, further=further)
                 time.sleep(CALL_SECONDS)
             for timer in self._timers:
                 timer.join()
 
-    def _promises(self) -> int:
-        return list(self._books.cancels.values()).count(httpx.codes.OK)
+    def _is_enough(self) -> bool:
+        cancels = list(self._books.cancels.values())
+        moves = [move.status for move in list(self._books.moves.values())]
+        return min(cancels.count(httpx.codes.OK), moves.count(httpx.codes.OK)) >= FEWEST_PROMISES
 
-    def _call(self, jobs: int, cancelling: ThreadPoolExecutor, *, further: float = 0) -> None:
-        wishes = [self._wish(further) for _ in range(jobs)]
-        ids = self._books.schedule(self._stage.http, next(self._queues), wishes)
-        for id in self._scattered.sample(ids, round(len(ids) * CANCELLED_SHARE)):
-            moment = self._scattered.choice([0.0, self._scattered.uniform(0, CANCEL_WITHIN_SECONDS)])
-            timer = threading.Timer(moment, cancelling.submit, (self._books.cancel, self._stage.http, id))
+    def _call(self, jobs: int, later: ThreadPoolExecutor, *, further: float = 0) -> None:
+        scheduled = self._callers.schedule(next(self._queues), self._wishes.some(jobs, further=further))
+        for job in scheduled:
+            self._books.enter(job)
+        share = round(len(scheduled) * SHARE)
+        some = self._scattered.sample([job.id for job in scheduled], 2 * share)
+        for number, id in enumerate(some):
+            moment = self._scattered.choice([0.0, self._scattered.uniform(0, LATER_WITHIN_SECONDS)])
+            timer = threading.Timer(moment, later.submit, (self._cancel if number < share else self._move, id))
             self._timers.append(timer)
             timer.start()
 
-    def _wish(self, further: float) -> dict[str, Any]:
-        """Return a job: a fifth go direct, two fifths by the table, two fifths due in one rush with others."""
-        kind, spread, soonest = self._scattered.random(), self._plan.spread, SOONEST_BY_THE_TABLE + further
-        if kind < 0.2:
-            return {"payload": {"n": 1}, "delay": round(self._scattered.uniform(*SOON), 3)}
-        if kind < 0.6:
-            return {"payload": {"n": 1}, "delay": round(soonest + self._scattered.uniform(0, spread), 3)}
-        rush = ((datetime.now(UTC).timestamp() + soonest) // spread + 1) * spread
-        return {"payload": {"n": 1}, "at": instant.text(datetime.fromtimestamp(rush, UTC))}
+    def _cancel(self, id: str) -> None:
+        self._books.cancel(self._stage.http, id, tries=MOST_TRIES)
+
+    def _move(self, id: str) -> None:
+        """Move a job, to later, or to sooner than the fence, where ingest has a part in it; some callers give up."""
+        delay = round(self._scattered.choice([self._scattered.uniform(*LATE), SOONEST_BY_THE_TABLE]), 3)
+        self._books.reschedule(self._stage.http, id, delay, tries=self._scattered.choice([1, MOST_TRIES]))
 
 
 def _watch(books: Books, killer: Killer, on_progress: Callable[[Progress], None], stop: threading.Event) -> None:
@@ -145,6 +149,8 @@ def _close(story: Story, stage: Stage, books: Books, killer: Killer) -> None:
     story.expect(most <= CHECKPOINT_JOBS + WAVE_JOBS, f"one killed tick repeated {most} jobs")
     faults = _unexplained(stage.tick_faults, kills)
     story.expect(not faults, f"ticks failed that were not killed: {faults}")
+    story.expect(set(books.statuses) <= ANSWERS | FAULTS, f"callers were told {dict(books.statuses)}")
+    story.expect(not books.strangers, f"arrived though nobody was told of them: {sorted(books.strangers)}")
     letters = dead_letters(stage)
     story.expect(not letters, f"parked: {described(letters)}")
     lateness = books.lateness()

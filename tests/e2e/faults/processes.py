@@ -12,6 +12,9 @@ PROC = Path("/proc")
 # In a function's process, Python reads this folder's sitecustomize.py as it starts.
 SITE = Path(__file__).parent / "site"
 HEADER = "x-told"
+# A direct producer is no process of the emulator's: it has a number from here on, which no process has (`direct.py`).
+DIRECT = "direct"
+NO_PROCESS = 1 << 30
 
 
 def environment(endpoint: str) -> dict[str, str]:
@@ -28,6 +31,7 @@ class Process:
 
     def kill(self) -> None:
         """Kill it at once (SIGKILL), and return when it is dead."""
+        assert self.pid < NO_PROCESS, f"{self.function} has no process"
         os.kill(self.pid, signal.SIGKILL)
         assert wait_until(lambda: not self._runs(), every=0.001), f"process {self.pid} of {self.function} did not die"
 

@@ -8,9 +8,13 @@ from dueline.model.job import JobId
 from dueline.model.rows import job_key
 from tests.e2e.faults.books import Books
 from tests.e2e.faults.exchange import Record, uid_of
-from tests.e2e.faults.killing import INGEST, TICK, Kill
+from tests.e2e.faults.killing import API, INGEST, TICK, Kill
+from tests.e2e.faults.processes import DIRECT
 
 BY_A_KILLED_TICK = "sent by a tick that was killed"
+BY_A_KILLED_SUBMISSION = "sent by a submission that was killed"
+SUBMITTED_AGAIN = "submitted again under its id"
+STILL_SUBMITTED = "still being submitted as its dispatch began"
 BY_A_KILLED_INGEST = "sent by an ingest that was killed"
 AGAIN_AFTER_A_KILLED_INGEST = "its message came again after an ingest that was killed"
 AGAIN_BY_SQS = "its message came again to another ingest"
@@ -20,6 +24,7 @@ OUTLIVED_ITS_LEASE = "sent by a tick that outlived its lease"
 STILL_INGESTED = "still being ingested as its dispatch began"
 RECEIVED_TWICE = "received twice from its queue"
 UNEXPLAINED = "unexplained"
+_SUBMITTERS = {API, DIRECT}
 
 
 @dataclass(kw_only=True, slots=True)
@@ -53,6 +58,10 @@ class Turns:
         """Tell whether a tick moved the cursor behind a job's key."""
         changes = (each.state for each in self._of_turn[turn] if each.state and each.had_effect)
         return any(each.partition == partition and each.cursor >= job for each in changes)
+
+    def first_read(self, turn: str) -> float:
+        """Return when a tick began to read its partition."""
+        return min((record.at for record in self._of_turn[turn] if record.operation == "Query"), default=0.0)
 
     def is_over(self, turn: str, *, by: str) -> bool:
         """Tell whether the lease of a tick was over when another took it."""
@@ -96,30 +105,39 @@ def _sends(found: Iterable[Record], uid: str) -> list[Record]:
 
 def _causes(found: Sequence[Record], id: str, books: Books, turns: Turns) -> list[str]:
     sends = _sends(found, uid_of(id))
-    ingests = {record.turn for record in found if record.function == INGEST}
-    causes = [
-        _cause(send, sends[place + 1 :], id=id, ingests=ingests, turns=turns) for place, send in enumerate(sends[:-1])
-    ]
+    causes = [_cause(send, sends[place + 1 :], found, id=id, turns=turns) for place, send in enumerate(sends[:-1])]
     return causes + [RECEIVED_TWICE] * (books.times[id] - len(sends))
 
 
-def _cause(send: Record, later: Sequence[Record], *, id: str, ingests: set[str], turns: Turns) -> str:
+def _cause(send: Record, later: Sequence[Record], found: Sequence[Record], *, id: str, turns: Turns) -> str:
     """Return why a job was sent again though it had been sent."""
+    ingests = {record.turn for record in found if record.function == INGEST}
+    submissions = {each.turn for each in found if each.function in _SUBMITTERS and each.submits(uid_of(id))}
     functions = {send.function, *(each.function for each in later)}
     is_unsaved = send.function == TICK and not _is_saved(send, id, turns)
     between_ticks = is_unsaved and functions == {TICK}
+    is_unseen = _is_unseen([send, *later], [each for each in found if uid_of(id) in each.notes], turns)
     reasons = {
         BY_A_KILLED_TICK: is_unsaved and send.turn in turns.killed,
         BY_A_KILLED_INGEST: send.function == INGEST and send.turn in turns.killed,
+        BY_A_KILLED_SUBMISSION: send.function in _SUBMITTERS and send.turn in turns.killed,
         # Within one invocation nothing is sent again but what is not known to be sent.
         LOST_ANSWER: turns.is_unheard(send) or send.turn == later[0].turn,
+        SUBMITTED_AGAIN: len(submissions) > 1 and functions != {TICK},
         AGAIN_AFTER_A_KILLED_INGEST: bool(ingests & turns.killed) and INGEST in functions,
         AGAIN_BY_SQS: len(ingests) > 1 and INGEST in functions,
         OUTLIVED_ITS_LEASE: between_ticks and turns.is_over(send.turn, by=later[0].turn),
         REFUSED_BESIDE: between_ticks and turns.fell_short(send.turn),
-        STILL_INGESTED: functions >= {TICK, INGEST},
+        STILL_INGESTED: INGEST in functions and is_unseen,
+        STILL_SUBMITTED: bool(functions & _SUBMITTERS) and is_unseen,
     }
     return next((reason for reason, holds in reasons.items() if holds), UNEXPLAINED)
+
+
+def _is_unseen(sends: Sequence[Record], notes: Sequence[Record], turns: Turns) -> bool:
+    """Tell whether a tick sent a job before it could see a note of the late path that the job was sent."""
+    reads = [turns.first_read(send.turn) for send in sends if send.function == TICK]
+    return any(not note.had_effect or read < note.at + note.seconds for read in reads for note in notes)
 
 
 def _is_saved(send: Record, id: str, turns: Turns) -> bool:

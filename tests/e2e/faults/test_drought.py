@@ -1,4 +1,4 @@
-"""Promises that hold though the table throttles every request until jobs are overdue."""
+"""Promises that hold though both tables throttle until jobs are overdue, and then that of jobs whatever is written."""
 
 from pathlib import Path
 
@@ -6,6 +6,8 @@ from tests.e2e.faults.drought import Plan, live_through_a_drought
 from tests.e2e.faults.stage import Play
 
 
-def test_a_table_that_throttles_delays_jobs_until_it_does_not_and_loses_none(play: Play, tmp_path: Path) -> None:
+def test_tables_that_throttle_refuse_and_lose_no_job_and_that_of_jobs_alone_delays_none_that_it_has(
+    play: Play, tmp_path: Path
+) -> None:
     story = live_through_a_drought(Plan(jobs=12), play, tmp_path)
     assert not story.complaints, story

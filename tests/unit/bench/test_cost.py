@@ -8,21 +8,19 @@ import pytest
 from moto import mock_aws
 
 from bench.cost import prices as price_list
-from bench.cost.bill import Biller, Capacity, billed_seconds, lines, waited_seconds
+from bench.cost.bill import Biller, Terms, billed_seconds, lines, waited_seconds
 from bench.cost.deployed import Deployed, filled_in, hold
 from bench.cost.exchange import Exchange, sqs_requests
-from bench.cost.figures import CODED, IN_TENS, OURS, SCHEDULER, dearer, ratios, targets
+from bench.cost.lingering import lingering
 from bench.cost.meter import Meter
-from bench.cost.payloads import PACKED, PARTITIONS, SIZES, a_job, json_of, largest_row_bytes
-from bench.cost.plan import BATCHED as DYNEIN_BATCHED
-from bench.cost.plan import CODED as DYNEIN
-from bench.cost.plan import FULL, RATES, Load, named
+from bench.cost.payloads import JSON, PARTITIONS, SIZES, a_job, json_of, largest_row_bytes
+from bench.cost.plan import Load
 from bench.cost.step import LOG_EVENT_BYTES, NotAsCharged, Step, step_of
-from bench.cost.ways import Costs, Way, total
+from bench.cost.ways import together
 from bench.dynein import job_row
 from dueline.aws.sqs.queue import SqsQueue
 from dueline.model import rows
-from dueline.model.job import Partition, Route
+from dueline.model.job import Partition
 from dueline.model.units import write_units
 from tests.builders import NOW, a_message
 from tests.contract.limits import item_bytes
@@ -44,7 +42,7 @@ DEPLOYED = Deployed(
 
 
 def a_biller(**overrides):
-    given = {"prices": PRICES, "deployed": DEPLOYED, "capacity": Capacity.on_demand(PRICES)}
+    given = {"prices": PRICES, "deployed": DEPLOYED, "terms": Terms.on_demand(PRICES)}
     return Biller(**(given | overrides))
 
 
@@ -142,9 +140,25 @@ def test_a_step_is_billed_by_its_share_of_a_job():
 
 
 def test_provisioned_capacity_is_made_use_of_to_70_percent():
-    capacity = Capacity.provisioned(PRICES)
-    assert capacity.writes == pytest.approx(0.00065 / (3600 * 0.7) * 1_000_000)
-    assert capacity.reads == pytest.approx(capacity.writes / 5)
+    terms = Terms.provisioned(PRICES)
+    assert terms.writes == pytest.approx(0.00065 / (3600 * 0.7) * 1_000_000)
+    assert terms.reads == pytest.approx(terms.writes / 5)
+
+
+def test_the_state_table_is_on_demand_whatever_the_jobs_table_is():
+    step = Step(jobs=1, writes=3, reads=2, state_writes=1, state_reads=1)
+    terms = Terms.provisioned(PRICES)
+    billed = a_biller(terms=terms).requests(step)
+    assert billed["DynamoDB writes"] == pytest.approx(2 * terms.writes + 0.625)
+    assert billed["DynamoDB reads"] == pytest.approx(terms.reads + 0.125)
+    fence = {"RequestItems": {"dueline-state": {"Keys": [{}], "ConsistentRead": True}}}
+    state_update, update = ({"TableName": name} for name in ("dueline-state", "dueline-jobs"))
+    step = step_of(
+        [an_exchange("BatchGetItem", fence, units=1.0)]
+        + [an_exchange("UpdateItem", each, units=1.0) for each in (state_update, update)],
+        jobs=1,
+    )
+    assert (step.reads, step.state_reads, step.writes, step.state_writes) == (1, 1, 2, 1)
 
 
 def test_a_function_is_billed_whole_milliseconds_of_its_share_of_a_processor_and_of_waiting():
@@ -171,6 +185,8 @@ def as_dict(deployed):
 def test_a_row_is_kept_with_100_bytes_more():
     kept = a_biller().kept(900, days=365 / 12)
     assert kept == pytest.approx({"storage": 0.25, "point-in-time recovery": 0.20})
+    rarely_read = a_biller(terms=Terms.infrequent(PRICES)).kept(900, days=365 / 12)
+    assert rarely_read == pytest.approx({"storage": 0.10})
 
 
 def test_nothing_costs_no_line():
@@ -178,12 +194,12 @@ def test_nothing_costs_no_line():
 
 
 @pytest.mark.parametrize(
-    ("rate", "partitions", "received", "ingested", "ticked", "polled"),
-    [(1, 1, 1, 1, 60, 1), (100, 1, 1, 20, 6000, 100), (10_000, 20, 10, 500, 30_000, 100)],
+    ("rate", "partitions", "ingested", "ticked", "polled"),
+    [(1, 1, 1, 60, 1), (100, 1, 20, 6000, 100), (10_000, 20, 500, 30_000, 100)],
 )
-def test_a_rate_makes_the_batches(rate, partitions, received, ingested, ticked, polled):
+def test_a_rate_makes_the_batches(rate, partitions, ingested, ticked, polled):
     load = Load(rate=rate)
-    assert (load.partitions, load.received, load.ingested.jobs) == (partitions, received, ingested)
+    assert (load.partitions, load.ingested.jobs) == (partitions, ingested)
     assert (load.ticked, load.polled) == (ticked, polled)
 
 
@@ -197,8 +213,15 @@ def test_a_job_of_a_size_takes_as_many_units_with_dynein_as_with_us(size):
         assert write_units(rows.job_row(job)) == write_units(job_row(job)) == -(-size.row_bytes // 1024)
 
 
-def test_payloads_of_1_kb_are_of_1_kb():
-    assert {len(json_of(size.payload(5))) for size in PACKED} == {1024}
+def test_a_payload_of_json_is_as_large_as_one_of_random_letters_and_packs_better():
+    usual = next(size for size in SIZES if size.row_bytes == JSON.row_bytes)
+    asis = [json_of(size.payload(5)) for size in (usual, JSON)]
+    assert len(asis[0]) == len(asis[1])
+    assert largest_row_bytes(asis[1]) < 0.75 * largest_row_bytes(asis[0])
+
+
+def test_callers_that_come_at_once_and_linger_share_requests():
+    assert 2 <= together(lingering()) <= 4
 
 
 def test_the_access_log_is_filled_in_or_refused():
@@ -213,76 +236,3 @@ def test_what_is_deployed_must_be_what_was_counted(other):
     hold(DEPLOYED, Load(rate=1))
     with pytest.raises(RuntimeError):
         hold(Deployed(**(as_dict(DEPLOYED) | other)), Load(rate=1))
-
-
-@pytest.fixture
-def costs():
-    """A bill of steps that are simple to reckon with: one write a job, a request of SQS for each ten."""
-    steps = {}
-    for load in (Load(rate=rate) for rate in RATES):
-        batch, ticked = load.ingested, FULL.ticked(load)
-        steps[named("ingest", batch.jobs, batch.partitions, "1 KB")] = Step(jobs=batch.jobs, writes=batch.jobs)
-        steps[named("tick", ticked, "1 KB")] = Step(jobs=ticked, sent=ticked // 10)
-        for which in (DYNEIN, DYNEIN_BATCHED):
-            steps[named(which, "in", "1 KB")] = Step(jobs=10, writes=10, sent=30)
-            steps[named(which, "out", load.polled, "1 KB")] = Step(jobs=load.polled, writes=2 * load.polled)
-    for route in Route:
-        steps[named("library", route, 10, "1 KB")] = Step(jobs=10, sent=1, grouped=1)
-    steps[named("tick", 0, "1 KB")] = Step(jobs=0, writes=1)
-    return Costs(steps=steps, plan=FULL, biller=a_biller(), row_bytes={"1 KB": 1009})
-
-
-def test_the_direct_route_pays_for_no_table_and_the_table_route_for_the_days_that_its_row_is_kept(costs):
-    load, tens = Load(rate=10_000), Way(by="library", jobs=10)
-    direct = costs.dueline(Way(by="library", jobs=10, route=Route.DIRECT), load=load)
-    assert total(direct) == pytest.approx(0.05, abs=0.001)
-    a_day, a_month = (costs.dueline(tens, load=load, days=days) for days in (1, 31))
-    assert a_day["DynamoDB writes"] == 0.625
-    assert a_day["SQS requests"] == pytest.approx(4 * 0.04)
-    assert a_month["storage"] / a_day["storage"] == pytest.approx((31 + 9) / (1 + 9))
-
-
-def test_what_is_paid_by_the_month_is_shared_by_the_jobs_of_it(costs):
-    slow, fast = (costs.dueline(Way(by="library", jobs=10), load=Load(rate=rate)) for rate in (1, 10_000))
-    assert slow["metrics and alarms"] == pytest.approx((8 * 0.30 + 11 * 0.10) / (730 * 3600) * 1_000_000)
-    assert fast["metrics and alarms"] == pytest.approx(slow["metrics and alarms"] / 10_000)
-
-
-def test_dynein_keeps_its_row_no_longer_than_its_job_waits(costs):
-    bill = costs.dynein(batched=False, load=Load(rate=10_000), days=30)
-    assert bill["DynamoDB writes"] == pytest.approx(3 * 0.625)
-    assert bill["SQS requests"] == pytest.approx(3 * 0.40)
-    assert bill["storage"] == pytest.approx(1109 / 1000 * 30 / (365 / 12) * 0.25)
-
-
-def test_the_scheduler_is_free_for_its_first_14_million_a_month(costs):
-    assert costs.scheduler(load=Load(rate=1)) == {"SQS requests": 0.40}
-    assert total(costs.scheduler(load=None)) == pytest.approx(1.40)
-    month = 100 * 730 * 3600
-    assert costs.scheduler(load=Load(rate=100))["EventBridge Scheduler"] == pytest.approx(1 - 14e6 / month)
-
-
-def test_where_we_are_dearer_is_told_from_the_figures():
-    told = {
-        "by_rate": {"1": {OURS: 4.0, CODED: 3.0, f"{OURS}, provisioned": 9.0}, "100": {OURS: 1.0, CODED: 3.0}},
-        "by_wait": {
-            "1": {OURS: 1.0, CODED: 3.0, "Dynein batched": 2.0, SCHEDULER: 1.4},
-            "180": {OURS: 4.0, CODED: 6.0, "Dynein batched": 5.0, SCHEDULER: 1.4},
-        },
-    }
-    assert list(dearer(told)) == [
-        (f"{OURS}, 1 job/s", CODED, 4.0, 3.0),
-        (f"{OURS}, 180 days' wait, 10,000 jobs/s", SCHEDULER, 4.0, 1.4),
-    ]
-
-
-def test_a_target_that_is_missed_says_what_the_bill_is_made_of():
-    bill = {"DynamoDB writes": 0.63, "SQS requests": 0.2, "SQS fair queues": 0.1, "storage": 0.1}
-    ours = bill | {"point-in-time recovery": 0.05}
-    told = {"bills": {OURS: ours, CODED: {"": 3.0}, "Dynein batched": {"": 2.0}, SCHEDULER: {"": 1.4}}}
-    told |= {"by_way": {IN_TENS: {"200 B": 0.9}}}
-    assert ratios(told)["of Dynein as coded"] == pytest.approx(1.08 / 3)
-    dollars, *others = targets(told)
-    assert not dollars.is_met
-    assert "$0.30 SQS" in dollars.why
-    assert [each.is_met for each in others] == [True, True, False, False]

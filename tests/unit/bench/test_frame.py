@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 
 from bench import __main__ as command
 from bench.part import Bench, Measured, Part, Target
-from bench.report import marked, targets
-from bench.results import Result, load, pairs, save
+from bench.report import before, marked, targets
+from bench.results import Result, is_current, load, pairs, save
 
 
 def a_part(**overrides):
@@ -78,7 +78,20 @@ def test_a_mark_that_is_missing_is_named():
     ],
 )
 def test_a_target_is_told_with_its_verdict(target, told):
-    assert told in targets([a_part()], {"speed": a_result(targets=[target])}).splitlines()
+    assert told in targets({"speed": a_result(targets=[target])}).splitlines()
+
+
+def test_what_was_worked_on_is_told_with_what_it_was_before_and_in_no_other_table():
+    results = {"speed": a_result(targets=[a_target(before=9.0)])}
+    assert "| speed | 9 s | ≤ 3 s | 2 s | yes |" in before(results).splitlines()
+    assert "speed" not in targets(results)
+
+
+def test_what_is_missing_or_stored_in_another_format_is_not_told(tmp_path):
+    assert not is_current(a_part(), folder=tmp_path)
+    save(a_result(), a_part(), folder=tmp_path)
+    assert is_current(a_part(), folder=tmp_path)
+    assert not is_current(a_part(format=2), folder=tmp_path)
 
 
 @pytest.fixture

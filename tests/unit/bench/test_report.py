@@ -5,16 +5,22 @@ import re
 import pytest
 
 from bench.report import reported
-from bench.results import STORED, load
+from bench.results import STORED, is_current, load
 from bench.run import PARTS
 
-STORED_PARTS = [(part, load(part.name)) for part in PARTS]
-NAMES = [part.name for part in PARTS]
+STORED_PARTS = [(part, load(part.name)) for part in PARTS if is_current(part)]
+NAMES = [part.name for part, _ in STORED_PARTS]
 
 
 @pytest.mark.parametrize("path", reported(PARTS, folder=STORED), ids=lambda path: path.name)
 def test_what_is_told_is_what_is_stored(path):
     assert path.read_text() == reported(PARTS, folder=STORED)[path], "tell it anew: python -m bench report"
+
+
+@pytest.mark.parametrize("part", PARTS, ids=[part.name for part in PARTS])
+def test_each_part_is_told_from_what_is_stored(part):
+    if not is_current(part):
+        pytest.skip("it has not been measured since its figures have another format: make bench")
 
 
 @pytest.mark.parametrize(("part", "result"), STORED_PARTS, ids=NAMES)

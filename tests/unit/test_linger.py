@@ -1,0 +1,398 @@
+"""Calls of threads and tasks that travel as one request. An API that is held shows what came while it was."""
+
+import asyncio
+import json
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+
+from dueline import AsyncClient, Client, InvalidJob, Job, Patience, QueueNotFound, State, Unavailable
+from dueline.client.http_answer import HttpAnswer
+from dueline.client.http_api import MOST_BYTES, HttpApi
+from dueline.clock import SystemClock
+from dueline.model.trace import TraceContext
+from tests.builders import an_id
+from tests.forked import in_a_child
+from tests.gate import Asked, an_api, problem, refused, told
+from tests.waiting import HANG_SECONDS, wait_until
+
+# Whoever waits for that long waits for something else.
+LONG = 2 * HANG_SECONDS
+QUICK = Patience(attempts=3, first_wait=0.0)
+CALLERS = 8
+
+
+class HeldApi:
+    """An API that answers a queue's first request, and any that `holds` says, only once it is let go."""
+
+    def __init__(self, *, holds=lambda asked, before: before == 0):
+        self.asked = []
+        self.answer = an_api
+        self._holds = holds
+        self._open = threading.Event()
+        self._lock = threading.Lock()
+
+    def send(self, method, path, body, *, headers):
+        asked = Asked(method=method, path=path, headers=dict(headers), body=(body or "").encode())
+        with self._lock:
+            before = sum(each.path == path for each in self.asked)
+            self.asked.append(asked)
+        if self._holds(asked, before):
+            assert self._open.wait(HANG_SECONDS)
+        reply = self.answer(asked)
+        return HttpAnswer(asked=f"{method} {path}", status=reply.status, headers=reply.headers, body=reply.body)
+
+    def let_go(self):
+        self._open.set()
+
+    @property
+    def batches(self):
+        return [sorted(job["payload"] for job in asked.json.get("jobs", [asked.json])) for asked in self.asked]
+
+
+def a_client(api, *, linger=LONG, patience=QUICK):
+    http = HttpApi(api, clock=SystemClock(), new_key=iter(map(str, range(10**6))).__next__)
+    return Client(http, patience=patience, linger=linger)
+
+
+def waiting(client, queue="emails"):
+    """Return how many calls wait to leave."""
+    lanes = client._shared.schedule._lanes()._lanes
+    return sum(len(lane.waiting) for (name, _), lane in lanes.items() if name == queue)
+
+
+@pytest.fixture(autouse=True)
+def _any_linger(monkeypatch):
+    monkeypatch.setattr("dueline.client.linger.LONGEST_SECONDS", LONG)
+
+
+@pytest.fixture
+def threads():
+    with ThreadPoolExecutor(600) as pool:
+        yield pool
+
+
+def one_under_way(client, api, threads, *more):
+    """Schedule 0, which the API holds, and then more while it is under way; return their futures, all waiting."""
+    first = threads.submit(client.schedule, "emails", 0)
+    assert wait_until(lambda: bool(api.asked), every=0.001)
+    futures = [threads.submit(client.schedule, "emails", payload) for payload in more]
+    assert wait_until(lambda: waiting(client) == len(more) or len(api.asked) > 1, every=0.001)
+    return first, futures
+
+
+def test_what_comes_while_a_request_is_under_way_travels_as_one(threads):
+    api = HeldApi()
+    client = a_client(api)
+    first, others = one_under_way(client, api, threads, *range(1, CALLERS))
+    api.let_go()
+    jobs = [each.result() for each in (first, *others)]
+    assert api.batches == [[0], [*range(1, CALLERS)]]
+    # Each has its own: its id ends in the digits of its key.
+    assert len({job.id for job in jobs}) == CALLERS
+
+
+def test_no_call_waits_for_longer_than_the_linger_for_a_request_that_hangs(threads):
+    api = HeldApi()
+    client = a_client(api, linger=0.01)
+    first, others = one_under_way(client, api, threads, 1, 2)
+    assert all(isinstance(each.result(HANG_SECONDS), Job) for each in others)
+    assert not first.done()
+    api.let_go()
+    assert isinstance(first.result(), Job)
+
+
+def test_who_is_alone_leaves_at_once_and_has_no_thread_made_for_it():
+    api, before = HeldApi(holds=lambda *_: False), threading.active_count()
+    client = a_client(api)
+    assert all(isinstance(client.schedule("emails", n), Job) for n in range(3))
+    assert api.batches == [[0], [1], [2]]
+    assert client.cancel(str(an_id())) is State.CANCELLED
+    assert threading.active_count() == before
+
+
+def test_a_job_that_is_no_good_fails_alone(threads):
+    def all_but_2(asked):
+        if "jobs" not in asked.json:
+            return an_api(asked)
+        wrong = {"error": problem(400, "invalid_job", "priority is 5")}
+        good = zip(asked.json["jobs"], json.loads(an_api(asked).body)["jobs"], strict=True)
+        return told({"jobs": [wrong if job["payload"] == 2 else each for job, each in good]})
+
+    api = HeldApi()
+    api.answer = all_but_2
+    client = a_client(api)
+    _, others = one_under_way(client, api, threads, 1, 2, 3)
+    with pytest.raises(InvalidJob, match="delay is -1"):
+        client.schedule("emails", 4, delay=-1)
+    api.let_go()
+    one, two, three = (each.exception() for each in others)
+    assert (one, type(two), str(two), three) == (None, InvalidJob, "priority is 5", None)
+    assert api.batches == [[0], [1, 2, 3]]
+
+
+def test_a_request_that_is_refused_as_a_whole_is_asked_for_each_alone(threads):
+    api = HeldApi()
+    api.answer = lambda asked: refused(400, "invalid_job", "body") if "jobs" in asked.json else an_api(asked)
+    client = a_client(api)
+    _, others = one_under_way(client, api, threads, 1, 2)
+    api.let_go()
+    assert all(isinstance(each.result(), Job) for each in others)
+    assert sorted(api.batches) == [[0], [1], [1, 2], [2]]
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "kind", "tries"),
+    [(404, "queue_not_found", QueueNotFound, 1), (503, "unavailable", Unavailable, 3)],
+)
+def test_a_request_that_fails_is_each_callers_error_after_the_tries_of_each(threads, status, code, kind, tries):
+    api = HeldApi()
+    client = a_client(api)
+    first, others = one_under_way(client, api, threads, 1, 2)
+    api.answer = lambda _: refused(status, code)
+    api.let_go()
+    errors = [each.exception() for each in (first, *others)]
+    assert [type(error) for error in errors] == [kind] * 3
+    assert len({id(error) for error in errors}) == 3
+    assert len({error.key for error in errors}) == 3
+    assert sorted(n for batch in api.batches for n in batch) == sorted([0, 1, 2] * tries)
+
+
+def test_a_caller_that_is_interrupted_as_it_sends_for_others_harms_none_of_them(threads):
+    interrupted = []
+
+    def answer(asked):
+        if "jobs" in asked.json and not interrupted:
+            interrupted.append(asked)
+            raise KeyboardInterrupt
+        return an_api(asked)
+
+    api = HeldApi()
+    api.answer = answer
+    client = a_client(api)
+    first, others = one_under_way(client, api, threads, 1, 2, 3)
+    api.let_go()
+    ends = [type(each.exception()) for each in (first, *others)]
+    assert sorted(end.__name__ for end in ends) == ["KeyboardInterrupt", "NoneType", "NoneType", "NoneType"]
+    # Nothing is left under way: who is alone leaves at once.
+    assert isinstance(client.schedule("emails", 9), Job)
+
+
+def test_the_main_thread_may_be_interrupted_and_sends_nothing_for_others(threads):
+    api = HeldApi(holds=lambda asked, before: before < 2)
+    client = a_client(api)
+    main = threading.get_ident()
+
+    def interrupt():
+        assert wait_until(lambda: waiting(client) == 3, every=0.001)
+        signal.pthread_kill(main, signal.SIGINT)
+
+    first, others = one_under_way(client, api, threads, 1, 2)
+    threads.submit(interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        client.schedule("emails", 3)
+    api.let_go()
+    assert all(isinstance(each.result(), Job) for each in (first, *others))
+    assert api.batches == [[0], [1, 2]]
+
+
+def test_of_a_batch_with_the_main_thread_another_sends(threads):
+    sending = []
+
+    def answer(asked):
+        sending.append(threading.current_thread())
+        return an_api(asked)
+
+    api = HeldApi()
+    api.answer = answer
+    client = a_client(api)
+    first = threads.submit(client.schedule, "emails", 0)
+    assert wait_until(lambda: bool(api.asked), every=0.001)
+
+    def follow():
+        assert wait_until(lambda: waiting(client) == 1, every=0.001)
+        other = threads.submit(client.schedule, "emails", 2)
+        assert wait_until(lambda: waiting(client) == 2, every=0.001)
+        api.let_go()
+        return other.result()
+
+    followed = threads.submit(follow)
+    assert isinstance(client.schedule("emails", 1), Job)
+    assert isinstance(followed.result(), Job)
+    assert isinstance(first.result(), Job)
+    assert api.batches == [[0], [1, 2]]
+    assert threading.main_thread() not in sending
+
+
+def test_queues_wait_for_nobody_but_themselves(threads):
+    api = HeldApi()
+    client = a_client(api)
+    first, _ = one_under_way(client, api, threads)
+    api._holds = lambda *_: False
+    assert isinstance(client.schedule("invoices", 1), Job)
+    assert not first.done()
+    api.let_go()
+
+
+def test_over_http_only_jobs_of_one_trace_travel_together(threads, monkeypatch):
+    parents = {n: TraceContext(parent=f"00-{n:032x}-{n:016x}-01") for n in (1, 2)}
+    of_thread = threading.local()
+    monkeypatch.setattr("dueline.otel.current", lambda: getattr(of_thread, "trace", None))
+    api = HeldApi(holds=lambda asked, before: asked.json.get("payload") in (10, 20))
+    client = a_client(api)
+
+    def schedule(n):
+        of_thread.trace = parents[n // 10]
+        return client.schedule("emails", n)
+
+    firsts = [threads.submit(schedule, n) for n in (10, 20)]
+    assert wait_until(lambda: len(api.asked) == 2, every=0.001)
+    others = [threads.submit(schedule, n) for n in (11, 21, 12, 22)]
+    assert wait_until(lambda: waiting(client) == 4 or len(api.asked) > 2, every=0.001)
+    api.let_go()
+    assert all(isinstance(each.result(), Job) for each in firsts + others)
+    carried = sorted((asked.headers["traceparent"], batch) for asked, batch in zip(api.asked, api.batches, strict=True))
+    assert [batch for _, batch in carried] == [[10], [11, 12], [20], [21, 22]]
+    assert [parent for parent, _ in carried] == [parents[n].parent for n in (1, 1, 2, 2)]
+    assert waiting(client) == len(client._shared.schedule._lanes()._lanes) == 0
+
+
+def test_cancels_travel_together_as_well(threads):
+    api = HeldApi(holds=lambda asked, _: asked.method == "DELETE")
+    client, ids = a_client(api), [str(an_id()) for _ in range(4)]
+    first = threads.submit(client.cancel, ids[0])
+    assert wait_until(lambda: bool(api.asked), every=0.001)
+    lanes = client._shared.cancel._lanes()._lanes
+    others = [threads.submit(client.cancel, id) for id in ids[1:]]
+    assert wait_until(lambda: sum(len(lane.waiting) for lane in list(lanes.values())) == 3, every=0.001)
+    api.let_go()
+    assert [each.result() for each in (first, *others)] == [State.CANCELLED] * 4
+    assert sorted(api.asked[1].json["ids"]) == sorted(ids[1:])
+    assert len(api.asked) == 2
+
+
+# Tasks of an event loop
+
+
+def in_a_loop(scenario, api, **given):
+    """Run a scenario with a client of which one call is under way, and the task of that."""
+    client = AsyncClient(a_client(api, **given))
+
+    async def run():
+        first = asyncio.create_task(client.schedule("emails", 0))
+        await until(lambda: bool(api.asked))
+        return await asyncio.wait_for(scenario(client, first), HANG_SECONDS)
+
+    return asyncio.run(run())
+
+
+async def until(met):
+    while not met():
+        await asyncio.sleep(0.001)
+
+
+def test_tasks_travel_together_up_to_500_at_once_and_what_is_full_does_not_wait():
+    api = HeldApi()
+
+    async def scenario(client, first):
+        tasks = [asyncio.create_task(client.schedule("emails", n)) for n in range(1, 511)]
+        await until(lambda: len(api.asked) == 2 and waiting(client.client) == 10)
+        assert not first.done()
+        api.let_go()
+        return await asyncio.gather(first, *tasks)
+
+    jobs = in_a_loop(scenario, api)
+    assert len({job.id for job in jobs}) == 511
+    assert [len(batch) for batch in api.batches] == [1, 500, 10]
+
+
+def test_what_has_5_mb_together_does_not_wait():
+    api = HeldApi()
+
+    async def scenario(client, first):
+        tasks = [asyncio.create_task(client.schedule("emails", "x" * (MOST_BYTES // 4))) for _ in range(4)]
+        await until(lambda: len(api.asked) == 2)
+        api.let_go()
+        return await asyncio.gather(first, *tasks)
+
+    in_a_loop(scenario, api)
+    assert all(len(asked.body) < MOST_BYTES + 1000 for asked in api.asked)
+    assert sum(map(len, api.batches)) == 5
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_task_that_is_cancelled_as_it_waits_harms_no_other(place):
+    api = HeldApi()
+
+    async def scenario(client, first):
+        tasks = [asyncio.create_task(client.schedule("emails", n)) for n in (1, 2, 3)]
+        await until(lambda: waiting(client.client) == 3)
+        gone = tasks.pop(place)
+        gone.cancel()
+        await asyncio.wait([gone])
+        api.let_go()
+        return await asyncio.gather(first, *tasks)
+
+    assert len(in_a_loop(scenario, api)) == 3
+    assert [len(batch) for batch in api.batches] == [1, 2]
+
+
+def test_a_task_that_is_cancelled_as_it_sends_for_others_harms_none_of_them():
+    api = HeldApi(holds=lambda asked, before: "jobs" in asked.json)
+
+    async def scenario(client, first):
+        await first
+        # All of them come before the loop sees the first of them alone.
+        tasks = [asyncio.create_task(client.schedule("emails", n)) for n in range(1, 20)]
+        await until(lambda: any("jobs" in asked.json for asked in api.asked))
+        for task in tasks[::2]:
+            task.cancel()
+        api.let_go()
+        return await asyncio.gather(*tasks[1::2])
+
+    assert all(isinstance(job, Job) for job in in_a_loop(scenario, api))
+
+
+def test_a_task_whose_shared_request_failed_goes_on_as_patience_says():
+    api = HeldApi()
+    failures = [refused(503, "unavailable"), refused(503, "unavailable")]
+    api.answer = lambda asked: failures.pop() if "jobs" in asked.json and failures else an_api(asked)
+
+    async def scenario(client, first):
+        tasks = [asyncio.create_task(client.schedule("emails", n)) for n in (1, 2)]
+        await until(lambda: waiting(client.client) == 2)
+        api.let_go()
+        return await asyncio.gather(first, *tasks)
+
+    assert all(isinstance(job, Job) for job in in_a_loop(scenario, api))
+
+
+# What a client is told, and forks
+
+
+def test_without_a_linger_nothing_is_shared(threads):
+    api = HeldApi(holds=lambda *_: True)
+    client = a_client(api, linger=None)
+    jobs = [threads.submit(client.schedule, "emails", n) for n in range(4)]
+    assert wait_until(lambda: len(api.asked) == 4, every=0.001)
+    api.let_go()
+    assert all(isinstance(each.result(), Job) for each in jobs)
+
+
+@pytest.mark.parametrize("wrong", [-0.001, float("nan"), 2 * LONG, True, "5", timedelta(days=1)], ids=str)
+def test_a_linger_that_makes_no_sense_is_refused(wrong):
+    for connect in (Client.connect, AsyncClient.connect):
+        with pytest.raises(ValueError, match=r"linger is .*: it must be from 0 to .* seconds, or a timedelta, or None"):
+            connect(url="http://127.0.0.1:1", linger=wrong)
+
+
+def test_a_child_does_not_wait_for_the_requests_of_its_parent(threads):
+    api = HeldApi(holds=lambda asked, before: asked.json.get("payload") == 0)
+    client = a_client(api)
+    first, others = one_under_way(client, api, threads, 1, 2)
+    assert in_a_child(lambda: (client.schedule("emails", 3), asyncio.run(AsyncClient(client).schedule("emails", 4))))
+    api.let_go()
+    assert all(isinstance(each.result(), Job) for each in (first, *others))
