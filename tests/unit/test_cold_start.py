@@ -22,7 +22,8 @@ OURS = {
     *under("dueline.aws.dynamodb", "before items table typed updates"),
     *under("dueline.aws.transport", "connections sending signature"),
     *under("dueline.config", "metrics names registry settings"),
-    *under("dueline.model", "folding instant job message packing pointer queue_settings routing rows text trace units"),
+    *under("dueline.model", "folding instant job message move_rows packing pointer queue_settings routing rows text"),
+    *under("dueline.model", "trace units"),
     *under("dueline.model", "control_rows rate schema"),
     *under("dueline.protocol", "dispatch park"),
     "dueline",
@@ -39,7 +40,7 @@ STANDING = {
 }
 OURS_OF = {
     "ingest": STANDING | {*under("dueline.protocol", "astray ingest move table_route"), "functions.ingest"},
-    "tick": {*under("dueline.protocol", "lease partitions tick"), "functions.tick"},
+    "tick": {*under("dueline.protocol", "entries lease partitions tick"), "functions.tick"},
     "api": STANDING
     | {
         *under("dueline", "client client.answers lookup operate operate.control"),

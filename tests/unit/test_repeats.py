@@ -36,6 +36,8 @@ def a_record(turn: str, *, number: int = 1, unheard: tuple[int, ...] = (), **ove
         queue="faults_emails",
         sent=(UID,),
         state=None,
+        rows=frozenset(),
+        notes=frozenset(),
     )
     return replace(record, **overrides)
 
@@ -90,8 +92,15 @@ def test_a_message_that_came_to_two_ingests_is_the_cause_of_a_repeat() -> None:
     assert of_one == [repeats.BY_A_KILLED_INGEST]
 
 
-def test_what_ingest_and_a_tick_send_was_still_being_ingested() -> None:
-    assert causes(a_record("tick 1"), a_record("ingest 2")) == [repeats.STILL_INGESTED]
+def a_note(turn: str) -> Record:
+    return a_record(turn, operation="BatchWriteItem", notes=frozenset({UID}), queue="", sent=())
+
+
+def test_what_a_tick_sent_that_read_before_the_late_paths_note_was_still_on_its_way() -> None:
+    reads = a_record("tick 1", operation="Query", queue="", sent=())
+    for late, cause in (("ingest 2", repeats.STILL_INGESTED), ("api 2", repeats.STILL_SUBMITTED)):
+        assert causes(reads, a_record(late), a_note(late), a_record("tick 1")) == [cause]
+        assert causes(a_record(late), a_note(late), reads, a_record("tick 1")) == [repeats.UNEXPLAINED]
 
 
 def test_what_was_sent_once_and_came_twice_was_received_twice() -> None:
