@@ -8,7 +8,7 @@ from dueline.model import instant, rows
 from dueline.model.job import Partition, State
 from dueline.model.message import REASON
 from dueline.ports import Page
-from dueline.protocol.dispatch import PAST_RETENTION
+from dueline.protocol.dispatch import OUT_OF_TIME, PAST_RETENTION
 from dueline.protocol.entries import Entries
 from tests.builders import EMAILS, NOW, a_job, a_queue, an_id
 from tests.system import PERIODS, System
@@ -175,6 +175,19 @@ def test_a_tick_stops_before_a_job_of_which_it_is_not_known_whether_it_was_moved
     system.wire.around = straight
     assert system.tick().finished
     assert {*system.arrived()} == {first.id, moved.id, last.id}
+
+
+def test_a_tick_whose_time_is_over_asks_nothing_more_and_leaves_the_job():
+    system, job = System(), due_in(60)
+    system.put(job)
+    system.wire.around = on("table.move", failing(Unavailable("no")))
+    with pytest.raises(Unavailable):
+        system.reschedule(job.id, at=NOW + timedelta(hours=1))
+    asked = count(system, "table.ask_for")
+    counting, late = system.wire.around, on("table.page", meanwhile(lambda: system.clock.sleep(60)))
+    system.wire.around = lambda call: late(call) if call.name == "table.page" else counting(call)
+    done = system.tick()
+    assert (done.finished, done.fault, asked, system.arrived()) == (False, OUT_OF_TIME, [], [])
 
 
 def test_nothing_is_asked_of_jobs_that_were_never_moved_nor_of_those_whose_move_is_seen():
