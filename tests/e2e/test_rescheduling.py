@@ -37,7 +37,9 @@ def test_a_job_that_is_moved_comes_at_its_new_time_with_its_tenant(
     assert answer.status_code == 200, answer.text
     new = answer.json()
     assert new["id"] != old["id"]
-    assert (new["queue"], new["route"], new["state"]) == ("emails", "table", "scheduled")
+    assert (new["queue"], new["route"]) == ("emails", "table")
+    # What is due so soon goes by the inbound queue, too: ingest may have moved and sent it before its caller did.
+    assert new["state"] in ("scheduled", "dispatched")
     assert wait_until(lambda: bool(emails.of(new["id"])))
     assert all(landed.lateness >= 0 for landed in emails.of(new["id"]))
     assert {landed.group for landed in emails.of(new["id"])} == {"acme"}
