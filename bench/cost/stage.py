@@ -25,8 +25,11 @@ from dueline.config import registry
 from dueline.config.names import Names
 from dueline.config.registry import Registry
 from dueline.config.settings import ApiSettings
+from dueline.model import instant
 from dueline.model.job import Partition
 from dueline.model.queue_settings import QueueSettings
+from dueline.model.rows import FIRST, Row, state_key
+from dueline.ports import WRITE_ROWS
 
 LONGEST = timedelta(seconds=10)
 
@@ -51,14 +54,20 @@ class Stage:
         self._publish(prefix)
         self.lambdas = Lambdas(queues, deployment=self.names.deployment, queue_urls=prefix, out=out)
         self.table = DynamoTable(self.dynamodb, self.names.table, state=self.names.state)
+        # The first tick of a partition's life asks for more, and so does whoever comes before it.
+        states = [_ticked_once(Partition(queue=QUEUE, number=number)) for number in range(PARTITIONS)]
+        for start in range(0, PARTITIONS, WRITE_ROWS):
+            self.table.write(states[start : start + WRITE_ROWS])
 
     @cached_property
     def client(self) -> Client:
         return Client.connect(self.names.deployment, session=boto3.DEFAULT_SESSION, direct=True)
 
     def partition(self) -> Partition:
-        """Return a partition in which nothing has happened yet."""
-        return Partition(queue=QUEUE, number=next(self._numbers))
+        """Return a partition in which nothing has happened yet but a tick, long ago."""
+        partition = Partition(queue=QUEUE, number=next(self._numbers))
+        self.table.write([_ticked_once(partition)])
+        return partition
 
     def dynein(self, *, batched: bool) -> Dynein:
         """Return Dynein with queues and a table of its own."""
@@ -85,3 +94,8 @@ class Stage:
             (self.names.queue_parameter(QUEUE), queue),
         ):
             ssm.put_parameter(Name=name, Value=json.dumps(told), Type="String", Overwrite=True)
+
+
+def _ticked_once(partition: Partition) -> Row:
+    pk, sk = state_key(partition)
+    return {"pk": pk, "sk": sk, "fence": instant.text(instant.EPOCH), "cursor": FIRST}

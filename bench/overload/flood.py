@@ -85,6 +85,8 @@ class Flood:
         self.turns.start(self._begin_flood, after=_FLOOD_AT)
         self.turns.start(self._watch)
         self.turns.run(until=self._plan.seconds + 2 * ON_TIME_SECONDS)
+        while self.inbound.held and self.turns.elapsed < 5 * self._plan.seconds:
+            self.turns.run(until=self.turns.elapsed + ON_TIME_SECONDS)
 
     def _have_waiting(self, place: Place) -> None:
         """Put rows that were written long ago; what is due within the first lookahead is nobody's."""
