@@ -56,8 +56,8 @@ def test_it_shows_its_docs_and_its_state_survives_a_restart_and_ingest_goes_on(t
 
 def test_ctrl_c_while_it_synthesizes_leaves_nothing_running(tmp_path: Path) -> None:
     process = local("run", tmp_path)
-    # The CDK's two.
-    assert wait_until(lambda: len(_running(tmp_path)) == 3)
+    # The CDK's two, at least.
+    assert wait_until(lambda: len(_running(tmp_path)) >= 3)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=HANG_SECONDS)
     assert process.returncode == 130

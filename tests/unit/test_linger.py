@@ -181,6 +181,15 @@ def test_a_caller_that_is_interrupted_as_it_sends_for_others_harms_none_of_them(
     assert isinstance(client.schedule("emails", 9), Job)
 
 
+@pytest.fixture
+def _interruptible():
+    """Let Ctrl-C interrupt: whoever starts the tests in the background may have them ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_interruptible")
 def test_the_main_thread_may_be_interrupted_and_sends_nothing_for_others(threads):
     api = HeldApi(holds=lambda asked, before: before < 2)
     client = a_client(api)
