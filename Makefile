@@ -67,7 +67,7 @@ soak: $(READY) $(ENGINES) ## Look for a broken promise: MINUTES=10 of simulated 
 	$(BIN)/python -m tests.e2e.faults letters
 	$(BIN)/python -m tests.e2e.workers story $(STORY)
 
-soak-short: ## The same in under 15 minutes: fewer seeds, worlds of the model, kills and jobs
+soak-short: ## The same in a quarter of an hour: fewer seeds, worlds of the model, kills and jobs
 	@$(MAKE) --no-print-directory soak MINUTES=1 MODEL="--most 1300000" KILLS="--kills 40 --jobs 1000 --seconds 60" STORM="--jobs 150" STORY="--jobs 1500"
 
 fuzz: $(READY) ## Ask the API for whatever docs/openapi.json allows and forbids, EXAMPLES=200 times an operation
