@@ -54,10 +54,7 @@ class Stage:
         self._publish(prefix)
         self.lambdas = Lambdas(queues, deployment=self.names.deployment, queue_urls=prefix, out=out)
         self.table = DynamoTable(self.dynamodb, self.names.table, state=self.names.state)
-        # The first tick of a partition's life asks for more, and so does whoever comes before it.
-        states = [_ticked_once(Partition(queue=QUEUE, number=number)) for number in range(PARTITIONS)]
-        for start in range(0, PARTITIONS, WRITE_ROWS):
-            self.table.write(states[start : start + WRITE_ROWS])
+        self._have_ticked()
 
     @cached_property
     def client(self) -> Client:
@@ -75,6 +72,12 @@ class Stage:
         create_table(self.dynamodb, name)
         inbound, queue = (self._queue(f"{name}-{way}") for way in ("inbound", "out"))
         return dynein_on_aws(self.dynamodb, self.sqs, table=name, inbound=inbound, queue=queue, batched=batched)
+
+    def _have_ticked(self) -> None:
+        """Give each partition a state: its first tick ever asks for more, and so does whoever comes before that."""
+        states = [_ticked_once(Partition(queue=QUEUE, number=number)) for number in range(PARTITIONS)]
+        for start in range(0, PARTITIONS, WRITE_ROWS):
+            self.table.write(states[start : start + WRITE_ROWS])
 
     def _queue(self, name: str) -> str:
         return self.sqs.create_queue(QueueName=name)["QueueUrl"]
