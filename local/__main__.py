@@ -73,7 +73,8 @@ def up(
         try:
             _print(_addresses(deployment.endpoints))
             with suppress(KeyboardInterrupt):
-                signal.pause()
+                while True:
+                    time.sleep(0.1)
         finally:
             ENDPOINTS.unlink()
 

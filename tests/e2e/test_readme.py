@@ -5,6 +5,8 @@ import os
 import re
 import shutil
 import subprocess
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -101,17 +103,15 @@ def test_the_plain_consumer_receives_a_job(job: dict[str, Any]) -> None:
 
 
 @pytest.mark.usefixtures("credentials")
-def test_the_worker_works_a_job_off(http: httpx.Client, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_worker_works_a_job_off(http: httpx.Client) -> None:
     assert len([line for line in WORKER.splitlines() if line]) < 10
     *shown, run = WORKER.replace("Worker()", 'Worker("e2e")').replace('"emails"', '"doomed"').splitlines()
     assert run.startswith("worker.run()")
     names: dict[str, Any] = {}
     exec("\n".join(shown), names)
     id = http.post("/queues/doomed/jobs", json={"payload": {"to": "ann"}}).json()["id"]
-    with working(names["worker"]):
-        told = []
-        assert wait_until(lambda: bool(told.append(capsys.readouterr().out) or id in "".join(told)))
-    assert f"{id} {{'to': 'ann'}} 1\n" in "".join(told)
+    with redirect_stdout(StringIO()) as told, working(names["worker"]):
+        assert wait_until(lambda: f"{id} {{'to': 'ann'}} 1\n" in told.getvalue()), told.getvalue()
 
 
 @pytest.mark.usefixtures("credentials")
