@@ -46,6 +46,11 @@ class TickSettings(Settings):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class PlannerSettings(Settings):
+    """What the planner needs to know."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ApiSettings(Settings):
     """What the HTTP API needs to know; `payloads` is the bucket of what is too large for messages and rows.
 

@@ -29,6 +29,10 @@ class QueueSettings:
         return partition.number < self.partitions
 
 
+# Of planning jobs, which plan the runs of schedules: Dueline's own queue, which no team may declare.
+PLANNER = QueueSettings(name="dueline-planner", partitions=1, retention=timedelta(days=7))
+
+
 def not_there(queue: QueueSettings, *, priority: int = 1) -> QueueNotFound:
     """Return the error for a queue whose SQS queue is missing, or that of one of its priorities."""
     what = f"queue {queue.name!r}" if priority == 1 else f"priority {priority} of queue {queue.name!r}"

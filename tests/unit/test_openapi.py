@@ -129,12 +129,12 @@ def test_the_codes_of_a_status_are_those_of_its_errors():
     (of_404, of_503) = (DOCUMENT["components"]["responses"][name] for name in ("NotFound", "ServiceUnavailable"))
     codes = [each["content"]["application/problem+json"]["schema"]["properties"]["code"] for each in (of_404, of_503)]
     assert codes == [
-        {"enum": ["job_not_found", "queue_not_found", "route_not_found"]},
+        {"enum": ["job_not_found", "queue_not_found", "route_not_found", "schedule_not_found"]},
         {"enum": ["not_yet", "unavailable"]},
     ]
     every = DOCUMENT["components"]["schemas"]["Problem"]["properties"]["code"]["enum"]
     assert every == problems.codes()
-    assert len(every) == 11
+    assert len(every) == 15
 
 
 @pytest.mark.parametrize(
