@@ -71,6 +71,26 @@ class Found:
     sha256: str | None
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Change:
+    """A new head of a schedule in the place of the one of `generation` that was planned to `planned_to`.
+
+    Where `generation` is 0 there is none. With it go the cancellations of jobs of the partition whose state is the row
+    `state`, on condition that its fence is absent or below `fence_below`; without `state` nothing is asked of a fence.
+    The number `count` of the row `counter` grows by `counted`, up to `most`.
+    """
+
+    head: Row
+    generation: int
+    planned_to: str
+    state: Key | None = None
+    fence_below: str = ""
+    cancellations: Sequence[Row] = ()
+    counter: Key
+    counted: int = 0
+    most: int = 0
+
+
 class Table(Protocol):
     """The table of jobs. A consistent read sees every write that was acknowledged before it began."""
 
@@ -117,6 +137,18 @@ class Table(Protocol):
         `state`, is absent or below `fence_below`. Once refused, it always is: fences only grow,
         and cancellations stay.
         """
+
+    def change(self, change: Change) -> bool:
+        """Put a schedule's new head, its cancellations and its count, all or none; tell whether they were put.
+
+        A cancellation that is there already keeps what it holds, and is promised from then on. At most 95 of them.
+        """
+
+    def plan(self, key: Key, *, generation: int, planned_to: str, to: str) -> bool:
+        """Set how far a schedule is planned, if its head has this generation and this `planned_to`; tell whether."""
+
+    def heads(self, queue: str, *, after: str, limit: int) -> Page:
+        """Read heads of a queue's schedules with names > `after` in order, consistently, `limit` at most."""
 
     def take(self, partition: Partition, *, owner: str, now: str, lease: str, fence: str) -> PartitionState:
         """Take the lease up to `lease` and raise the fence, in one conditional update.
