@@ -1,5 +1,5 @@
 """The HTTP API, a function for each route: schedule, look up, list, reschedule and cancel (unschedule) jobs; show
-queues and control them.
+queues and control them. The routes about schedules are in `functions.http.schedule_routes`.
 
 A route reads its request, makes one call to the core, records it, and answers.
 """
@@ -15,7 +15,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from dueline.aws.resources import Resources, new_uid
 from dueline.config.settings import ApiSettings
-from dueline.errors import DuelineError, InvalidJob, JobNotFound
+from dueline.errors import DuelineError, JobNotFound
 from dueline.lookup.control import Control
 from dueline.lookup.listing import list_jobs
 from dueline.lookup.status import status_of
@@ -55,6 +55,7 @@ from functions.http.queue_answers import (
     overview_answer,
     queues_answer,
 )
+from functions.http.schedule_routes import ScheduleRoutes
 from functions.log import log
 from functions.queue_registry import REGISTRY
 
@@ -67,6 +68,7 @@ RESOURCES.make_clients()
 
 logger = log()
 app = APIGatewayHttpResolver()
+SCHEDULES = ScheduleRoutes(app, resources=RESOURCES, registry=REGISTRY, longest=LONGEST_REQUEST)
 
 
 @logger.inject_lambda_context(clear_state=True)
@@ -210,10 +212,7 @@ def _controlled(action: str, changed: Control, *, queue: str) -> ControlAnswer:
 
 
 def _body() -> str:
-    try:
-        return app.current_event.decoded_body or ""
-    except ValueError:
-        raise InvalidJob("body is not JSON: it is not UTF-8") from None
+    return bodies.body_of(app.current_event)
 
 
 def _until() -> float:

@@ -180,7 +180,7 @@ def job_answer(id: JobId, state: State, *, moved_to: JobId | None = None, outcom
         id=str(id), queue=id.queue, due=instant.text(id.due), route=id.route.name.lower(), state=state.value
     )
     moved = {} if moved_to is None else {"moved_to": str(moved_to)}
-    return cast(JobAnswer, {**answer, **moved, **({} if outcome is None else _outcome(outcome))})
+    return cast(JobAnswer, {**answer, **moved, **({} if outcome is None else outcome_answer(outcome))})
 
 
 def upload_answer(begun: Begun) -> UploadAnswer:
@@ -200,7 +200,7 @@ def page_of_jobs(listed: Listed) -> Page:
     return {"jobs": jobs, "next": None if listed.after is None else place_text(listed.after)}
 
 
-def _outcome(outcome: Outcome) -> OutcomeAnswer:
+def outcome_answer(outcome: Outcome) -> OutcomeAnswer:
     answer = OutcomeAnswer(attempts=outcome.attempts, started=instant.text(outcome.started))
     if outcome.ended is not None:
         answer["ended"] = instant.text(outcome.ended)
