@@ -22,8 +22,10 @@ OURS = {
     *under("dueline.aws.dynamodb", "before items table typed updates"),
     *under("dueline.aws.transport", "connections sending signature"),
     *under("dueline.config", "metrics names registry settings"),
-    *under("dueline.model", "folding instant job message move_rows packing pointer queue_settings routing rows text"),
-    *under("dueline.model", "trace units"),
+    *under(
+        "dueline.model", "folding instant job message move_rows nominal packing pointer queue_settings routing rows"
+    ),
+    *under("dueline.model", "text trace units"),
     *under("dueline.model", "control_rows rate schema"),
     *under("dueline.protocol", "dispatch park"),
     "dueline",
