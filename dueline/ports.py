@@ -13,6 +13,7 @@ from dueline.model.job import Partition
 from dueline.model.message import Message
 from dueline.model.pointer import Pointer
 from dueline.model.rows import Key, PartitionState, Row
+from dueline.model.schedule_rows import Change
 
 WRITE_ROWS = 25
 READ_KEYS = 100
@@ -71,26 +72,6 @@ class Found:
     sha256: str | None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Change:
-    """A new head of a schedule in the place of the one of `generation` that was planned to `planned_to`.
-
-    Where `generation` is 0 there is none. With it go the cancellations of jobs of the partition whose state is the row
-    `state`, on condition that its fence is absent or below `fence_below`; without `state` nothing is asked of a fence.
-    The number `count` of the row `counter` grows by `counted`, up to `most`.
-    """
-
-    head: Row
-    generation: int
-    planned_to: str
-    state: Key | None = None
-    fence_below: str = ""
-    cancellations: Sequence[Row] = ()
-    counter: Key
-    counted: int = 0
-    most: int = 0
-
-
 class Table(Protocol):
     """The table of jobs. A consistent read sees every write that was acknowledged before it began."""
 
@@ -141,7 +122,7 @@ class Table(Protocol):
     def change(self, change: Change) -> bool:
         """Put a schedule's new head, its cancellations and its count, all or none; tell whether they were put.
 
-        A cancellation that is there already keeps what it holds, and is promised from then on. At most 95 of them.
+        A cancellation that is there already keeps what it holds, and is promised from then on. There are 95 at most.
         """
 
     def plan(self, key: Key, *, generation: int, planned_to: str, to: str) -> bool:
