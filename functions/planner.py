@@ -91,7 +91,7 @@ def _hide(records: list[dict[str, Any]], seconds: Mapping[str, int]) -> None:
 def _seconds(record: Mapping[str, Any], *, least: int) -> int:
     """Return how long a message is hidden: longer each time, so that an outage makes no dead letters of steps."""
     receives = min(_told(record, "ApproximateReceiveCount"), 10)
-    return min(max(least, 2**receives), LONGEST_HIDDEN_SECONDS)
+    return min(max(least, 1 << receives), LONGEST_HIDDEN_SECONDS)
 
 
 def _told(record: Mapping[str, Any], attribute: str) -> int:

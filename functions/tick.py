@@ -51,7 +51,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
 
 
 def _watch() -> None:
-    """Count the partitions that have no tick, those declared and the planner's, for an alarm, and name them in the log."""
+    """Count the partitions that have no tick, the planner's among them, for an alarm, and name them in the log."""
     clock, table = DEPLOYED.clock, DEPLOYED.table
     partitions = [*DECLARED.partitions(), *PLANNER.all_partitions()]
     missing = without_tick(partitions, table=table, now=clock.now(), spread=DEPLOYED.spread)

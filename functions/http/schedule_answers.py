@@ -6,7 +6,6 @@ from datetime import datetime
 from itertools import islice
 from typing import Annotated, Any, NotRequired, cast
 
-from dueline.schedules.zones import zone_of
 from pydantic import Field
 
 # pydantic reads no other TypedDict before Python 3.12.
@@ -18,6 +17,7 @@ from dueline.schedules.definition import CatchUp, Overlap
 from dueline.schedules.head import Head
 from dueline.schedules.reading import Listed, Run, RunState
 from dueline.schedules.rule import Rule
+from dueline.schedules.zones import zone_of
 from functions.http.job_answers import Id, Instant, OutcomeAnswer, QueueName, outcome_answer
 
 SHOWN = 5

@@ -174,7 +174,7 @@ class HistoryQuery(BaseModel):
 
 
 def read_definition(text: str) -> Definition:
-    """Return the schedule that a body asks for. Raises InvalidSchedule, naming the field, its value, what is allowed."""
+    """Return the schedule that a body asks for. Raises InvalidSchedule, which names the field."""
     body = _read(ScheduleBody, read_json(text))
     given = {name: getattr(body, name) for name in body.model_fields_set}
     if "payload" in given:

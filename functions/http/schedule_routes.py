@@ -1,4 +1,4 @@
-"""The HTTP API's routes about schedules. Each reads its request, makes one call to the core, records it, and answers."""
+"""The HTTP routes about schedules: each reads its request, makes one call to the core, records it, and answers."""
 
 from datetime import timedelta
 from http import HTTPStatus
