@@ -9,8 +9,8 @@ from dueline.model.schedule_rows import CHANGE_CANCELLATIONS
 from dueline.schedules.head import Head
 from dueline.schedules.occurrence import between, jitter, step
 
-# One is left for what jitter has put off.
-_MOST = CHANGE_CANCELLATIONS - 1
+# The rest is left for what jitter has put off: less than two, three where the clock is changed.
+_MOST = CHANGE_CANCELLATIONS - 5
 
 
 def cut_of(head: Head, fence: datetime | None) -> datetime:
