@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -13,12 +14,14 @@ from dueline.aws.deployed import Deployed
 from dueline.aws.sqs.inbox import SqsInbox
 from dueline.config import metrics
 from dueline.config.settings import LONGEST_HIDDEN_SECONDS, PlannerSettings
-from dueline.errors import RETRYABLE
+from dueline.errors import RETRYABLE, DuelineError
 from dueline.model.message import Message
 from dueline.model.queue_settings import PLANNER as OWN_QUEUE
 from dueline.protocol.dispatch import Dispatcher
 from dueline.protocol.table_route import TableRoute
-from dueline.schedules.planner import Planned, Planner, Received
+from dueline.schedules.plan_step import Received
+from dueline.schedules.planner import Planned, Planner
+from dueline.schedules.watchdog import Watchdog
 from functions.declared_queues import DECLARED
 from functions.log import log
 from functions.metrics import report
@@ -40,6 +43,7 @@ def _dispatcher(queue: str) -> Dispatcher:
 
 ROUTE = TableRoute(table=DEPLOYED.table, dispatcher=_dispatcher, clock=DEPLOYED.clock, spread=DEPLOYED.spread)
 PLANNER = Planner(table=DEPLOYED.table, route=ROUTE, clock=DEPLOYED.clock, spread=DEPLOYED.spread)
+WATCHDOG = Watchdog(table=DEPLOYED.table, route=ROUTE, clock=DEPLOYED.clock)
 INBOX = SqsInbox(DEPLOYED.sqs, DEPLOYED.url(DEPLOYED.names.queue(OWN_QUEUE.name)), patient=DEPLOYED.sqs)
 
 
@@ -62,11 +66,21 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, list[dic
 
 
 def _watch(*, until: float) -> None:
-    """Set schedules going again that stand still, count them for an alarm, and name their queues in the log."""
-    revived = PLANNER.revive(DECLARED.queues, until=until)
-    if revived:
-        logger.error("schedules stood still", extra={"queues": dict(revived)})
-    report({metrics.STANDING_STILL: revived.total()}, deployment=SETTINGS.deployment)
+    """Set schedules going again that stand still, count them for an alarm, and name their queues in the log.
+
+    Raises Throttled or Unavailable, once all queues were looked at, where one could not be.
+    """
+    revived, faults = Counter[str](), list[DuelineError]()
+    for queue in DECLARED.queues:
+        try:
+            revived[queue] = WATCHDOG.revive(queue, until=until)
+        except RETRYABLE as fault:
+            faults.append(fault)
+    if standing := revived.total():
+        logger.error("schedules stood still", extra={"queues": dict(+revived)})
+    report({metrics.STANDING_STILL: standing}, deployment=SETTINGS.deployment)
+    if faults:
+        raise faults[0]
 
 
 def _received(record: Mapping[str, Any]) -> Received:

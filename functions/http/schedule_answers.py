@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 
 from dueline.model import instant
 from dueline.model.job import MAX_PRIORITY, Job
-from dueline.schedules.definition import CatchUp, Overlap
+from dueline.schedules.definition import CatchUp, Definition, Overlap
 from dueline.schedules.head import Head
 from dueline.schedules.reading import Listed, Run, RunState
 from dueline.schedules.rule import Rule
@@ -96,7 +96,7 @@ class SubmittedRun(TypedDict):
     nominal: Annotated[Instant, Field(description="The instant that it is made for, in UTC.")]
 
 
-class SubmittedRuns(TypedDict):
+class Backfilled(TypedDict):
     """Jobs that were made on demand, in the order of their instants."""
 
     runs: Annotated[list[SubmittedRun], Field(description="One for each instant of the rule.")]
@@ -129,8 +129,6 @@ class History(TypedDict):
 
 
 def schedule_answer(head: Head, *, now: datetime) -> ScheduleAnswer:
-    definition = head.definition
-    told = definition.to_dict()
     answer = {
         "queue": head.queue,
         "schedule": head.name,
@@ -138,6 +136,17 @@ def schedule_answer(head: Head, *, now: datetime) -> ScheduleAnswer:
         "effective_from": instant.text(head.start),
         "paused": head.paused,
         "deleted": head.deleted,
+        **_defined(head.definition),
+        "planned_to": instant.text(head.planned_to),
+        "next": next_runs(head.definition.rule, after=max(now, head.start)) if head.is_live else [],
+    }
+    return cast(ScheduleAnswer, answer)
+
+
+def _defined(definition: Definition) -> dict[str, Any]:
+    """Return a definition with what is as by default, as far as that is something."""
+    told = definition.to_dict()
+    return {
         **{name: told[name] for name in _GIVEN if name in told},
         "zone": definition.rule.zone,
         "payload": json.loads(definition.payload),
@@ -145,10 +154,7 @@ def schedule_answer(head: Head, *, now: datetime) -> ScheduleAnswer:
         "jitter": int(definition.jitter.total_seconds()),
         "catch_up": definition.catch_up.value,
         "overlap": definition.overlap.value,
-        "planned_to": instant.text(head.planned_to),
-        "next": next_runs(definition.rule, after=max(now, head.start)) if head.is_live else [],
     }
-    return cast(ScheduleAnswer, answer)
 
 
 def next_runs(rule: Rule, *, after: datetime, limit: int = SHOWN) -> list[NextRun]:
@@ -168,7 +174,7 @@ def submitted_run(job: Job) -> SubmittedRun:
     return {"id": str(job.id), "nominal": instant.text(job.nominal or job.id.due)}
 
 
-def submitted_runs(jobs: Iterable[Job]) -> SubmittedRuns:
+def backfilled(jobs: Iterable[Job]) -> Backfilled:
     return {"runs": list(map(submitted_run, jobs))}
 
 

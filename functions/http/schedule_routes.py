@@ -19,18 +19,18 @@ from functions.http import schedule_forms
 from functions.http.bodies import body_of
 from functions.http.logs_and_metrics import record_runs, record_schedule
 from functions.http.schedule_answers import (
+    Backfilled,
     History,
     Preview,
     ScheduleAnswer,
     SchedulesPage,
     SubmittedRun,
-    SubmittedRuns,
+    backfilled,
     history_answer,
     next_runs,
     page_of_schedules,
     schedule_answer,
     submitted_run,
-    submitted_runs,
 )
 
 _SCHEDULES = "/queues/<queue>/schedules"
@@ -104,14 +104,14 @@ class ScheduleRoutes:
         record_runs([job], queue=queue, schedule=schedule)
         return submitted_run(job), HTTPStatus.CREATED
 
-    def backfill_schedule(self, queue: str, schedule: str) -> SubmittedRuns:
+    def backfill_schedule(self, queue: str, schedule: str) -> Backfilled:
         """Run a schedule for what has passed."""
         self._registry.queue(queue)
         asked, key = schedule_forms.read_backfill(self._body()), self._header("idempotency-key")
         runs = self._runs()
         jobs = runs.backfill(queue, checked_name(schedule), start=asked.start, end=asked.end, key=key)
         record_runs(jobs, queue=queue, schedule=schedule)
-        return submitted_runs(jobs)
+        return backfilled(jobs)
 
     def schedule_history(self, queue: str, schedule: str) -> History:
         """Return the last runs of a schedule."""

@@ -13,7 +13,8 @@ from dueline.config.registry import Registry
 from dueline.config.settings import PlannerSettings
 from dueline.errors import Unavailable
 from dueline.model.message import Message
-from dueline.schedules.planner import Planned, Received
+from dueline.schedules.plan_step import Received
+from dueline.schedules.planner import Planned
 from tests.builders import NOBODY, a_queue
 
 CONTEXT = SimpleNamespace(
@@ -40,11 +41,11 @@ class Inbox:
 
 @pytest.fixture
 def planner(monkeypatch):
-    """The function, read as on Lambda, with one queue and no network."""
+    """The function, read as on Lambda, with two queues and no network."""
     settings = PlannerSettings(deployment="d", queue_urls="http://localhost/")
     for name, value in {**settings.to_env(), **NOBODY}.items():
         monkeypatch.setenv(name, value)
-    declared = SimpleNamespace(DECLARED=Registry({"emails": a_queue()}))
+    declared = SimpleNamespace(DECLARED=Registry({"emails": a_queue(), "invoices": a_queue()}))
     monkeypatch.setitem(sys.modules, "functions.declared_queues", declared)
     monkeypatch.delitem(sys.modules, "functions.planner", raising=False)
     yield importlib.import_module("functions.planner")
@@ -113,17 +114,33 @@ def test_runs_that_are_planned_or_missed_and_steps_that_are_given_up_are_counted
     assert (told["Planned"], told["Missed"], told["PlansDropped"]) == ([5], [1], [1])
 
 
-@pytest.mark.parametrize("standing", [Counter(), Counter(emails=2)])
+@pytest.mark.parametrize(("standing", "told_queues"), [(0, []), (2, [{"invoices": 2}])])
 def test_the_watch_looks_at_all_queues_and_counts_the_schedules_that_stood_still_be_it_none(
-    planner, monkeypatch, capsys, standing
+    planner, monkeypatch, capsys, caplog, standing, told_queues
 ):
-    asked = []
-
-    def revive(queues, *, until):
-        asked.append(list(queues))
-        return standing
-
-    monkeypatch.setattr(planner, "PLANNER", SimpleNamespace(revive=revive))
+    watched(planner, monkeypatch, emails=0, invoices=standing)
     planner.handler({"watch": True}, CONTEXT)
     [told] = reported(capsys)
-    assert (asked, told["StandingStill"]) == ([["emails"]], [standing.total()])
+    assert told["StandingStill"] == [standing]
+    assert [line.queues for line in caplog.records if line.message == "schedules stood still"] == told_queues
+
+
+def test_a_queue_that_cannot_be_looked_at_fails_the_watch_when_it_has_looked_at_all_others(
+    planner, monkeypatch, capsys
+):
+    watched(planner, monkeypatch, emails=Unavailable("no answer"), invoices=1)
+    with pytest.raises(Unavailable):
+        planner.handler({"watch": True}, CONTEXT)
+    [told] = reported(capsys)
+    assert told["StandingStill"] == [1]
+
+
+def watched(planner, monkeypatch, **found):
+    """Let the watch find so many schedules of each queue that stand still, or raise."""
+
+    def revive(queue, *, until):
+        if isinstance(found[queue], Exception):
+            raise found[queue]
+        return found[queue]
+
+    monkeypatch.setattr(planner, "WATCHDOG", SimpleNamespace(revive=revive))

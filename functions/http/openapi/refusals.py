@@ -95,7 +95,9 @@ def _problem(status: HTTPStatus, ref: Callable[[Any], Json]) -> Json:
 
 
 def _examples(status: HTTPStatus) -> list[problems.Problem]:
-    shown = [problems.problem(error) for error in _errors()] + [problems.route_problem("/queue/emails")]
+    shown = [problems.problem(error) for error in [*_errors(), *_of_schedules()]] + [
+        problems.route_problem("/queue/emails")
+    ]
     return [problem for problem in shown if problem["status"] == status]
 
 
@@ -106,13 +108,9 @@ def _errors() -> list[DuelineError]:
     lost.job_id = ID
     return [
         InvalidJob("delay is -1: it must be from 0 to 315619200 seconds (10 years)"),
-        InvalidSchedule("zone is 'Europe/Berlim': it must be the name of an IANA time zone"),
         QueueNotFound("there is no queue 'email': it is not in queues.yaml"),
         JobNotFound("no job has the id '7': it is not of the form of an id"),
-        ScheduleNotFound("queue 'emails' has no schedule 'digest'"),
         moved,
-        TooManySchedules("queue 'emails' has 10000 schedules: it may have no more"),
-        ScheduleChanged("schedule 'digest' was changed since it was read"),
         PayloadTooLarge("payload has 262145 bytes: at most 262144 are allowed"),
         IdReused(f"id is {ID!r}: it belongs to a job with another payload, tenant or priority"),
         KeyReused(f"key is 'welcome-ann': it was used for job {ID}, which has another payload"),
@@ -122,4 +120,13 @@ def _errors() -> list[DuelineError]:
             f"job {ID} is not in the table: it may still be on its way there, then try again in a moment; or no"
             " such job was ever scheduled"
         ),
+    ]
+
+
+def _of_schedules() -> list[DuelineError]:
+    return [
+        InvalidSchedule("zone is 'Europe/Berlim': it must be the name of an IANA time zone"),
+        ScheduleNotFound("queue 'emails' has no schedule 'digest'"),
+        TooManySchedules("queue 'emails' has 10000 schedules: it may have no more"),
+        ScheduleChanged("schedule 'digest' was changed since it was read"),
     ]

@@ -144,7 +144,7 @@ SCHEDULE_OPERATIONS = (
         ),
         answers={
             HTTPStatus.OK: Body(
-                form=schedule_answers.SubmittedRuns,
+                form=schedule_answers.Backfilled,
                 description="The jobs.",
                 examples={"runs": {"runs": [examples.run()]}},
             )
