@@ -1,4 +1,4 @@
-from tests.scheduled import Scheduled, at
+from tests.scheduled import Scheduled
 
 
 def test_a_schedule_runs_each_minute_once():
