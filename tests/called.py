@@ -54,5 +54,7 @@ def call(api: Any, method: str, path: str, *, body: str | None = None, caller: s
         **({} if body is None else {"body": body}),
     }
     api.app.lambda_context = CONTEXT
+    if "/schedules" in path:
+        api.with_schedules()
     answer = api.app.resolve(event, CONTEXT)
     return answer["statusCode"], json.loads(answer["body"])

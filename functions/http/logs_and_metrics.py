@@ -3,6 +3,7 @@
 import logging
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from dueline.config import metrics
 from dueline.errors import RETRYABLE, DuelineError, NotYet, Unavailable
@@ -12,10 +13,12 @@ from dueline.model import instant
 from dueline.model.job import Job, JobId, State
 from dueline.protocol.cancel import Cancelled
 from dueline.protocol.keys import Repeat
-from dueline.schedules.changes import Changed
 from functions.http.queue_answers import controls
 from functions.log import log
 from functions.metrics import count, report
+
+if TYPE_CHECKING:
+    from dueline.schedules.changes import Changed
 
 _MOST_NAMED = 10
 
@@ -58,7 +61,7 @@ def record_control(action: str, control: Control, *, queue: str, caller: str) ->
     logger.info(action, extra={"queue": queue, "caller": caller, **fields, "rate": fields["rate"] or "no limit"})
 
 
-def record_schedule(action: str, changed: Changed, *, caller: str) -> None:
+def record_schedule(action: str, changed: "Changed", *, caller: str) -> None:
     """Log who made, changed, paused, resumed or deleted a schedule; `caller` is the ARN of an IAM user or role."""
     head = changed.head
     told = {"queue": head.queue, "schedule": head.name, "generation": head.generation, "caller": caller}
