@@ -9,6 +9,8 @@ from dueline.model.schema import OLDEST_SCHEMA, SCHEMA
 
 _PREFIX = "DUELINE_"
 _LONGEST_SEND_PER_LEASE = 3
+# Until the planner's queue brings a step again that could not be done yet.
+LONGEST_HIDDEN_SECONDS = 60
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

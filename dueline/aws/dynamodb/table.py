@@ -7,13 +7,15 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from dueline.aws.dynamodb.before import BELOW, StatesOfBefore, check
+from dueline.aws.dynamodb.heads import actions_of
 from dueline.aws.dynamodb.items import Items, as_row, item
-from dueline.aws.dynamodb.updates import ADVANCE, ASK, BEGIN, MARK_DONE, MARK_EXACT, RELEASE, RENEW, TAKE, Update
+from dueline.aws.dynamodb.updates import ADVANCE, ASK, BEGIN, MARK_DONE, MARK_EXACT, PLAN, RELEASE, RENEW, TAKE, Update
 from dueline.aws.faults import translated
 from dueline.errors import Throttled, Unavailable
 from dueline.model import rows
 from dueline.model.job import Partition, State
 from dueline.model.rows import Key, PartitionState, Row
+from dueline.model.schedule_rows import BEFORE_HEADS, Change, schedules_of
 from dueline.ports import Page, Reading
 
 if TYPE_CHECKING:
@@ -74,7 +76,7 @@ class DynamoTable:
                 ConsistentRead=consistent,
                 **_limited(self._page_rows, limit),
             )
-        return Page(rows=[as_row(each) for each in answer["Items"]], more="LastEvaluatedKey" in answer)
+        return _page(answer)
 
     def add(self, row: Row) -> Row:
         if self._put(row, on=_IS_NEW):
@@ -106,24 +108,33 @@ class DynamoTable:
         return self._update(key, ASK, {"none": 0})
 
     def move(self, cancellation: Row, job: Row, *, state: Key, fence_below: str) -> bool:
-        is_below = check(state, BELOW, table=self._state, names=["fence"], values={"fence": fence_below})
         puts: Any = [
             {"Put": {"TableName": self._name, "Item": item(cancellation), "ConditionExpression": _IS_NEW}},
             {"Put": {"TableName": self._name, "Item": item(job)}},
         ]
-
-        def moved(checks: Sequence[Any]) -> bool:
-            return not self._items.transact([*checks, *puts])
-
         with translated("moving a job"):
-            refused = self._items.transact([is_below, *puts])
-            if refused != {0}:
-                return not refused
-            there = self._items.read_one(state, table=self._state)
-            if there and rows.read_state(there).fence >= fence_below:
-                return False
-            # A first tick may come meanwhile: then what it made of the state decides.
-            return (not there and moved(self._before.checks(state, fence_below))) or moved([is_below])
+            return self._transact_below(puts, state=state, fence_below=fence_below)
+
+    def change(self, change: Change) -> bool:
+        actions = actions_of(change, jobs=self._name, state=self._state)
+        with translated(f"changing schedule {rows.key(change.head)}"):
+            if change.state is None:
+                return not self._items.transact(actions)
+            return self._transact_below(actions, state=change.state, fence_below=change.fence_below)
+
+    def plan(self, key: Key, *, generation: int, planned_to: str, to: str) -> bool:
+        return self._update(key, PLAN, {"generation": generation, "planned_to": planned_to, "to": to}) is not None
+
+    def heads(self, queue: str, *, after: str, limit: int) -> Page:
+        with translated(f"reading the schedules of queue {queue}"):
+            answer = self._client.query(
+                TableName=self._state,
+                KeyConditionExpression="pk = :pk AND sk > :after",
+                ExpressionAttributeValues=item({":pk": schedules_of(queue), ":after": max(after, BEFORE_HEADS)}),
+                ConsistentRead=True,
+                Limit=limit,
+            )
+        return _page(answer)
 
     def mark_exact(self, key: Key) -> None:
         self._update(key, MARK_EXACT, {"exact": True})
@@ -148,6 +159,22 @@ class DynamoTable:
                 return int(row["until"])
         raise Throttled(f"row {key} was changed by others at each of {RESERVE_ATTEMPTS} tries: try again")
 
+    def _transact_below(self, actions: Sequence[Any], *, state: Key, fence_below: str) -> bool:
+        """Do all actions or none, on condition that a fence is absent or below; tell whether they were done."""
+        is_below = check(state, BELOW, table=self._state, names=["fence"], values={"fence": fence_below})
+
+        def done(checks: Sequence[Any]) -> bool:
+            return not self._items.transact([*checks, *actions])
+
+        refused = self._items.transact([is_below, *actions])
+        if refused != {0}:
+            return not refused
+        there = self._items.read_one(state, table=self._state)
+        if there and rows.read_state(there).fence >= fence_below:
+            return False
+        # A first tick may come meanwhile: then what it made of the state decides.
+        return (not there and done(self._before.checks(state, fence_below))) or done([is_below])
+
     def _of(self, key: Key) -> str:
         return self._state if rows.in_state_table(key) else self._name
 
@@ -159,6 +186,10 @@ class DynamoTable:
 
     def _update(self, key: Key, update: Update, values: Row) -> Row | None:
         return self._items.update(key, update, values, table=self._of(key))
+
+
+def _page(answer: Any) -> Page:
+    return Page(rows=[as_row(each) for each in answer["Items"]], more="LastEvaluatedKey" in answer)
 
 
 def _limited(*limits: int | None) -> dict[str, Any]:
