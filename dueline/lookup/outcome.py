@@ -14,8 +14,8 @@ from dueline.model.rows import Row
 from dueline.model.text import plain
 from dueline.ports import Table
 
-FINAL = (State.SUCCEEDED, State.FAILED)
-OF_WORKERS = (State.RUNNING, State.DISPATCHED, State.SKIPPED, *FINAL)
+FINAL = (State.SUCCEEDED, State.FAILED, State.SKIPPED)
+OF_WORKERS = (State.RUNNING, State.DISPATCHED, *FINAL)
 MAX_ERROR_CHARACTERS = 200
 
 
