@@ -11,7 +11,7 @@ from dueline.memory.limits import at_most
 from dueline.model import rows
 from dueline.model.job import Partition, State
 from dueline.model.rows import Key, PartitionState, Row
-from dueline.model.schedule_rows import BEFORE_HEADS, CHANGE_CANCELLATIONS, Change, schedules_of
+from dueline.model.schedule_rows import BEFORE_HEADS, CHANGE_CANCELLATIONS, MOST_SCHEDULES, Change, schedules_of
 from dueline.ports import READ_KEYS, WRITE_ROWS, Page, Reading
 
 
@@ -122,7 +122,7 @@ class MemoryTable:
         return (head["generation"], head["planned_to"]) == (change.generation, change.planned_to)
 
     def _has_room(self, change: Change) -> bool:
-        return change.counted <= 0 or self._count(change) < change.most
+        return change.counted <= 0 or self._count(change) < MOST_SCHEDULES
 
     def _count(self, change: Change) -> int:
         pk, sk = change.counter
@@ -195,7 +195,11 @@ class MemoryTable:
 
 def _is_news(row: Row, there: Row | None) -> bool:
     """Tell whether an outcome is to be put over another, as Table.record has it."""
-    if there is None or int(there["attempts"]) < int(row["attempts"]):
+    if there is None:
+        return True
+    if there["state"] == State.SUCCEEDED and row["state"] == State.SKIPPED:
+        return False
+    if int(there["attempts"]) < int(row["attempts"]):
         return True
     if there["attempts"] == row["attempts"] and there["state"] not in FINAL:
         return True

@@ -10,6 +10,8 @@ from dueline.model.rows import Key, Row
 
 # A transaction has 100 actions: two may ask for the fence, one puts the head and one counts.
 CHANGE_CANCELLATIONS = 95
+# Of a queue.
+MOST_SCHEDULES = 10_000
 COUNT = "!count"
 # Sorts after the count, and before each name.
 BEFORE_HEADS = "!~"
@@ -21,7 +23,7 @@ class Change:
 
     Where `generation` is 0 there is none. With it go the cancellations of jobs of the partition whose state is the row
     `state`, on condition that its fence is absent or below `fence_below`; without `state` nothing is asked of a fence.
-    The number `count` of the row `counter` grows by `counted`, up to `most`.
+    The number `count` of the row `counter` grows by `counted`, up to MOST_SCHEDULES.
     """
 
     head: Row
@@ -32,7 +34,6 @@ class Change:
     cancellations: Sequence[Row] = ()
     counter: Key
     counted: int = 0
-    most: int = 0
 
 
 def schedules_of(queue: str) -> str:

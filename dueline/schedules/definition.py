@@ -14,6 +14,7 @@ from dueline.model import instant
 from dueline.model.job import MAX_PAYLOAD_BYTES, check_priority, check_tenant
 from dueline.model.nominal import SCHEDULE_NAME
 from dueline.model.packing import pack
+from dueline.model.queue_settings import QueueSettings
 from dueline.model.text import shown
 from dueline.schedules.rule import Rule
 
@@ -94,6 +95,13 @@ def checked_name(name: object) -> str:
     if isinstance(name, str) and re.fullmatch(SCHEDULE_NAME, name):
         return name
     raise InvalidSchedule(f"name is {shown(name)}: it must have 1 to 64 of a-z, A-Z, 0-9, -, _ and .")
+
+
+def check_of_queue(definition: Definition, queue: QueueSettings) -> None:
+    """Raise InvalidSchedule unless the queue has the priority of a definition."""
+    if definition.priority > queue.priorities:
+        allowed = f"it must be from 1 to {queue.priorities}, the priorities of queue {queue.name!r}"
+        raise InvalidSchedule(f"priority is {definition.priority}: {allowed}")
 
 
 def _seconds(name: str, value: object) -> timedelta:

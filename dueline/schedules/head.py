@@ -45,8 +45,8 @@ class Head:
     definition: Definition
     generation: int
     start: datetime
-    paused: bool
-    deleted: bool
+    paused: bool = False
+    deleted: bool = False
     partition: Partition
     planned_to: datetime
     retention: timedelta

@@ -12,7 +12,7 @@ from itertools import takewhile
 
 from dueline.model import instant
 from dueline.model.job import Job, JobId, Partition, Route
-from dueline.model.queue_settings import PLANNER
+from dueline.model.queue_settings import PLANNER, QueueSettings
 from dueline.model.routing import partition_of
 from dueline.schedules.definition import Definition, Overlap
 from dueline.schedules.head import Head
@@ -91,9 +91,9 @@ def between(rule: Rule, after: datetime, until: datetime) -> Iterator[datetime]:
     return takewhile(lambda nominal: nominal <= until, rule.after(after))
 
 
-def partition_of_schedule(queue: str, name: str, partitions: int) -> Partition:
+def partition_of_schedule(queue: QueueSettings, name: str) -> Partition:
     """Return the partition of all runs of a schedule that is created now."""
-    return Partition(queue=queue, number=partition_of(f"{queue}/{name}", partitions))
+    return Partition(queue=queue.name, number=partition_of(f"{queue.name}/{name}", queue.partitions))
 
 
 def _uid(head: Head, generation: int, what: str) -> str:

@@ -4,11 +4,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from dueline.errors import InvalidSchedule
 from dueline.lookup.outcome import Outcome
 from dueline.model.job import JobId
 from dueline.model.queue_settings import QueueSettings
 from dueline.ports import Clock, Spread, Table
-from dueline.schedules.head import Head
+from dueline.schedules.changes import not_found
+from dueline.schedules.definition import checked_name
+from dueline.schedules.found import find
+from dueline.schedules.head import Head, read_head
 
 MOST_HEADS = 100
 MOST_RUNS = 100
@@ -54,7 +58,10 @@ class Listed:
 
 def get(queue: str, name: str, *, table: Table) -> Head:
     """Return a schedule, read consistently. Raises ScheduleNotFound; Throttled or Unavailable."""
-    raise NotImplementedError
+    head = find(queue, checked_name(name), table=table).head
+    if head is None or head.deleted:
+        raise not_found(queue, name)
+    return head
 
 
 def page(queue: str, *, table: Table, after: str = "", limit: int = 20) -> Listed:
@@ -62,7 +69,11 @@ def page(queue: str, *, table: Table, after: str = "", limit: int = 20) -> Liste
 
     Raises InvalidSchedule when `limit` is not from 1 to 100; Throttled or Unavailable.
     """
-    raise NotImplementedError
+    _check_limit(limit, most=MOST_HEADS)
+    found = table.heads(queue, after=after, limit=limit)
+    heads = [read_head(row) for row in found.rows]
+    last = heads[-1].name if heads and found.more else None
+    return Listed(heads=tuple(head for head in heads if not head.deleted), after=last)
 
 
 def history(
@@ -82,3 +93,8 @@ def history(
     is no run. Raises ScheduleNotFound, InvalidSchedule, Throttled or Unavailable.
     """
     raise NotImplementedError
+
+
+def _check_limit(limit: int, *, most: int) -> None:
+    if not 1 <= limit <= most:
+        raise InvalidSchedule(f"limit is {limit}: it must be from 1 to {most}")

@@ -5,7 +5,7 @@ from typing import Any
 from dueline.aws.dynamodb.items import item, key_item
 from dueline.model import rows
 from dueline.model.rows import Key, Row
-from dueline.model.schedule_rows import Change
+from dueline.model.schedule_rows import MOST_SCHEDULES, Change
 
 _IS_NEW = "attribute_not_exists(pk)"
 _IS_AS_READ = "#generation = :generation AND #planned_to = :planned_to"
@@ -35,7 +35,7 @@ def _count(change: Change, *, table: str) -> list[Any]:
     update = _update(change.counter, "ADD #count :counted", table=table, names=count[0], values=count[1])
     if change.counted > 0:
         update["ConditionExpression"] = _HAS_ROOM
-        update["ExpressionAttributeValues"] |= item({":most": change.most})
+        update["ExpressionAttributeValues"] |= item({":most": MOST_SCHEDULES})
     return [{"Update": update}]
 
 

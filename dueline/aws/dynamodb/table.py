@@ -26,9 +26,10 @@ RESERVE_ATTEMPTS = 4
 _IS_NEW = "attribute_not_exists(pk)"
 # An outcome over another, as Table.record has it.
 _IS_NEWS = (
-    f"{_IS_NEW} OR #attempts < :attempts OR (#attempts = :attempts AND NOT #state IN (:succeeded, :failed))"
+    f"{_IS_NEW} OR #attempts < :attempts OR (#attempts = :attempts AND NOT #state IN (:succeeded, :failed, :skipped))"
     " OR (#state <> :succeeded AND #started < :started)"
 )
+_IS_NEWS_OF_A_SKIP = f"({_IS_NEWS}) AND ({_IS_NEW} OR #state <> :succeeded)"
 
 
 class DynamoTable:
@@ -64,19 +65,7 @@ class DynamoTable:
     def page(
         self, partition: Partition, *, after: str, until: str, consistent: bool = True, limit: int | None = None
     ) -> Page:
-        if after >= until:  # DynamoDB refuses a BETWEEN whose bounds are the wrong way round
-            return Page(rows=[], more=False)
-        # BETWEEN includes both ends: the least key above `after` is `after` and one NUL more.
-        bounds = item({":pk": str(partition), ":low": after + "\0", ":high": until})
-        with translated(f"reading partition {partition}"):
-            answer = self._client.query(
-                TableName=self._name,
-                KeyConditionExpression="pk = :pk AND sk BETWEEN :low AND :high",
-                ExpressionAttributeValues=bounds,
-                ConsistentRead=consistent,
-                **_limited(self._page_rows, limit),
-            )
-        return _page(answer)
+        return self._query(self._name, str(partition), after, until, consistent=consistent, limit=limit)
 
     def add(self, row: Row) -> Row:
         if self._put(row, on=_IS_NEW):
@@ -97,9 +86,10 @@ class DynamoTable:
 
     def record(self, row: Row) -> bool:
         values = {":attempts": row["attempts"], ":started": row["started"]}
-        values |= {":succeeded": State.SUCCEEDED.value, ":failed": State.FAILED.value}
+        values |= {f":{state}": state.value for state in (State.SUCCEEDED, State.FAILED, State.SKIPPED)}
         names = {f"#{name}": name for name in ("attempts", "state", "started")}
-        return self._put(row, on=_IS_NEWS, ExpressionAttributeNames=names, ExpressionAttributeValues=item(values))
+        on = _IS_NEWS_OF_A_SKIP if row["state"] == State.SKIPPED else _IS_NEWS
+        return self._put(row, on=on, ExpressionAttributeNames=names, ExpressionAttributeValues=item(values))
 
     def mark_done(self, key: Key, *, id: str) -> None:
         self._update(key, MARK_DONE, {"done": True, "id": id})
@@ -126,15 +116,8 @@ class DynamoTable:
         return self._update(key, PLAN, {"generation": generation, "planned_to": planned_to, "to": to}) is not None
 
     def heads(self, queue: str, *, after: str, limit: int) -> Page:
-        with translated(f"reading the schedules of queue {queue}"):
-            answer = self._client.query(
-                TableName=self._state,
-                KeyConditionExpression="pk = :pk AND sk > :after",
-                ExpressionAttributeValues=item({":pk": schedules_of(queue), ":after": max(after, BEFORE_HEADS)}),
-                ConsistentRead=True,
-                Limit=limit,
-            )
-        return _page(answer)
+        after = max(after, BEFORE_HEADS)
+        return self._query(self._state, schedules_of(queue), after, "~", consistent=True, limit=limit)
 
     def mark_exact(self, key: Key) -> None:
         self._update(key, MARK_EXACT, {"exact": True})
@@ -158,6 +141,21 @@ class DynamoTable:
             if row is not None:
                 return int(row["until"])
         raise Throttled(f"row {key} was changed by others at each of {RESERVE_ATTEMPTS} tries: try again")
+
+    def _query(self, table: str, pk: str, after: str, until: str, *, consistent: bool, limit: int | None) -> Page:
+        if after >= until:  # DynamoDB refuses a BETWEEN whose bounds are the wrong way round
+            return Page(rows=[], more=False)
+        # BETWEEN includes both ends: the least key above `after` is `after` and one NUL more.
+        bounds = item({":pk": pk, ":low": after + "\0", ":high": until})
+        with translated(f"reading partition {pk}"):
+            answer = self._client.query(
+                TableName=table,
+                KeyConditionExpression="pk = :pk AND sk BETWEEN :low AND :high",
+                ExpressionAttributeValues=bounds,
+                ConsistentRead=consistent,
+                **_limited(self._page_rows, limit),
+            )
+        return Page(rows=[as_row(each) for each in answer["Items"]], more="LastEvaluatedKey" in answer)
 
     def _transact_below(self, actions: Sequence[Any], *, state: Key, fence_below: str) -> bool:
         """Do all actions or none, on condition that a fence is absent or below; tell whether they were done."""
@@ -186,10 +184,6 @@ class DynamoTable:
 
     def _update(self, key: Key, update: Update, values: Row) -> Row | None:
         return self._items.update(key, update, values, table=self._of(key))
-
-
-def _page(answer: Any) -> Page:
-    return Page(rows=[as_row(each) for each in answer["Items"]], more="LastEvaluatedKey" in answer)
 
 
 def _limited(*limits: int | None) -> dict[str, Any]:
