@@ -91,7 +91,8 @@ class _JobFields(TypedDict):
         Field(
             json_schema_extra={"enum": _STATES},
             description="`accepted`: on its way to the table. `scheduled`: there. `dispatched`: handed to its queue;"
-            " then, if that tracks, `running`, `succeeded` or `failed`, and `dispatched` again between two attempts."
+            " then, if that tracks, `running`, `succeeded`, `failed` or `skipped` (another job of its schedule had not"
+            " ended), and `dispatched` again between two attempts."
             " `cancelled`: a promise that it never gets there. `cancel_requested`: it is there, or may be."
             " `parked`: in the dispatch dead-letter queue, with the reason.",
             examples=["accepted"],
