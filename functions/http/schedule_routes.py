@@ -2,7 +2,6 @@
 
 from datetime import timedelta
 from http import HTTPStatus
-from typing import Any
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
@@ -135,16 +134,27 @@ class ScheduleRoutes:
         return {"next": next_runs(definition.rule, after=since or self._resources.clock.now(), limit=limit)}
 
     def _changes(self) -> Changes:
-        return Changes(**self._parts())
+        resources = self._resources
+        return Changes(table=resources.table, route=self._route(), clock=resources.clock, patience=self._patience())
 
     def _runs(self) -> Runs:
-        return Runs(**self._parts())
+        resources = self._resources
+        return Runs(
+            table=resources.table,
+            route=self._route(),
+            clock=resources.clock,
+            spread=resources.spread,
+            patience=self._patience(),
+        )
 
-    def _parts(self) -> dict[str, Any]:
-        table, clock, spread = self._resources.table, self._resources.clock, self._resources.spread
-        route = TableRoute(table=table, dispatcher=self._dispatcher, clock=clock, spread=spread)
-        patience = timedelta(seconds=max(self._left(), 0))
-        return {"table": table, "route": route, "clock": clock, "spread": spread, "patience": patience}
+    def _route(self) -> TableRoute:
+        resources = self._resources
+        return TableRoute(
+            table=resources.table, dispatcher=self._dispatcher, clock=resources.clock, spread=resources.spread
+        )
+
+    def _patience(self) -> timedelta:
+        return timedelta(seconds=max(self._left(), 0))
 
     def _dispatcher(self, queue: str) -> Dispatcher:
         return self._resources.dispatcher(queue, precise=self._registry.is_precise(queue))
