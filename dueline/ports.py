@@ -96,7 +96,7 @@ class Table(Protocol):
         """Put the outcome of a job over none, or that of an earlier attempt, or one of the same that is not final.
 
         Tells whether it was put. Attempts are counted anew once a dead letter is put back: so one that began later is
-        put as well, over any but SUCCEEDED.
+        put as well, over any but SUCCEEDED. Nothing that succeeded becomes SKIPPED.
         """
 
     def mark_done(self, key: Key, *, id: str) -> None:

@@ -24,6 +24,8 @@ TICK_DURATION = "TickDuration"
 # schedules that the watch found to stand still.
 PLANNED = "Planned"
 MISSED = "Missed"
+# Runs that workers skipped because another one had not ended, told in the log of the worker.
+SKIPPED = "Skipped"
 PLANS_DROPPED = "PlansDropped"
 STANDING_STILL = "StandingStill"
 

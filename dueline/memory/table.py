@@ -195,7 +195,11 @@ class MemoryTable:
 
 def _is_news(row: Row, there: Row | None) -> bool:
     """Tell whether an outcome is to be put over another, as Table.record has it."""
-    if there is None or int(there["attempts"]) < int(row["attempts"]):
+    if there is None:
+        return True
+    if there["state"] == State.SUCCEEDED and row["state"] == State.SKIPPED:
+        return False
+    if int(there["attempts"]) < int(row["attempts"]):
         return True
     if there["attempts"] == row["attempts"] and there["state"] not in FINAL:
         return True

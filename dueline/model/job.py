@@ -35,7 +35,7 @@ class Route(StrEnum):
 
 
 class State(StrEnum):
-    """The state of a job. Only jobs of queues that `track` are ever RUNNING, SUCCEEDED or FAILED."""
+    """The state of a job. Only jobs of queues that `track` are ever RUNNING, SUCCEEDED, FAILED or SKIPPED."""
 
     ACCEPTED = "accepted"
     SCHEDULED = "scheduled"
@@ -43,6 +43,7 @@ class State(StrEnum):
     RUNNING = "running"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
+    SKIPPED = "skipped"
     CANCELLED = "cancelled"
     CANCEL_REQUESTED = "cancel_requested"
     PARKED = "parked"

@@ -26,9 +26,10 @@ RESERVE_ATTEMPTS = 4
 _IS_NEW = "attribute_not_exists(pk)"
 # An outcome over another, as Table.record has it.
 _IS_NEWS = (
-    f"{_IS_NEW} OR #attempts < :attempts OR (#attempts = :attempts AND NOT #state IN (:succeeded, :failed))"
+    f"{_IS_NEW} OR #attempts < :attempts OR (#attempts = :attempts AND NOT #state IN (:succeeded, :failed, :skipped))"
     " OR (#state <> :succeeded AND #started < :started)"
 )
+_IS_NEWS_OF_A_SKIP = f"({_IS_NEWS}) AND ({_IS_NEW} OR #state <> :succeeded)"
 
 
 class DynamoTable:
@@ -85,9 +86,10 @@ class DynamoTable:
 
     def record(self, row: Row) -> bool:
         values = {":attempts": row["attempts"], ":started": row["started"]}
-        values |= {":succeeded": State.SUCCEEDED.value, ":failed": State.FAILED.value}
+        values |= {f":{state}": state.value for state in (State.SUCCEEDED, State.FAILED, State.SKIPPED)}
         names = {f"#{name}": name for name in ("attempts", "state", "started")}
-        return self._put(row, on=_IS_NEWS, ExpressionAttributeNames=names, ExpressionAttributeValues=item(values))
+        on = _IS_NEWS_OF_A_SKIP if row["state"] == State.SKIPPED else _IS_NEWS
+        return self._put(row, on=on, ExpressionAttributeNames=names, ExpressionAttributeValues=item(values))
 
     def mark_done(self, key: Key, *, id: str) -> None:
         self._update(key, MARK_DONE, {"done": True, "id": id})
