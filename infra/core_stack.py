@@ -83,6 +83,6 @@ class CoreStack(Stack):
         alarms.on_partitions_without_tick("WithoutTick", deployment=deployment.name)
         alarms.on_api_faults("ApiFaults", deployment=deployment.name)
         alarms.on_throttles("ApiThrottles", api.function, name="api")
-        functions = {"ingest": ingest, "tick": tick, "api": api, "planner": planner}
-        for name, construct in functions.items():
-            alarms.on_errors(f"{name.capitalize()}Errors", construct.function, name=name)
+        named = {"ingest": ingest.function, "tick": tick.function, "api": api.function, "planner": planner.function}
+        for name, function in named.items():
+            alarms.on_errors(f"{name.capitalize()}Errors", function, name=name)

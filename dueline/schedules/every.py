@@ -7,7 +7,12 @@ from datetime import datetime, timedelta
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """The runs from an anchor on, the first at it."""
+    """The runs from an anchor on, the first at it.
+
+    >>> every = Every(timedelta(hours=1), anchor=datetime(2027, 1, 1), end=datetime(2027, 1, 1, 1))
+    >>> [run.hour for run in every.after(datetime(2000, 1, 1))], list(every.before(datetime(2000, 1, 1)))
+    ([0, 1], [])
+    """
 
     spacing: timedelta
     anchor: datetime

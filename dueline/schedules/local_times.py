@@ -47,7 +47,10 @@ class LocalTimes:
         return clock, max(_NONE, -clock_change(clock, self.zone))
 
     def _runs(self, clocks: Iterable[datetime], is_beyond: Order) -> Iterator[datetime]:
-        """Yield the runs at what the clock shows, in order: a fold's second pass after all of its first."""
+        """Yield the runs at what the clock shows, in order: a fold's second pass after all of its first.
+
+        The clocks go on until beyond where runs are looked for, so what is held is let go.
+        """
         held: list[datetime] = []
         for clock in clocks:
             runs = sorted(self._runs_at(clock), reverse=is_beyond is operator.lt)
@@ -56,7 +59,6 @@ class LocalTimes:
                 held.clear()
             yield from runs[:1]
             held += runs[1:]
-        yield from held
 
     def _runs_at(self, clock: datetime) -> tuple[datetime, ...]:
         found = instants(clock, self.zone)

@@ -89,17 +89,6 @@ def test_the_planner_may_write_jobs_of_all_queues_read_fences_send_what_is_late_
     )
 
 
-@pytest.mark.parametrize(
-    ("keys", "may"), [(["emails#schedules"], True), (["emails#0"], False), (["emails#control"], False), ([], False)]
-)
-def test_of_what_is_updated_the_planner_may_update_schedules_alone(three: Assembly, keys: list[str], may: bool) -> None:
-    spelled = [
-        {**each, "Resource": [three.core.spelled(one) for one in _listed(each["Resource"])]}
-        for each in _statements(_role_of(three.core, "dueline-planner"))
-    ]
-    assert allows(spelled, "dynamodb:UpdateItem", STATE, {"dynamodb:LeadingKeys": keys}) is may
-
-
 def test_nobody_but_the_core_functions_may_send_planning_jobs_whatever_their_policies_allow(three: Assembly) -> None:
     policies = three.core.of_type("AWS::SQS::QueuePolicy").values()
     denied = [
@@ -125,6 +114,7 @@ def test_the_api_may_write_jobs_cancel_look_up_list_send_park_keep_payloads_cont
     assert _granted(three.core, "dueline-api") == (
         _each((*jobs, "dynamodb:BatchWriteItem", "dynamodb:ConditionCheckItem"), JOBS)
         | _each(("dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem", "dynamodb:BatchWriteItem"), STATE)
+        | _each(("dynamodb:PutItem", "dynamodb:Query", "dynamodb:UpdateItem"), STATE)
         | _each(SEND, "sqs:dueline_*", "sqs:dueline-inbound", "sqs:dueline-dispatch-dlq")
         | _each(("sqs:GetQueueAttributes",), "sqs:dueline_*")
         | _each(("ssm:GetParameter", "ssm:GetParameters"), PUBLISHED)
@@ -147,11 +137,33 @@ def test_the_api_may_write_jobs_cancel_look_up_list_send_park_keep_payloads_cont
 def test_of_what_is_updated_the_api_may_put_and_delete_those_rows_alone_that_control_a_queue(
     three: Assembly, keys: list[str], may: bool
 ) -> None:
-    spelled = [
-        {**each, "Resource": [three.core.spelled(one) for one in _listed(each["Resource"])]}
-        for each in _statements(_role_of(three.core, "dueline-api"))
-    ]
+    spelled = _spelled(three.core, "dueline-api")
     assert allows(spelled, "dynamodb:BatchWriteItem", STATE, {"dynamodb:LeadingKeys": keys}) is may
+
+
+@pytest.mark.parametrize("function", ["dueline-api", "dueline-planner"])
+@pytest.mark.parametrize(
+    ("keys", "may"),
+    [
+        (["emails#schedules"], True),
+        (["emails#0"], False),
+        (["emails#schedules", "emails#0"], False),
+        (["emails#control"], False),
+        ([], False),
+    ],
+)
+def test_who_changes_or_plans_schedules_may_update_no_other_row_of_what_is_updated(
+    three: Assembly, function: str, keys: list[str], may: bool
+) -> None:
+    spelled = _spelled(three.core, function)
+    assert allows(spelled, "dynamodb:UpdateItem", STATE, {"dynamodb:LeadingKeys": keys}) is may
+
+
+def _spelled(template: Template, function: str) -> list[dict[str, Any]]:
+    return [
+        {**each, "Resource": [template.spelled(one) for one in _listed(each["Resource"])]}
+        for each in _statements(_role_of(template, function))
+    ]
 
 
 def test_tracing_adds_its_two_actions_alone(traced: Assembly) -> None:
@@ -198,8 +210,14 @@ def test_a_producer_may_use_its_own_queues_paths_find_the_api_and_ask_which_queu
                 f"GET/queues/{queue}/jobs/*",
                 f"PATCH/queues/{queue}/jobs/*",
                 f"DELETE/queues/{queue}/jobs/*",
+                f"GET/queues/{queue}/schedules",
+                f"GET/queues/{queue}/schedules/*",
+                f"PUT/queues/{queue}/schedules/*",
+                f"POST/queues/{queue}/schedules/*",
+                f"DELETE/queues/{queue}/schedules/*",
                 f"GET/queues/{queue}",
                 "GET/queues",
+                "POST/schedules/preview",
             )
         } | {("ssm:GetParameter", "ssm:parameter/dueline/dueline/api-url")}
 

@@ -957,4 +957,4 @@ def test_as_a_process_it_shows_no_traceback_and_returns_its_code():
 
 
 def test_every_command_is_one_of_typers():
-    assert set(get_command(app).commands) == set(COMMANDS)
+    assert set(get_command(app).commands) == {*COMMANDS, "schedules"}

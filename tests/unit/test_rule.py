@@ -1,6 +1,7 @@
 """When a schedule runs: at times of the day or in intervals, across changes of the clock, and what is refused."""
 
 import csv
+import re
 import zoneinfo
 from datetime import UTC, date, datetime, timedelta
 from importlib.resources import files
@@ -292,3 +293,18 @@ def test_a_cron_expression_that_is_none_is_refused_with_the_field_the_character_
 def test_a_rule_that_is_none_is_refused_with_the_field_its_value_and_what_is_allowed(rule, reason):
     with pytest.raises(InvalidSchedule, match=reason):
         Rule(**rule)
+
+
+# The documentation
+
+
+def _examples():
+    page = (Path(__file__).parents[2] / "docs" / "schedules.md").read_text()
+    return re.findall(r"^\| `([^`]+)` \| (\S+) \| ([-\d:, ]+) \|", page, re.MULTILINE)
+
+
+def test_the_examples_of_the_documentation_are_so():
+    assert len(_examples()) == 7
+    for cron, since, runs in _examples():
+        told = [at(run) for run in runs.split(", ")]
+        assert next_runs(Rule(cron=cron, zone="Europe/Berlin"), at(since), len(told)) == told, (cron, since)
