@@ -3,13 +3,17 @@
 DuelineError
 ├── InvalidJob (ValueError)         400  the request is wrong, and trying again will not help
 │   └── PayloadTooLarge             413
+├── InvalidSchedule (ValueError)    400  the schedule is wrong, and trying again will not help
 ├── Forbidden                       403  the AWS credentials are missing or do not allow the request
 ├── QueueNotFound (LookupError)     404  queues.yaml has no such queue, or its SQS queue was deleted
 ├── JobNotFound (LookupError)       404  there is no job with that id in that queue, or not any more
+├── ScheduleNotFound (LookupError)  404  the queue has no such schedule, or not any more
 ├── DeploymentNotFound (LookupError)     no such deployment in the account and region, or no Dueline at that URL
 ├── DeploymentTooOld                     the deployment does not read what this direct client writes: deploy it again
 ├── ClientTooOld                         the deployment takes a later version than this direct client writes: upgrade
 ├── AlreadyFinished                 409  it is too late: the job was sent to its queue, cancelled or rescheduled
+├── ScheduleChanged                 412  somebody else has changed the schedule since it was read
+├── TooManySchedules                409  the queue has as many schedules as it may have
 ├── IdReused (ValueError)           409  the id belongs to a job with another payload
 ├── KeyReused (ValueError)          422  the idempotency key belongs to a job with another payload
 ├── Throttled                       429  AWS throttled the request: try again later
@@ -56,6 +60,12 @@ class PayloadTooLarge(InvalidJob):
     code = "payload_too_large"
 
 
+class InvalidSchedule(DuelineError, ValueError):
+    """The schedule is wrong: the message names the field, its value and what is allowed. Nothing was changed."""
+
+    code = "invalid_schedule"
+
+
 class Forbidden(DuelineError):
     """The caller's AWS credentials are missing, have expired, or do not allow the request."""
 
@@ -72,6 +82,12 @@ class JobNotFound(DuelineError, LookupError):
     """There is no job with that id: it is malformed, belongs to another queue, or is past its retention."""
 
     code = "job_not_found"
+
+
+class ScheduleNotFound(DuelineError, LookupError):
+    """The queue has no schedule of that name, or it was deleted."""
+
+    code = "schedule_not_found"
 
 
 class DeploymentNotFound(DuelineError, LookupError):
@@ -99,6 +115,18 @@ class AlreadyFinished(DuelineError):
     """
 
     code = "already_finished"
+
+
+class ScheduleChanged(DuelineError):
+    """The schedule is not as the caller read it: somebody else has changed it since. Nothing was changed."""
+
+    code = "schedule_changed"
+
+
+class TooManySchedules(DuelineError):
+    """The queue has as many schedules as it may have. Nothing was changed."""
+
+    code = "too_many_schedules"
 
 
 class IdReused(DuelineError, ValueError):

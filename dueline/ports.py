@@ -13,6 +13,7 @@ from dueline.model.job import Partition
 from dueline.model.message import Message
 from dueline.model.pointer import Pointer
 from dueline.model.rows import Key, PartitionState, Row
+from dueline.model.schedule_rows import Change
 
 WRITE_ROWS = 25
 READ_KEYS = 100
@@ -95,7 +96,7 @@ class Table(Protocol):
         """Put the outcome of a job over none, or that of an earlier attempt, or one of the same that is not final.
 
         Tells whether it was put. Attempts are counted anew once a dead letter is put back: so one that began later is
-        put as well, over any but SUCCEEDED.
+        put as well, over any but SUCCEEDED. Nothing that succeeded becomes SKIPPED.
         """
 
     def mark_done(self, key: Key, *, id: str) -> None:
@@ -117,6 +118,18 @@ class Table(Protocol):
         `state`, is absent or below `fence_below`. Once refused, it always is: fences only grow,
         and cancellations stay.
         """
+
+    def change(self, change: Change) -> bool:
+        """Put a schedule's new head, its cancellations and its count, all or none; tell whether they were put.
+
+        A cancellation that is there already keeps what it holds, and is promised from then on. There are 95 at most.
+        """
+
+    def plan(self, key: Key, *, generation: int, planned_to: str, to: str) -> bool:
+        """Set how far a schedule is planned, if its head has this generation and this `planned_to`; tell whether."""
+
+    def heads(self, queue: str, *, after: str, limit: int) -> Page:
+        """Read heads of a queue's schedules with names > `after` in order, consistently, `limit` at most."""
 
     def take(self, partition: Partition, *, owner: str, now: str, lease: str, fence: str) -> PartitionState:
         """Take the lease up to `lease` and raise the fence, in one conditional update.

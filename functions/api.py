@@ -1,11 +1,12 @@
 """The HTTP API, a function for each route: schedule, look up, list, reschedule and cancel (unschedule) jobs; show
-queues and control them.
+queues and control them. The routes about schedules are in `functions.http.schedule_routes`.
 
 A route reads its request, makes one call to the core, records it, and answers.
 """
 
 import os
 from datetime import timedelta
+from functools import cache
 from http import HTTPStatus
 from typing import Any
 
@@ -15,11 +16,11 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from dueline.aws.resources import Resources, new_uid
 from dueline.config.settings import ApiSettings
-from dueline.errors import DuelineError, InvalidJob, JobNotFound
+from dueline.errors import DuelineError, JobNotFound
 from dueline.lookup.control import Control
 from dueline.lookup.listing import list_jobs
 from dueline.lookup.status import status_of
-from dueline.lookup.submitted import JobStatus, moved_status, submitted_statuses
+from dueline.lookup.submitted import moved_status, submitted_statuses
 from dueline.model.job import JobId, State
 from dueline.model.trace import TraceContext
 from dueline.operate import control
@@ -31,12 +32,13 @@ from functions.http import bodies, problems, query_strings
 from functions.http.job_answers import (
     JobAnswer,
     Page,
-    Refused,
     Results,
     UploadAnswer,
+    cancelled_or_refused,
     job_answer,
     page_of_jobs,
     status_answer,
+    status_or_refused,
     upload_answer,
 )
 from functions.http.logs_and_metrics import (
@@ -72,7 +74,17 @@ app = APIGatewayHttpResolver()
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one HTTP request."""
+    if "/schedules" in event["rawPath"]:
+        with_schedules()
     return app.resolve(event, context)
+
+
+@cache
+def with_schedules() -> Any:
+    """Add the routes about schedules, at the first request for one: their imports would slow down every cold start."""
+    from functions.http.schedule_routes import ScheduleRoutes
+
+    return ScheduleRoutes(app, resources=RESOURCES, registry=REGISTRY, longest=LONGEST_REQUEST)
 
 
 @app.post("/queues/<queue>/jobs")
@@ -80,7 +92,9 @@ def schedule(queue: str) -> tuple[JobAnswer | Results, int]:
     """Schedule one job, or up to 500 of them, each for itself."""
     settings = REGISTRY.taking(queue)
     headers = app.current_event.headers
-    asked = bodies.read_jobs(_body(), key=headers.get("idempotency-key"), trace=TraceContext.from_headers(headers))
+    asked = bodies.read_jobs(
+        bodies.body_of(app.current_event), key=headers.get("idempotency-key"), trace=TraceContext.from_headers(headers)
+    )
     submit = RESOURCES.submit(settings, direct_horizon=timedelta(seconds=SETTINGS.direct_horizon))
     results = submit.run(asked if isinstance(asked, list) else [asked], until=(until := _until()))
     record_scheduled(results, deployment=SETTINGS.deployment, queue=queue)
@@ -88,7 +102,7 @@ def schedule(queue: str) -> tuple[JobAnswer | Results, int]:
     found = submitted_statuses(results, queue=settings, table=table, clock=clock, until=until, spread=spread)
     if isinstance(asked, list):
         record_refusals(found, deployment=SETTINGS.deployment)
-        return {"jobs": [_status_or_problem(one) for one in found]}, HTTPStatus.OK
+        return {"jobs": [status_or_refused(one) for one in found]}, HTTPStatus.OK
     if isinstance(found[0], DuelineError):
         raise found[0]
     return status_answer(*found[0]), HTTPStatus.OK if isinstance(results[0], Repeat) else HTTPStatus.CREATED
@@ -98,7 +112,7 @@ def schedule(queue: str) -> tuple[JobAnswer | Results, int]:
 def upload(queue: str) -> tuple[UploadAnswer, int]:
     """Begin the upload of a payload, to schedule a job with: this answer goes to nobody else."""
     REGISTRY.queue(queue)
-    asked = bodies.read_upload(_body())
+    asked = bodies.read_upload(bodies.body_of(app.current_event))
     payloads, clock = RESOURCES.payloads, RESOURCES.clock
     begun = begin(queue, bytes=asked.bytes, sha256=asked.sha256, payloads=payloads, clock=clock, new_uid=new_uid)
     record_upload(queue=queue, bytes=asked.bytes)
@@ -123,7 +137,7 @@ def look_up(queue: str, id: str) -> JobAnswer:
 @app.patch("/queues/<queue>/jobs/<id>")
 def reschedule(queue: str, id: str) -> JobAnswer:
     """Move a job to another time: 200 with the job that took its place, 409 when it had left."""
-    settings, asked = REGISTRY.queue(queue), bodies.read_time(_body())
+    settings, asked = REGISTRY.queue(queue), bodies.read_time(bodies.body_of(app.current_event))
     job_id = _id_in(queue, id)
     key = app.current_event.headers.get("idempotency-key")
     moved = RESOURCES.reschedule(settings).run(job_id, at=asked.at, delay=asked.delay, key=key)
@@ -145,12 +159,12 @@ def cancel(queue: str, id: str) -> tuple[JobAnswer, int]:
 def cancel_many(queue: str) -> Results:
     """Take up to 500 jobs back, each for itself."""
     settings = REGISTRY.queue(queue)
-    ids = [_id_or_error(queue, id) for id in bodies.read_ids(_body())]
+    ids = [_id_or_error(queue, id) for id in bodies.read_ids(bodies.body_of(app.current_event))]
     table, clock, spread = RESOURCES.table, RESOURCES.clock, RESOURCES.spread
     results = CancelMany(settings, table=table, clock=clock, until=_until(), spread=spread).run(ids)
     record_cancelled(results, deployment=SETTINGS.deployment, queue=queue)
     record_refusals(results, deployment=SETTINGS.deployment)
-    return {"jobs": [_cancelled_or_problem(result) for result in results]}
+    return {"jobs": [cancelled_or_refused(result) for result in results]}
 
 
 @app.get("/queues")
@@ -187,7 +201,7 @@ def resume(queue: str) -> ControlAnswer:
 def set_rate(queue: str) -> ControlAnswer:
     """Limit how many jobs a queue's workers begin, or lift the limit."""
     REGISTRY.queue(queue)
-    rate = bodies.read_rate(_body())
+    rate = bodies.read_rate(bodies.body_of(app.current_event))
     changed = control.set_rate(queue, rate, table=RESOURCES.table, now=RESOURCES.clock.now())
     return _controlled("rate set", changed, queue=queue)
 
@@ -209,13 +223,6 @@ def _controlled(action: str, changed: Control, *, queue: str) -> ControlAnswer:
     return control_answer(queue, changed)
 
 
-def _body() -> str:
-    try:
-        return app.current_event.decoded_body or ""
-    except ValueError:
-        raise InvalidJob("body is not JSON: it is not UTF-8") from None
-
-
 def _until() -> float:
     """Return when to begin no more requests, on the monotonic clock."""
     left = app.lambda_context.get_remaining_time_in_millis() / 1000
@@ -234,15 +241,3 @@ def _id_or_error(queue: str, id: str | DuelineError) -> JobId | DuelineError:
         return id if isinstance(id, DuelineError) else _id_in(queue, id)
     except JobNotFound as error:
         return error
-
-
-def _cancelled_or_problem(result: Cancelled | DuelineError) -> JobAnswer | Refused:
-    return _refused(result) if isinstance(result, DuelineError) else job_answer(result.id, result.state)
-
-
-def _status_or_problem(found: JobStatus | DuelineError) -> JobAnswer | Refused:
-    return _refused(found) if isinstance(found, DuelineError) else status_answer(*found)
-
-
-def _refused(error: DuelineError) -> Refused:
-    return {"error": problems.problem(error)}

@@ -12,6 +12,7 @@ from dueline.aws.deployed import Deployed
 from dueline.config import metrics
 from dueline.config.settings import TickSettings, longest_send
 from dueline.model.job import Partition
+from dueline.model.queue_settings import PLANNER
 from dueline.protocol.lease import Lease, Periods
 from dueline.protocol.partitions import without_tick
 from dueline.protocol.tick import Tick, Ticked
@@ -50,9 +51,10 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
 
 
 def _watch() -> None:
-    """Count the declared partitions that have no tick, for an alarm, and name them in the log."""
+    """Count the partitions that have no tick, the planner's among them, for an alarm, and name them in the log."""
     clock, table = DEPLOYED.clock, DEPLOYED.table
-    missing = without_tick(DECLARED.partitions(), table=table, now=clock.now(), spread=DEPLOYED.spread)
+    partitions = [*DECLARED.partitions(), *PLANNER.all_partitions()]
+    missing = without_tick(partitions, table=table, now=clock.now(), spread=DEPLOYED.spread)
     if missing:
         logger.error("no tick", extra={"partitions": [str(partition) for partition in missing[:_MOST_NAMED]]})
     report({metrics.WITHOUT_TICK: len(missing)}, deployment=SETTINGS.deployment)

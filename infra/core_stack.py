@@ -7,15 +7,19 @@ from aws_cdk.aws_ssm import StringParameter
 from constructs import Construct
 
 from dueline.config.deployment import Deployment
+from dueline.config.names import Names
+from dueline.model.queue_settings import PLANNER
 from infra.arns import Arns
 from infra.constructs.alarm_topic import AlarmTopic
 from infra.constructs.alarms import Alarms
 from infra.constructs.http_api import JobsApi
 from infra.constructs.ingest import Ingest
 from infra.constructs.payloads_bucket import PayloadsBucket
+from infra.constructs.planner import Planner
 from infra.constructs.schedule_group import ScheduleGroup
 from infra.constructs.tables import JobsTable, OnceTable, StateTable
 from infra.constructs.tick import Tick
+from infra.constructs.tick_schedules import TickSchedules
 from infra.function_code import functions_code
 
 
@@ -32,8 +36,10 @@ class CoreStack(Stack):
         )
         ingest = Ingest(self, "Ingest", deployment=deployment, code=code)
         tick = Tick(self, "Tick", deployment=deployment, code=code)
+        planner = Planner(self, "Planner", deployment=deployment, code=code)
         api = JobsApi(self, "Api", deployment=deployment, code=code)
-        ScheduleGroup(self, "Scheduler", names=names, tick=tick.function, dead_letter_queue=tick.dead_letter_queue)
+        planner.refuse_others(ingest.function, tick.function, api.function)
+        self._add_schedules(names, tick, planner)
         published = {
             "ApiId": (names.api_id_parameter, api.http.api_id),
             "ApiUrlParameter": (names.api_url_parameter, api.http.api_endpoint),
@@ -42,12 +48,25 @@ class CoreStack(Stack):
         for parameter, (name, value) in published.items():
             StringParameter(self, parameter, parameter_name=name, string_value=value)
         CfnOutput(self, "ApiUrl", value=api.http.api_endpoint)
-        self._add_alarms(deployment, ingest, tick, api)
+        self._add_alarms(deployment, ingest, tick, api, planner)
         OnceTable(self, "Once", name=names.once).come_last()
         StateTable(self, "State", name=names.state).come_last()
         JobsTable(self, "Table", deployment=deployment).come_last()
 
-    def _add_alarms(self, deployment: Deployment, ingest: Ingest, tick: Tick, api: JobsApi) -> None:
+    def _add_schedules(self, names: Names, tick: Tick, planner: Planner) -> None:
+        group = ScheduleGroup(
+            self,
+            "Scheduler",
+            names=names,
+            tick=tick.function,
+            planner=planner.function,
+            dead_letter_queue=tick.dead_letter_queue,
+        )
+        ticks = TickSchedules(self, "PlannerTicks", names=names, queue=PLANNER.name, partitions=PLANNER.partitions)
+        # A tick parks the jobs of a queue that is not there.
+        ticks.node.add_dependency(group, planner.queue)
+
+    def _add_alarms(self, deployment: Deployment, ingest: Ingest, tick: Tick, api: JobsApi, planner: Planner) -> None:
         alarms = Alarms(self, "Alarms", topic=AlarmTopic(self, "AlarmTopic", deployment=deployment))
         alarms.on_dead_letters(
             "InboundDeadLetters", ingest.dead_letter_queue, what="Ingest could not read or store inbound messages"
@@ -56,9 +75,14 @@ class CoreStack(Stack):
             "DispatchDeadLetters", tick.dispatch_dead_letter_queue, what="Jobs are parked that can never be sent"
         )
         alarms.on_dead_letters("TickDeadLetters", tick.dead_letter_queue, what="Ticks could not be invoked or failed")
+        alarms.on_dead_letters(
+            "PlannerDeadLetters", planner.dead_letter_queue, what="The planner failed at a schedule time and again"
+        )
+        alarms.on_schedules_that_stand_still("StandingStill", deployment=deployment.name)
         alarms.on_old_messages("InboundAge", ingest.inbound)
         alarms.on_partitions_without_tick("WithoutTick", deployment=deployment.name)
         alarms.on_api_faults("ApiFaults", deployment=deployment.name)
         alarms.on_throttles("ApiThrottles", api.function, name="api")
-        for name, function in (("ingest", ingest.function), ("tick", tick.function), ("api", api.function)):
+        named = {"ingest": ingest.function, "tick": tick.function, "api": api.function, "planner": planner.function}
+        for name, function in named.items():
             alarms.on_errors(f"{name.capitalize()}Errors", function, name=name)

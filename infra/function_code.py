@@ -1,6 +1,7 @@
 """The code of the Lambda functions: one asset, built without Docker."""
 
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 from typing import cast
 
@@ -13,17 +14,22 @@ from dueline.config.deployment import Deployment
 
 _ROOT = Path(__file__).parent.parent
 _PACKAGES = ("dueline", "functions")
+# What neither Lambda's runtime nor the layer of Powertools brings. Both are Python alone: what is installed here runs
+# there. requirements.txt pins them, so that all processes agree about time zones.
+_LIBRARIES = ("cronsim", "tzdata")
 
 
 def functions_code(scope: Construct, *, deployment: Deployment) -> Code:
-    """Return the code of all functions, with imports as on disk and the registry of queues at its root.
+    """Return the code of all functions, with imports as on disk, two libraries and the registry of queues at its root.
 
-    Only sources and the registry count for its hash, so it changes when and only when one of them does.
+    Only sources, libraries and the registry count for its hash, so it changes when and only when one of them does.
     """
     staging = Path(cast(App, scope.node.root).outdir) / "functions"
     shutil.rmtree(staging, ignore_errors=True)
     for package in _PACKAGES:
         _copy_sources(package, staging)
+    for library in _LIBRARIES:
+        _copy_library(library, staging)
     (staging / "registry.json").write_text(registry.to_json(deployment.queue_settings()))
     return Code.from_asset(str(staging))
 
@@ -33,3 +39,11 @@ def _copy_sources(package: str, staging: Path) -> None:
         copy = staging / source.relative_to(_ROOT)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, copy)
+
+
+def _copy_library(name: str, staging: Path) -> None:
+    spec = find_spec(name)
+    if spec is None or not spec.submodule_search_locations:
+        raise ModuleNotFoundError(f"{name} is not installed: the functions need it, install requirements.txt")
+    [folder] = spec.submodule_search_locations
+    shutil.copytree(folder, staging / name, ignore=shutil.ignore_patterns("__pycache__"))

@@ -38,11 +38,15 @@ def a_job(
     priority: int = 1,
     offloaded_bytes: int | None = None,
     trace: TraceContext | None = None,
+    schedule: str | None = None,
+    nominal: datetime | None = None,
+    exclusive: bool = False,
     **of_id: Any,
 ) -> Job:
     id = an_id(**of_id)
     over = id.due + RETENTION if expires is None else expires
     told = {"tenant": tenant, "priority": priority, "offloaded_bytes": offloaded_bytes, "trace": trace}
+    told |= {"schedule": schedule, "nominal": nominal, "exclusive": exclusive}
     return Job(id=id, payload=payload, expires=over, **told)
 
 

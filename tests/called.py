@@ -41,18 +41,30 @@ def imported(monkeypatch: pytest.MonkeyPatch, *queues: QueueSettings) -> Iterato
     sys.modules.pop("functions.api", None)
 
 
-def call(api: Any, method: str, path: str, *, body: str | None = None, caller: str = "") -> tuple[int, Any]:
-    """Return the status and the body of an answer to a request that IAM has let pass."""
+def call(
+    api: Any,
+    method: str,
+    path: str,
+    *,
+    body: str | None = None,
+    caller: str = "",
+    headers: dict[str, str] | None = None,
+    query: dict[str, str] | None = None,
+) -> tuple[int, Any]:
+    """Return the status and the body of an answer to a request that IAM has let pass; `api.last` is the answer."""
     http = {"method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "1.2.3.4", "userAgent": "curl"}
     signed = {"authorizer": {"iam": {"userArn": caller}}} if caller else {}
     event = {
         "version": "2.0",
         "rawPath": path,
-        "headers": {},
+        "headers": headers or {},
+        **({} if query is None else {"queryStringParameters": query}),
         "requestContext": {"http": http, "stage": "$default", **signed},
         "isBase64Encoded": False,
         **({} if body is None else {"body": body}),
     }
     api.app.lambda_context = CONTEXT
-    answer = api.app.resolve(event, CONTEXT)
+    if "/schedules" in path:
+        api.with_schedules()
+    api.last = answer = api.app.resolve(event, CONTEXT)
     return answer["statusCode"], json.loads(answer["body"])

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from dueline.clock import SystemClock
-from dueline.memory import MemoryPayloads, MemoryQueue, MemoryTable
+from dueline.memory import MemoryLocks, MemoryPayloads, MemoryQueue, MemoryTable
 from dueline.model.job import Job, Route
 from dueline.model.message import Message
 from dueline.model.retry_policy import Backoff, RetryPolicy
@@ -108,6 +108,7 @@ def a_connection(*levels: SharedQueue, clock: Clock | None = None, **overrides: 
         table=MemoryTable(),
         read_payload=MemoryPayloads().read,
         once=Notes(),
+        locks=MemoryLocks(),
         clock=clock or SystemClock(),
     )
 

@@ -17,6 +17,7 @@ from dueline.protocol.park import Parking
 
 if TYPE_CHECKING:
     from boto3 import Session
+    from mypy_boto3_sqs import SQSClient
 
     from dueline.aws.service_clock import ServiceClock
 
@@ -57,6 +58,14 @@ class Deployed:
         return DynamoTable(self._clients.dynamodb(), self.names.table, state=self.names.state)
 
     @property
+    def sqs(self) -> "SQSClient":
+        return self._clients.sqs()
+
+    def url(self, name: str) -> str:
+        """Return the URL of a queue."""
+        return self._queue_urls + name
+
+    @property
     def inbound(self) -> SqsQueue:
         return self.queue(self.names.inbound)
 
@@ -82,4 +91,4 @@ class Deployed:
         )
 
     def _queue(self, name: str) -> SqsQueue:
-        return SqsQueue(self._clients.sqs(), self._queue_urls + name)
+        return SqsQueue(self.sqs, self.url(name))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 import boto3
 
 from dueline.aws import clients
+from dueline.aws.dynamodb.locks import DynamoLocks
 from dueline.aws.dynamodb.once import DynamoOnce
 from dueline.aws.dynamodb.table import DynamoTable
 from dueline.aws.faults import of_callers
@@ -54,6 +55,7 @@ class WorkerResources:
             table=table,
             read_payload=S3Payloads(lambda: self._s3, "").read,
             once=DynamoOnce(self._dynamodb, self._names.once, queue=queue),
+            locks=DynamoLocks(self._dynamodb, self._names.state, queue=queue),
             clock=self.clock,
             behind=self.clock.behind,
             reload=partial(self.connect, queue),

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from dueline import __version__
-from dueline.cli import jobs, options, queues, redrive, schedule, worker
+from dueline.cli import jobs, options, queues, redrive, schedule, schedules, worker
 from dueline.cli.connect import Run, Target
 from dueline.cli.faults import EXIT_CODES
 from dueline.cli.group import Group
@@ -64,6 +64,7 @@ def begin(
 
 for _name, (_command, _example) in COMMANDS.items():
     app.command(_name, epilog=f"For example: {_example}")(_command)
+app.add_typer(schedules.group, name="schedules")
 
 
 def run() -> int:

@@ -15,22 +15,26 @@ from dueline.errors import (
     Forbidden,
     IdReused,
     InvalidJob,
+    InvalidSchedule,
     JobNotFound,
     KeyReused,
     QueueNotFound,
+    ScheduleChanged,
+    ScheduleNotFound,
+    TooManySchedules,
 )
 from dueline.model.text import printable
 
 DONE, AGAIN, WRONG, NOT_FOUND, TOO_LATE, FORBIDDEN, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
 EXIT_CODES = (
-    "Exit codes: 0 done; 1 AWS or the network failed, try again; 2 wrong usage, or a job that can never be scheduled;"
-    " 3 no such job, queue or deployment; 4 too late; 5 AWS credentials are missing or do not allow it;"
+    "Exit codes: 0 done; 1 AWS or the network failed, try again; 2 wrong usage, or what can never be scheduled;"
+    " 3 no such job, schedule, queue or deployment; 4 too late; 5 AWS credentials are missing or do not allow it;"
     " 130 interrupted. Of several jobs, the highest."
 )
 _CODES_BY_ERROR: tuple[tuple[tuple[type[DuelineError], ...], int], ...] = (
-    ((InvalidJob, IdReused, KeyReused), WRONG),
-    ((JobNotFound, QueueNotFound, DeploymentNotFound), NOT_FOUND),
-    ((AlreadyFinished,), TOO_LATE),
+    ((InvalidJob, InvalidSchedule, IdReused, KeyReused, TooManySchedules), WRONG),
+    ((JobNotFound, ScheduleNotFound, QueueNotFound, DeploymentNotFound), NOT_FOUND),
+    ((AlreadyFinished, ScheduleChanged), TOO_LATE),
     ((Forbidden,), FORBIDDEN),
 )
 # typer's own click, or in its older versions click itself: what is wrong with what was typed.

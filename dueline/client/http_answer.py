@@ -15,12 +15,16 @@ from dueline.errors import (
     Forbidden,
     IdReused,
     InvalidJob,
+    InvalidSchedule,
     JobNotFound,
     KeyReused,
     NotYet,
     PayloadTooLarge,
     QueueNotFound,
+    ScheduleChanged,
+    ScheduleNotFound,
     Throttled,
+    TooManySchedules,
     Unavailable,
 )
 
@@ -28,10 +32,14 @@ _BY_CODE: dict[object, type[DuelineError]] = {
     error.code: error
     for error in (
         InvalidJob,
+        InvalidSchedule,
         PayloadTooLarge,
         QueueNotFound,
         JobNotFound,
+        ScheduleNotFound,
         AlreadyFinished,
+        ScheduleChanged,
+        TooManySchedules,
         IdReused,
         KeyReused,
         Throttled,

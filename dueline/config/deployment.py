@@ -14,7 +14,7 @@ from dueline.config.capacity import ON_DEMAND, Capacity, MaybeCapacity, Storage
 from dueline.config.names import Names
 from dueline.config.queue import STRICT, Queue, Retry
 from dueline.model.job import MAX_RETENTION, QUEUE_NAME
-from dueline.model.queue_settings import QueueSettings
+from dueline.model.queue_settings import PLANNER, QueueSettings
 from dueline.model.work_settings import WorkSettings
 
 QueueName = Annotated[str, Field(pattern=f"^{QUEUE_NAME}$")]
@@ -99,7 +99,9 @@ class Deployment(BaseModel):
         default=True, description="The jobs table can be restored to any second of the last 35 days."
     )
     queues: Annotated[dict[QueueName, _MayBeBare], BeforeValidator(_none_is_empty)] = Field(
-        default={}, json_schema_extra={"additionalProperties": False}, description="The queues, by name."
+        default={},
+        json_schema_extra={"additionalProperties": False, "propertyNames": {"not": {"const": PLANNER.name}}},
+        description=f"The queues, by name. `{PLANNER.name}` is Dueline's own.",
     )
 
     @field_validator("name")
@@ -112,6 +114,13 @@ class Deployment(BaseModel):
                 " queues' stacks are {name}-queue-{queue}"
             )
         return name
+
+    @field_validator("queues")
+    @classmethod
+    def _is_none_of_our_own(cls, queues: dict[str, Queue]) -> dict[str, Queue]:
+        if PLANNER.name in queues:
+            raise ValueError(f"{PLANNER.name} is the name of a queue of Dueline's own: it must be another one")
+        return queues
 
     @field_validator("log_retention_days")
     @classmethod

@@ -20,10 +20,18 @@ PARKED = "Parked"
 API_FAULTS = "ApiFaults"
 WITHOUT_TICK = "WithoutTick"
 TICK_DURATION = "TickDuration"
+# Of schedules: runs that were submitted, runs that were missed and not caught up, steps that were given up, and
+# schedules that the watch found to stand still.
+PLANNED = "Planned"
+MISSED = "Missed"
+# Runs that workers skipped because another one had not ended, told in the log of the worker.
+SKIPPED = "Skipped"
+PLANS_DROPPED = "PlansDropped"
+STANDING_STILL = "StandingStill"
 
 IN_SECONDS = frozenset({LATENESS, TICK_DURATION})
 # Where none is news.
-TOLD_AT_ZERO = IN_SECONDS | {WITHOUT_TICK}
+TOLD_AT_ZERO = IN_SECONDS | {WITHOUT_TICK, STANDING_STILL}
 
 
 def dimensions(deployment: str, queue: str | None = None) -> dict[str, str]:

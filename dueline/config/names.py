@@ -60,6 +60,11 @@ class Names:
         return f"{self.deployment}-watch"
 
     @property
+    def planner_watch(self) -> str:
+        """The schedule that has the planner look for schedules that stand still."""
+        return f"{self.deployment}-planner-watch"
+
+    @property
     def scheduler_role(self) -> str:
         return f"{self.deployment}-scheduler"
 

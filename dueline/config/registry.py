@@ -43,11 +43,7 @@ class Registry:
 
     def partitions(self) -> list[Partition]:
         """Return all partitions that queues.yaml declares."""
-        return [
-            Partition(queue=name, number=number)
-            for name, queue in self.queues.items()
-            for number in range(queue.partitions)
-        ]
+        return [partition for queue in self.queues.values() for partition in queue.all_partitions()]
 
     def taking(self, name: str) -> QueueSettings:
         """Return a queue's settings with only those partitions that have a tick: jobs in others would be lost.

@@ -9,6 +9,8 @@ from dueline.model.schema import OLDEST_SCHEMA, SCHEMA
 
 _PREFIX = "DUELINE_"
 _LONGEST_SEND_PER_LEASE = 3
+# Until the planner's queue brings a step again that could not be done yet.
+LONGEST_HIDDEN_SECONDS = 60
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,6 +45,11 @@ class TickSettings(Settings):
     tick_period: int
     lookahead: int
     lease: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlannerSettings(Settings):
+    """What the planner needs to know."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

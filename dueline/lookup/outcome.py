@@ -14,7 +14,7 @@ from dueline.model.rows import Row
 from dueline.model.text import plain
 from dueline.ports import Table
 
-FINAL = (State.SUCCEEDED, State.FAILED)
+FINAL = (State.SUCCEEDED, State.FAILED, State.SKIPPED)
 OF_WORKERS = (State.RUNNING, State.DISPATCHED, *FINAL)
 MAX_ERROR_CHARACTERS = 200
 
@@ -23,7 +23,8 @@ MAX_ERROR_CHARACTERS = 200
 class Outcome:
     """A job's last attempt: its state, the number of attempts so far, and when the last one started and ended.
 
-    DISPATCHED: the last attempt failed, and the job waits for the next. `error` is the name of an exception type or a
+    DISPATCHED: the last attempt failed, and the job waits for the next. SKIPPED: another job of its schedule had not
+    ended, so it did not run. `error` is the name of an exception type or a
     short reason, never a payload; up to 200 printable ASCII characters are kept. Raises InvalidJob.
     """
 

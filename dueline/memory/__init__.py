@@ -4,8 +4,9 @@ They keep the contracts of ports.py: one suite of tests checks them and the port
 """
 
 from dueline.memory.clock import VirtualClock
+from dueline.memory.locks import MemoryLocks
 from dueline.memory.payloads import MemoryPayloads
 from dueline.memory.queue import Delivery, MemoryQueue
 from dueline.memory.table import MemoryTable
 
-__all__ = ["Delivery", "MemoryPayloads", "MemoryQueue", "MemoryTable", "VirtualClock"]
+__all__ = ["Delivery", "MemoryLocks", "MemoryPayloads", "MemoryQueue", "MemoryTable", "VirtualClock"]

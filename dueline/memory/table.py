@@ -11,6 +11,7 @@ from dueline.memory.limits import at_most
 from dueline.model import rows
 from dueline.model.job import Partition, State
 from dueline.model.rows import Key, PartitionState, Row
+from dueline.model.schedule_rows import BEFORE_HEADS, CHANGE_CANCELLATIONS, MOST_SCHEDULES, Change, schedules_of
 from dueline.ports import READ_KEYS, WRITE_ROWS, Page, Reading
 
 
@@ -38,7 +39,10 @@ class MemoryTable:
     def page(
         self, partition: Partition, *, after: str, until: str, consistent: bool = True, limit: int | None = None
     ) -> Page:
-        items, order = self._rows[str(partition)], self._order_of(str(partition))
+        return self._page(str(partition), after=after, until=until, limit=limit)
+
+    def _page(self, pk: str, *, after: str, until: str, limit: int | None) -> Page:
+        items, order = self._rows[pk], self._order_of(pk)
         start, end = bisect_right(order, after), bisect_right(order, until)
         most = self._page_rows if limit is None else min(self._page_rows, limit)
         chosen = order[start : min(end, start + most)]
@@ -84,6 +88,51 @@ class MemoryTable:
             self._put(cancellation)
             self._put(job)
         return takes_effect
+
+    def change(self, change: Change) -> bool:
+        at_most(CHANGE_CANCELLATIONS, change.cancellations, "cancellations in one change")
+        _distinct([rows.key(row) for row in change.cancellations])
+        takes_effect = self._is_as_read(change) and self._has_room(change) and self._is_below(change)
+        if takes_effect:
+            self._put(change.head)
+            for row in change.cancellations:
+                pk, sk = rows.key(row)
+                self._put({**row, **self._rows[pk].get(sk, {}), "exact": True})
+            if change.counted:
+                pk, sk = change.counter
+                self._put({"pk": pk, "sk": sk, "count": self._count(change) + change.counted})
+        return takes_effect
+
+    def plan(self, key: Key, *, generation: int, planned_to: str, to: str) -> bool:
+        pk, sk = key
+        head = self._rows[pk].get(sk, {})
+        is_as_read = (head.get("generation"), head.get("planned_to")) == (generation, planned_to)
+        if is_as_read:
+            self._put({**head, "planned_to": to})
+        return is_as_read
+
+    def heads(self, queue: str, *, after: str, limit: int) -> Page:
+        return self._page(schedules_of(queue), after=max(after, BEFORE_HEADS), until="~", limit=limit)
+
+    def _is_as_read(self, change: Change) -> bool:
+        pk, sk = rows.key(change.head)
+        head = self._rows[pk].get(sk)
+        if head is None:
+            return not change.generation
+        return (head["generation"], head["planned_to"]) == (change.generation, change.planned_to)
+
+    def _has_room(self, change: Change) -> bool:
+        return change.counted <= 0 or self._count(change) < MOST_SCHEDULES
+
+    def _count(self, change: Change) -> int:
+        pk, sk = change.counter
+        return int(self._rows[pk].get(sk, {}).get("count", 0))
+
+    def _is_below(self, change: Change) -> bool:
+        if change.state is None:
+            return True
+        pk, sk = change.state
+        return rows.read_state(self._rows[pk].get(sk)).fence < change.fence_below
 
     def take(self, partition: Partition, *, owner: str, now: str, lease: str, fence: str) -> PartitionState:
         state = self._state(partition)
@@ -146,7 +195,11 @@ class MemoryTable:
 
 def _is_news(row: Row, there: Row | None) -> bool:
     """Tell whether an outcome is to be put over another, as Table.record has it."""
-    if there is None or int(there["attempts"]) < int(row["attempts"]):
+    if there is None:
+        return True
+    if there["state"] == State.SUCCEEDED and row["state"] == State.SKIPPED:
+        return False
+    if int(there["attempts"]) < int(row["attempts"]):
         return True
     if there["attempts"] == row["attempts"] and there["state"] not in FINAL:
         return True

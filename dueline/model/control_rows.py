@@ -1,6 +1,6 @@
 """The rows that control a queue's workers, beside those of rows.py, whose table tells where they lie."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from dueline.errors import InvalidJob, Unavailable
 from dueline.model import instant
@@ -10,6 +10,7 @@ from dueline.model.rows import Key, Row, key
 PAUSED = "!paused"
 RATE = "!rate"
 SLOTS = "!slots"
+RUN_IS_KEPT = timedelta(days=1)
 
 
 def paused_key(queue: str) -> Key:
@@ -26,6 +27,14 @@ def slots_key(queue: str, rate_set: str) -> Key:
     Not under `#control`: workers write it, and whoever may write one row of a partition key may write all of them.
     """
     return f"{queue}#rate", f"{SLOTS}#{rate_set}"
+
+
+def run_key(queue: str, schedule: str) -> Key:
+    """Return the key of the lock that the running job of a schedule has, `{job, until}`, if one at a time may run.
+
+    `until` is in milliseconds since 1970. Workers write it: no other row has its partition key.
+    """
+    return f"{queue}#runs", schedule
 
 
 def paused_row(queue: str, *, paused: bool, at: datetime) -> Row:

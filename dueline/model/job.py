@@ -7,7 +7,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from dueline.errors import InvalidJob, JobNotFound, PayloadTooLarge, QueueNotFound
-from dueline.model import instant
+from dueline.model import instant, nominal
 from dueline.model.text import shown
 from dueline.model.trace import TraceContext
 
@@ -35,7 +35,7 @@ class Route(StrEnum):
 
 
 class State(StrEnum):
-    """The state of a job. Only jobs of queues that `track` are ever RUNNING, SUCCEEDED or FAILED."""
+    """The state of a job. Only jobs of queues that `track` are ever RUNNING, SUCCEEDED, FAILED or SKIPPED."""
 
     ACCEPTED = "accepted"
     SCHEDULED = "scheduled"
@@ -43,6 +43,7 @@ class State(StrEnum):
     RUNNING = "running"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
+    SKIPPED = "skipped"
     CANCELLED = "cancelled"
     CANCEL_REQUESTED = "cancel_requested"
     PARKED = "parked"
@@ -100,7 +101,8 @@ class Job:
 
     `tenant` is the message group of SQS fair queues. `priority` is from 1, the most urgent; each has an SQS queue of
     its own. If the payload is kept in S3, `offloaded_bytes` is its size and `payload` the pointer to it. `trace` is the
-    trace context in which the job was scheduled, if any.
+    trace context in which the job was scheduled, if any. A job that a schedule made has its name and the instant that
+    its rule names, `nominal`; one that is `exclusive` is skipped while another job of its schedule runs.
     """
 
     id: JobId
@@ -110,6 +112,9 @@ class Job:
     priority: int = 1
     offloaded_bytes: int | None = None
     trace: TraceContext | None = None
+    schedule: str | None = None
+    nominal: datetime | None = None
+    exclusive: bool = False
 
     def __hash__(self) -> int:
         return hash(self.id.uid)
@@ -121,10 +126,18 @@ class Job:
             raise InvalidJob("payload is empty: it must be JSON")
         check_tenant(self.tenant)
         check_priority(self.priority)
+        nominal.check(self.schedule, self.nominal, exclusive=self.exclusive)
         if self.offloaded_bytes is not None and self.offloaded_bytes < 1:
             raise InvalidJob(
                 f"a payload that is kept elsewhere has {self.offloaded_bytes} bytes: it must have 1 or more"
             )
+
+    @property
+    def origin(self) -> str | None:
+        """What its row and its message say of the schedule that made it, if one did."""
+        if self.schedule is None or self.nominal is None:
+            return None
+        return nominal.text(self.schedule, self.nominal, exclusive=self.exclusive)
 
     @property
     def size(self) -> int:

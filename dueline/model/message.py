@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import TypeVar
 
 from dueline.errors import InvalidJob, JobNotFound
-from dueline.model import instant
+from dueline.model import instant, nominal
 from dueline.model.folding import folded, unfolded
 from dueline.model.job import MAX_PRIORITY, Job, JobId, Route
 from dueline.model.text import plain
@@ -23,6 +23,7 @@ EXPIRES = "dueline-expires"
 TENANT = "dueline-tenant"
 PRIORITY = "dueline-priority"
 MOVES = "dueline-moves"
+SCHEDULE = "dueline-schedule"
 REASON = "dueline-reason"
 # What a worker tells of a job that it gave up: the type of the error, and how often it was tried.
 ERROR = "dueline-error"
@@ -43,7 +44,7 @@ _PRIORITIES = tuple(map(str, range(1, MAX_PRIORITY + 1)))
 _MAX_DIGITS = 18
 _DISPENSABLE = (TRACESTATE, TRACEPARENT)
 # What is read of a message where it is: these are folded last, and its trace first.
-_READ = (ID, EXPIRES, DUE, PRIORITY, TENANT, OFFLOADED_BYTES, MOVES, AGAIN)
+_READ = (ID, EXPIRES, DUE, PRIORITY, TENANT, OFFLOADED_BYTES, MOVES, AGAIN, SCHEDULE)
 _FIRST = {name: place for place, name in enumerate(_READ)} | {TRACEPARENT: len(_READ) + 2, TRACESTATE: len(_READ) + 3}
 
 
@@ -73,6 +74,7 @@ class Message:
         attributes = {ID: str(job.id), DUE: instant.text(job.id.due), EXPIRES: instant.text(job.expires)}
         attributes |= {TENANT: job.tenant} if job.tenant is not None else {}
         attributes |= {PRIORITY: str(job.priority)} if job.priority != 1 else {}
+        attributes |= {SCHEDULE: job.origin} if job.origin is not None else {}
         attributes |= {MOVES: str(moves)} if moves else {}
         attributes |= {OFFLOADED_BYTES: str(job.offloaded_bytes)} if job.offloaded_bytes is not None else {}
         attributes |= job.trace.headers if job.trace is not None else {}
@@ -133,6 +135,7 @@ class Message:
             priority=self._priority(),
             offloaded_bytes=self._offloaded_bytes(),
             trace=TraceContext.from_headers(self.attributes),
+            **nominal.fields(self.attributes.get(SCHEDULE)),
         )
 
     def _priority(self) -> int:

@@ -28,6 +28,14 @@ class QueueSettings:
         """Tell whether queues.yaml declares this partition of the queue now."""
         return partition.number < self.partitions
 
+    def all_partitions(self) -> list[Partition]:
+        """Return the partitions that the queue has now."""
+        return [Partition(queue=self.name, number=number) for number in range(self.partitions)]
+
+
+# Of planning jobs, which plan the runs of schedules: Dueline's own queue, which no team may declare.
+PLANNER = QueueSettings(name="dueline-planner", partitions=1, retention=timedelta(days=7))
+
 
 def not_there(queue: QueueSettings, *, priority: int = 1) -> QueueNotFound:
     """Return the error for a queue whose SQS queue is missing, or that of one of its priorities."""

@@ -2,8 +2,8 @@
 
 | row             | pk                    | sk                      | holds                              |
 |-----------------|-----------------------|-------------------------|------------------------------------|
-| job             | `{queue}#{partition}` | `{due}#{uid}#job`       | payload or packed, tenant,         |
-|                 |                       |                         | priority, offloaded_bytes, ttl,    |
+| job             | `{queue}#{partition}` | `{due}#{uid}#job`       | payload or packed, schedule, ttl,  |
+|                 |                       |                         | priority, offloaded_bytes, tenant, |
 |                 |                       |                         | traceparent, tracestate, v: schema |
 | cancellation    | same                  | `{due}#{uid}#cancelled` | at, exact, moved_to, ttl           |
 | handled         | same                  | `{due}#{uid}#handled`   | dispatched, ttl                    |
@@ -22,10 +22,10 @@ A `#handled` row stands only where the late path sent or parked a job. A direct 
 `~d` behind the `{uid}` of its others.
 `moved_to` is the id of the job that took the cancelled one's place, where it was rescheduled.
 `packed` is the payload compressed, where that saves a tenth of the row or a write unit. `offloaded_bytes` stands only
-where the payload is a pointer: the size of what it points to. Each of the two of a trace stands only where there is
-one. The last three rows control a queue's workers (control_rows.py): without `rate` there is no limit, and `until` is
-the instant, in microseconds since 1970, up to which slots of a rate are taken. A deployment of before left states among
-its jobs (aws/dynamodb/before.py).
+where the payload is a pointer: the size of what it points to; `schedule` (nominal.py) and each of the two of a trace
+only where there is one. The last three rows control a queue's workers (control_rows.py): without `rate` there is no
+limit, and `until` is the instant, in microseconds since 1970, up to which slots of a rate are taken. A deployment of
+before left states among its jobs (aws/dynamodb/before.py).
 """
 
 import zlib
@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from dueline.errors import InvalidJob
-from dueline.model import instant
+from dueline.model import instant, nominal
 from dueline.model.job import MAX_PAYLOAD_BYTES, MAX_RETENTION, Job, JobId, Partition, Route
 from dueline.model.packing import smaller_of, unpack
 from dueline.model.schema import check_readable
@@ -80,7 +80,7 @@ def key(row: Row) -> Key:
 def in_state_table(key: Key) -> bool:
     """Tell whether a row is in the table of what is updated, not in the one of what is only added."""
     pk, sk = key
-    return sk == STATE or pk.endswith(("#control", "#rate"))
+    return sk == STATE or pk.endswith(("#control", "#rate", "#schedules", "#runs"))
 
 
 def state_key(partition: Partition) -> Key:
@@ -135,9 +135,10 @@ def job_row(job: Job) -> Row:
     tenant = {} if job.tenant is None else {"tenant": job.tenant}
     priority = {} if job.priority == 1 else {"priority": job.priority}
     offloaded = {} if job.offloaded_bytes is None else {"offloaded_bytes": job.offloaded_bytes}
+    origin = {} if job.origin is None else {"schedule": job.origin}
     trace = {} if job.trace is None else job.trace.headers
-    rest: Row = {"pk": pk, "sk": sk, "ttl": _seconds(job.expires), **tenant, **priority, **offloaded, **trace}
-    return smaller_of(rest, job.payload)
+    rest: Row = {"pk": pk, "sk": sk, "ttl": _seconds(job.expires), **tenant, **priority, **offloaded, **origin}
+    return smaller_of({**rest, **trace}, job.payload)
 
 
 def payload_bytes(row: Row) -> int:
@@ -198,6 +199,7 @@ def read_job(row: Row) -> Job:
             priority=int(row.get("priority", 1)),
             offloaded_bytes=int(row["offloaded_bytes"]) if "offloaded_bytes" in row else None,
             trace=TraceContext.from_headers(row),
+            **nominal.fields(row.get("schedule")),
         )
     except KeyError as missing:
         raise InvalidJob(f"row {key(row)} has no {missing}") from None

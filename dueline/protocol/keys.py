@@ -6,8 +6,9 @@ caller may have died in between.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
+from typing import Self
 
 from dueline.errors import RETRYABLE, InvalidJob, KeyReused
 from dueline.model import rows
@@ -21,6 +22,10 @@ MAX_CHARACTERS = 255
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Repeat(Job):
     """A job that an earlier call submitted under the same key."""
+
+    @classmethod
+    def of(cls, job: Job) -> Self:
+        return cls(**{each.name: getattr(job, each.name) for each in fields(job)})
 
 
 def checked(key: object) -> str:
@@ -43,11 +48,8 @@ def claim(key: str, job: Job, *, payload_hash: str, table: Table, now: datetime)
         raise KeyReused(f"key is {key!r}: it was used for job {first}, which is of another queue")
     if row["payload_hash"] != payload_hash:
         raise KeyReused(f"key is {key!r}: it was used for job {first}, which has another payload")
-    form = Repeat if row["done"] else Job
-    expires = first.due + (job.expires - job.id.due)
-    return form(
-        id=first, payload=job.payload, expires=expires, tenant=job.tenant, priority=job.priority, trace=job.trace
-    )
+    kept = replace(job, id=first, expires=first.due + (job.expires - job.id.due))
+    return Repeat.of(kept) if row["done"] else kept
 
 
 def note_done(jobs: Iterable[tuple[str, JobId]], *, table: Table, spread: Spread) -> None:

@@ -67,7 +67,7 @@ def connect(deployment: str, queue: str) -> tuple[QueueConnection, Report]:
     from dueline.aws.worker_resources import WorkerResources
     from dueline.worker.watch.log import log
 
-    return WorkerResources(deployment).connect(queue), log
+    return WorkerResources(deployment).connect(queue), partial(log, deployment=deployment)
 
 
 class _Batch:

@@ -12,9 +12,10 @@ from dueline.errors import RETRYABLE
 from dueline.lookup.outcome import Outcome, note_outcome
 from dueline.model.job import State
 from dueline.model.trace import TraceContext
+from dueline.worker.overlap import ANOTHER_RUNS, Overlap
 from dueline.worker.queue_connection import QueueConnection
 from dueline.worker.received import Lateness, ReceivedJob, ReceivedMessage
-from dueline.worker.verdict import Again, Dead, Discard, Done, Held, Interrupted, Retry, Verdict, verdict_on
+from dueline.worker.verdict import Again, Dead, Discard, Done, Held, Interrupted, Retry, Skipped, Verdict, verdict_on
 from dueline.worker.watch.event import Event, Kind, Report, trouble
 
 
@@ -74,10 +75,22 @@ class HandlerRunner:
         self._loop = loop
         self._report = report
         self._trace = trace
+        self._overlap = Overlap(connection, report=report)
         self._jitter = jitter
 
     def run(self, received: ReceivedMessage) -> Verdict:
-        """Run the handler, record the outcome if the queue tracks them, and return what happens to the job."""
+        """Run the handler, record the outcome if the queue tracks them, and return what happens to the job.
+
+        A job whose schedule lets one run at a time is skipped while another one has not ended.
+        """
+        verdict = self._overlap.run(received, self._run)
+        if isinstance(verdict, Skipped):
+            now = self._connection.clock.now()
+            self._note_outcome(received, State.SKIPPED, started=now, ended=now)
+            self._report(received.event(Kind.OVERLAPPED, reason=ANOTHER_RUNS))
+        return verdict
+
+    def _run(self, received: ReceivedMessage) -> Verdict:
         clock = self._connection.clock
         behind, started, since = self._connection.behind(), clock.now(), clock.monotonic()
         held = self._connection.settings.queue.precise
@@ -184,6 +197,8 @@ def _outcome_state(verdict: Verdict) -> State:
             return State.DISPATCHED
         case Dead():
             return State.FAILED
+        case Skipped():
+            return State.SKIPPED
 
 
 def _event_fields(verdict: Verdict) -> dict[str, Any]:
@@ -196,3 +211,5 @@ def _event_fields(verdict: Verdict) -> dict[str, Any]:
             return {"kind": Kind.TROUBLE, "error": error, "reason": reason}
         case Dead(error=error, reason=reason):
             return {"kind": Kind.FAILED, "error": error, "reason": reason}
+        case Skipped():
+            return {"kind": Kind.OVERLAPPED, "reason": ANOTHER_RUNS}

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any, Protocol
 
 from dueline.model.pointer import Pointer
@@ -20,6 +21,25 @@ class Once(Protocol):
         """
 
 
+class Locks(Protocol):
+    """The locks of one queue's schedules. A job has one until an instant, or until it frees it.
+
+    A call whose answer was lost may be repeated: the lock is the same job's.
+    """
+
+    def take(self, schedule: str, *, job: str, now: datetime, until: datetime) -> bool:
+        """Let a job have a lock until an instant, unless another has it at `now`; tell whether it has it.
+
+        Raises Throttled or Unavailable.
+        """
+
+    def renew(self, schedule: str, *, job: str, until: datetime) -> bool:
+        """Let a job have its lock until another instant; tell whether the lock is its own still. Raises as `take`."""
+
+    def free(self, schedule: str, *, job: str) -> None:
+        """Free a lock if it is that job's. Raises as `take`."""
+
+
 @dataclass(kw_only=True, slots=True)
 class QueueConnection:
     """A queue as one process sees it: its levels, the most urgent first, and what processing its jobs takes.
@@ -35,6 +55,7 @@ class QueueConnection:
     table: Table
     read_payload: Callable[[Pointer], str]
     once: Once
+    locks: Locks
     clock: Clock
     behind: Callable[[], float] = lambda: 0.0
     reload: Callable[[], "QueueConnection"] | None = None

@@ -52,6 +52,7 @@ class ReceivedJob:
 
     `payload` is what was scheduled. `attempt` is the receive count of its message: 1 the first time. The handler began
     at least `lateness` and at most `lateness_at_most` seconds after the job was due (infinite: unknown).
+    A job that a schedule made has its name, and the instant that its rule names, `nominal`.
     """
 
     id: str
@@ -63,6 +64,8 @@ class ReceivedJob:
     lateness_at_most: float
     tenant: str | None = None
     priority: int = 1
+    schedule: str | None = None
+    nominal: datetime | None = None
     claim: Claim = field(repr=False)
 
     @property
@@ -145,6 +148,8 @@ class ReceivedMessage:
             lateness_at_most=lateness.at_most,
             tenant=self.job.tenant if self.job else None,
             priority=self.job.priority if self.job else self.claim.level + 1,
+            schedule=self.job.schedule if self.job else None,
+            nominal=self.job.nominal if self.job else None,
             claim=self.claim,
         )
 

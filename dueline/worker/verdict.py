@@ -64,7 +64,12 @@ class Held:
     reason: str
 
 
-Verdict = Done | Again | Dead | Held
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Skipped:
+    """The job does not run, because another one of its schedule has not ended: its message is deleted."""
+
+
+Verdict = Done | Again | Dead | Held | Skipped
 
 
 def verdict_on(

@@ -140,7 +140,7 @@ def connect(name: str, *, session: "boto3.Session | None") -> Environment:
 
     def report(event: Event) -> None:
         metrics(event)
-        log(event)
+        log(event, deployment=name)
 
     return Environment(
         connect=resources.connect,

@@ -7,6 +7,7 @@ from itertools import islice
 from json import JSONEncoder
 from typing import Any, NoReturn
 
+from aws_lambda_powertools.utilities.data_classes.common import BaseProxyEvent
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
@@ -21,6 +22,14 @@ MOST_SHOWN = 100
 MOST_SHOWN_ERRORS = 3
 
 
+def body_of(event: BaseProxyEvent) -> str:
+    """Return the text of a request's body. Raises InvalidJob when it is no text."""
+    try:
+        return event.decoded_body or ""
+    except ValueError:
+        raise InvalidJob("body is not JSON: it is not UTF-8") from None
+
+
 def read_jobs(
     text: str, *, key: str | None = None, trace: TraceContext | None = None
 ) -> Request | list[Request | DuelineError]:
@@ -29,7 +38,7 @@ def read_jobs(
     `key` is the idempotency key of the request's header, which is for one job; `trace` is for all of them. Raises
     InvalidJob, naming the field, its value and what is allowed.
     """
-    body = _json(text)
+    body = read_json(text)
     if not (isinstance(body, dict) and "jobs" in body):
         return _keyed(_request(body, trace=trace), key)
     if key is not None:
@@ -52,7 +61,7 @@ def _keyed(request: Request, key: str | None) -> Request:
 def read_time(text: str) -> TimeBody:
     """Return the time that a body asks for. Raises InvalidJob, naming the field, its value and what is allowed."""
     try:
-        return TimeBody.model_validate(_json(text))
+        return TimeBody.model_validate(read_json(text))
     except ValidationError as error:
         raise InvalidJob(describe_errors(error, TimeBody)) from None
 
@@ -60,7 +69,7 @@ def read_time(text: str) -> TimeBody:
 def read_upload(text: str) -> UploadBody:
     """Return the upload that a body asks for. Raises InvalidJob, naming the field, its value and what is allowed."""
     try:
-        return UploadBody.model_validate(_json(text))
+        return UploadBody.model_validate(read_json(text))
     except ValidationError as error:
         raise InvalidJob(describe_errors(error, UploadBody)) from None
 
@@ -71,7 +80,7 @@ def read_rate(text: str) -> Rate | None:
     Raises InvalidJob, naming the field, its value and what is allowed.
     """
     try:
-        asked = RateBody.model_validate(_json(text)).rate
+        asked = RateBody.model_validate(read_json(text)).rate
     except ValidationError as error:
         raise InvalidJob(describe_errors(error, RateBody)) from None
     return None if asked is None else Rate.parse(asked)
@@ -83,7 +92,7 @@ def read_ids(text: str) -> list[str | DuelineError]:
     Raises InvalidJob, naming the field, its value and what is allowed.
     """
     try:
-        ids: Sequence[Any] = IdsBody.model_validate(_json(text)).ids
+        ids: Sequence[Any] = IdsBody.model_validate(read_json(text)).ids
     except ValidationError as error:
         raise InvalidJob(describe_errors(error, IdsBody)) from None
     return [id if isinstance(id, str) else _not_a_text(id) for id in ids]
@@ -101,7 +110,8 @@ def _excerpt(value: Any) -> str:
     return "".join(islice(JSONEncoder().iterencode(value), MOST_SHOWN))[:MOST_SHOWN]
 
 
-def _json(text: str) -> Any:
+def read_json(text: str) -> Any:
+    """Return what a body holds. Raises InvalidJob when it is not JSON."""
     try:
         return json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:

@@ -35,6 +35,17 @@ def integral(number: Any) -> Any:
     return int(number) if isinstance(number, float) and number.is_integer() else number
 
 
+def whole_number(*, most: int) -> BeforeValidator:
+    """Return what reads a whole number from 1 on of a query string. It raises ValueError, saying what is allowed."""
+
+    def read(number: str) -> int:
+        if not (number.isascii() and number.isdecimal() and len(number) <= 9 and 1 <= int(number) <= most):
+            raise ValueError(f"must be a whole number from 1 to {most}")
+        return int(number)
+
+    return BeforeValidator(read)
+
+
 # What the core checks is only told here (`json_schema_extra`): its own errors say more than pydantic's.
 At = Annotated[datetime, BeforeValidator(instant_of)]
 Delay = Annotated[float, Field(json_schema_extra={"minimum": 0, "maximum": FURTHEST.total_seconds()})]

@@ -12,13 +12,16 @@ from pydantic.config import JsonDict
 from typing_extensions import TypedDict
 
 from dueline.client.answers import payload_fields
+from dueline.errors import DuelineError
 from dueline.lookup.listing import Listed, place_text
 from dueline.lookup.outcome import MAX_ERROR_CHARACTERS, Outcome
 from dueline.lookup.status import Status
+from dueline.lookup.submitted import JobStatus
 from dueline.model import instant
 from dueline.model.job import JobId, Route, State
+from dueline.protocol.cancel import Cancelled
 from dueline.protocol.uploads import METHOD, Begun
-from functions.http.problems import Problem
+from functions.http.problems import Problem, problem
 
 Id = Annotated[
     str,
@@ -88,7 +91,8 @@ class _JobFields(TypedDict):
         Field(
             json_schema_extra={"enum": _STATES},
             description="`accepted`: on its way to the table. `scheduled`: there. `dispatched`: handed to its queue;"
-            " then, if that tracks, `running`, `succeeded` or `failed`, and `dispatched` again between two attempts."
+            " then, if that tracks, `running`, `succeeded`, `failed` or `skipped` (another job of its schedule had not"
+            " ended), and `dispatched` again between two attempts."
             " `cancelled`: a promise that it never gets there. `cancel_requested`: it is there, or may be."
             " `parked`: in the dispatch dead-letter queue, with the reason.",
             examples=["accepted"],
@@ -180,7 +184,19 @@ def job_answer(id: JobId, state: State, *, moved_to: JobId | None = None, outcom
         id=str(id), queue=id.queue, due=instant.text(id.due), route=id.route.name.lower(), state=state.value
     )
     moved = {} if moved_to is None else {"moved_to": str(moved_to)}
-    return cast(JobAnswer, {**answer, **moved, **({} if outcome is None else _outcome(outcome))})
+    return cast(JobAnswer, {**answer, **moved, **({} if outcome is None else outcome_answer(outcome))})
+
+
+def cancelled_or_refused(result: Cancelled | DuelineError) -> JobAnswer | Refused:
+    return _refused(result) if isinstance(result, DuelineError) else job_answer(result.id, result.state)
+
+
+def status_or_refused(found: JobStatus | DuelineError) -> JobAnswer | Refused:
+    return _refused(found) if isinstance(found, DuelineError) else status_answer(*found)
+
+
+def _refused(error: DuelineError) -> Refused:
+    return {"error": problem(error)}
 
 
 def upload_answer(begun: Begun) -> UploadAnswer:
@@ -200,7 +216,7 @@ def page_of_jobs(listed: Listed) -> Page:
     return {"jobs": jobs, "next": None if listed.after is None else place_text(listed.after)}
 
 
-def _outcome(outcome: Outcome) -> OutcomeAnswer:
+def outcome_answer(outcome: Outcome) -> OutcomeAnswer:
     answer = OutcomeAnswer(attempts=outcome.attempts, started=instant.text(outcome.started))
     if outcome.ended is not None:
         answer["ended"] = instant.text(outcome.ended)

@@ -3,17 +3,24 @@
 import logging
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from dueline.config import metrics
 from dueline.errors import RETRYABLE, DuelineError, NotYet, Unavailable
 from dueline.lookup.control import Control
 from dueline.lookup.submitted import submitted_state
+from dueline.model import instant
 from dueline.model.job import Job, JobId, State
 from dueline.protocol.cancel import Cancelled
 from dueline.protocol.keys import Repeat
 from functions.http.queue_answers import controls
 from functions.log import log
 from functions.metrics import count, report
+
+if TYPE_CHECKING:
+    from dueline.schedules.changes import Changed
+
+_MOST_NAMED = 10
 
 logger = log()
 
@@ -52,6 +59,19 @@ def record_control(action: str, control: Control, *, queue: str, caller: str) ->
     fields = controls(control)
     # What is None is left out of a line.
     logger.info(action, extra={"queue": queue, "caller": caller, **fields, "rate": fields["rate"] or "no limit"})
+
+
+def record_schedule(action: str, changed: "Changed", *, caller: str) -> None:
+    """Log who made, changed, paused, resumed or deleted a schedule; `caller` is the ARN of an IAM user or role."""
+    head = changed.head
+    told = {"queue": head.queue, "schedule": head.name, "generation": head.generation, "caller": caller}
+    logger.info(action, extra={**told, "effective_from": instant.text(changed.effective_from)})
+
+
+def record_runs(jobs: Sequence[Job], *, queue: str, schedule: str) -> None:
+    """Log the runs that were asked for on demand."""
+    told = {"queue": queue, "schedule": schedule, "runs": len(jobs)}
+    logger.info("schedule run", extra={**told, "jobs": [str(job.id) for job in jobs[:_MOST_NAMED]]})
 
 
 def record_refusals(results: Iterable[object], *, deployment: str) -> None:

@@ -10,13 +10,7 @@ from dueline.errors import InvalidJob
 from dueline.lookup.listing import FAR_END, MOST_JOBS, Span, read_place
 from dueline.model import instant
 from functions.http.bodies import describe_errors
-from functions.http.forms import At
-
-
-def _whole(number: str) -> int:
-    if not (number.isascii() and number.isdecimal() and len(number) <= 9 and 1 <= int(number) <= MOST_JOBS):
-        raise ValueError(f"must be a whole number from 1 to {MOST_JOBS}")
-    return int(number)
+from functions.http.forms import At, whole_number
 
 
 def _read_place(text: str) -> str:
@@ -43,7 +37,7 @@ class JobsQuery(BaseModel):
         description="Jobs due before this instant, with a zone. Without it: all.",
         examples=["2027-01-05T00:00:00Z"],
     )
-    limit: Annotated[int, BeforeValidator(_whole)] = Field(
+    limit: Annotated[int, whole_number(most=MOST_JOBS)] = Field(
         default=20, ge=1, le=MOST_JOBS, description="The most jobs to tell of.", examples=[50]
     )
     after: Annotated[str, BeforeValidator(_read_place)] = Field(

@@ -9,7 +9,7 @@ from aws_cdk.aws_sqs import IQueue
 from constructs import Construct
 
 from dueline.config import metrics
-from infra.constructs.schedule_group import WATCH_MINUTES
+from infra.constructs.schedule_group import PLANNER_WATCH_HOURS, WATCH_MINUTES
 
 _INBOUND_TOO_OLD_SECONDS = 300
 _TOO_LATE_SECONDS = 60
@@ -92,6 +92,21 @@ class Alarms(Construct):
             comparison_operator=ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
             threshold=1,
             evaluation_periods=2,
+            treat_missing_data=TreatMissingData.BREACHING,
+        ).add_alarm_action(self._action)
+
+    def on_schedules_that_stand_still(self, id: str, *, deployment: str) -> None:
+        """Alarm when the planner's watch found schedules whose next runs were not made, or when nobody looks."""
+        # Two of the watch's periods hold at least one of its looks.
+        minutes = 2 * 60 * PLANNER_WATCH_HOURS
+        Alarm(
+            self,
+            id,
+            alarm_description="Schedules stood still: their next runs were not made. See the planner function's log.",
+            metric=_deployment_metric(metrics.STANDING_STILL, deployment, statistic="Maximum", minutes=minutes),
+            comparison_operator=ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+            threshold=1,
+            evaluation_periods=1,
             treat_missing_data=TreatMissingData.BREACHING,
         ).add_alarm_action(self._action)
 

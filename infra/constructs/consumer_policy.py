@@ -22,9 +22,10 @@ _NOTE = ("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamod
 class ConsumerPolicy(Construct):
     """A managed policy that allows to find one queue, to process its messages and to ask which were cancelled.
 
-    And to read offloaded payloads, to ask whether the queue is paused, to take slots of its rate, to write the outcomes
-    of its jobs if it tracks them and the notes of `once`, and to move failed jobs into the queue's dead-letter queue.
-    What may be written has partition keys of its own: whoever may write a row of one may write all.
+    And to read offloaded payloads, to ask whether the queue is paused, to take slots of its rate and locks of its
+    schedules, to write the outcomes of its jobs if it tracks them and the notes of `once`, and to move failed jobs into
+    the queue's dead-letter queue. What may be written has partition keys of its own: whoever may write a row of one may
+    write all.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ def _row_grants(queue: QueueSettings, arns: Arns) -> list[PolicyStatement]:
     statements = [
         allow_on_rows(*_READ, table=arns.table, keys=[f"{queue.name}#*"]),
         allow_on_rows(*_READ, table=arns.state, keys=[f"{queue.name}#control"]),
-        allow_on_rows("dynamodb:UpdateItem", table=arns.state, keys=[f"{queue.name}#rate"]),
+        allow_on_rows("dynamodb:UpdateItem", table=arns.state, keys=[f"{queue.name}#rate", f"{queue.name}#runs"]),
         allow_on_rows(*_NOTE, table=arns.once, keys=[f"{queue.name}#*"]),
     ]
     if queue.track:

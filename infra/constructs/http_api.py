@@ -40,7 +40,17 @@ _ROUTES = {
     "/queues/{queue}/pause": [HttpMethod.POST],
     "/queues/{queue}/resume": [HttpMethod.POST],
     "/queues/{queue}/rate": [HttpMethod.PUT],
+    "/queues/{queue}/schedules": [HttpMethod.GET],
+    "/queues/{queue}/schedules/{schedule}": [HttpMethod.PUT, HttpMethod.GET, HttpMethod.DELETE],
+    "/queues/{queue}/schedules/{schedule}/pause": [HttpMethod.POST],
+    "/queues/{queue}/schedules/{schedule}/resume": [HttpMethod.POST],
+    "/queues/{queue}/schedules/{schedule}/run": [HttpMethod.POST],
+    "/queues/{queue}/schedules/{schedule}/backfill": [HttpMethod.POST],
+    "/queues/{queue}/schedules/{schedule}/history": [HttpMethod.GET],
+    "/schedules/preview": [HttpMethod.POST],
 }
+# To list them, and of what a transaction that changes one is made.
+_ON_SCHEDULES = ("dynamodb:PutItem", "dynamodb:Query", "dynamodb:UpdateItem")
 # Which request, who, what of which job, and how it went. API Gateway demands the id of the request:
 # https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-logging-variables.html
 _LOGGED = ("requestId", "identity.caller", "httpMethod", "path", "status", "integrationErrorMessage")
@@ -49,7 +59,8 @@ _LOGGED = ("requestId", "identity.caller", "httpMethod", "path", "status", "inte
 class JobsApi(Construct):
     """The API, IAM-authorized throughout. The queue is in the path, so IAM can allow one team one queue.
 
-    `GET /queues` alone has none: it tells the names and settings of all, and nothing of their jobs.
+    `GET /queues` has none: it tells the names and settings of all, and nothing of their jobs. Nor has `POST
+    /schedules/preview`, which tells what a rule means.
     """
 
     def __init__(self, scope: Construct, id: str, *, deployment: Deployment, code: Code) -> None:
@@ -139,6 +150,7 @@ def _grants(arns: Arns, *, names: Names) -> list[PolicyStatement]:
         allow("dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem", on=[arns.state]),
         # It could put fences and delete them as well: so not the rows of partitions.
         allow_on_rows("dynamodb:BatchWriteItem", table=arns.state, keys=["*#control"]),
+        allow_on_rows(*_ON_SCHEDULES, table=arns.state, keys=["*#schedules"]),
         allow("sqs:SendMessage", on=sends_to),
         allow("sqs:GetQueueAttributes", on=[arns.teams_queues]),
         allow("ssm:GetParameter", "ssm:GetParameters", on=[arns.queue_parameters]),

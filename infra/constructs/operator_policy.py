@@ -30,6 +30,7 @@ class OperatorPolicy(Construct):
         api_id = StringParameter.value_for_string_parameter(self, names.api_id_parameter)
         arns = Arns(self, names=names)
         asked = [*((method, f"queues/{queue}{path}") for method, path in _CONTROL), ("GET", "queues")]
+        asked.append(("POST", "schedules/preview"))
         requests = [arns.request(api_id=api_id, method=method, path=path) for method, path in asked]
         parameters = [arns.parameter(name) for name in (names.api_url_parameter, names.queue_parameter(queue))]
         ManagedPolicy(

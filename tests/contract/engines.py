@@ -16,14 +16,16 @@ import requests
 from moto import mock_aws
 
 from dueline.aws import clients
+from dueline.aws.dynamodb.locks import DynamoLocks
 from dueline.aws.dynamodb.table import DynamoTable
 from dueline.aws.payloads import S3Payloads
 from dueline.aws.sqs.inbox import SqsInbox
 from dueline.aws.sqs.queue import SqsQueue
-from dueline.memory import MemoryPayloads, MemoryQueue, MemoryTable, VirtualClock
+from dueline.memory import MemoryLocks, MemoryPayloads, MemoryQueue, MemoryTable, VirtualClock
 from dueline.model.message import Message
 from dueline.model.pointer import Pointer
 from dueline.ports import Inbox, Payloads, Queue, Table
+from dueline.worker.queue_connection import Locks
 from local.emulator import CREDENTIALS, REGION, Emulator
 from tests.builders import NOW
 from tests.contract import dynalite
@@ -39,6 +41,9 @@ class TableEngine(Protocol):
 
     def table(self, *, page_rows: int | None = None) -> Table:
         """Return a table whose pages have at most so many rows."""
+
+    def locks(self) -> Locks:
+        """Return the locks of a queue's schedules, all of them free."""
 
 
 class QueueEngine(TableEngine, Protocol):
@@ -77,6 +82,9 @@ class Memory:
 
     def table(self, *, page_rows: int | None = None) -> Table:
         return MemoryTable() if page_rows is None else MemoryTable(page_rows=page_rows)
+
+    def locks(self) -> Locks:
+        return MemoryLocks()
 
     def queue(self) -> Queue:
         return MemoryQueue(name="emails", clock=self._clock)
@@ -120,6 +128,9 @@ class DynamoDB:
 
     def table(self, *, page_rows: int | None = None) -> Table:
         return DynamoTable(self.dynamodb, self.new_table(), state=self.new_table(), page_rows=page_rows)
+
+    def locks(self) -> Locks:
+        return DynamoLocks(self.dynamodb, self.new_table(), queue="emails")
 
     def new_table(self, *keys: str) -> str:
         """Create a table with a partition and maybe a sort key, by default those of jobs; return its name."""

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from dueline.errors import DuelineError
-from dueline.lookup.outcome import OF_WORKERS, Outcome, outcome_row
+from dueline.lookup.outcome import FINAL, OF_WORKERS, Outcome, outcome_row
 from dueline.model import instant, rows
 from dueline.model.control_rows import slots_key
 from dueline.model.job import Partition, State
@@ -335,14 +335,16 @@ def test_an_outcome_is_put_where_there_is_none_and_read_as_it_was_put(table):
 
 
 @ON_ALL
-def test_the_outcome_of_a_later_attempt_takes_the_place_of_an_earlier_ones_whole(table):
+def test_the_outcome_of_a_later_attempt_takes_the_place_of_an_earlier_ones_whole_but_a_skip_of_no_success(table):
     for there, state in PAIRS:
         # 10 is more than 9, though it sorts before it as text.
         job = f"{there}-{state}"
         earlier, later = an_outcome(9, there, started=5, uid=job), an_outcome(10, state, uid=job)
-        table.record({**earlier, "error": "TimeoutError"})
-        assert table.record(later), job
-        assert noted(table, later) == later
+        first = {**earlier, "error": "TimeoutError"}
+        table.record(first)
+        is_put = (there, state) != (State.SUCCEEDED, State.SKIPPED)
+        assert table.record(later) is is_put, job
+        assert noted(table, later) == (later if is_put else first)
 
 
 @ON_ALL
@@ -361,7 +363,7 @@ def test_an_outcome_of_the_same_attempt_gives_way_unless_it_is_final(table):
         job = f"{there}-{state}"
         first, second = an_outcome(2, there, uid=job), an_outcome(2, state, uid=job)
         table.record(first)
-        is_put = there not in (State.SUCCEEDED, State.FAILED)
+        is_put = there not in FINAL
         assert table.record(second) is is_put, job
         assert noted(table, first) == (second if is_put else first)
 

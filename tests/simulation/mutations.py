@@ -380,8 +380,8 @@ IN_KEYS = [
     mutation(
         "a repeat submits an id of its own",
         "protocol/keys.py",
-        "        id=first, payload=job.payload,",
-        "        id=job.id, payload=job.payload,",
+        "id=first, expires=first.due",
+        "id=job.id, expires=first.due",
         ONCE,
     ),
     mutation(

@@ -3,6 +3,7 @@
 from typing import Any
 
 from dueline.config import metrics
+from dueline.model.queue_settings import PLANNER
 from tests.template.synthesis import Assembly, Template
 
 MOST_METRICS = 4
@@ -40,7 +41,7 @@ def test_every_dead_letter_queue_rings_at_its_first_message(three: Assembly) -> 
             assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("GreaterThanOrEqualToThreshold", 1)
             assert (alarm["EvaluationPeriods"], alarm["TreatMissingData"]) == (1, "notBreaching")
     names = three.deployment.names
-    core = {names.inbound_dlq, names.dispatch_dlq, names.tick_dlq}
+    core = {names.inbound_dlq, names.dispatch_dlq, names.tick_dlq, names.queue_dlq(PLANNER.name)}
     expected = core | {names.queue_dlq(queue) for queue in three.queues}
     assert ringing == {f"sqs:{queue}" for queue in expected}
 
@@ -53,7 +54,7 @@ def test_jobs_that_wait_five_minutes_for_ingest_ring(three: Assembly) -> None:
 
 def test_every_function_that_fails_rings(three: Assembly) -> None:
     alarms = _alarms(three.core, "Errors")
-    assert set(alarms) == {f"lambda:function:dueline-{name}" for name in ("ingest", "tick", "api")}
+    assert set(alarms) == {f"lambda:function:dueline-{name}" for name in ("ingest", "tick", "api", "planner")}
     assert {(alarm["Statistic"], alarm["Threshold"]) for alarm in alarms.values()} == {("Sum", 1)}
 
 
@@ -78,6 +79,14 @@ def test_partitions_without_a_tick_ring_from_the_core_and_so_does_silence(three:
     assert (alarm["Period"], alarm["EvaluationPeriods"], alarm["TreatMissingData"]) == (300, 2, "breaching")
     assert _dimensions(alarm) == {"deployment": "dueline"}
     assert _dimensions(_on(traced.core, metrics.WITHOUT_TICK)) == {"deployment": "quiet"}
+
+
+def test_schedules_that_stand_still_ring_and_so_does_silence(three: Assembly) -> None:
+    alarm = _on(three.core, metrics.STANDING_STILL)
+    assert (alarm["Namespace"], alarm["Statistic"], alarm["Threshold"]) == (metrics.NAMESPACE, "Maximum", 1)
+    # The watch looks every hour, not at the hour: of two hours it looks in each.
+    assert (alarm["Period"], alarm["EvaluationPeriods"], alarm["TreatMissingData"]) == (7200, 1, "breaching")
+    assert _dimensions(alarm) == {"deployment": "dueline"}
 
 
 def test_an_api_that_lambda_does_not_run_rings(three: Assembly) -> None:

@@ -113,6 +113,16 @@ def test_a_consumer_may_take_slots_of_its_queues_rate(consumer: list[dict[str, A
     assert allows(consumer, "dynamodb:UpdateItem", STATE, {KEYS: ["emails#rate"]})
 
 
+def test_a_consumer_may_take_locks_of_its_queues_schedules_and_change_no_schedule(
+    consumer: list[dict[str, Any]],
+) -> None:
+    assert allows(consumer, "dynamodb:UpdateItem", STATE, {KEYS: ["emails#runs"]})
+    others = [["emails-vip#runs"], ["emails#runs", "emails#schedules"], ["emails#schedules"]]
+    assert allowed(consumer, ["dynamodb:UpdateItem"], STATE, others) == []
+    actions = ["dynamodb:PutItem", "dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:BatchWriteItem"]
+    assert allowed(consumer, actions, STATE, [["emails#runs"], *others]) == []
+
+
 def test_a_consumer_may_neither_pause_nor_resume_nor_update_any_other_row(consumer: list[dict[str, Any]]) -> None:
     others = [
         *(["emails#control"], ["emails#0"], ["emails#keys3"], ["emails#rate2"], ["emails"], []),

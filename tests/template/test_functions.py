@@ -1,6 +1,7 @@
 """The functions and their one asset."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,12 @@ import pytest
 from bench.cold import staged
 from dueline.config import registry
 from dueline.config.deployment import Deployment
-from dueline.config.settings import ApiSettings, IngestSettings, TickSettings
+from dueline.config.settings import ApiSettings, IngestSettings, PlannerSettings, TickSettings
 from dueline.model.schema import OLDEST_SCHEMA, SCHEMA
 from infra.constructs.log_group import RETENTION
 from tests.template.synthesis import ROOT, Assembly
 
-NAMES = ("ingest", "tick", "api")
+NAMES = ("ingest", "tick", "api", "planner")
 
 
 def _function(assembly: Assembly, name: str) -> dict[str, Any]:
@@ -52,7 +53,7 @@ def test_functions_read_their_settings_from_their_environment(three: Assembly) -
     deployment = three.deployment
     read = {
         name: kind.from_env(_function(three, name)["Environment"]["Variables"])
-        for name, kind in (("ingest", IngestSettings), ("tick", TickSettings), ("api", ApiSettings))
+        for name, kind in zip(NAMES, (IngestSettings, TickSettings, ApiSettings, PlannerSettings), strict=True)
     }
     urls = read["ingest"].queue_urls
     assert read == {
@@ -71,6 +72,7 @@ def test_functions_read_their_settings_from_their_environment(three: Assembly) -
             direct_horizon=deployment.direct_horizon,
             lookahead=deployment.lookahead,
         ),
+        "planner": PlannerSettings(deployment="dueline", queue_urls=urls),
     }
 
 
@@ -111,11 +113,19 @@ def test_functions_are_traced_only_when_queues_yaml_says_so(three: Assembly, tra
     assert all(_function(traced, name)["TracingConfig"] == {"Mode": "Active"} for name in NAMES)
 
 
-def test_the_asset_holds_sources_as_on_disk_and_the_registry(three: Assembly) -> None:
+def test_the_asset_holds_sources_as_on_disk_the_registry_and_what_schedules_need(three: Assembly) -> None:
     on_disk = {
         str(path.relative_to(ROOT)) for package in ("dueline", "functions") for path in (ROOT / package).rglob("*.py")
     }
-    assert _held(_asset(three)) == on_disk | {"registry.json"}
+    libraries = {each for each in _held(_asset(three)) if each.startswith(("cronsim/", "tzdata/"))}
+    assert _held(_asset(three)) - libraries == on_disk | {"registry.json"}
+    assert {"cronsim/cronsim.py", "tzdata/zoneinfo/Europe/Berlin"} <= libraries
+    assert not [each for each in libraries if "__pycache__" in each]
+
+
+def test_the_asset_has_the_time_zones_that_are_pinned(three: Assembly) -> None:
+    [pinned] = re.findall(r"^tzdata==(\S+)$", (ROOT / "requirements.txt").read_text(), re.MULTILINE)
+    assert f'__version__ = "{pinned}"' in (_asset(three) / "tzdata" / "__init__.py").read_text()
 
 
 def test_cold_starts_are_measured_with_what_is_deployed(three: Assembly, tmp_path: Path) -> None:

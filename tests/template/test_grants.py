@@ -74,6 +74,39 @@ def test_a_tick_may_move_its_cursor_and_states_of_before_read_jobs_ask_for_moved
     )
 
 
+def test_the_planner_may_write_jobs_of_all_queues_read_fences_send_what_is_late_and_work_off_its_queue(
+    three: Assembly,
+) -> None:
+    writes = ("dynamodb:BatchWriteItem", "dynamodb:PutItem", "dynamodb:UpdateItem")
+    receive = ("ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility", "GetQueueAttributes")
+    assert _granted(three.core, "dueline-planner") == (
+        _each((*writes, "dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem"), JOBS)
+        | _each(("dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem"), STATE)
+        | _each(("dynamodb:Query", "dynamodb:UpdateItem"), STATE)
+        | _each(SEND, "sqs:dueline_*", "sqs:dueline-dispatch-dlq")
+        | _each(tuple(f"sqs:{action}" for action in receive), "sqs:dueline_dueline-planner")
+        | _each(LOG, "logs:/aws/lambda/dueline-planner")
+    )
+
+
+def test_nobody_but_the_core_functions_may_send_planning_jobs_whatever_their_policies_allow(three: Assembly) -> None:
+    policies = three.core.of_type("AWS::SQS::QueuePolicy").values()
+    denied = [
+        each
+        for policy in policies
+        for each in policy["PolicyDocument"]["Statement"]
+        if each["Action"] == "sqs:SendMessage"
+    ]
+    [refused] = denied
+    senders = ("ingest", "tick", "api", "planner")
+    roles = [
+        three.core.resources[one["Fn::GetAtt"][0]] for one in refused["Condition"]["ArnNotEquals"]["aws:PrincipalArn"]
+    ]
+    assert (refused["Effect"], refused["Principal"]) == ("Deny", {"AWS": "*"})
+    assert three.core.spelled(refused["Resource"]) == "sqs:dueline_dueline-planner"
+    assert [role["Properties"] for role in roles] == [_role_of(three.core, f"dueline-{name}") for name in senders]
+
+
 def test_the_api_may_write_jobs_cancel_look_up_list_send_park_keep_payloads_control_and_ask_how_full_queues_are(
     three: Assembly,
 ) -> None:
@@ -81,6 +114,7 @@ def test_the_api_may_write_jobs_cancel_look_up_list_send_park_keep_payloads_cont
     assert _granted(three.core, "dueline-api") == (
         _each((*jobs, "dynamodb:BatchWriteItem", "dynamodb:ConditionCheckItem"), JOBS)
         | _each(("dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem", "dynamodb:BatchWriteItem"), STATE)
+        | _each(("dynamodb:PutItem", "dynamodb:Query", "dynamodb:UpdateItem"), STATE)
         | _each(SEND, "sqs:dueline_*", "sqs:dueline-inbound", "sqs:dueline-dispatch-dlq")
         | _each(("sqs:GetQueueAttributes",), "sqs:dueline_*")
         | _each(("ssm:GetParameter", "ssm:GetParameters"), PUBLISHED)
@@ -103,11 +137,33 @@ def test_the_api_may_write_jobs_cancel_look_up_list_send_park_keep_payloads_cont
 def test_of_what_is_updated_the_api_may_put_and_delete_those_rows_alone_that_control_a_queue(
     three: Assembly, keys: list[str], may: bool
 ) -> None:
-    spelled = [
-        {**each, "Resource": [three.core.spelled(one) for one in _listed(each["Resource"])]}
-        for each in _statements(_role_of(three.core, "dueline-api"))
-    ]
+    spelled = _spelled(three.core, "dueline-api")
     assert allows(spelled, "dynamodb:BatchWriteItem", STATE, {"dynamodb:LeadingKeys": keys}) is may
+
+
+@pytest.mark.parametrize("function", ["dueline-api", "dueline-planner"])
+@pytest.mark.parametrize(
+    ("keys", "may"),
+    [
+        (["emails#schedules"], True),
+        (["emails#0"], False),
+        (["emails#schedules", "emails#0"], False),
+        (["emails#control"], False),
+        ([], False),
+    ],
+)
+def test_who_changes_or_plans_schedules_may_update_no_other_row_of_what_is_updated(
+    three: Assembly, function: str, keys: list[str], may: bool
+) -> None:
+    spelled = _spelled(three.core, function)
+    assert allows(spelled, "dynamodb:UpdateItem", STATE, {"dynamodb:LeadingKeys": keys}) is may
+
+
+def _spelled(template: Template, function: str) -> list[dict[str, Any]]:
+    return [
+        {**each, "Resource": [template.spelled(one) for one in _listed(each["Resource"])]}
+        for each in _statements(_role_of(template, function))
+    ]
 
 
 def test_tracing_adds_its_two_actions_alone(traced: Assembly) -> None:
@@ -118,11 +174,12 @@ def test_tracing_adds_its_two_actions_alone(traced: Assembly) -> None:
     }
 
 
-def test_the_scheduler_may_invoke_the_tick_and_tell_of_failures(three: Assembly) -> None:
+def test_the_scheduler_may_invoke_the_tick_and_the_planner_and_tell_of_failures(three: Assembly) -> None:
     roles = three.core.of_type("AWS::IAM::Role").values()
     [role] = [role for role in roles if role.get("RoleName") == "dueline-scheduler"]
     assert _grants(three.core, _statements(role)) == {
         ("lambda:InvokeFunction", "lambda:function:dueline-tick"),
+        ("lambda:InvokeFunction", "lambda:function:dueline-planner"),
         ("sqs:SendMessage", "sqs:dueline-tick-dlq"),
     }
     [trust] = role["AssumeRolePolicyDocument"]["Statement"]
@@ -153,14 +210,20 @@ def test_a_producer_may_use_its_own_queues_paths_find_the_api_and_ask_which_queu
                 f"GET/queues/{queue}/jobs/*",
                 f"PATCH/queues/{queue}/jobs/*",
                 f"DELETE/queues/{queue}/jobs/*",
+                f"GET/queues/{queue}/schedules",
+                f"GET/queues/{queue}/schedules/*",
+                f"PUT/queues/{queue}/schedules/*",
+                f"POST/queues/{queue}/schedules/*",
+                f"DELETE/queues/{queue}/schedules/*",
                 f"GET/queues/{queue}",
                 "GET/queues",
+                "POST/schedules/preview",
             )
         } | {("ssm:GetParameter", "ssm:parameter/dueline/dueline/api-url")}
 
 
 def test_there_are_no_roles_or_policies_but_these(three: Assembly) -> None:
-    assert len(three.core.of_type("AWS::IAM::Role")) == 4
+    assert len(three.core.of_type("AWS::IAM::Role")) == 5
     for template in three.templates.values():
         assert not template.of_type("AWS::IAM::Policy")
     for template in three.queues.values():

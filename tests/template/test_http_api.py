@@ -18,6 +18,16 @@ ROUTES = {
     "POST /queues/{queue}/pause",
     "POST /queues/{queue}/resume",
     "PUT /queues/{queue}/rate",
+    "GET /queues/{queue}/schedules",
+    "PUT /queues/{queue}/schedules/{schedule}",
+    "GET /queues/{queue}/schedules/{schedule}",
+    "DELETE /queues/{queue}/schedules/{schedule}",
+    "POST /queues/{queue}/schedules/{schedule}/pause",
+    "POST /queues/{queue}/schedules/{schedule}/resume",
+    "POST /queues/{queue}/schedules/{schedule}/run",
+    "POST /queues/{queue}/schedules/{schedule}/backfill",
+    "GET /queues/{queue}/schedules/{schedule}/history",
+    "POST /schedules/preview",
 }
 
 

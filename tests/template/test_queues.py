@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from dueline.config.names import Names
+from dueline.config.settings import LONGEST_HIDDEN_SECONDS
 from dueline.config.work import published
-from dueline.model.queue_settings import QueueSettings
+from dueline.model.queue_settings import PLANNER, QueueSettings
 from dueline.model.work_settings import WorkSettings
 from tests.template.synthesis import Assembly, Template
 
@@ -87,32 +88,40 @@ def test_the_longest_parameter_fits_into_a_standard_one_of_ssm() -> None:
 
 def test_the_core_queues_keep_messages_for_14_days(three: Assembly) -> None:
     names = three.deployment.names
-    for name in (names.inbound, names.inbound_dlq, names.dispatch_dlq, names.tick_dlq):
+    own = (names.queue(PLANNER.name), names.queue_dlq(PLANNER.name))
+    for name in (names.inbound, names.inbound_dlq, names.dispatch_dlq, names.tick_dlq, *own):
         assert _queue(three.core, name)["MessageRetentionPeriod"] == FOURTEEN_DAYS
 
 
-def test_an_inbound_message_stays_hidden_for_six_times_the_timeout_and_the_window(three: Assembly) -> None:
-    [source] = three.core.of_type("AWS::Lambda::EventSourceMapping").values()
-    [ingest] = [
-        function
-        for function in three.core.of_type("AWS::Lambda::Function").values()
-        if function["FunctionName"] == "dueline-ingest"
-    ]
-    inbound = _queue(three.core, "dueline-inbound")
-    assert three.core.spelled(source["EventSourceArn"]) == "sqs:dueline-inbound"
-    assert inbound["VisibilityTimeout"] >= 6 * ingest["Timeout"] + source["MaximumBatchingWindowInSeconds"]
+def _source(template: Template, queue: str) -> dict[str, Any]:
+    sources = template.of_type("AWS::Lambda::EventSourceMapping").values()
+    [source] = [each for each in sources if template.spelled(each["EventSourceArn"]) == f"sqs:{queue}"]
+    return source
+
+
+@pytest.mark.parametrize(("queue", "function"), [("dueline-inbound", "ingest"), ("dueline_dueline-planner", "planner")])
+def test_what_a_function_reads_stays_hidden_for_six_times_its_timeout_and_the_window(
+    three: Assembly, queue: str, function: str
+) -> None:
+    source = _source(three.core, queue)
+    functions = three.core.of_type("AWS::Lambda::Function").values()
+    [timeout] = [each["Timeout"] for each in functions if each["FunctionName"] == f"dueline-{function}"]
+    hidden = _queue(three.core, queue)["VisibilityTimeout"]
+    assert hidden >= 6 * timeout + source.get("MaximumBatchingWindowInSeconds", 0)
 
 
 def test_an_outage_of_the_table_for_six_hours_empties_nothing_into_the_dead_letter_queue(three: Assembly) -> None:
-    inbound = _queue(three.core, "dueline-inbound")
+    inbound, planner = _queue(three.core, "dueline-inbound"), _queue(three.core, "dueline_dueline-planner")
     assert inbound["RedrivePolicy"]["maxReceiveCount"] * inbound["VisibilityTimeout"] > SIX_HOURS
+    assert planner["RedrivePolicy"]["maxReceiveCount"] * LONGEST_HIDDEN_SECONDS > SIX_HOURS
+    assert three.core.spelled(planner["RedrivePolicy"]["deadLetterTargetArn"]) == "sqs:dueline_dueline-planner_dlq"
 
 
-def test_inbound_messages_fail_one_by_one_in_batches_of_hundreds(three: Assembly) -> None:
-    [source] = three.core.of_type("AWS::Lambda::EventSourceMapping").values()
-    assert source["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
-    assert source["BatchSize"] == 500
-    assert source["ScalingConfig"] == {"MaximumConcurrency": three.deployment.ingest_max_concurrency}
+def test_inbound_messages_fail_one_by_one_in_batches_of_hundreds_and_steps_in_batches_of_ten(three: Assembly) -> None:
+    inbound, planner = _source(three.core, "dueline-inbound"), _source(three.core, "dueline_dueline-planner")
+    assert inbound["FunctionResponseTypes"] == planner["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    assert (inbound["BatchSize"], planner["BatchSize"]) == (500, 10)
+    assert inbound["ScalingConfig"] == {"MaximumConcurrency": three.deployment.ingest_max_concurrency}
 
 
 def test_every_queue_is_encrypted_answers_to_tls_only_and_outlives_its_stack(three: Assembly) -> None:
@@ -131,7 +140,8 @@ def test_every_queue_is_encrypted_answers_to_tls_only_and_outlives_its_stack(thr
 def test_a_queues_policy_denies_what_does_not_come_by_tls(three: Assembly) -> None:
     for template in three.templates.values():
         for policy in template.of_type("AWS::SQS::QueuePolicy").values():
-            [statement] = policy["PolicyDocument"]["Statement"]
+            # The planner's queue refuses more.
+            [statement, *_] = policy["PolicyDocument"]["Statement"]
             assert (statement["Effect"], statement["Action"]) == ("Deny", "sqs:*")
             assert statement["Principal"] == {"AWS": "*"}
             assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}

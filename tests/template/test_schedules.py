@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tests.template.synthesis import Assembly
 
 
@@ -51,16 +53,39 @@ def test_a_queue_is_published_when_all_else_stands_so_that_no_rollback_takes_a_p
         assert template.depends_on(parameter) == set(template.resources) - {parameter, "CDKMetadata"}
 
 
-def test_the_core_watches_every_few_minutes_whether_there_are_ticks_and_needs_no_queues_stack(three: Assembly) -> None:
-    [watch] = three.core.of_type("AWS::Scheduler::Schedule").values()
+@pytest.mark.parametrize(
+    ("function", "name", "rate"),
+    [("tick", "dueline-watch", "rate(5 minutes)"), ("planner", "dueline-planner-watch", "rate(1 hour)")],
+)
+def test_the_core_watches_whether_there_are_ticks_and_schedules_go_on_and_needs_no_queues_stack(
+    three: Assembly, function: str, name: str, rate: str
+) -> None:
+    watches = three.core.of_type("AWS::Scheduler::Schedule").values()
+    [watch] = [each for each in watches if each["Name"] == name]
     target = watch["Target"]
-    assert watch["ScheduleExpression"] == "rate(5 minutes)"
+    assert watch["ScheduleExpression"] == rate
     # Whoever fires what is in the group of the ticks fires ticks.
-    assert (watch["Name"], watch.get("GroupName")) == ("dueline-watch", None)
+    assert "GroupName" not in watch
     assert json.loads(target["Input"]) == {"watch": True}
-    assert three.core.spelled(target["Arn"]) == "lambda:function:dueline-tick"
+    assert three.core.spelled(target["Arn"]) == f"lambda:function:dueline-{function}"
     assert three.core.resources[target["RoleArn"]["Fn::GetAtt"][0]]["Properties"]["RoleName"] == "dueline-scheduler"
     assert three.core.spelled(target["DeadLetterConfig"]["Arn"]) == "sqs:dueline-tick-dlq"
+
+
+def test_the_planners_queue_has_one_partition_which_ticks_as_all_others_do_once_group_and_queue_stand(
+    three: Assembly,
+) -> None:
+    [(id, schedule)] = [
+        (id, each)
+        for id, each in three.core.of_type("AWS::Scheduler::Schedule").items()
+        if each.get("GroupName") == "dueline-ticks"
+    ]
+    like = next(iter(three.queues["queue-0"].of_type("AWS::Scheduler::Schedule").values()))
+    event = {"queue": "dueline-planner", "partition": 0}
+    assert schedule["Name"] == "dueline-planner.0"
+    assert json.loads(schedule["Target"]["Input"]) == event
+    assert schedule | {"Name": "", "Target": ""} == like | {"Name": "", "Target": ""}
+    assert {"SchedulerGroupC7019706", "PlannerQueue516EB695"} <= three.core.depends_on(id)
 
 
 def test_a_throttled_tick_is_dropped_before_the_next_ones_pile_up(three: Assembly) -> None:

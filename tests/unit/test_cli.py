@@ -158,13 +158,17 @@ ANSWERS = {
     (429, "throttled"): 1,
     (503, "unavailable"): 1,
     (400, "invalid_job"): 2,
+    (400, "invalid_schedule"): 2,
     (413, "payload_too_large"): 2,
     (409, "id_reused"): 2,
     (422, "key_reused"): 2,
     (404, "job_not_found"): 3,
+    (404, "schedule_not_found"): 3,
     (404, "queue_not_found"): 3,
     (404, "route_not_found"): 3,
+    (409, "too_many_schedules"): 2,
     (409, "already_finished"): 4,
+    (412, "schedule_changed"): 4,
     (403, None): 5,
 }
 
@@ -953,4 +957,4 @@ def test_as_a_process_it_shows_no_traceback_and_returns_its_code():
 
 
 def test_every_command_is_one_of_typers():
-    assert set(get_command(app).commands) == set(COMMANDS)
+    assert set(get_command(app).commands) == {*COMMANDS, "schedules"}

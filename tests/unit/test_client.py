@@ -78,12 +78,16 @@ TRANSIENT = {
 }
 ERRORS = {
     (400, "invalid_job"): errors.InvalidJob,
+    (400, "invalid_schedule"): errors.InvalidSchedule,
     (403, None): errors.Forbidden,
     (404, "queue_not_found"): errors.QueueNotFound,
     (404, "job_not_found"): errors.JobNotFound,
+    (404, "schedule_not_found"): errors.ScheduleNotFound,
     (404, "route_not_found"): errors.DeploymentNotFound,
     (404, None): errors.DeploymentNotFound,
     (409, "already_finished"): errors.AlreadyFinished,
+    (409, "too_many_schedules"): errors.TooManySchedules,
+    (412, "schedule_changed"): errors.ScheduleChanged,
     (413, "payload_too_large"): errors.PayloadTooLarge,
     (413, None): errors.PayloadTooLarge,
     (409, "id_reused"): errors.IdReused,

@@ -19,12 +19,14 @@ PYDANTIC = {"annotated_types", "pydantic", "pydantic_core", "typing_inspection"}
 OURS = {
     *under("dueline", "aws clock config errors model ports protocol"),
     *under("dueline.aws", "clients deployed dynamodb faults sqs transport"),
-    *under("dueline.aws.dynamodb", "before items table typed updates"),
+    *under("dueline.aws.dynamodb", "before heads items table typed updates"),
     *under("dueline.aws.transport", "connections sending signature"),
     *under("dueline.config", "metrics names registry settings"),
-    *under("dueline.model", "folding instant job message move_rows packing pointer queue_settings routing rows text"),
-    *under("dueline.model", "trace units"),
-    *under("dueline.model", "control_rows rate schema"),
+    *under(
+        "dueline.model", "folding instant job message move_rows nominal packing pointer queue_settings routing rows"
+    ),
+    *under("dueline.model", "text trace units"),
+    *under("dueline.model", "control_rows rate schedule_rows schema"),
     *under("dueline.protocol", "dispatch park"),
     "dueline",
     "dueline.aws.sqs.queue",
@@ -38,9 +40,22 @@ STANDING = {
     "dueline.config.work",
     "functions.queue_registry",
 }
+# What knows what a schedule is.
+SCHEDULES = {
+    "dueline.schedules",
+    *under(
+        "dueline.schedules", "cron definition every head local_times missed occurrence rule submitting syntax zones"
+    ),
+}
 OURS_OF = {
     "ingest": STANDING | {*under("dueline.protocol", "astray ingest move table_route"), "functions.ingest"},
     "tick": {*under("dueline.protocol", "entries lease partitions tick"), "functions.tick"},
+    "planner": SCHEDULES
+    | {
+        *under("dueline.schedules", "plan_step planner watchdog"),
+        *under("dueline", "aws.sqs.inbox model.request protocol.table_route"),
+        "functions.planner",
+    },
     "api": STANDING
     | {
         *under("dueline", "client client.answers lookup operate operate.control"),
@@ -56,9 +71,20 @@ OURS_OF = {
         *under("functions.http", "bodies forms job_answers logs_and_metrics problems query_strings queue_answers"),
     },
 }
-LIBRARIES_OF = {"ingest": LIBRARIES, "tick": LIBRARIES, "api": LIBRARIES | PYDANTIC}
+OF_RULES = {"cronsim"}
+LIBRARIES_OF = {
+    "ingest": LIBRARIES,
+    "tick": LIBRARIES,
+    "planner": LIBRARIES | OF_RULES,
+    "api": LIBRARIES | PYDANTIC,
+}
 # Descriptions of services that boto3 reads to make a client: ingest seldom sends, and nobody needs S3 at once.
-MODELS_OF = {"ingest": ("ssm", "dynamodb"), "tick": ("dynamodb", "sqs"), "api": ("ssm", "dynamodb", "sqs")}
+MODELS_OF = {
+    "ingest": ("ssm", "dynamodb"),
+    "tick": ("dynamodb", "sqs"),
+    "planner": ("dynamodb", "sqs"),
+    "api": ("ssm", "dynamodb", "sqs"),
+}
 # Powertools brings the classes of 40 kinds of events with the first of them.
 OF_HTTP = ("aws_lambda_powertools.event_handler", "aws_lambda_powertools.utilities.data_classes")
 
@@ -92,7 +118,7 @@ def test_a_function_imports_no_library_that_it_does_not_use(started, name):
     assert {"boto3", "aws_lambda_powertools"} <= libraries
 
 
-@pytest.mark.parametrize("name", ["ingest", "tick"])
+@pytest.mark.parametrize("name", ["ingest", "tick", "planner"])
 def test_the_api_alone_imports_what_powertools_has_for_http(started, name):
     def of_http(loaded):
         return {each for each in loaded if each.startswith(OF_HTTP)}

@@ -1,6 +1,7 @@
 """The Lambda consumer, over a queue in memory."""
 
 import re
+from datetime import timedelta
 
 import pytest
 
@@ -306,3 +307,16 @@ def test_the_names_of_queues_are_read():
 def test_another_event_source_is_refused(arn):
     with pytest.raises(ValueError, match=f"the event is of {re.escape(repr(arn))}: it must be of a queue of Dueline"):
         address_of(arn)
+
+
+def test_a_job_of_a_schedule_is_skipped_while_another_has_not_ended(monkeypatch):
+    got = []
+    function = Function(lambda job: got.append((job.payload, job.schedule)), monkeypatch)
+    made = [a_job(payload=str(n), schedule="digest", nominal=NOW, exclusive=True) for n in range(3)]
+    first, *others = map(Message.of, made)
+    assert function.work(first) == []
+    now = function.connection.clock.now()
+    assert function.connection.locks.take("digest", job="another", now=now, until=now + timedelta(minutes=1))
+    assert function.work(*others) == []
+    assert got == [(0, "digest")]
+    assert [event.job for event in function.events.of(Kind.OVERLAPPED)] == [str(job.id) for job in made[1:]]

@@ -37,6 +37,7 @@ TRIED = (
     "test_cli.py::test_each_command_says_what_it_does_with_an_example",
     "test_cli.py::test_what_is_typed_wrong_is_one_line_and_exits_2",
     "test_cli.py::test_queues_are_told",
+    "test_rule.py::test_around_a_change_of_the_clock_a_rule_runs_as_often_as_people_mean_it",
 )
 
 

@@ -36,6 +36,7 @@ MAY_IMPORT = {
     "dueline.config.work": CORE,
     # typing_extensions: of what pydantic and Powertools are made themselves.
     "functions": CORE | {"functions", "aws_lambda_powertools", "pydantic", "pydantic_core", "typing_extensions"},
+    "dueline.schedules": CORE | {"cronsim"},
     "infra": STDLIB
     | {"infra", "aws_cdk", "constructs", "cdk_nag", "jsii"}
     | {"dueline.config", "dueline.model.job", "dueline.model.queue_settings"},

@@ -4,11 +4,12 @@ from datetime import timedelta
 import pytest
 
 from dueline.errors import InvalidJob, KeyReused, QueueNotFound, Throttled, Unavailable
+from dueline.memory import MemoryTable
 from dueline.model import rows
 from dueline.model.job import Job, Partition, Route
 from dueline.model.request import Request
-from dueline.protocol.keys import Repeat
-from tests.builders import NOW, RETENTION, a_queue
+from dueline.protocol.keys import Repeat, claim
+from tests.builders import NOW, RETENTION, a_job, a_queue, an_id
 from tests.system import System
 from tests.wire import failing, losing_the_answer, meanwhile, on, straight
 
@@ -251,3 +252,10 @@ def test_a_key_that_a_producer_wrote_itself_reaches_no_other_queue(done):
     assert isinstance(error, KeyReused)
     assert "which is of another queue" in str(error)
     assert forged not in on_their_way(system)
+
+
+def test_a_keyed_job_is_told_of_its_schedule_in_a_repeat_too():
+    made, table = a_job(schedule="digest", nominal=NOW, exclusive=True), MemoryTable()
+    claimed = [claim("run", replace(made, id=id), payload_hash="h", table=table, now=NOW) for id in (made.id, an_id())]
+    assert [each.id for each in claimed] == [made.id, made.id]
+    assert {each.origin for each in claimed} == {made.origin}

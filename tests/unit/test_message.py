@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
 
@@ -17,6 +18,7 @@ from dueline.model.message import (
     MAX_ATTRIBUTES,
     PRIORITY,
     REASON,
+    SCHEDULE,
     TENANT,
     Message,
     batches,
@@ -95,6 +97,7 @@ def test_a_message_without_its_attributes_carries_no_job_and_says_which(name):
     [
         (ID, ""),
         (ID, "emails"),
+        (SCHEDULE, "digest@2026-11-21T07:05:00"),
         (EXPIRES, ""),
         (EXPIRES, "soon"),
         (EXPIRES, "2027-01-01T00:00:00"),
@@ -128,6 +131,17 @@ def test_all_that_dueline_adds_fits_into_what_sqs_takes_and_what_batches_leave_f
     assert message.sent_bytes - len(message.body) <= ATTRIBUTES_BYTES
     assert (message.job(), message.moves()) == (job, old)
     assert message.attributes[REASON] == "r" * 1000
+
+
+def test_a_job_of_a_schedule_keeps_all_but_its_trace_in_attributes_of_their_own_when_it_is_parked():
+    job, old = the_largest()
+    made = replace(job, schedule="s" * 64, nominal=NOW, exclusive=True)
+    sent = Message.of(made, moves=old)
+    parked = sent.with_reason("r" * 5000)
+    assert len(sent.attributes) == len(parked.attributes) == MAX_ATTRIBUTES
+    assert parked.sent_bytes - len(parked.body) <= ATTRIBUTES_BYTES
+    assert (parked.job(), parked.moves()) == (replace(made, trace=None), old)
+    assert replace(parked, attributes=unfolded(parked.attributes)).job() == made
 
 
 @pytest.mark.parametrize(

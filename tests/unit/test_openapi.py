@@ -8,7 +8,7 @@ from pydantic import ConfigDict, TypeAdapter, with_config
 
 from dueline.config.registry import settings_of
 from dueline.model.job import State
-from functions.http import job_answers, problems, queue_answers
+from functions.http import job_answers, problems, queue_answers, schedule_answers
 from functions.http.openapi import examples
 from functions.http.openapi.document import PATH, document, text
 from functions.http.openapi.operation import Body
@@ -17,7 +17,10 @@ from tests.called import imported
 
 DOCUMENT = document()
 FORMS = {
-    name for module in (job_answers, queue_answers) for name, each in vars(module).items() if hasattr(each, "__total__")
+    name
+    for module in (job_answers, queue_answers, schedule_answers)
+    for name, each in vars(module).items()
+    if hasattr(each, "__total__")
 }
 METHODS = {"get", "post", "patch", "delete", "put"}
 OPERATIONS = {(method, path): told for path, methods in DOCUMENT["paths"].items() for method, told in methods.items()}
@@ -57,6 +60,7 @@ def test_the_document_is_what_the_code_says():
 
 
 def test_every_route_is_told_of_and_no_other(api):
+    api.with_schedules()
     paths = api.app.get_openapi_schema(title="Dueline", version="1").paths
     routes = {
         (method, path): getattr(item, method).operationId
@@ -70,7 +74,8 @@ def test_every_route_is_told_of_and_no_other(api):
 
 def test_an_operation_answers_with_the_types_that_its_function_does(api):
     for told in OPERATIONS.values():
-        returned = str(get_type_hints(vars(api)[told["operationId"]])["return"])
+        own = vars(api).get(told["operationId"]) or getattr(api.with_schedules(), told["operationId"])
+        returned = str(get_type_hints(own)["return"])
         assert {name for name in FORMS if f".{name}" in returned} == _forms(told), told["operationId"]
 
 
@@ -129,12 +134,12 @@ def test_the_codes_of_a_status_are_those_of_its_errors():
     (of_404, of_503) = (DOCUMENT["components"]["responses"][name] for name in ("NotFound", "ServiceUnavailable"))
     codes = [each["content"]["application/problem+json"]["schema"]["properties"]["code"] for each in (of_404, of_503)]
     assert codes == [
-        {"enum": ["job_not_found", "queue_not_found", "route_not_found"]},
+        {"enum": ["job_not_found", "queue_not_found", "route_not_found", "schedule_not_found"]},
         {"enum": ["not_yet", "unavailable"]},
     ]
     every = DOCUMENT["components"]["schemas"]["Problem"]["properties"]["code"]["enum"]
     assert every == problems.codes()
-    assert len(every) == 11
+    assert len(every) == 15
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import dueline
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+EXTRAS = PROJECT["project"]["optional-dependencies"]
 PUBLIC = {
     "AlreadyFinished",
     "AsyncClient",
@@ -26,6 +27,7 @@ PUBLIC = {
     "Forbidden",
     "IdReused",
     "InvalidJob",
+    "InvalidSchedule",
     "Job",
     "JobId",
     "JobNotFound",
@@ -42,9 +44,12 @@ PUBLIC = {
     "Retry",
     "Rate",
     "Route",
+    "ScheduleChanged",
+    "ScheduleNotFound",
     "ScheduledJob",
     "State",
     "Throttled",
+    "TooManySchedules",
     "TraceContext",
     "Unavailable",
     "Worker",
@@ -131,8 +136,13 @@ def test_workers_are_an_extra_with_powertools_and_prometheus():
     assert PROJECT["project"]["optional-dependencies"]["worker"] == WORKER
 
 
-def test_the_command_line_is_an_extra_with_one_command():
-    assert [each.split(">")[0] for each in PROJECT["project"]["optional-dependencies"]["cli"]] == ["typer", "rich"]
+def test_what_computes_schedules_is_an_extra_and_of_the_command_line_too():
+    extras = {name: {each.split(">")[0] for each in its} for name, its in EXTRAS.items()}
+    assert extras["schedules"] == {"cronsim", "tzdata"}
+    assert extras["cli"] == {"typer", "rich", *extras["schedules"]}
+
+
+def test_the_command_line_has_one_command():
     assert PROJECT["project"]["scripts"] == {"dueline": "dueline.cli:main"}
 
 

@@ -19,9 +19,13 @@ OF_CLIENTS = {
 }
 TOLD = {
     "InvalidJob": (400, "invalid_job"),
+    "InvalidSchedule": (400, "invalid_schedule"),
     "PayloadTooLarge": (413, "payload_too_large"),
     "QueueNotFound": (404, "queue_not_found"),
     "JobNotFound": (404, "job_not_found"),
+    "ScheduleNotFound": (404, "schedule_not_found"),
+    "ScheduleChanged": (412, "schedule_changed"),
+    "TooManySchedules": (409, "too_many_schedules"),
     "AlreadyFinished": (409, "already_finished"),
     "IdReused": (409, "id_reused"),
     "KeyReused": (422, "key_reused"),

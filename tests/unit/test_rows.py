@@ -6,6 +6,7 @@ import pytest
 from dueline.errors import InvalidJob
 from dueline.model import rows
 from dueline.model.job import Job, Route
+from dueline.model.message import SCHEDULE, Message
 from dueline.model.rows import PartitionState
 from tests.builders import NOW, a_job, an_id
 
@@ -19,6 +20,16 @@ def test_a_tenant_is_kept_in_its_jobs_row_and_nothing_where_there_is_none():
     job = a_job(tenant="acme")
     assert rows.read_job(rows.job_row(job)) == job
     assert "tenant" not in rows.job_row(a_job())
+
+
+@pytest.mark.parametrize("exclusive", [False, True])
+def test_a_row_and_a_message_say_which_schedule_made_a_job_and_nothing_where_none_did(exclusive):
+    job = a_job(schedule="daily.digest", nominal=NOW, exclusive=exclusive)
+    told = f"daily.digest@2026-11-21T07:05:00.000Z{'!skip' if exclusive else ''}"
+    assert rows.job_row(job)["schedule"] == Message.of(job).attributes[SCHEDULE] == told
+    assert rows.read_job(rows.job_row(job)) == Message.of(job).job() == Message.of(job).with_reason("gone").job() == job
+    assert "schedule" not in rows.job_row(a_job())
+    assert SCHEDULE not in Message.of(a_job()).attributes
 
 
 def test_a_cancellation_sorts_before_its_job_and_behind_any_earlier_one():
@@ -63,6 +74,10 @@ def test_a_sort_key_tells_its_job_and_its_kind():
         {"payload": ""},
         {"payload": "x" * 262_145},
         {"ttl": "soon"},
+        {"schedule": "digest"},
+        {"schedule": "digest@soon"},
+        {"schedule": "a#b@2026-11-21T07:05:00Z"},
+        {"schedule": 7},
         {"ttl": None},
         {"ttl": []},
         {"ttl": 10**30},

@@ -374,8 +374,8 @@ def test_what_is_left_unread_is_not_called_without_a_tick():
     assert without_tick([of_emails(0), of_emails(1)], table=Leaving(), now=NOW) == [of_emails(1)]
 
 
-@pytest.mark.parametrize(("standing", "missing"), [(0, 8), (3, 5)])
-def test_the_watch_counts_declared_partitions_without_a_tick_and_names_them(
+@pytest.mark.parametrize(("standing", "missing"), [(0, 9), (3, 6)])
+def test_the_watch_counts_partitions_without_a_tick_the_planners_too_and_names_them(
     function, monkeypatch, capsys, caplog, standing, missing
 ):
     tick = function("tick")
@@ -388,7 +388,7 @@ def test_the_watch_counts_declared_partitions_without_a_tick_and_names_them(
     (named,) = [line.partitions for line in caplog.records if line.message == "no tick"]
     (counted,) = [line for line in told if metrics.WITHOUT_TICK in line]
     assert (counted[metrics.WITHOUT_TICK], counted["deployment"]) == ([missing], "d")
-    assert (len(named), "emails#3" in named) == (missing, True)
+    assert (len(named), {"emails#3", "dueline-planner#0"} <= set(named)) == (missing, True)
 
 
 def test_the_watch_tells_that_none_is_missing(function, monkeypatch, capsys):
@@ -396,6 +396,7 @@ def test_the_watch_tells_that_none_is_missing(function, monkeypatch, capsys):
     for queue in ("emails", "invoices"):
         for number in range(4):
             fence(table, Partition(queue=queue, number=number), NOW + timedelta(seconds=240))
+    fence(table, Partition(queue="dueline-planner", number=0), NOW + timedelta(seconds=240))
     monkeypatch.setattr(tick, "DEPLOYED", SimpleNamespace(table=table, clock=VirtualClock(NOW), spread=map))
     tick.handler({"watch": True}, a_context())
     (told,) = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]

@@ -28,6 +28,7 @@ LEVELS = {
     Kind.RETRIED: "WARNING",
     Kind.FAILED: "WARNING",
     Kind.SKIPPED: "DEBUG",
+    Kind.OVERLAPPED: "INFO",
     Kind.RETURNED: "DEBUG",
     Kind.LOST: "WARNING",
     Kind.TROUBLE: "WARNING",
@@ -50,6 +51,16 @@ def lines(monkeypatch):
 
 
 # The log
+
+
+def test_the_line_of_a_job_that_was_skipped_for_another_is_a_metric_of_its_queue_and_no_other_line_is(lines):
+    for kind in (Kind.OVERLAPPED, Kind.SKIPPED):
+        log(Event(kind=kind, queue="emails", job="id"), deployment="shop")
+    overlapped, skipped = lines()
+    (told,) = overlapped["_aws"]["CloudWatchMetrics"]
+    assert told == {"Namespace": "Dueline", "Dimensions": [["deployment", "queue"]], "Metrics": [{"Name": "Skipped"}]}
+    assert (overlapped["Skipped"], overlapped["deployment"], overlapped["queue"]) == (1, "shop", "emails")
+    assert "_aws" not in skipped
 
 
 @pytest.mark.parametrize("kind", Kind)

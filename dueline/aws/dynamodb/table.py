@@ -7,13 +7,15 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from dueline.aws.dynamodb.before import BELOW, StatesOfBefore, check
+from dueline.aws.dynamodb.heads import actions_of
 from dueline.aws.dynamodb.items import Items, as_row, item
-from dueline.aws.dynamodb.updates import ADVANCE, ASK, BEGIN, MARK_DONE, MARK_EXACT, RELEASE, RENEW, TAKE, Update
+from dueline.aws.dynamodb.updates import ADVANCE, ASK, BEGIN, MARK_DONE, MARK_EXACT, PLAN, RELEASE, RENEW, TAKE, Update
 from dueline.aws.faults import translated
 from dueline.errors import Throttled, Unavailable
 from dueline.model import rows
 from dueline.model.job import Partition, State
 from dueline.model.rows import Key, PartitionState, Row
+from dueline.model.schedule_rows import BEFORE_HEADS, Change, schedules_of
 from dueline.ports import Page, Reading
 
 if TYPE_CHECKING:
@@ -24,9 +26,10 @@ RESERVE_ATTEMPTS = 4
 _IS_NEW = "attribute_not_exists(pk)"
 # An outcome over another, as Table.record has it.
 _IS_NEWS = (
-    f"{_IS_NEW} OR #attempts < :attempts OR (#attempts = :attempts AND NOT #state IN (:succeeded, :failed))"
+    f"{_IS_NEW} OR #attempts < :attempts OR (#attempts = :attempts AND NOT #state IN (:succeeded, :failed, :skipped))"
     " OR (#state <> :succeeded AND #started < :started)"
 )
+_IS_NEWS_OF_A_SKIP = f"({_IS_NEWS}) AND ({_IS_NEW} OR #state <> :succeeded)"
 
 
 class DynamoTable:
@@ -62,19 +65,7 @@ class DynamoTable:
     def page(
         self, partition: Partition, *, after: str, until: str, consistent: bool = True, limit: int | None = None
     ) -> Page:
-        if after >= until:  # DynamoDB refuses a BETWEEN whose bounds are the wrong way round
-            return Page(rows=[], more=False)
-        # BETWEEN includes both ends: the least key above `after` is `after` and one NUL more.
-        bounds = item({":pk": str(partition), ":low": after + "\0", ":high": until})
-        with translated(f"reading partition {partition}"):
-            answer = self._client.query(
-                TableName=self._name,
-                KeyConditionExpression="pk = :pk AND sk BETWEEN :low AND :high",
-                ExpressionAttributeValues=bounds,
-                ConsistentRead=consistent,
-                **_limited(self._page_rows, limit),
-            )
-        return Page(rows=[as_row(each) for each in answer["Items"]], more="LastEvaluatedKey" in answer)
+        return self._query(self._name, str(partition), after, until, consistent=consistent, limit=limit)
 
     def add(self, row: Row) -> Row:
         if self._put(row, on=_IS_NEW):
@@ -95,9 +86,10 @@ class DynamoTable:
 
     def record(self, row: Row) -> bool:
         values = {":attempts": row["attempts"], ":started": row["started"]}
-        values |= {":succeeded": State.SUCCEEDED.value, ":failed": State.FAILED.value}
+        values |= {f":{state}": state.value for state in (State.SUCCEEDED, State.FAILED, State.SKIPPED)}
         names = {f"#{name}": name for name in ("attempts", "state", "started")}
-        return self._put(row, on=_IS_NEWS, ExpressionAttributeNames=names, ExpressionAttributeValues=item(values))
+        on = _IS_NEWS_OF_A_SKIP if row["state"] == State.SKIPPED else _IS_NEWS
+        return self._put(row, on=on, ExpressionAttributeNames=names, ExpressionAttributeValues=item(values))
 
     def mark_done(self, key: Key, *, id: str) -> None:
         self._update(key, MARK_DONE, {"done": True, "id": id})
@@ -106,24 +98,26 @@ class DynamoTable:
         return self._update(key, ASK, {"none": 0})
 
     def move(self, cancellation: Row, job: Row, *, state: Key, fence_below: str) -> bool:
-        is_below = check(state, BELOW, table=self._state, names=["fence"], values={"fence": fence_below})
         puts: Any = [
             {"Put": {"TableName": self._name, "Item": item(cancellation), "ConditionExpression": _IS_NEW}},
             {"Put": {"TableName": self._name, "Item": item(job)}},
         ]
-
-        def moved(checks: Sequence[Any]) -> bool:
-            return not self._items.transact([*checks, *puts])
-
         with translated("moving a job"):
-            refused = self._items.transact([is_below, *puts])
-            if refused != {0}:
-                return not refused
-            there = self._items.read_one(state, table=self._state)
-            if there and rows.read_state(there).fence >= fence_below:
-                return False
-            # A first tick may come meanwhile: then what it made of the state decides.
-            return (not there and moved(self._before.checks(state, fence_below))) or moved([is_below])
+            return self._transact_below(puts, state=state, fence_below=fence_below)
+
+    def change(self, change: Change) -> bool:
+        actions = actions_of(change, jobs=self._name, state=self._state)
+        with translated(f"changing schedule {rows.key(change.head)}"):
+            if change.state is None:
+                return not self._items.transact(actions)
+            return self._transact_below(actions, state=change.state, fence_below=change.fence_below)
+
+    def plan(self, key: Key, *, generation: int, planned_to: str, to: str) -> bool:
+        return self._update(key, PLAN, {"generation": generation, "planned_to": planned_to, "to": to}) is not None
+
+    def heads(self, queue: str, *, after: str, limit: int) -> Page:
+        after = max(after, BEFORE_HEADS)
+        return self._query(self._state, schedules_of(queue), after, "~", consistent=True, limit=limit)
 
     def mark_exact(self, key: Key) -> None:
         self._update(key, MARK_EXACT, {"exact": True})
@@ -147,6 +141,37 @@ class DynamoTable:
             if row is not None:
                 return int(row["until"])
         raise Throttled(f"row {key} was changed by others at each of {RESERVE_ATTEMPTS} tries: try again")
+
+    def _query(self, table: str, pk: str, after: str, until: str, *, consistent: bool, limit: int | None) -> Page:
+        if after >= until:  # DynamoDB refuses a BETWEEN whose bounds are the wrong way round
+            return Page(rows=[], more=False)
+        # BETWEEN includes both ends: the least key above `after` is `after` and one NUL more.
+        bounds = item({":pk": pk, ":low": after + "\0", ":high": until})
+        with translated(f"reading partition {pk}"):
+            answer = self._client.query(
+                TableName=table,
+                KeyConditionExpression="pk = :pk AND sk BETWEEN :low AND :high",
+                ExpressionAttributeValues=bounds,
+                ConsistentRead=consistent,
+                **_limited(self._page_rows, limit),
+            )
+        return Page(rows=[as_row(each) for each in answer["Items"]], more="LastEvaluatedKey" in answer)
+
+    def _transact_below(self, actions: Sequence[Any], *, state: Key, fence_below: str) -> bool:
+        """Do all actions or none, on condition that a fence is absent or below; tell whether they were done."""
+        is_below = check(state, BELOW, table=self._state, names=["fence"], values={"fence": fence_below})
+
+        def done(checks: Sequence[Any]) -> bool:
+            return not self._items.transact([*checks, *actions])
+
+        refused = self._items.transact([is_below, *actions])
+        if refused != {0}:
+            return not refused
+        there = self._items.read_one(state, table=self._state)
+        if there and rows.read_state(there).fence >= fence_below:
+            return False
+        # A first tick may come meanwhile: then what it made of the state decides.
+        return (not there and done(self._before.checks(state, fence_below))) or done([is_below])
 
     def _of(self, key: Key) -> str:
         return self._state if rows.in_state_table(key) else self._name

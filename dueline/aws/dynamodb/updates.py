@@ -50,3 +50,8 @@ BEGIN = Update(
     condition="attribute_not_exists(#until) OR #until < :now",
     names=("until", "ttl"),
 )
+PLAN = Update(
+    expression="SET #planned_to = :to",
+    condition="#generation = :generation AND #planned_to = :planned_to",
+    names=("generation", "planned_to"),
+)

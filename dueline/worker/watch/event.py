@@ -13,9 +13,9 @@ class Kind(StrEnum):
 
     OPENED, CLOSED: this process begins to process the queue, and has ended. RECEIVED: a message was received. STARTED:
     its handler begins. SUCCEEDED. RETRIED: it goes back into its queue. FAILED: it goes to the dead-letter queue.
-    SKIPPED: it was cancelled. RETURNED: it was put back before its handler ran. LOST: the claim was lost, so its
-    message was not acknowledged. TROUBLE: AWS failed; it will be tried again. CHANGED: the queue's published settings
-    have changed, and this process uses the new ones.
+    SKIPPED: it was cancelled. OVERLAPPED: another job of its schedule has not ended, so it is skipped. RETURNED: it was
+    put back before its handler ran. LOST: the claim was lost, so its message was not acknowledged. TROUBLE: AWS failed;
+    it will be tried again. CHANGED: the queue's published settings have changed, and this process uses the new ones.
     """
 
     OPENED = "opened"
@@ -26,6 +26,7 @@ class Kind(StrEnum):
     RETRIED = "retried"
     FAILED = "failed"
     SKIPPED = "skipped"
+    OVERLAPPED = "overlapped"
     RETURNED = "returned"
     LOST = "lost"
     TROUBLE = "trouble"

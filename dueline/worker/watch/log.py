@@ -2,10 +2,14 @@
 
 import logging
 import os
+import time
+from collections.abc import Mapping
 from dataclasses import fields
+from typing import Any
 
 from aws_lambda_powertools import Logger
 
+from dueline.config import metrics
 from dueline.worker.watch.event import Event, Kind, ProcessEvent, ProcessKind
 
 logger = Logger(service="worker")
@@ -14,19 +18,33 @@ _QUIET = frozenset({Kind.RECEIVED, Kind.STARTED, Kind.SUCCEEDED, Kind.SKIPPED, K
 _LOUD = frozenset({Kind.RETRIED, Kind.FAILED, Kind.LOST, Kind.TROUBLE})
 
 
-def log(event: Event) -> None:
-    """Log an event: as WARNING if someone should look at it, as DEBUG if all is well, else as INFO."""
+def log(event: Event, *, deployment: str = "") -> None:
+    """Log an event: as WARNING if someone should look at it, as DEBUG if all is well, else as INFO.
+
+    With a deployment, the line of a job that was skipped for another one is a metric, where CloudWatch has the log.
+    """
     if event.kind in _QUIET and logger.log_level > logging.DEBUG:
         return
     values = {each.name: getattr(event, each.name) for each in fields(event)}
     extra = {name: value for name, value in values.items() if value != _DEFAULTS[name]}
     kind = extra.pop("kind")
+    if deployment and kind is Kind.OVERLAPPED:
+        extra |= _metric(metrics.SKIPPED, metrics.dimensions(deployment, event.queue))
     if kind in _LOUD:
         logger.warning(kind, extra=extra)
     elif kind in _QUIET:
         logger.debug(kind, extra=extra)
     else:
         logger.info(kind, extra=extra)
+
+
+def _metric(name: str, dimensions: Mapping[str, str]) -> dict[str, Any]:
+    """Return what makes a line a metric of 1, in CloudWatch's embedded metric format.
+
+    Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
+    """
+    told = {"Namespace": metrics.NAMESPACE, "Dimensions": [list(dimensions)], "Metrics": [{"Name": name}]}
+    return {**dimensions, name: 1, "_aws": {"Timestamp": int(time.time() * 1000), "CloudWatchMetrics": [told]}}
 
 
 # A field with its default is left out of the log.

@@ -15,6 +15,7 @@ _COUNTED = {
     Kind.RETRIED: "Jobs that failed and went back into their queue.",
     Kind.FAILED: "Jobs that went into the dead-letter queue.",
     Kind.SKIPPED: "Jobs that were skipped because they were cancelled.",
+    Kind.OVERLAPPED: "Jobs that were skipped because another job of their schedule had not ended.",
     Kind.RETURNED: "Jobs that were put back before their handler ran.",
     Kind.LOST: "Jobs whose claim was lost, so that they were not acknowledged.",
     Kind.TROUBLE: "Requests to AWS that failed for good.",

@@ -7,17 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import dueline
-from dueline.model.job import QUEUE_NAME
-from dueline.protocol.keys import MAX_CHARACTERS
 from functions.http import problems
-from functions.http.openapi.examples import ID
 from functions.http.openapi.job_operations import JOB_OPERATIONS
 from functions.http.openapi.operation import Body, Operation
+from functions.http.openapi.parameters import ENTITY_TAG, PARAMETERS
 from functions.http.openapi.queue_operations import QUEUE_OPERATIONS
 from functions.http.openapi.refusals import EVERYWHERE, GatewayRefusal, refusal, retry_after
+from functions.http.openapi.schedule_operations import SCHEDULE_OPERATIONS
 from functions.http.openapi.schemas import Json, Schemas
 
-OPERATIONS = (*JOB_OPERATIONS, *QUEUE_OPERATIONS)
+OPERATIONS = (*JOB_OPERATIONS, *SCHEDULE_OPERATIONS, *QUEUE_OPERATIONS)
 PATH = Path(__file__).parents[3] / "docs" / "openapi.json"
 _INFO: Json = {
     "title": "Dueline",
@@ -38,6 +37,7 @@ _SERVERS: list[Json] = [
 ]
 _TAGS: list[Json] = [
     {"name": "jobs", "description": "Schedule jobs, look them up, list, reschedule and cancel (unschedule) them."},
+    {"name": "schedules", "description": "Have a queue's jobs made again and again, by a rule."},
     {"name": "queues", "description": "What queues there are, how they are doing, and how fast their workers go."},
 ]
 # Source: "Controlling access with IAM authorization" and "x-amazon-apigateway-authtype" of API Gateway's guide.
@@ -47,46 +47,6 @@ _SIGNED: Json = {
     "in": "header",
     "description": "AWS Signature Version 4, of the service execute-api.",
     "x-amazon-apigateway-authtype": "awsSigv4",
-}
-_PARAMETERS: Json = {
-    "queue": {
-        "name": "queue",
-        "in": "path",
-        "required": True,
-        "description": "The queue's name in queues.yaml.",
-        "schema": {"type": "string", "pattern": f"^{QUEUE_NAME}$"},
-        "example": "emails",
-    },
-    "id": {
-        "name": "id",
-        "in": "path",
-        "required": True,
-        "description": "The job's id, as its answer told it.",
-        "schema": {"type": "string", "minLength": 1},
-        "example": ID,
-    },
-    "key": {
-        "name": "Idempotency-Key",
-        "in": "header",
-        "description": "The idempotency key of one job, as `key` in its body; or of one reschedule, whose repeats"
-        " tell of the same job.",
-        "schema": {"type": "string", "pattern": f"^[!-~]([ -~]{{0,{MAX_CHARACTERS - 2}}}[!-~])?$"},
-        "example": "welcome-ann",
-    },
-    "traceparent": {
-        "name": "traceparent",
-        "in": "header",
-        "description": "The W3C trace context that the messages of the jobs carry. One that is no good is none.",
-        "schema": {"type": "string"},
-        "example": "00-0d6a387e6d3b4b8e9f513d7c1f0a2b4c-3d7c1f0a2b4c0d6a-01",
-    },
-    "tracestate": {
-        "name": "tracestate",
-        "in": "header",
-        "description": "The rest of that trace context, up to 512 characters.",
-        "schema": {"type": "string"},
-        "example": "vendor=7",
-    },
 }
 
 
@@ -124,15 +84,16 @@ def _components(schemas: Schemas) -> Json:
     statuses = sorted({status for operation in OPERATIONS for status in _refused(operation)})
     return {
         "schemas": schemas.named,
-        "parameters": _PARAMETERS,
-        "headers": {"Retry-After": retry_after()},
+        "parameters": PARAMETERS,
+        "headers": {"Retry-After": retry_after(), "ETag": ENTITY_TAG},
         "responses": {_name(status): refusal(status, ref=schemas.__getitem__) for status in statuses},
         "securitySchemes": {"sigv4": _SIGNED},
     }
 
 
 def _operation(operation: Operation, schemas: Schemas) -> Json:
-    answers = {str(status.value): _answer(answer, schemas) for status, answer in operation.answers.items()}
+    headers = {"headers": {"ETag": {"$ref": "#/components/headers/ETag"}}} if operation.tagged else {}
+    answers = {str(status.value): _answer(body, schemas) | headers for status, body in operation.answers.items()}
     refused = {str(status.value): {"$ref": f"#/components/responses/{_name(status)}"} for status in _refused(operation)}
     body = {} if operation.body is None else {"requestBody": _body(operation.body, schemas)}
     return {
@@ -147,7 +108,8 @@ def _operation(operation: Operation, schemas: Schemas) -> Json:
 
 
 def _parameters(operation: Operation) -> list[Json]:
-    named = [name for name in ("queue", "id") if f"{{{name}}}" in operation.path] + ["key"] * operation.keyed
+    named = [name for name in ("queue", "schedule", "id") if f"{{{name}}}" in operation.path]
+    named += ["key"] * operation.keyed + ["if-match"] * operation.conditional
     named += ["traceparent", "tracestate"] * operation.traced
     properties = operation.query.model_json_schema()["properties"] if operation.query else {}
     shared = [{"$ref": f"#/components/parameters/{name}"} for name in named]
@@ -165,7 +127,7 @@ def _query_parameter(name: str, field: Mapping[str, Any]) -> Json:
 
 
 def _body(body: Body, schemas: Schemas) -> Json:
-    return {"required": True, "description": body.description, "content": _content(body, schemas)}
+    return {"required": not body.is_optional, "description": body.description, "content": _content(body, schemas)}
 
 
 def _answer(answer: Body, schemas: Schemas) -> Json:

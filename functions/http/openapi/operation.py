@@ -12,13 +12,15 @@ from pydantic import BaseModel
 class Body:
     """A body of a request or of an answer: its type, a description, and examples by name.
 
-    `leads_to` names the operations that take the job of an answer: links, in OpenAPI.
+    `leads_to` names the operations that take the job of an answer: links, in OpenAPI. A request may come without a body
+    that `is_optional`.
     """
 
     form: Any
     description: str
     examples: Mapping[str, Any]
     leads_to: tuple[str, ...] = ()
+    is_optional: bool = False
 
     def __post_init__(self) -> None:
         if not self.examples:
@@ -30,7 +32,8 @@ class Operation:
     """An operation of the API; `id` is the name of the function that carries it out.
 
     `refused` are statuses that only this operation and some others have; `keyed` is one that takes an idempotency key,
-    `traced` one whose jobs carry the trace context of its headers.
+    `traced` one whose jobs carry the trace context of its headers, `conditional` one that takes an entity tag, `tagged`
+    one that answers with one.
     """
 
     id: str
@@ -45,3 +48,5 @@ class Operation:
     refused: tuple[HTTPStatus, ...] = field(default=())
     keyed: bool = False
     traced: bool = False
+    conditional: bool = False
+    tagged: bool = False

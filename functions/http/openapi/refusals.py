@@ -12,12 +12,16 @@ from dueline.errors import (
     DuelineError,
     IdReused,
     InvalidJob,
+    InvalidSchedule,
     JobNotFound,
     KeyReused,
     NotYet,
     PayloadTooLarge,
     QueueNotFound,
+    ScheduleChanged,
+    ScheduleNotFound,
     Throttled,
+    TooManySchedules,
     Unavailable,
 )
 from functions.http import problems
@@ -35,9 +39,11 @@ _MEANS = {
     HTTPStatus.BAD_REQUEST: "A field is wrong: the detail names it, the value got and what is allowed.",
     HTTPStatus.FORBIDDEN: "No signature, or the caller's policies do not allow this queue. API Gateway's own.",
     HTTPStatus.NOT_FOUND: "No such queue, no such job (a malformed id, another queue's, one of a partition that never"
-    " was, one past its retention), or no such route.",
+    " was, one past its retention), no such schedule, or no such route.",
     HTTPStatus.CONFLICT: "The job has left for its queue, was cancelled, or was moved: `id` is what took its place."
-    " There is no second job. Or the id that was given is of a job with another payload, tenant or priority.",
+    " There is no second job. Or the id that was given is of a job with another payload, tenant or priority."
+    " Or the queue has as many schedules as it may have.",
+    HTTPStatus.PRECONDITION_FAILED: "The schedule is not as it was when the `ETag` of `If-Match` was told.",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "A payload over 256 KiB; or a request over 6 MB, which is API Gateway's own.",
     HTTPStatus.UNPROCESSABLE_ENTITY: "The idempotency key belongs to a job with another payload.",
     HTTPStatus.TOO_MANY_REQUESTS: "AWS asked to slow down; or `api_rate` is reached, which is API Gateway's own.",
@@ -89,7 +95,9 @@ def _problem(status: HTTPStatus, ref: Callable[[Any], Json]) -> Json:
 
 
 def _examples(status: HTTPStatus) -> list[problems.Problem]:
-    shown = [problems.problem(error) for error in _errors()] + [problems.route_problem("/queue/emails")]
+    shown = [problems.problem(error) for error in [*_errors(), *_of_schedules()]] + [
+        problems.route_problem("/queue/emails")
+    ]
     return [problem for problem in shown if problem["status"] == status]
 
 
@@ -112,4 +120,13 @@ def _errors() -> list[DuelineError]:
             f"job {ID} is not in the table: it may still be on its way there, then try again in a moment; or no"
             " such job was ever scheduled"
         ),
+    ]
+
+
+def _of_schedules() -> list[DuelineError]:
+    return [
+        InvalidSchedule("zone is 'Europe/Berlim': it must be the name of an IANA time zone"),
+        ScheduleNotFound("queue 'emails' has no schedule 'digest'"),
+        TooManySchedules("queue 'emails' has 10000 schedules: it may have no more"),
+        ScheduleChanged("schedule 'digest' was changed since it was read"),
     ]

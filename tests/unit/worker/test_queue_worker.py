@@ -646,3 +646,21 @@ def test_what_does_not_end_within_its_grace_goes_back():
     assert working.worker.finish() is False
     assert working.queue.queue.depth().waiting == 1
     held.set()
+
+
+def fails_once(job):
+    if job.attempt == 1:
+        raise Retry(1)
+
+
+def test_a_job_of_a_schedule_is_skipped_while_the_last_one_waits_for_its_retry():
+    connection = a_connection()
+    last, following = (due_now(n, schedule="digest", nominal=NOW, exclusive=True) for n in range(2))
+    sent(connection, last)
+    with Working(connection, fails_once) as working:
+        assert wait_until(lambda: len(working.events.of(Kind.RETRIED)) == 1)
+        sent(connection, following)
+        assert wait_until(working.is_empty)
+    assert working.numbers == [0, 0]
+    assert [event.job for event in working.events.of(Kind.OVERLAPPED)] == [str(following.id)]
+    assert connection.locks.held == {}

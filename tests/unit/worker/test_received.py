@@ -25,6 +25,13 @@ def test_a_handler_gets_what_was_scheduled():
     assert (got.lateness, got.lateness_at_most) == (2.0, 2.5)
 
 
+def test_a_handler_is_told_which_schedule_made_its_job_and_for_when():
+    got = for_handler(a_received_message(a_job(schedule="digest", nominal=NOW)))
+    assert (got.schedule, got.nominal) == ("digest", NOW)
+    other = for_handler(a_received_message(a_job()))
+    assert (other.schedule, other.nominal) == (None, None)
+
+
 def test_a_payload_is_not_shown():
     assert "ada" not in repr(for_handler(a_received_message(a_job(payload='"ada"'))))
 

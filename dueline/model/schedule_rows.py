@@ -1,0 +1,49 @@
+"""The rows of schedules, beside those of rows.py, whose table tells where they lie: their keys alone.
+
+A head says what a schedule is and how far it is planned (schedules/head.py); one row counts those of a queue.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dueline.model.rows import Key, Row
+
+# A transaction has 100 actions: two may ask for the fence, one puts the head and one counts.
+CHANGE_CANCELLATIONS = 95
+# Of a queue.
+MOST_SCHEDULES = 10_000
+COUNT = "!count"
+# Sorts after the count, and before each name.
+BEFORE_HEADS = "!~"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Change:
+    """A new head of a schedule in the place of the one of `generation` that was planned to `planned_to`.
+
+    Where `generation` is 0 there is none. With it go the cancellations of jobs of the partition whose state is the row
+    `state`, on condition that its fence is absent or below `fence_below`; without `state` nothing is asked of a fence.
+    The number `count` of the row `counter` grows by `counted`, up to MOST_SCHEDULES.
+    """
+
+    head: Row
+    generation: int
+    planned_to: str
+    state: Key | None = None
+    fence_below: str = ""
+    cancellations: Sequence[Row] = ()
+    counter: Key
+    counted: int = 0
+
+
+def schedules_of(queue: str) -> str:
+    """Return the partition key of a queue's schedules."""
+    return f"{queue}#schedules"
+
+
+def head_key(queue: str, name: str) -> Key:
+    return schedules_of(queue), name
+
+
+def count_key(queue: str) -> Key:
+    return schedules_of(queue), COUNT

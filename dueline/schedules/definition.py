@@ -1,0 +1,183 @@
+"""What a schedule is: when it runs, and of what its runs are made."""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from dueline.errors import InvalidJob, InvalidSchedule
+from dueline.model import instant
+from dueline.model.job import MAX_PAYLOAD_BYTES, check_priority, check_tenant
+from dueline.model.nominal import SCHEDULE_NAME
+from dueline.model.packing import pack
+from dueline.model.queue_settings import QueueSettings
+from dueline.model.text import shown
+from dueline.schedules.rule import Rule
+
+MAX_PACKED_BYTES = 8 * 1024
+MAX_LABEL_CHARACTERS = 200
+SECOND = timedelta(seconds=1)
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
+
+
+class CatchUp(StrEnum):
+    """What becomes of runs that were missed: the latest is made, none, or all, the last 100 within a day."""
+
+    LATEST = "latest"
+    NONE = "none"
+    ALL = "all"
+
+
+class Overlap(StrEnum):
+    """Whether a run begins while an earlier one of its schedule is under way, or is skipped."""
+
+    ALLOW = "allow"
+    SKIP = "skip"
+
+
+_Kind = TypeVar("_Kind", CatchUp, Overlap)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Definition:
+    """What a schedule is. Each run has the same payload, which is JSON text, tenant and priority.
+
+    All runs are later than their nominals by the same part of `jitter`, which is in whole seconds. `owner` says who
+    declared the schedule, `description` what it is for. Raises InvalidSchedule, which names the field.
+    """
+
+    rule: Rule
+    payload: str = "null"
+    tenant: str | None = None
+    priority: int = 1
+    jitter: timedelta = timedelta(0)
+    catch_up: CatchUp = CatchUp.LATEST
+    overlap: Overlap = Overlap.ALLOW
+    owner: str | None = None
+    description: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "payload", _sendable(self.payload))
+        _check_of_jobs(self.tenant, self.priority)
+        object.__setattr__(self, "catch_up", _one_of(CatchUp, self.catch_up, name="catch_up"))
+        object.__setattr__(self, "overlap", _one_of(Overlap, self.overlap, name="overlap"))
+        for name in ("owner", "description"):
+            _check_label(getattr(self, name), name=name)
+        if self.rule.never_fires:
+            raise InvalidSchedule("the rule names no instant at all: it must name one at least")
+        _check_jitter(self.jitter, rule=self.rule)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the definition as JSON has it, without what is as by default."""
+        of_rule = {each.name: getattr(self.rule, each.name) for each in fields(self.rule)}
+        own = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "rule"}
+        given = {name: value for name, value in (of_rule | own).items() if value != _DEFAULTS[name]}
+        return {name: _plain(value) for name, value in given.items()}
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> "Definition":
+        """Return the definition that `to_dict` wrote, or that a caller did. Raises InvalidSchedule."""
+        if unknown := sorted(given.keys() - _DEFAULTS.keys()):
+            raise InvalidSchedule(f"{shown(unknown[0])} is no field of a schedule: there are {', '.join(_DEFAULTS)}")
+        read: dict[str, Any] = {
+            name: _READ[name](name, value) if name in _READ else value for name, value in given.items()
+        }
+        of_rule = {each.name: read.pop(each.name) for each in fields(Rule) if each.name in read}
+        return cls(rule=Rule(**of_rule), **read)
+
+
+def checked_name(name: object) -> str:
+    """Return a schedule's name. Raises InvalidSchedule unless it has 1 to 64 of a-z, A-Z, 0-9, -, _ and ."""
+    if isinstance(name, str) and re.fullmatch(SCHEDULE_NAME, name):
+        return name
+    raise InvalidSchedule(f"name is {shown(name)}: it must have 1 to 64 of a-z, A-Z, 0-9, -, _ and .")
+
+
+def check_of_queue(definition: Definition, queue: QueueSettings) -> None:
+    """Raise InvalidSchedule unless the queue has the priority of a definition."""
+    if definition.priority > queue.priorities:
+        allowed = f"it must be from 1 to {queue.priorities}, the priorities of queue {queue.name!r}"
+        raise InvalidSchedule(f"priority is {definition.priority}: {allowed}")
+
+
+def _seconds(name: str, value: object) -> timedelta:
+    if isinstance(value, int) and not isinstance(value, bool):
+        with suppress(OverflowError):
+            return timedelta(seconds=value)
+    raise InvalidSchedule(f"{name} is {shown(value)}: it must be a number of whole seconds")
+
+
+def _instant(name: str, value: object) -> datetime:
+    try:
+        return instant.parse(value if isinstance(value, str) else "")
+    except ValueError:
+        must = "it must be an instant in ISO 8601 with a zone, such as 2026-11-21T07:05:00Z"
+        raise InvalidSchedule(f"{name} is {shown(value)}: {must}") from None
+
+
+_DEFAULTS: Mapping[str, object] = {each.name: each.default for each in (*fields(Rule), *fields(Definition)[1:])}
+_READ: Mapping[str, Callable[[str, object], object]] = {
+    "every": _seconds,
+    "start": _instant,
+    "end": _instant,
+    "jitter": _seconds,
+}
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it."""
+    if isinstance(value, timedelta):
+        return value // SECOND
+    return instant.text(value) if isinstance(value, datetime) else value
+
+
+def _one_of(kind: type[_Kind], value: str, *, name: str) -> _Kind:
+    try:
+        return kind(value)
+    except ValueError:
+        raise InvalidSchedule(f"{name} is {shown(value)}: it must be {' or '.join(kind)}") from None
+
+
+def _sendable(payload: object) -> str:
+    """Return the text of a payload with every character beyond ASCII escaped: SQS refuses some. Raises."""
+    try:
+        text = payload if isinstance(payload, str) else ""
+        json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        raise InvalidSchedule(f"payload is {shown(payload)}: it must be the text of JSON") from None
+    # What is not ASCII stands within strings.
+    ascii = _BEYOND_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], text)
+    packed = len(ascii) if len(ascii) <= MAX_PACKED_BYTES else len(pack(ascii))
+    if packed > MAX_PACKED_BYTES or len(ascii) > MAX_PAYLOAD_BYTES:
+        allowed = f"at most {MAX_PACKED_BYTES} are allowed, and {MAX_PAYLOAD_BYTES} before"
+        raise InvalidSchedule(f"payload has {packed} bytes compressed, and {len(ascii)} before: {allowed}")
+    return ascii
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def _check_of_jobs(tenant: object, priority: object) -> None:
+    try:
+        check_tenant(tenant)
+        check_priority(priority)
+    except InvalidJob as error:
+        raise InvalidSchedule(str(error)) from None
+
+
+def _check_label(value: object, *, name: str) -> None:
+    if value is not None and not (isinstance(value, str) and 1 <= len(value) <= MAX_LABEL_CHARACTERS):
+        raise InvalidSchedule(f"{name} is {shown(value)}: it must have 1 to {MAX_LABEL_CHARACTERS} characters")
+
+
+def _check_jitter(jitter: object, *, rule: Rule) -> None:
+    if jitter == timedelta(0):
+        return
+    if not (isinstance(jitter, timedelta) and timedelta(0) <= jitter <= rule.spacing and not jitter % SECOND):
+        most = f"{rule.spacing // SECOND} s, the shortest time between two runs"
+        raise InvalidSchedule(f"jitter is {shown(jitter)}: it must be whole seconds, and at most {most}")

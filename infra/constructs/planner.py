@@ -1,0 +1,86 @@
+"""The planner function, which makes the runs of schedules ahead of their time, and its queue."""
+
+from aws_cdk.aws_iam import AnyPrincipal, Effect, PolicyStatement
+from aws_cdk.aws_lambda import Code, Function
+from aws_cdk.aws_lambda_event_sources import SqsEventSource
+from aws_cdk.aws_sqs import DeadLetterQueue
+from constructs import Construct
+
+from dueline.config.deployment import Deployment
+from dueline.config.settings import LONGEST_HIDDEN_SECONDS, PlannerSettings
+from dueline.model.queue_settings import PLANNER
+from infra.arns import Arns
+from infra.constructs.function import CoreFunction
+from infra.constructs.queue import DurableQueue
+from infra.grants import allow, allow_on_rows
+
+_TIMEOUT = 30
+# What Lambda asks of a queue that it reads: https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
+_VISIBILITY_TIMEOUT = 6 * _TIMEOUT
+# The planner gives a step up that has had to wait for an hour. What fails is to outlast an outage of the table: it is
+# hidden for up to a minute each time.
+_OUTAGE_SECONDS = 6 * 3600
+_MOST_RECEIVES = _OUTAGE_SECONDS // LONGEST_HIDDEN_SECONDS + 40
+_MOST_AT_ONCE = 10
+_OF_JOBS = ("BatchGetItem", "BatchWriteItem", "ConditionCheckItem", "PutItem", "UpdateItem")
+_RECEIVE = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes")
+
+
+class Planner(Construct):
+    """The planner and the queue of planning jobs: Dueline's own, with one partition, which ticks as all others do.
+
+    No policy of the deployment's lets anyone send to it but the core functions.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, deployment: Deployment, code: Code) -> None:
+        super().__init__(scope, id)
+        names = deployment.names
+        self.dead_letter_queue = DurableQueue(self, "DeadLetterQueue", name=names.queue_dlq(PLANNER.name))
+        self.queue = DurableQueue(
+            self,
+            "Queue",
+            name=names.queue(PLANNER.name),
+            visibility_timeout=_VISIBILITY_TIMEOUT,
+            dead_letter_queue=DeadLetterQueue(queue=self.dead_letter_queue, max_receive_count=_MOST_RECEIVES),
+        )
+        self.function = self._function(deployment, code)
+        self.function.add_event_source(
+            SqsEventSource(self.queue, batch_size=10, max_concurrency=_MOST_AT_ONCE, report_batch_item_failures=True)
+        )
+
+    def refuse_others(self, *senders: Function) -> None:
+        """Let nobody send planning jobs but these functions and the planner, whatever the account's policies allow."""
+        roles = [role.role_arn for each in (*senders, self.function) if (role := each.role)]
+        self.queue.add_to_resource_policy(
+            PolicyStatement(
+                effect=Effect.DENY,
+                principals=[AnyPrincipal()],
+                actions=["sqs:SendMessage"],
+                resources=[self.queue.queue_arn],
+                conditions={"ArnNotEquals": {"aws:PrincipalArn": roles}},
+            )
+        )
+
+    def _function(self, deployment: Deployment, code: Code) -> Function:
+        arns = Arns(self, names=deployment.names)
+        return CoreFunction(
+            self,
+            "Planner",
+            name="planner",
+            deployment=deployment,
+            code=code,
+            timeout=_TIMEOUT,
+            environment=PlannerSettings(deployment=deployment.name, queue_urls=arns.queue_urls).to_env(),
+            statements=self._statements(arns, dispatch_dlq=deployment.names.dispatch_dlq),
+        ).function
+
+    def _statements(self, arns: Arns, *, dispatch_dlq: str) -> list[PolicyStatement]:
+        # It writes the runs of all queues, by the table's route: what is due soon goes the late path to its queue.
+        return [
+            allow(*(f"dynamodb:{action}" for action in _OF_JOBS), on=[arns.table]),
+            allow("dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem", on=[arns.state]),
+            # A fence it must not raise, nor resume a queue: so the rows of schedules alone.
+            allow_on_rows("dynamodb:Query", "dynamodb:UpdateItem", table=arns.state, keys=["*#schedules"]),
+            allow("sqs:SendMessage", on=[arns.teams_queues, arns.queue(dispatch_dlq)]),
+            allow(*_RECEIVE, on=[self.queue.queue_arn]),
+        ]

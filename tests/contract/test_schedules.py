@@ -1,0 +1,162 @@
+"""What every table keeps of schedules, on every engine: changes, how far they are planned, and pages of heads."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from dueline.model import instant, rows
+from dueline.model.schedule_rows import CHANGE_CANCELLATIONS, MOST_SCHEDULES, Change, count_key, head_key
+from tests.builders import EMAILS, NOW, an_id
+from tests.contract.engines import TABLES, TABLES_WITH_TRANSACTIONS
+
+ON_ALL = pytest.mark.parametrize("engine", TABLES, indirect=True)
+TRANSACTING = pytest.mark.parametrize("engine", TABLES_WITH_TRANSACTIONS, indirect=True)
+FENCE, LATER = instant.text(NOW), instant.text(NOW + timedelta(minutes=1))
+
+
+@pytest.fixture
+def table(engine):
+    return engine.table()
+
+
+def a_head(name="digest", *, generation=1, planned_to=FENCE, **more):
+    pk, sk = head_key("emails", name)
+    return {"pk": pk, "sk": sk, "generation": generation, "planned_to": planned_to, "packed": b"{}", **more}
+
+
+def a_change(*, head=None, generation=1, planned_to=FENCE, **more):
+    """Return the change of a head of that generation and with that `planned_to` to the next one."""
+    new = a_head(generation=generation + 1, planned_to=LATER) if head is None else head
+    given = {"state": rows.state_key(EMAILS), "fence_below": LATER, "counter": count_key("emails")} | more
+    return Change(head=new, generation=generation, planned_to=planned_to, **given)
+
+
+def a_creation(name="digest", **more):
+    return Change(head=a_head(name), generation=0, planned_to="", counter=count_key("emails"), counted=1, **more)
+
+
+def cancellations(count):
+    ids = [an_id(due=NOW + timedelta(minutes=2 + number)) for number in range(count)]
+    return [{**rows.cancellation_row(id, at=NOW), "exact": True} for id in ids]
+
+
+def read(table, *wanted):
+    found = table.read(list(wanted)).rows
+    return [found.get(key) for key in wanted]
+
+
+def head_of(table, name="digest"):
+    return read(table, head_key("emails", name))[0]
+
+
+def count_of(table):
+    return read(table, count_key("emails"))[0]["count"]
+
+
+def raise_fence(table, fence):
+    table.take(EMAILS, owner="tick", now=FENCE, lease=FENCE, fence=fence)
+
+
+@TRANSACTING
+def test_a_change_puts_the_head_and_each_cancellation(table):
+    table.change(a_creation())
+    ended = cancellations(CHANGE_CANCELLATIONS)
+    assert table.change(a_change(cancellations=ended))
+    assert head_of(table) == a_head(generation=2, planned_to=LATER)
+    assert read(table, *map(rows.key, ended)) == ended
+
+
+@TRANSACTING
+@pytest.mark.parametrize(("read_as", "is_as_read"), [((1, FENCE), True), ((2, FENCE), False), ((1, LATER), False)])
+def test_a_change_takes_effect_only_if_the_head_is_as_it_was_read(table, read_as, is_as_read):
+    table.change(a_creation())
+    ended, (generation, planned_to) = cancellations(1), read_as
+    new = a_head(generation=5, planned_to=LATER)
+    change = a_change(head=new, generation=generation, planned_to=planned_to, cancellations=ended, counted=1)
+    assert table.change(change) is is_as_read
+    assert head_of(table) == (new if is_as_read else a_head())
+    assert read(table, rows.key(ended[0])) == (ended if is_as_read else [None])
+    assert count_of(table) == (2 if is_as_read else 1)
+
+
+@TRANSACTING
+@pytest.mark.parametrize(("fence", "takes_effect"), [(None, True), (FENCE, True), (LATER, False)])
+def test_a_change_takes_effect_only_while_the_fence_is_below(table, fence, takes_effect):
+    table.change(a_creation())
+    if fence:
+        raise_fence(table, fence)
+    ended = cancellations(1)
+    assert table.change(a_change(cancellations=ended)) is takes_effect
+    assert read(table, rows.key(ended[0])) == (ended if takes_effect else [None])
+
+
+@TRANSACTING
+def test_a_partition_whose_state_has_no_fence_is_below_every_change(table):
+    table.change(a_creation())
+    table.write([{"pk": str(EMAILS), "sk": rows.STATE, "cursor": "0"}])
+    assert table.change(a_change())
+
+
+@TRANSACTING
+def test_what_a_cancellation_holds_already_is_kept_and_it_is_promised(table):
+    table.change(a_creation())
+    (ended,) = cancellations(1)
+    there = {**ended, "at": instant.text(NOW - timedelta(hours=1)), "exact": False, "moved_to": str(an_id())}
+    table.write([there])
+    assert table.change(a_change(cancellations=[ended]))
+    assert read(table, rows.key(ended)) == [{**there, "exact": True}]
+
+
+@TRANSACTING
+def test_a_schedule_is_created_once(table):
+    assert table.change(a_creation())
+    assert not table.change(a_creation())
+    assert count_of(table) == 1
+
+
+@TRANSACTING
+def test_a_queue_has_so_many_schedules_and_no_more(table):
+    pk, sk = count_key("emails")
+    table.write([{"pk": pk, "sk": sk, "count": MOST_SCHEDULES - 1}])
+    assert table.change(a_creation("last"))
+    assert not table.change(a_creation("one-more"))
+    assert head_of(table, "one-more") is None
+    deletion = replace(a_change(head=a_head("last", generation=2)), counted=-1)
+    assert table.change(deletion)
+    assert table.change(a_creation("one-more"))
+    assert count_of(table) == MOST_SCHEDULES
+
+
+@ON_ALL
+@pytest.mark.parametrize(("read_as", "is_as_read"), [((1, FENCE), True), ((2, FENCE), False), ((1, LATER), False)])
+def test_how_far_a_schedule_is_planned_is_set_only_if_the_head_is_as_it_was_read(table, read_as, is_as_read):
+    head, (generation, planned_to) = a_head(), read_as
+    table.write([head])
+    assert table.plan(rows.key(head), generation=generation, planned_to=planned_to, to=LATER) is is_as_read
+    assert head_of(table) == (a_head(planned_to=LATER) if is_as_read else head)
+
+
+@ON_ALL
+def test_a_schedule_that_is_not_there_is_not_planned(table):
+    assert not table.plan(head_key("emails", "digest"), generation=1, planned_to=FENCE, to=LATER)
+    assert head_of(table) is None
+
+
+@ON_ALL
+def test_heads_come_in_the_order_of_their_names_a_page_at_a_time_and_the_count_is_none(table):
+    names = ["-", "0", "Z", "_a", "digest"]
+    pk, sk = count_key("emails")
+    table.write([a_head(name) for name in reversed(names)] + [{"pk": pk, "sk": sk, "count": 5}])
+    table.write([{**a_head("other"), "pk": "texts#schedules"}])
+    pages = [table.heads("emails", after="", limit=2)]
+    while pages[-1].more:
+        pages.append(table.heads("emails", after=str(pages[-1].rows[-1]["sk"]), limit=2))
+    assert [row["sk"] for page in pages for row in page.rows] == names
+    assert pages[0].rows[0] == a_head("-")
+
+
+@ON_ALL
+def test_a_queue_without_schedules_has_an_empty_page(table):
+    page = table.heads("emails", after="", limit=10)
+    assert (list(page.rows), page.more) == ([], False)

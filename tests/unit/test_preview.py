@@ -1,0 +1,82 @@
+"""`dueline schedules preview`: when a rule runs, without any deployment."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from dueline.cli.app import app
+from dueline.cli.schedules import COMMANDS
+
+
+def typed(*args):
+    return CliRunner().invoke(app, ["schedules", *args])
+
+
+def preview(*args):
+    return typed("preview", *args, "--zone", "Europe/Berlin")
+
+
+def cells(result):
+    """Return the cells of the table, without its head and what is above."""
+    assert result.exit_code == 0, result.stderr
+    lines = result.stdout.rstrip().splitlines()[2:]
+    return [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in lines]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_on_schedules_says_what_it_does_with_an_example(name):
+    assert f"For example: dueline schedules {name}" in typed(name, "--help").stdout
+
+
+def test_help_on_schedules_is_shown_when_nothing_is_asked():
+    asked, unasked = typed("--help"), typed()
+    assert asked.stdout.split() == unasked.stdout.split()
+    assert asked.exit_code == unasked.exit_code == 0
+
+
+def test_runs_are_shown_in_the_zone_and_in_utc_with_a_mark_where_the_clock_was_put_forward():
+    result = preview("30 2 * * *", "--from", "2027-03-27T00:00:00+01:00", "--count", "3")
+    assert result.stdout.startswith("At 02:30 every day, Europe/Berlin\n")
+    assert cells(result) == [
+        ["Sat 2027-03-27 02:30:00 CET", "2027-03-27 01:30:00"],
+        ["Sun 2027-03-28 03:00:00 CEST", "2027-03-28 01:00:00", "put forward by 1:00:00 since the run before"],
+        ["Mon 2027-03-29 02:30:00 CEST", "2027-03-29 00:30:00"],
+    ]
+
+
+def test_where_the_clock_shows_a_run_twice_it_is_said_which_of_both_it_is():
+    (first, second, after) = cells(preview("30 * * * *", "--from", "2027-10-31T00:00:00Z", "--count", "3"))
+    assert first[-1] == "shows this twice: the first time"
+    assert second[-1] == "put back by 1:00:00 since the run before; shows this twice: the second time"
+    assert after[-1] == "2027-10-31 02:30:00"
+
+
+def test_for_machines_each_run_is_a_line_of_json():
+    result = preview("--every", "90m", "--from", "2027-03-28T00:00:00Z", "--count", "2", "--json")
+    assert [json.loads(line) for line in result.stdout.splitlines()] == [
+        {
+            "nominal": "2027-03-28T01:30:00.000Z",
+            "local": "2027-03-28T03:30:00+02:00",
+            "clock": "put forward by 1:00:00 since the run before",
+        },
+        {"nominal": "2027-03-28T03:00:00.000Z", "local": "2027-03-28T05:00:00+02:00"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["0 25 * * *"], "its hour has '25' at character 3: a value must be from 0 to 23"),
+        ([], "neither cron nor every is given"),
+        (["@daily", "--every", "2h"], "must be one of them"),
+        (["--every", "30"], "every is 30 s: it must be from 60 s"),
+        (["@daily", "--count", "0"], "--count"),
+        (["@daily", "--from", "2027-01-01"], "has no time zone"),
+    ],
+)
+def test_a_rule_that_is_none_is_one_line_and_exits_2(args, said):
+    result = preview(*args)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in result.stderr
+    assert result.stderr.count("\n") == 1

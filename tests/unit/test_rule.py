@@ -1,0 +1,310 @@
+"""When a schedule runs: at times of the day or in intervals, across changes of the clock, and what is refused."""
+
+import csv
+import re
+import zoneinfo
+from datetime import UTC, date, datetime, timedelta
+from importlib.resources import files
+from itertools import islice, takewhile
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from dueline.errors import InvalidSchedule
+from dueline.schedules import zones
+from dueline.schedules.rule import Rule
+
+TABLE = Path(__file__).with_name("runs_of_two_years.csv")
+BERLIN = ZoneInfo("Europe/Berlin")
+START = datetime(2027, 1, 4, 9, tzinfo=UTC)
+MINUTE, SECOND, MOMENT = timedelta(minutes=1), timedelta(seconds=1), timedelta(microseconds=1)
+
+
+def at(text):
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+def next_runs(rule, since, count):
+    return list(islice(rule.after(since), count))
+
+
+def last_runs(rule, until, count):
+    return list(islice(rule.before(until), count))
+
+
+def runs_on(rule, day):
+    """Return when it runs on a day, by UTC."""
+    end = day + timedelta(days=1) - MOMENT
+    forwards = list(takewhile(lambda run: run <= end, rule.after(day - MOMENT)))
+    backwards = list(takewhile(lambda run: run >= day, rule.before(end)))
+    assert forwards == backwards[::-1]
+    return [each.strftime("%H:%M") for each in forwards]
+
+
+# Changes of the clock
+
+
+@pytest.mark.parametrize(
+    ("zone", "cron", "day", "runs"),
+    [
+        # Forward by an hour: 02:00 becomes 03:00, at 01:00 UTC.
+        ("Europe/Berlin", "30 2 * * *", "2027-03-28", ["01:00"]),
+        ("Europe/Berlin", "0,30 2,3 * * *", "2027-03-28", ["01:00", "01:30"]),
+        ("Europe/Berlin", "*/30 1-3 * * *", "2027-03-28", ["00:00", "00:30", "01:00", "01:30", "23:00", "23:30"]),
+        (
+            "Europe/Berlin",
+            "30 */2 * * *",
+            "2027-03-28",
+            ["02:30", "04:30", "06:30", "08:30", "10:30", "12:30", "14:30", "16:30", "18:30", "20:30", "22:30"],
+        ),
+        # Back by an hour: 03:00 becomes 02:00, at 01:00 UTC.
+        ("Europe/Berlin", "30 2 * * *", "2027-10-31", ["00:30"]),
+        ("Europe/Berlin", "*/30 2 * * *", "2027-10-31", ["00:00", "00:30"]),
+        ("Europe/Berlin", "30 */12 * * *", "2027-10-31", ["11:30", "23:30"]),
+        ("America/New_York", "30 1 * * *", "2027-11-07", ["05:30"]),
+        # Half an hour, at Lord Howe: 02:00 becomes 02:30, at 15:30 UTC; back to 01:30, at 15:00 UTC.
+        ("Australia/Lord_Howe", "15 2 * * *", "2027-10-02", ["15:30"]),
+        ("Australia/Lord_Howe", "45 1 * * *", "2027-04-03", ["14:45"]),
+        # Two hours, at Troll: 01:00 becomes 03:00, at 01:00 UTC.
+        ("Antarctica/Troll", "30 1,2 * * *", "2027-03-28", ["01:00", "23:30"]),
+        # At midnight: the day begins at 01:00, at 04:00 UTC.
+        ("America/Santiago", "0 0 * * *", "2027-09-05", ["04:00"]),
+        # The 30th of December 2011 was left out.
+        ("Pacific/Apia", "0 12 * * *", "2011-12-30", ["22:00"]),
+    ],
+)
+def test_around_a_change_of_the_clock_a_rule_runs_as_often_as_people_mean_it(zone, cron, day, runs):
+    assert runs_on(Rule(cron=cron, zone=zone), at(day)) == runs
+
+
+def test_an_interval_runs_in_both_passes_of_an_hour_that_comes_twice():
+    rule = Rule(cron="*/20 * * * *", zone="Europe/Berlin")
+    assert next_runs(rule, at("2027-10-30T23:59"), 7) == [at("2027-10-31") + 20 * n * MINUTE for n in range(7)]
+    assert last_runs(rule, at("2027-10-31T02:00"), 7) == [at("2027-10-31T02:00") - 20 * n * MINUTE for n in range(7)]
+
+
+@pytest.mark.parametrize("minute", [0, 15, 30, 45, 59])
+def test_from_within_an_hour_that_comes_twice_the_next_run_is_the_next(minute):
+    rule = Rule(cron="10,40 * * * *", zone="Europe/Berlin")
+    since = at("2027-10-31T01:00") + minute * MINUTE
+    every = [at("2027-10-31T00:10") + 30 * n * MINUTE for n in range(9)]
+    assert next(rule.after(since)) == min(each for each in every if each > since)
+    assert next(rule.before(since)) == max(each for each in every if each <= since)
+
+
+def _told():
+    with TABLE.open() as file:
+        yield from csv.DictReader(file)
+
+
+def _days(first, last, on):
+    days = (first + timedelta(days=n) for n in range((last - first).days + 1))
+    return [day for day in days if on == "all" or day.weekday() < 5]
+
+
+def _runs_told(zone, cron):
+    for row in _told():
+        if (row["zone"], row["cron"]) == (zone, cron):
+            for day in _days(date.fromisoformat(row["first"]), date.fromisoformat(row["last"]), row["days"]):
+                yield from (at(f"{day}T{time}") for time in row["utc"].split())
+
+
+@pytest.mark.parametrize(("zone", "cron"), sorted({(row["zone"], row["cron"]) for row in _told()}))
+def test_two_years_in_berlin_and_new_york_are_as_written_by_hand(zone, cron):
+    rule = Rule(cron=cron, zone=zone, start=at("2027-01-01"), end=at("2029-01-01"))
+    told = list(_runs_told(zone, cron))
+    assert list(rule.after(at("2000-01-01"))) == told
+    assert list(rule.before(at("2100-01-01"))) == told[::-1]
+
+
+# In intervals of physical time
+
+
+def test_every_counts_from_its_start_and_across_changes_of_the_clock():
+    rule = Rule(every=timedelta(hours=5), start=datetime(2027, 3, 28, 1, tzinfo=BERLIN))
+    assert next_runs(rule, at("2000-01-01"), 3) == [at(f"2027-03-28T{hour:02}:00") for hour in (0, 5, 10)]
+    assert last_runs(rule, at("2027-03-28T05:00"), 9) == [at("2027-03-28T05:00"), at("2027-03-28T00:00")]
+
+
+def test_every_counts_from_1970_without_a_start():
+    rule = Rule(every=timedelta(seconds=90))
+    assert next_runs(rule, at("1970-01-01"), 2) == [at("1970-01-01T00:01:30"), at("1970-01-01T00:03:00")]
+    assert last_runs(rule, at("1970-01-01T00:01:31"), 9) == [at("1970-01-01T00:01:30"), at("1970-01-01")]
+    assert next_runs(rule, at("9998-12-31T23:58:29"), 9) == [at("9998-12-31T23:58:30")]
+
+
+# Start, end, count
+
+
+@pytest.mark.parametrize("rule", [{"cron": "0 * * * *"}, {"every": timedelta(hours=1)}])
+def test_a_rule_runs_from_its_start_on_and_before_its_end(rule):
+    within = Rule(**rule, start=START, end=START + timedelta(hours=3))
+    runs = [START + timedelta(hours=n) for n in range(3)]
+    assert list(within.after(at("1990-01-01"))) == runs
+    assert list(within.after(START)) == runs[1:]
+    assert list(within.before(at("2090-01-01"))) == runs[::-1]
+    assert list(within.before(runs[1] - MOMENT)) == runs[:1]
+    assert list(within.before(START - MOMENT)) == list(within.after(runs[2])) == []
+
+
+@pytest.mark.parametrize("rule", [{"cron": "0 0 * * *"}, {"every": timedelta(days=1)}])
+def test_a_count_counts_from_the_start_wherever_one_asks(rule):
+    counted = Rule(**rule, start=at("2027-01-01"), count=3)
+    runs = [at("2027-01-01"), at("2027-01-02"), at("2027-01-03")]
+    assert list(counted.after(at("2000-01-01"))) == runs
+    assert list(counted.after(runs[1])) == runs[2:]
+    assert list(counted.before(at("2090-01-01"))) == runs[::-1]
+    assert list(Rule(**rule, start=at("2027-01-01"), count=3, end=runs[2]).after(at("2000-01-01"))) == runs[:2]
+
+
+def test_a_rule_is_over_at_the_end_of_time_and_begins_in_1970():
+    rule = Rule(cron="0 0 1 1 *", zone="Pacific/Kiritimati")
+    assert next_runs(rule, datetime.max.replace(tzinfo=UTC), 9) == []
+    assert next_runs(rule, at("9997-06-01"), 9) == [at("9997-12-31T10:00"), at("9998-12-31T10:00")]
+    assert last_runs(rule, at("1972-06-01"), 9)[-1] > at("1970-01-01")
+    assert last_runs(rule, datetime.min.replace(tzinfo=UTC), 9) == []
+
+
+def test_a_rule_that_ends_before_its_first_run_never_fires():
+    newyear = {"cron": "0 0 1 1 *", "start": START}
+    assert Rule(**newyear, end=at("2028-01-01")).never_fires
+    assert not Rule(**newyear, end=at("2028-01-01T00:00:01")).never_fires
+    assert not Rule(cron="0 0 1 1 *").never_fires
+
+
+def test_rules_with_the_same_start_in_other_zones_are_equal():
+    assert Rule(cron="@daily", start=START) == Rule(cron="@daily", start=START.astimezone(BERLIN))
+
+
+@pytest.mark.parametrize("ask", [Rule(cron="@daily").after, Rule(every=timedelta(hours=1)).before])
+def test_an_instant_without_a_zone_is_refused_at_once(ask):
+    with pytest.raises(ValueError, match="has no time zone"):
+        ask(datetime(2027, 1, 1))  # noqa: DTZ001
+
+
+@pytest.mark.parametrize(
+    ("rule", "spacing"),
+    [
+        ({"cron": "0 9 * * MON"}, timedelta(days=1)),
+        ({"cron": "0,20 * * * *"}, timedelta(minutes=20)),
+        ({"cron": "0 1,22 * * *"}, timedelta(hours=3)),
+        ({"cron": "*/7 * * * *"}, timedelta(minutes=4)),
+        ({"every": timedelta(seconds=61)}, timedelta(seconds=61)),
+    ],
+)
+def test_the_spacing_is_the_shortest_that_the_clock_shows(rule, spacing):
+    assert Rule(**rule).spacing == spacing
+
+
+def test_a_rule_is_told_in_words():
+    assert (
+        Rule(cron="0 9 * * MON-FRI", zone="Europe/Berlin").words == "At 09:00 on Monday through Friday, Europe/Berlin"
+    )
+    assert Rule(every=timedelta(minutes=90), start=START).words == "Every 1:30:00 from 2027-01-04T09:00:00+00:00"
+
+
+@pytest.mark.parametrize(
+    ("alias", "cron"), [("@hourly", "0 * * * *"), (" @Weekly ", "0 0 * * 0"), ("@yearly", "0 0 1 1 *")]
+)
+def test_an_alias_is_the_expression_that_it_stands_for(alias, cron):
+    assert next_runs(Rule(cron=alias), START, 5) == next_runs(Rule(cron=cron), START, 5)
+
+
+def test_zones_come_from_the_package_whatever_the_machine_has(request, tmp_path):
+    (tmp_path / "Europe").mkdir()
+    (tmp_path / "Europe" / "Berlin").write_bytes((files("tzdata") / "zoneinfo" / "Asia" / "Tokyo").read_bytes())
+    request.addfinalizer(zoneinfo.reset_tzpath)
+    zoneinfo.reset_tzpath([tmp_path])
+    assert ZoneInfo.no_cache("Europe/Berlin").utcoffset(datetime(2027, 1, 1)) == timedelta(hours=9)  # noqa: DTZ001
+    zones.zone_of.cache_clear()
+    assert next(Rule(cron="0 9 * * *", zone="Europe/Berlin").after(START)) == at("2027-01-05T08:00")
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("cron", "reason"),
+    [
+        ("0 9 * * * *", "it has 6 fields and must have 5: minute, hour, day of month, month, day of week"),
+        ("", "it has 0 fields"),
+        ("60 9 * * *", "its minute has '60' at character 1: a value must be from 0 to 59"),
+        ("0 9,24 * * *", "its hour has '24' at character 5: a value must be from 0 to 23"),
+        ("0 9 0 * *", "its day of month has '0' at character 5: a value must be from 1 to 31"),
+        ("0 9 * Foo *", "its month has 'FOO' at character 7: a value must be from 1 to 12 or JAN to DEC"),
+        ("0 9 * * 8", "its day of week has '8' at character 9: a value must be from 0 to 7 or SUN to SAT"),
+        ("*/90 * * * *", "its minute has '*/90' at character 1: its step must be from 1 to 59"),
+        ("*/0 * * * *", "its step must be from 1 to 59"),
+        ("0 8-18/11 * * *", "its hour has '8-18/11' at character 3: its step must be from 1 to 10"),
+        ("59/5 * * * *", "a step needs a range"),
+        ("0 9 * * FRI-MON", "its day of week has 'FRI-MON' at character 9: a range must not end before it begins"),
+        ("0 9 ? * MON", "its day of month has '?' at character 5: it must be *, a value from 1 to 31"),
+        ("0 9 L/2 * *", "its day of month has 'L/2'"),
+        ("0 9 * * MON#6", "its day of week has 'MON#6' at character 9: it must be *"),
+        ("0,,5 9 * * *", "its minute has '' at character 3: it must be *"),
+        ("0 9 \u0661 * *", "its day of month has '\u0661' at character 5: it must be *"),
+        ("0 0 30 2 *", "the days that it names never come"),
+        ("0 0 31 4,6,9,11 *", "the days that it names never come"),
+        ("0 0 */30 * FRI#2", "the days that it names never come"),
+        ("0 0 29 2 */7", "or over 10 years apart"),
+        ("0 0 1 1 */7", "or over 10 years apart"),
+        ("@reboot", "it must have five fields, or be one of @hourly, @daily"),
+        ("0 9 * * *" + " " * 300, "cron has 309 characters: at most 256 are allowed"),
+    ],
+)
+def test_a_cron_expression_that_is_none_is_refused_with_the_field_the_character_and_what_is_allowed(cron, reason):
+    with pytest.raises(InvalidSchedule) as refused:
+        Rule(cron=cron)
+    assert str(refused.value).startswith("cron ")
+    assert reason in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("rule", "reason"),
+    [
+        ({}, "neither cron nor every is given: it must be one of them"),
+        ({"cron": "@daily", "every": timedelta(days=1)}, "cron is '@daily' and every is .*: it must be one of them"),
+        ({"cron": ["@daily"]}, "cron is .*: it must be a text"),
+        ({"cron": "@daily", "zone": None}, "zone is None: it must be a text"),
+        ({"cron": "@daily", "zone": []}, r"zone is \[\]: it must be a text"),
+        ({"cron": "@daily", "zone": "europe/berlin"}, "zone is 'europe/berlin': .* did you mean 'Europe/Berlin'?"),
+        (
+            {"cron": "@daily", "zone": "../../passwd"},
+            "zone is '../../passwd': it must be the name of an IANA time zone",
+        ),
+        ({"every": timedelta(days=1), "zone": "Mars"}, "zone is 'Mars'"),
+        ({"every": timedelta(seconds=59)}, "every is 59 s: it must be from 60 s to 3653 days, in whole seconds"),
+        ({"every": timedelta(seconds=90.5)}, "every is 90.5 s: .* in whole seconds"),
+        ({"every": timedelta(days=3654)}, "every is .* to 3653 days"),
+        ({"every": 90}, "every is 90: it must be"),
+        ({"cron": "@daily", "start": datetime(2027, 1, 1)}, "start is 2027-01-01T00:00:00: it must have a time zone"),  # noqa: DTZ001
+        ({"cron": "@daily", "end": datetime(2027, 1, 1)}, "end is 2027-01-01T00:00:00: it must have a time zone"),  # noqa: DTZ001
+        ({"cron": "@daily", "end": "2027-01-01"}, "end is '2027-01-01': it must be a date and a time with a zone"),
+        ({"cron": "@daily", "start": START + MOMENT}, "start is .*: it must be in whole seconds"),
+        ({"cron": "@daily", "end": at("1969-12-31")}, "end is .*: .* in the years 1970 to 9998"),
+        ({"cron": "@daily", "start": START, "end": START}, "end is .*: it must be after start, which is 2027-01-04T09"),
+        ({"cron": "@daily", "count": 3}, "count is 3: it must come with start"),
+        ({"cron": "@daily", "start": START, "count": 0}, "count is 0: it must be from 1 to 1000"),
+        ({"cron": "@daily", "start": START, "count": 1001}, "count is 1001: it must be from 1 to 1000"),
+        ({"cron": "@daily", "start": START, "count": True}, "count is True: it must be from 1 to 1000"),
+    ],
+)
+def test_a_rule_that_is_none_is_refused_with_the_field_its_value_and_what_is_allowed(rule, reason):
+    with pytest.raises(InvalidSchedule, match=reason):
+        Rule(**rule)
+
+
+# The documentation
+
+
+def _examples():
+    page = (Path(__file__).parents[2] / "docs" / "schedules.md").read_text()
+    return re.findall(r"^\| `([^`]+)` \| (\S+) \| ([-\d:, ]+) \|", page, re.MULTILINE)
+
+
+def test_the_examples_of_the_documentation_are_so():
+    assert len(_examples()) == 7
+    for cron, since, runs in _examples():
+        told = [at(run) for run in runs.split(", ")]
+        assert next_runs(Rule(cron=cron, zone="Europe/Berlin"), at(since), len(told)) == told, (cron, since)

@@ -1,0 +1,167 @@
+"""A rule against a search that looks at each minute: around changes of the clock, and anywhere."""
+
+import calendar
+import re
+from bisect import bisect_right
+from collections import namedtuple
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from itertools import takewhile
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dueline.schedules.rule import Rule
+from dueline.schedules.zones import zone_of
+
+MINUTE, HOUR, DAY, MOMENT = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1), timedelta(microseconds=1)
+# A year with changes of its clock. Samoa left out a day in 2011, Kwajalein in 1993, and Kathmandu a quarter of an hour.
+ZONES = {
+    "Africa/Casablanca": 2024,
+    "America/Caracas": 2016,
+    "America/New_York": 2027,
+    "America/Santiago": 2027,
+    "America/St_Johns": 2010,
+    "Antarctica/Troll": 2027,
+    "Asia/Kathmandu": 1985,
+    "Australia/Lord_Howe": 2027,
+    "Europe/Berlin": 2027,
+    "Europe/Dublin": 2027,
+    "Pacific/Apia": 2011,
+    "Pacific/Kwajalein": 1993,
+}
+CRONS = [
+    "* * * * *",
+    "*/7 * * * *",
+    "0 * * * *",
+    "30 * * * *",
+    "15,45 */2 * * *",
+    "59 */23 * * *",
+    "*/20 */3 * * SUN",
+    "* 2 * * *",
+    "*/10 0-3 * * *",
+    "0 0 * * *",
+    "1 0 * * *",
+    "30 1 * * *",
+    "0 2 * * *",
+    "30 2 * * *",
+    "10,20,50 1,2,3 * * *",
+    "59 1,23 * * *",
+    "0 3 * * *",
+    "0 9 * * MON-FRI",
+    "30 2 */2 * 0",
+    "45 2 L * 7",
+    "15 1 * 3,10,11 SUN#1",
+    "5 0-23/2 28-31 * 6L",
+]
+Fields = namedtuple("Fields", "minutes hours days months weekdays")
+NUMBERS = {"SUN": "0", "MON": "1", "FRI": "5"}
+NAMES = re.compile("|".join(NUMBERS))
+
+
+def numbers(field, low, high):
+    """Return the values of a field, but for those that depend on the month."""
+    found = set()
+    for term in field.split(","):
+        span, _, step = term.partition("/")
+        first, _, last = (f"{low}-{high}" if span == "*" else span).partition("-")
+        found.update(range(int(first), int(last or first) + 1, int(step or 1)))
+    return found
+
+
+@cache
+def fields(cron):
+    minute, hour, day, month, weekday = NAMES.sub(lambda match: NUMBERS[match[0]], cron).split()
+    days = {"L"} if day == "L" else numbers(day, 1, 31)
+    weekdays = {weekday} if re.search("[#L]", weekday) else {each % 7 for each in numbers(weekday, 0, 7)}
+    return Fields(numbers(minute, 0, 59), numbers(hour, 0, 23), days, numbers(month, 1, 12), weekdays)
+
+
+@cache
+def is_day(cron, day):
+    of = fields(cron)
+    last = calendar.monthrange(day.year, day.month)[1]
+    weekday = day.isoweekday() % 7
+    nth = {f"{weekday}#{(day.day + 6) // 7}"} | ({f"{weekday}L"} if day.day > last - 7 else set())
+    by_day = day.day in of.days or ("L" in of.days and day.day == last)
+    by_weekday = weekday in of.weekdays or bool(nth & of.weekdays)
+    starred = any(cron.split()[n].startswith("*") for n in (2, 4))
+    return day.month in of.months and ((by_day and by_weekday) if starred else (by_day or by_weekday))
+
+
+def shows_a_run(cron, of, clock):
+    return clock.minute in of.minutes and clock.hour in of.hours and is_day(cron, clock.date())
+
+
+@cache
+def clocks(zone, start, end):
+    """Return each minute: when it is, what the clock shows, and by how much the clock was changed then."""
+    told, before = [], (start - MINUTE).astimezone(zone_of(zone)).utcoffset()
+    for n in range((end - start) // MINUTE):
+        local = (start + n * MINUTE).astimezone(zone_of(zone))
+        told.append((start + n * MINUTE, local.replace(tzinfo=None), local.utcoffset() - before))
+        before = local.utcoffset()
+    return told
+
+
+def brute_force(cron, zone, start, end):
+    """Return all runs from start to end. Start must not lie within three hours after a change."""
+    of, is_interval = fields(cron), cron.split()[1].startswith("*")
+    second_pass_ends, found = start, []
+    for instant, clock, change in clocks(zone, start, end):
+        shown = [clock]
+        if change and not is_interval and abs(change) <= 3 * HOUR:
+            second_pass_ends = instant - change
+            shown += [clock - n * MINUTE for n in range(1, change // MINUTE + 1)]
+        if instant >= second_pass_ends and any(shows_a_run(cron, of, each) for each in shown):
+            found.append(instant)
+    return found
+
+
+@cache
+def changes(zone):
+    """Return the days of a zone's year at whose end the clock is another than at their beginning."""
+    days = [datetime(ZONES[zone], 1, 1, tzinfo=UTC) + n * DAY for n in range(367)]
+    offsets = [day.astimezone(zone_of(zone)).utcoffset() for day in days]
+    return [day for day, before, after in zip(days, offsets, offsets[1:], strict=False) if before != after]
+
+
+def both_ways(rule, start, end):
+    forwards = list(takewhile(lambda run: run < end, rule.after(start - MOMENT)))
+    backwards = list(takewhile(lambda run: run >= start, rule.before(end - MOMENT)))
+    return forwards, backwards[::-1]
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_around_changes_of_the_clock_each_run_is_one_that_a_look_at_each_minute_finds(zone):
+    assert changes(zone)
+    for day in changes(zone):
+        start, end = day - 6 * HOUR, day + 30 * HOUR
+        for cron in CRONS:
+            rule, runs = Rule(cron=cron, zone=zone), brute_force(cron, zone, start, end)
+            assert both_ways(rule, start, end) == (runs, runs), (cron, day)
+            from_any_instant(rule, runs, start, end)
+
+
+def from_any_instant(rule, runs, start, end):
+    """Check the next run and the last from every two hours, each time at another second."""
+    for n in range(18):
+        instant = start + n * 2 * HOUR + (n * 997 % 7200) * timedelta(seconds=1)
+        after, before, at = next(rule.after(instant)), next(rule.before(instant)), bisect_right(runs, instant)
+        assert after == runs[at] if at < len(runs) else after >= end
+        assert before == runs[at - 1] if at else before < start
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    zone=st.sampled_from(sorted(ZONES)),
+    cron=st.sampled_from(CRONS),
+    hours=st.integers(0, 47 * 365 * 24),
+    before=st.timedeltas(timedelta(0), 6 * HOUR),
+)
+def test_anywhere_in_47_years_each_run_is_one_that_a_look_at_each_minute_finds(zone, cron, hours, before):
+    end = datetime(1990, 1, 1, tzinfo=UTC) + hours * HOUR
+    start = end - before
+    runs = [run for run in brute_force(cron, zone, end - 12 * HOUR, end) if run >= start]
+    assert both_ways(Rule(cron=cron, zone=zone), start, end) == (runs, runs)

@@ -1,0 +1,171 @@
+"""Schedules over HTTP: what is asked, answered and refused."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from dueline.errors import Throttled
+from tests.builders import a_queue
+from tests.called import call, imported
+
+WEEKDAYS = {"cron": "0 9 * * MON-FRI", "zone": "Europe/Berlin", "payload": {"to": "all"}}
+DIGEST = "/queues/emails/schedules/digest"
+CALLER = "arn:aws:iam::123456789012:user/ann"
+
+
+@pytest.fixture
+def api(monkeypatch):
+    with imported(monkeypatch, a_queue()) as api:
+        yield api
+
+
+def ask(api, method, path, told=None, *, headers=None, query=None):
+    body = None if told is None else json.dumps(told)
+    return call(api, method, path, body=body, caller=CALLER, headers=headers, query=query)
+
+
+def told_of(api, method, path, told=None, **given):
+    return ask(api, method, path, told, **given)[1]
+
+
+def test_a_schedule_is_created_then_found_as_it_is_and_an_identical_one_changes_nothing(api):
+    status, made = ask(api, "PUT", DIGEST, WEEKDAYS)
+    assert status == 201
+    assert made.items() >= {**WEEKDAYS, "schedule": "digest", "generation": 1, "paused": False}.items()
+    assert ask(api, "PUT", DIGEST, WEEKDAYS) == (200, made)
+    assert ask(api, "GET", DIGEST) == (200, made)
+
+
+def test_it_is_told_with_its_next_five_runs_in_its_zone_and_in_utc(api):
+    runs = told_of(api, "PUT", DIGEST, WEEKDAYS)["next"]
+    locals = [datetime.fromisoformat(run["local"]) for run in runs]
+    assert [datetime.fromisoformat(run["nominal"]) for run in runs] == locals
+    assert [(local.hour, local.minute, local.weekday() < 5) for local in locals] == [(9, 0, True)] * 5
+    assert locals == sorted(set(locals))
+    assert locals[0] > datetime.now(UTC)
+
+
+def test_a_change_is_a_new_generation_and_tells_from_when_it_serves(api):
+    made = told_of(api, "PUT", DIGEST, WEEKDAYS)
+    status, changed = ask(api, "PUT", DIGEST, {"every": 600, "overlap": "skip"})
+    assert (status, changed["generation"], changed["every"], changed["overlap"]) == (200, 2, 600, "skip")
+    assert "cron" not in changed
+    assert changed["effective_from"] >= made["effective_from"]
+
+
+def test_a_paused_one_has_no_next_runs_until_it_is_resumed(api):
+    made = told_of(api, "PUT", DIGEST, WEEKDAYS)
+    status, paused = ask(api, "POST", f"{DIGEST}/pause")
+    assert (status, paused["paused"], paused["next"]) == (200, True, [])
+    resumed = told_of(api, "POST", f"{DIGEST}/resume")
+    assert (resumed["paused"], resumed["next"]) == (False, made["next"])
+
+
+def test_a_deleted_one_is_not_found_and_not_listed_and_may_be_made_again(api):
+    ask(api, "PUT", DIGEST, WEEKDAYS)
+    status, deleted = ask(api, "DELETE", DIGEST)
+    assert (status, deleted["deleted"], deleted["next"]) == (200, True, [])
+    assert [ask(api, *each)[1]["code"] for each in (("GET", DIGEST), ("POST", f"{DIGEST}/pause"))] == [
+        "schedule_not_found"
+    ] * 2
+    assert told_of(api, "GET", "/queues/emails/schedules") == {"schedules": [], "next": None}
+    assert ask(api, "PUT", DIGEST, WEEKDAYS)[0] == 201
+
+
+def test_an_entity_tag_lets_one_change_alone_what_one_has_read(api):
+    tags = []
+
+    def put(every, **headers):
+        status, told = ask(api, "PUT", DIGEST, {"every": every}, headers=headers)
+        tags.append(api.last["headers"].get("ETag"))
+        return status, told.get("code")
+
+    assert put(60) == (201, None)
+    assert put(120, **{"if-match": tags[0]}) == (200, None)
+    assert put(180, **{"if-match": tags[0]}) == (412, "schedule_changed")
+    assert put(180, **{"if-match": "*"}) == (200, None)
+    assert len({tags[0], tags[1], tags[3]}) == 3
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ({}, ["neither cron nor every is given"]),
+        ({"cron": "0 9 * * MON-FRI", "every": 60}, ["cron is", "every is", "one of them"]),
+        ({"cron": "0 9 * * MON-FRY"}, ["cron is '0 9 * * MON-FRY'", "day of week", "character 9"]),
+        ({"cron": "0 0 9 * * *"}, ["it has 6 fields and must have 5"]),
+        ({"cron": "0 0 30 2 *"}, ["cron"]),
+        ({"cron": 5}, ["cron is 5", "valid string"]),
+        ({"cron": "0 9 * * *", "zone": "Europe/Berlim"}, ["zone is 'Europe/Berlim'", "Europe/Berlin"]),
+        ({"every": 59}, ["every is 59 s", "from 60 s"]),
+        ({"every": 60.5}, ["every is 60.5", "valid integer"]),
+        ({"every": 60, "start": "2027-01-01T00:00:00"}, ["start is '2027-01-01T00:00:00'", "with a zone"]),
+        ({"every": 60, "start": "2027-01-02T00:00:00Z", "end": "2027-01-01T00:00:00Z"}, ["end is", "after start"]),
+        ({"every": 60, "count": 5}, ["count is 5", "start"]),
+        ({"every": 60, "jitter": 61}, ["jitter is", "60 s"]),
+        ({"every": 60, "overlap": "never"}, ["overlap is 'never'", "allow or skip"]),
+        ({"every": 60, "catch_up": None}, ["catch_up is null", "valid string"]),
+        ({"every": 60, "priority": 6}, ["priority is 6"]),
+        ({"every": 60, "when": 1}, ["when is no field", "there are cron, every"]),
+        ([1], ["body is [1]"]),
+    ],
+)
+def test_a_wrong_one_is_refused_with_its_field_its_value_and_what_is_allowed(api, body, told):
+    status, problem = ask(api, "PUT", DIGEST, body)
+    assert (status, problem["code"]) == (400, "invalid_schedule")
+    assert [part for part in told if part not in problem["detail"]] == [], problem["detail"]
+    assert ask(api, "GET", DIGEST)[0] == 404
+
+
+def test_a_name_that_none_may_have_and_a_queue_that_there_is_not_are_refused(api):
+    assert told_of(api, "PUT", "/queues/emails/schedules/a%23b", WEEKDAYS)["code"] == "invalid_schedule"
+    status, problem = ask(api, "PUT", "/queues/dueline-planner/schedules/digest", WEEKDAYS)
+    assert (status, problem["code"]) == (404, "queue_not_found")
+
+
+def test_schedules_are_listed_by_name_a_page_at_a_time(api):
+    for name in ("c", "a", "b"):
+        ask(api, "PUT", f"/queues/emails/schedules/{name}", {"every": 60})
+    path = "/queues/emails/schedules"
+    first = told_of(api, "GET", path, query={"limit": "2"})
+    rest = told_of(api, "GET", path, query={"limit": "2", "next": first["next"]})
+    assert [each["schedule"] for each in first["schedules"] + rest["schedules"]] == ["a", "b", "c"]
+    assert (first["next"], rest["next"]) == ("b", None)
+    status, problem = ask(api, "GET", path, query={"limit": "0"})
+    assert (status, problem["detail"]) == (400, 'limit is "0": must be a whole number from 1 to 100')
+
+
+def test_a_preview_tells_the_next_runs_of_a_rule_and_makes_no_schedule(api):
+    rule = {"cron": "30 2 * * *", "zone": "Europe/Berlin", "from": "2027-03-27T12:00:00Z", "limit": 2}
+    assert ask(api, "POST", "/schedules/preview", rule) == (
+        200,
+        {
+            "next": [
+                {"nominal": "2027-03-28T01:00:00.000Z", "local": "2027-03-28T03:00:00+02:00"},
+                {"nominal": "2027-03-29T00:30:00.000Z", "local": "2027-03-29T02:30:00+02:00"},
+            ]
+        },
+    )
+    assert ask(api, "POST", "/schedules/preview", {"every": 1})[0] == 400
+    assert told_of(api, "GET", "/queues/emails/schedules")["schedules"] == []
+
+
+def test_who_changes_a_schedule_is_logged_and_its_payload_is_not(api, caplog):
+    caplog.set_level("INFO")
+    ask(api, "PUT", DIGEST, WEEKDAYS)
+    ask(api, "PUT", DIGEST, WEEKDAYS)
+    [line] = [each for each in caplog.records if each.message == "schedule put"]
+    assert (line.queue, line.schedule, line.generation, line.caller) == ("emails", "digest", 1, CALLER)
+    assert "all" not in caplog.text
+
+
+def test_what_the_table_throttles_is_429_and_there_is_no_schedule(api, monkeypatch):
+    def throttled(*_, **__):
+        raise Throttled("slow down")
+
+    with monkeypatch.context() as during:
+        during.setattr(api.RESOURCES.table, "change", throttled)
+        status, problem = ask(api, "PUT", DIGEST, WEEKDAYS)
+        assert (status, problem["code"]) == (429, "throttled")
+    assert ask(api, "GET", DIGEST)[0] == 404
