@@ -70,18 +70,21 @@ class Head:
         """Tell whether it makes runs: it is neither paused nor deleted."""
         return not (self.paused or self.deleted)
 
+    def up_to(self, end: datetime) -> Generation:
+        """Return this generation as one that ends there."""
+        return Generation(
+            number=self.generation,
+            definition=replace(self.definition, payload="null", owner=None, description=None),
+            start=self.start,
+            end=end,
+            paused=self.paused,
+            deleted=self.deleted,
+        )
+
     def next(
         self, *, definition: Definition, start: datetime, paused: bool, deleted: bool, retention: timedelta
     ) -> "Head":
         """Return the next generation, which serves after `start`."""
-        past = Generation(
-            number=self.generation,
-            definition=replace(self.definition, payload="null", owner=None, description=None),
-            start=self.start,
-            end=start,
-            paused=self.paused,
-            deleted=self.deleted,
-        )
         return replace(
             self,
             definition=definition,
@@ -91,7 +94,7 @@ class Head:
             paused=paused,
             deleted=deleted,
             retention=retention,
-            generations=(past, *self.generations)[:KEPT_GENERATIONS],
+            generations=(self.up_to(start), *self.generations)[:KEPT_GENERATIONS],
         )
 
 

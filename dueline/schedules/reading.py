@@ -18,7 +18,7 @@ from dueline.ports import Clock, Spread, Table
 from dueline.schedules.changes import not_found
 from dueline.schedules.definition import checked_name
 from dueline.schedules.found import find
-from dueline.schedules.head import Generation, Head, read_head
+from dueline.schedules.head import Head, read_head
 from dueline.schedules.occurrence import occurrence_id
 
 MOST_HEADS = 100
@@ -128,15 +128,7 @@ class _Named:
 
 def _named(head: Head, before: datetime | None) -> Iterator[_Named]:
     """Yield the nominals of all generations that were planned, the latest first."""
-    now = Generation(
-        number=head.generation,
-        definition=head.definition,
-        start=head.start,
-        end=head.planned_to,
-        paused=head.paused,
-        deleted=head.deleted,
-    )
-    for each in (now, *head.generations):
+    for each in (head.up_to(head.planned_to), *head.generations):
         if each.is_live:
             end = each.end if before is None else min(each.end, before - timedelta(milliseconds=1))
             nominals = takewhile(partial(operator.lt, each.start), each.definition.rule.before(end))

@@ -1,5 +1,6 @@
 """Running: have a schedule run now, or for nominals that have passed. What it plans by itself is not touched."""
 
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -25,6 +26,10 @@ MAX_KEY_CHARACTERS = 128
 _MOMENT = timedelta(microseconds=1)
 
 
+def _random_uid() -> str:
+    return str(uuid.uuid4())
+
+
 class Runs:
     """Makes runs of schedules on demand: jobs on the direct route. `new_uid` returns a random UUID.
 
@@ -38,9 +43,9 @@ class Runs:
         table: Table,
         route: TableRoute,
         clock: Clock,
-        new_uid: Callable[[], str],
         spread: Spread = map,
         patience: timedelta = PATIENCE,
+        new_uid: Callable[[], str] = _random_uid,
     ) -> None:
         self._table = table
         self._route = route
