@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
+from dueline.model import instant, rows
 from dueline.model.job import Job, Partition
 from dueline.model.queue_settings import PLANNER, QueueSettings
 from dueline.protocol.table_route import TableRoute
@@ -48,12 +49,19 @@ class Scheduled(System):
         self.planner = Planner(table=self.table, route=route, clock=self.clock)
         self.watchdog = Watchdog(table=self.table, route=route, clock=self.clock)
         self._first_received: dict[str, datetime] = {}
+        self.tick(EMAILS)
+        self.tick(OF_PLANNER)
 
     def define(self, name: str = "digest", *, if_match: str | None = None, **overrides: Any) -> Changed:
         return self.changes.put(self.settings["emails"], name, a_definition(**overrides), if_match=if_match)
 
     def head(self, name: str = "digest") -> Head:
         return get("emails", name, table=self.table)
+
+    def fence(self) -> datetime:
+        """Return the fence of the queue `emails`."""
+        key = rows.state_key(EMAILS)
+        return instant.parse(rows.read_state(self.table.read([key]).rows[key]).fence)
 
     def planning_messages(self) -> list[Received]:
         """Return the planning jobs that are visible now."""
@@ -86,8 +94,9 @@ class Scheduled(System):
         while self.clock.now() < end:
             self.tick(EMAILS)
             self.tick(OF_PLANNER)
-            for _ in range(3 if planner else 0):
-                self.plan()
+            while planner and self.planning_messages():
+                if self.plan().again:
+                    break
             each()
             self.clock.sleep(min(60.0, (end - self.clock.now()).total_seconds()))
 

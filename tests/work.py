@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 from dueline.clock import SystemClock
@@ -93,6 +94,36 @@ class Events(list[Event]):
 
     def of(self, kind: Kind) -> list[Event]:
         return [event for event in self if event.kind is kind]
+
+
+class DeclaredSchedules:
+    """The schedules of a queue, as a client has them; each request fails first as often as `faults` has errors."""
+
+    def __init__(self, faults: Sequence[Exception] = (), **owners: str) -> None:
+        self.put_so_far: dict[str, dict[str, Any]] = {name: {"owner": owner} for name, owner in owners.items()}
+        self.requests = 0
+        self._faults = list(faults)
+
+    def __call__(self, queue: str) -> "DeclaredSchedules":
+        assert queue == "emails"
+        return self
+
+    def put(self, name: str, **given: Any) -> None:
+        self._ask()
+        self.put_so_far[name] = given
+
+    def list(self) -> list[SimpleNamespace]:
+        self._ask()
+        return [SimpleNamespace(name=name, owner=given["owner"]) for name, given in self.put_so_far.items()]
+
+    def delete(self, name: str) -> None:
+        self._ask()
+        del self.put_so_far[name]
+
+    def _ask(self) -> None:
+        self.requests += 1
+        if self._faults:
+            raise self._faults.pop(0)
 
 
 def a_connection(*levels: SharedQueue, clock: Clock | None = None, **overrides: Any) -> QueueConnection:

@@ -20,7 +20,10 @@ _MOST_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, kw_only=True)
 class Generation:
-    """What a schedule was from `start` (after it) to `end` (up to it). Its definition is kept without the payload."""
+    """What a schedule was from `start` (after it) to `end` (up to it).
+
+    Of its definition the payload, the owner and the description are not kept.
+    """
 
     number: int
     definition: Definition
@@ -28,6 +31,11 @@ class Generation:
     end: datetime
     paused: bool = False
     deleted: bool = False
+
+    @property
+    def is_live(self) -> bool:
+        """Tell whether it made runs."""
+        return not (self.paused or self.deleted)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,18 +70,21 @@ class Head:
         """Tell whether it makes runs: it is neither paused nor deleted."""
         return not (self.paused or self.deleted)
 
+    def up_to(self, end: datetime) -> Generation:
+        """Return this generation as one that ends there."""
+        return Generation(
+            number=self.generation,
+            definition=replace(self.definition, payload="null", owner=None, description=None),
+            start=self.start,
+            end=end,
+            paused=self.paused,
+            deleted=self.deleted,
+        )
+
     def next(
         self, *, definition: Definition, start: datetime, paused: bool, deleted: bool, retention: timedelta
     ) -> "Head":
         """Return the next generation, which serves after `start`."""
-        past = Generation(
-            number=self.generation,
-            definition=self.definition,
-            start=self.start,
-            end=start,
-            paused=self.paused,
-            deleted=self.deleted,
-        )
         return replace(
             self,
             definition=definition,
@@ -83,7 +94,7 @@ class Head:
             paused=paused,
             deleted=deleted,
             retention=retention,
-            generations=(past, *self.generations)[:KEPT_GENERATIONS],
+            generations=(self.up_to(start), *self.generations)[:KEPT_GENERATIONS],
         )
 
 
@@ -136,10 +147,9 @@ def _head(row: Row) -> Head:
 
 
 def _generation_dict(past: Generation) -> dict[str, Any]:
-    without = replace(past.definition, payload="null", owner=None, description=None)
     flags = {name: True for name in ("paused", "deleted") if getattr(past, name)}
     times = {"start": instant.text(past.start), "end": instant.text(past.end)}
-    return {"number": past.number, "definition": without.to_dict(), **times, **flags}
+    return {"number": past.number, "definition": past.definition.to_dict(), **times, **flags}
 
 
 def _generation(kept: dict[str, Any]) -> Generation:

@@ -1,18 +1,25 @@
 """Reading: what schedules there are, and what became of their runs."""
 
+import operator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import partial
+from itertools import islice, takewhile
+from typing import Any
 
-from dueline.errors import InvalidSchedule
+from dueline.errors import DuelineError, InvalidSchedule, JobNotFound
 from dueline.lookup.outcome import Outcome
-from dueline.model.job import JobId
+from dueline.lookup.status import Status, statuses_of
+from dueline.model.job import JobId, State
 from dueline.model.queue_settings import QueueSettings
 from dueline.ports import Clock, Spread, Table
 from dueline.schedules.changes import not_found
 from dueline.schedules.definition import checked_name
 from dueline.schedules.found import find
 from dueline.schedules.head import Head, read_head
+from dueline.schedules.occurrence import occurrence_id
 
 MOST_HEADS = 100
 MOST_RUNS = 100
@@ -34,6 +41,14 @@ class RunState(StrEnum):
     PARKED = "parked"
     MISSED = "missed"
     FORGOTTEN = "forgotten"
+
+
+# The others are called as a job's. A job that has no row by now was never made.
+_STATES = {
+    State.SCHEDULED: RunState.PLANNED,
+    State.CANCEL_REQUESTED: RunState.CANCELLED,
+    State.ACCEPTED: RunState.MISSED,
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,10 +104,55 @@ def history(
 ) -> list[Run]:
     """Return the last runs of a schedule by its rules, the latest first, 1 to 100 of them, with nominals < `before`.
 
-    They begin with those that are planned already, and go back over the last 20 changes. What was cancelled by a change
-    is no run. Raises ScheduleNotFound, InvalidSchedule, Throttled or Unavailable.
+    They begin with those that are planned already, and go back over the last 20 changes. What a change cancelled is no
+    run. Raises ScheduleNotFound, InvalidSchedule, Throttled or Unavailable.
     """
-    raise NotImplementedError
+    _check_limit(limit, most=MOST_RUNS)
+    head = get(queue.name, name, table=table)
+    named = list(islice(_named(head, before), limit))
+    statuses = statuses_of(
+        [each.id for each in named], queue=queue, table=table, clock=clock, until=until, spread=spread
+    )
+    now = clock.now()
+    return [_run(each, statuses[each.id], kept=now < each.id.due + head.retention) for each in named]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Named:
+    """A nominal that a generation of a schedule names, and the id of its job."""
+
+    nominal: datetime
+    generation: int
+    id: JobId
+
+
+def _named(head: Head, before: datetime | None) -> Iterator[_Named]:
+    """Yield the nominals of all generations that were planned, the latest first."""
+    for each in (head.up_to(head.planned_to), *head.generations):
+        if each.is_live:
+            end = each.end if before is None else min(each.end, before - timedelta(milliseconds=1))
+            nominals = takewhile(partial(operator.lt, each.start), each.definition.rule.before(end))
+            yield from (
+                _Named(
+                    nominal=nominal,
+                    generation=each.number,
+                    id=occurrence_id(head, each.number, each.definition, nominal),
+                )
+                for nominal in nominals
+            )
+
+
+def _run(named: _Named, status: Status | DuelineError, *, kept: bool) -> Run:
+    told: dict[str, Any] = {"id": named.id, "nominal": named.nominal, "generation": named.generation}
+    if isinstance(status, JobNotFound):
+        return Run(**told, state=RunState.FORGOTTEN)
+    if isinstance(status, DuelineError):
+        raise status
+    state = _STATES.get(status.state) or RunState(status.state.value)
+    if status.state is State.ACCEPTED:
+        state = RunState.MISSED if kept else RunState.FORGOTTEN
+    lateness = (status.outcome.started - named.id.due).total_seconds() if status.outcome else None
+    return Run(**told, state=state, outcome=status.outcome, lateness=lateness)
 
 
 def _check_limit(limit: int, *, most: int) -> None:

@@ -4,22 +4,22 @@ import asyncio
 import random
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from dueline import otel
 from dueline.model.job import queue_name
-from dueline.ports import Clock
+from dueline.worker.declaring import Declaring
+from dueline.worker.environment import Environment, connect
 from dueline.worker.handler_runner import Handler, HandlerRunner
 from dueline.worker.processes.link import Link
-from dueline.worker.queue_connection import QueueConnection
 from dueline.worker.queue_worker import QueueWorker
 from dueline.worker.rate_limiter import common_time
 from dueline.worker.received import ReceivedJob
 from dueline.worker.refresh import check_settings
 from dueline.worker.runner import Ending, Runner, event_loop, signalled
-from dueline.worker.watch.event import Event, Report
+from dueline.worker.scheduled import ScheduledInCode
 
 if TYPE_CHECKING:
     import boto3
@@ -36,11 +36,23 @@ class Worker:
 
     `name` is the deployment's, in the account and region of the AWS session: by default the session that boto3 finds.
     At most `concurrency` jobs of a queue run at a time, in threads; coroutine functions run in one event loop.
+    `owner` is the name under which the schedules in this code are declared: those under it that are no more in the code
+    are told in the log and, with `prune`, deleted.
     """
 
     def __init__(
-        self, name: str = "dueline", *, session: "boto3.Session | None" = None, concurrency: int = CONCURRENCY
+        self,
+        name: str = "dueline",
+        *,
+        session: "boto3.Session | None" = None,
+        concurrency: int = CONCURRENCY,
+        owner: str | None = None,
+        prune: bool = False,
     ) -> None:
+        if prune and not owner:
+            raise ValueError("prune is True without an owner: give owner=, so that it is known which are this code's")
+        self._owner, self._prune = owner, prune
+        self._scheduled = ScheduledInCode()
         self._name = name
         self._session = session
         self._concurrency = _checked(concurrency)
@@ -67,6 +79,40 @@ class Worker:
 
         return decorated
 
+    def schedule(
+        self,
+        queue: str,
+        name: str,
+        *,
+        cron: str | None = None,
+        every: timedelta | float | None = None,
+        zone: str = "UTC",
+        payload: object = None,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        count: int | None = None,
+        tenant: str | None = None,
+        priority: int = 1,
+        jitter: timedelta | float = 0,
+        catch_up: Literal["latest", "none", "all"] = "latest",
+        overlap: Literal["allow", "skip"] = "allow",
+        description: str | None = None,
+    ) -> Callable[[Function], Function]:
+        """Declare a schedule of a queue when the worker starts, and decorate the function that processes its jobs.
+
+        Called without a function, it leaves the schedule's jobs to the queue's own. Any number of processes may declare
+        it, as often as they like: one that is as it was stays as it is. Raises InvalidSchedule, with the reason.
+        """
+        given = {"cron": cron, "every": every, "zone": zone, "payload": payload, "start": start, "end": end}
+        given |= {"count": count, "tenant": tenant, "priority": priority, "jitter": jitter, "catch_up": catch_up}
+        added = self._scheduled.add(queue_name(queue), name, {**given, "overlap": overlap, "description": description})
+
+        def decorated(function: Function) -> Function:
+            added.call = function
+            return function
+
+        return decorated
+
     def run(
         self,
         *,
@@ -80,7 +126,8 @@ class Worker:
         Jobs that still run after that are put back into their queues. Returns whether all had ended. `queues` names the
         queues to process, by default all that have a function. `concurrency` takes the place of the constructor's.
         `/health` and `/metrics` are served on `port`.
-        Raises QueueNotFound, DeploymentNotFound, Forbidden or Unavailable before it begins.
+        Raises QueueNotFound, DeploymentNotFound, Forbidden or Unavailable before it begins, and what refuses one of the
+        schedules in the code: InvalidSchedule or TooManySchedules.
         """
         handlers = self._chosen(queues)
         most = self._concurrency if concurrency is None else _checked(concurrency)
@@ -93,7 +140,7 @@ class Worker:
             ):
                 workers = {each.queue: _queue_worker(each, environment, loop=loop, most=most) for each in handlers}
                 runner = Runner(workers, clock=environment.clock)
-                with self._watched(runner, environment, port=port):
+                with self._declared(environment, list(workers)), self._watched(runner, environment, port=port):
                     return runner.run(ending, grace=grace)
         finally:
             if ending.is_asked:
@@ -106,49 +153,33 @@ class Worker:
             return self._link.watched(runner, self._ending)
         return nullcontext() if port is None else environment.serve(port, runner.ages)
 
+    def _declared(self, environment: "Environment", queues: Sequence[str]) -> AbstractContextManager[object]:
+        """Declare the schedules of queues; of several processes, the first does."""
+        of_queues = [(queue, self._scheduled.of(queue)) for queue in queues]
+        wanted = [(queue, scheduled) for queue, scheduled in of_queues if scheduled or self._owner]
+        if not wanted or (self._link and self._link.number != 1):
+            return nullcontext()
+        return Declaring(
+            scheduled=wanted,
+            schedules=environment.schedules,
+            owner=self._owner,
+            prune=self._prune,
+            report=environment.report,
+            jitter=random.random,
+        ).declared()
+
     def stop(self) -> None:
         """End `run`, from any thread. A second call ends it without grace; a call before `run` ends it as it begins."""
         self._ending.ask()
 
     def _chosen(self, queues: Sequence[str] | None) -> list[Handler]:
-        unknown = [queue for queue in queues or () if queue not in self._handlers]
-        if unknown or not self._handlers:
-            handled = ", ".join(self._handlers) or "none"
-            raise ValueError(f"queues are {', '.join(unknown) or 'none'}: those with a handler are {handled}")
-        return [self._handlers[queue] for queue in queues or self._handlers]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Environment:
-    """What a worker needs of the outside: queues, a clock, a log and metrics, health over HTTP; `close` ends it."""
-
-    connect: Callable[[str], QueueConnection]
-    clock: Clock
-    report: Report
-    serve: Callable[[int, Callable[[], dict[str, float]]], AbstractContextManager[int]]
-    close: Callable[[], None] = lambda: None
-
-
-def connect(name: str, *, session: "boto3.Session | None") -> Environment:
-    """Return what a worker of a deployment needs, on AWS."""
-    from dueline.aws.worker_resources import WorkerResources
-    from dueline.worker.watch.health import served
-    from dueline.worker.watch.log import log
-    from dueline.worker.watch.metrics import Metrics
-
-    metrics, resources = Metrics(), WorkerResources(name, session=session)
-
-    def report(event: Event) -> None:
-        metrics(event)
-        log(event, deployment=name)
-
-    return Environment(
-        connect=resources.connect,
-        clock=resources.clock,
-        report=report,
-        serve=lambda port, ages: served(port, registry=metrics.registry, ages=ages),
-        close=resources.clock.close,
-    )
+        handled = list(dict.fromkeys([*self._handlers, *self._scheduled.queues()]))
+        unknown = [queue for queue in queues or () if queue not in handled]
+        if unknown or not handled:
+            known = ", ".join(handled) or "none"
+            raise ValueError(f"queues are {', '.join(unknown) or 'none'}: those with a handler are {known}")
+        self._scheduled.check_queues(handled)
+        return [self._scheduled.handler(queue, self._handlers.get(queue)) for queue in queues or handled]
 
 
 def _queue_worker(

@@ -1,6 +1,6 @@
 """Every state of the models keeps every promise; without any one of their rules, the search finds a promise broken.
 
-Three of the worlds: `python -m tests.simulation.model` visits all of them, and leaves out each rule in each.
+Four of the worlds: `python -m tests.simulation.model` visits all of them, and leaves out each rule in each.
 """
 
 from dataclasses import fields, replace
@@ -10,10 +10,17 @@ from tests.simulation.model.move import MoveRules
 from tests.simulation.model.moves import MOVE_STATES, SCENES, MoveModel
 from tests.simulation.model.producer import ProducerRules
 from tests.simulation.model.producers import ONE_PAGE, PRODUCER_STATES, SIZES, ProducerModel
+from tests.simulation.model.schedules.rules import ScheduleRules
+from tests.simulation.model.schedules.worlds import ONE_PLANNER, SCHEDULE_STATES, WORLDS, ScheduleModel, world_without
 from tests.simulation.model.states import MODEL_STATES, Model, story
 from tests.simulation.model.store import Rules
 from tests.simulation.model.submitted_move import SUBMITTED_MOVE_STATES
-from tests.simulation.model.without import BROKEN_WITHOUT, MOVE_BROKEN_WITHOUT, PRODUCER_BROKEN_WITHOUT
+from tests.simulation.model.without import (
+    BROKEN_WITHOUT,
+    MOVE_BROKEN_WITHOUT,
+    PRODUCER_BROKEN_WITHOUT,
+    SCHEDULE_BROKEN_WITHOUT,
+)
 
 MOVED = "sooner"
 
@@ -36,11 +43,17 @@ def test_no_state_of_a_move_breaks_a_promise_and_every_state_is_visited():
     assert explored.states == MOVE_STATES[MOVED]
 
 
+def test_no_state_of_a_schedule_breaks_a_promise_and_every_state_is_visited():
+    explored = ScheduleModel(ScheduleRules(), WORLDS[ONE_PLANNER]).search()
+    assert explored.broken == "", "\n".join(explored.trace)
+    assert explored.states == SCHEDULE_STATES[ONE_PLANNER]
+
+
 def test_the_docs_tell_how_much_was_explored():
     figures = [f"{MODEL_STATES:,} states", f"{len(fields(Rules))} rules"]
     figures += [f"{sum(MOVE_STATES.values()):,} states", f"{len(MoveRules.own())} rules"]
-    figures += [f"{len(ProducerRules.own())} rules"]
-    worlds = (PRODUCER_STATES, MOVE_STATES, SUBMITTED_MOVE_STATES)
+    figures += [f"{len(ProducerRules.own())} rules", f"{len(ScheduleRules.names())} rules"]
+    worlds = (PRODUCER_STATES, MOVE_STATES, SUBMITTED_MOVE_STATES, SCHEDULE_STATES)
     figures += [f"{states:,}" for world in worlds for states in world.values()]
     told = (Path(__file__).parents[2] / "docs" / "reliability.md").read_text()
     assert [figure for figure in figures if figure not in told] == []
@@ -61,6 +74,12 @@ def test_without_any_one_rule_of_producers_the_search_finds_a_promise_broken():
     rules = {name: replace(ProducerRules(), **{name: False}) for name in ProducerRules.own()}
     found = {name: ProducerModel(left, SIZES[ONE_PAGE]).search().broken for name, left in rules.items()}
     assert found == PRODUCER_BROKEN_WITHOUT
+
+
+def test_without_any_one_rule_of_schedules_the_search_finds_a_promise_broken():
+    rules = {name: replace(ScheduleRules(), **{name: False}) for name in ScheduleRules.names()}
+    found = {name: ScheduleModel(left, WORLDS[world_without(name)]).search().broken for name, left in rules.items()}
+    assert found == SCHEDULE_BROKEN_WITHOUT
 
 
 def test_how_a_promise_was_broken_is_told_step_by_step():

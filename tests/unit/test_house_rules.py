@@ -22,7 +22,8 @@ MAY_IMPORT = {
     "dueline.client.async_client": CORE | {"boto3"},  # the type of a session
     "dueline.client.client": CORE | {"boto3"},  # the same
     "dueline.otel": CORE | {"opentelemetry"},
-    "dueline.worker.worker": CORE | {"boto3"},  # the type of a session
+    "dueline.worker.environment": CORE | {"boto3"},  # the type of a session
+    "dueline.worker.worker": CORE | {"boto3"},  # the same
     "dueline.worker.consumer": CORE | {"aws_lambda_powertools"},
     "dueline.worker.watch": CORE | {"aws_lambda_powertools", "prometheus_client"},
     "dueline.cli": CORE | {"typer", "rich"},
@@ -99,7 +100,7 @@ def imported_under(node):
 
 CONNECTS = {
     "client.client": ["from dueline.aws import direct_api, gateway"],
-    "worker.worker": [
+    "worker.environment": [
         "from dueline.aws.worker_resources import WorkerResources",
         "from dueline.worker.watch.health import served",
         "from dueline.worker.watch.log import log",

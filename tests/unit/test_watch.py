@@ -33,8 +33,10 @@ LEVELS = {
     Kind.LOST: "WARNING",
     Kind.TROUBLE: "WARNING",
     Kind.CHANGED: "INFO",
+    Kind.DECLARED: "INFO",
+    Kind.UNDECLARED: "WARNING",
 }
-UNCOUNTED = {Kind.OPENED, Kind.CLOSED, Kind.STARTED, Kind.CHANGED}
+UNCOUNTED = {Kind.OPENED, Kind.CLOSED, Kind.STARTED, Kind.CHANGED, Kind.DECLARED, Kind.UNDECLARED}
 # What Powertools says of every line.
 OF_EVERY_LINE = {"level", "location", "message", "timestamp", "service"}
 

@@ -27,7 +27,7 @@ from dueline.worker.watch.event import Kind
 from dueline.worker.worker import Environment, Worker
 from tests.builders import NOW, a_queue
 from tests.waiting import HANG_SECONDS
-from tests.work import Events, SharedQueue, a_connection, due_now, wait_until
+from tests.work import DeclaredSchedules, Events, SharedQueue, a_connection, due_now, wait_until
 
 
 @pytest.fixture
@@ -48,11 +48,17 @@ class Connected:
     def __init__(self, connection, **others):
         self.connections, self.connection = {"emails": connection} | others, connection
         self.events, self.served, self.names, self.closed = Events(), [], [], 0
+        self.schedules = DeclaredSchedules()
 
     def connect(self, name, *, session):
         self.names.append(name)
         return Environment(
-            connect=self._connect, clock=SystemClock(), report=self.events, serve=self._serve, close=self._close
+            connect=self._connect,
+            clock=SystemClock(),
+            report=self.events,
+            serve=self._serve,
+            schedules=self.schedules,
+            close=self._close,
         )
 
     def _connect(self, queue):
@@ -490,3 +496,32 @@ def test_a_decorated_function_stays_as_it_is():
         return "sent"
 
     assert dueline.Worker().job("emails", once=True, concurrency=3)(send) is send
+
+
+def test_schedules_in_the_code_are_declared_when_it_starts(connected):
+    worker = Worker("shop", owner="shop")
+    worker.schedule("emails", "digest", cron="0 9 * * *", zone="Europe/Berlin")(lambda job: None)
+    worker.stop()
+    worker.run()
+    assert connected.schedules.put_so_far["digest"]["zone"] == "Europe/Berlin"
+    assert connected.schedules.put_so_far["digest"]["owner"] == "shop"
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_of_several_processes_the_first_declares_the_schedules(connected, number):
+    worker = Worker()
+    worker.schedule("emails", "digest", cron="0 9 * * *")(lambda job: None)
+    worker_module.supervised(worker, Alone(number))
+    worker.stop()
+    worker.run()
+    assert connected.schedules.requests == (1 if number == 1 else 0)
+
+
+class Alone:
+    """A link to a supervisor that says nothing."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def watched(self, runner, ending):
+        return contextlib.nullcontext()

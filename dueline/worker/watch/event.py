@@ -16,6 +16,8 @@ class Kind(StrEnum):
     SKIPPED: it was cancelled. OVERLAPPED: another job of its schedule has not ended, so it is skipped. RETURNED: it was
     put back before its handler ran. LOST: the claim was lost, so its message was not acknowledged. TROUBLE: AWS failed;
     it will be tried again. CHANGED: the queue's published settings have changed, and this process uses the new ones.
+    DECLARED: schedules in the code were declared. UNDECLARED: one that its owner declared before is no more in the
+    code.
     """
 
     OPENED = "opened"
@@ -31,6 +33,8 @@ class Kind(StrEnum):
     LOST = "lost"
     TROUBLE = "trouble"
     CHANGED = "changed"
+    DECLARED = "declared"
+    UNDECLARED = "undeclared"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

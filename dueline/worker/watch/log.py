@@ -15,7 +15,7 @@ from dueline.worker.watch.event import Event, Kind, ProcessEvent, ProcessKind
 logger = Logger(service="worker")
 # Where logs are paid for by their size, a line for each success would cost more than all else that a job does.
 _QUIET = frozenset({Kind.RECEIVED, Kind.STARTED, Kind.SUCCEEDED, Kind.SKIPPED, Kind.RETURNED})
-_LOUD = frozenset({Kind.RETRIED, Kind.FAILED, Kind.LOST, Kind.TROUBLE})
+_LOUD = frozenset({Kind.RETRIED, Kind.FAILED, Kind.LOST, Kind.TROUBLE, Kind.UNDECLARED})
 
 
 def log(event: Event, *, deployment: str = "") -> None:

@@ -1,4 +1,4 @@
-"""A second opinion on the protocol: three models, small enough to visit every state that they can be in.
+"""A second opinion on the protocol: four models, small enough to visit every state that they can be in.
 
 The first (states.py): two jobs of one millisecond; two deliveries of their messages, the second because the first
 failed or SQS repeats it; two ticks, the lease of each of which may run out at any moment; any number of cancels of the
@@ -13,6 +13,8 @@ The third (producers.py): one job, and producers that write its row themselves, 
 same id; puts without an answer that take effect later or never; the inbound queue for what the table does not take;
 any number of deliveries, ticks and cancels. Such a job is rescheduled, too (submitted_move.py): there its producers and
 its deliveries are one kind of process.
+
+The fourth (schedules): a schedule, its planners, and changes of its definition, over what the others hold.
 
 They follow docs/architecture.md, and import nothing of the code. Each function tells what may come of a step, first
 what does when nothing goes wrong.

@@ -13,17 +13,25 @@ from tests.simulation.model.move import MoveRules
 from tests.simulation.model.moves import MOVE_STATES, SCENES, MoveModel, scenes_of
 from tests.simulation.model.producer import ProducerRules
 from tests.simulation.model.producers import ONE_PAGE, PRODUCER_STATES, SIZES, ProducerModel
+from tests.simulation.model.schedules.rules import ScheduleRules
+from tests.simulation.model.schedules.worlds import SCHEDULE_STATES, WORLDS, ScheduleModel, world_without
 from tests.simulation.model.states import MODEL_STATES, AnyModel, Model, story
 from tests.simulation.model.store import Rules
 from tests.simulation.model.submitted_move import SUBMITTED_MOVE_STATES, SubmittedMoveModel
-from tests.simulation.model.without import BROKEN_WITHOUT, MOVE_BROKEN_WITHOUT, PRODUCER_BROKEN_WITHOUT
+from tests.simulation.model.without import (
+    BROKEN_WITHOUT,
+    MOVE_BROKEN_WITHOUT,
+    PRODUCER_BROKEN_WITHOUT,
+    SCHEDULE_BROKEN_WITHOUT,
+)
 
-TWO_JOBS, SUBMITTED, MOVED = "two jobs", "a job submitted", "a job moved"
+TWO_JOBS, SUBMITTED, MOVED, SCHEDULE = "two jobs", "a job submitted", "a job moved", "a schedule"
 STATES = {TWO_JOBS: MODEL_STATES}
 STATES |= {f"{SUBMITTED}, {name}": states for name, states in PRODUCER_STATES.items()}
 STATES |= {f"{MOVED} {name}": states for name, states in MOVE_STATES.items()}
 STATES |= {f"{SUBMITTED} and moved {name}": states for name, states in SUBMITTED_MOVE_STATES.items()}
-RULES = BROKEN_WITHOUT | PRODUCER_BROKEN_WITHOUT | MOVE_BROKEN_WITHOUT
+STATES |= {f"{SCHEDULE} {name}": states for name, states in SCHEDULE_STATES.items()}
+RULES = BROKEN_WITHOUT | PRODUCER_BROKEN_WITHOUT | MOVE_BROKEN_WITHOUT | SCHEDULE_BROKEN_WITHOUT
 
 
 def main() -> None:
@@ -69,6 +77,8 @@ def models() -> dict[str, AnyModel]:
     for name, scene in SCENES.items():
         all_models[f"{MOVED} {name}"] = MoveModel(MoveRules(), scene)
         all_models[f"{SUBMITTED} and moved {name}"] = SubmittedMoveModel(MoveRules(), scene)
+    for name, world in WORLDS.items():
+        all_models[f"{SCHEDULE} {name}"] = ScheduleModel(ScheduleRules(), world)
     return all_models
 
 
@@ -80,6 +90,9 @@ def models_without(rule: str) -> Mapping[str, AnyModel]:
     if rule in PRODUCER_BROKEN_WITHOUT:
         model = ProducerModel(replace(ProducerRules(), **left_out), SIZES[ONE_PAGE])
         return {f"{SUBMITTED}, {ONE_PAGE}": model}
+    if rule in SCHEDULE_BROKEN_WITHOUT:
+        name = world_without(rule)
+        return {f"{SCHEDULE} {name}": ScheduleModel(replace(ScheduleRules(), **left_out), WORLDS[name])}
     rules = replace(MoveRules(), **left_out)
     return {f"{MOVED} {name}": MoveModel(rules, scene) for name, scene in scenes_of(rule).items()}
 

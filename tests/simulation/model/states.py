@@ -8,6 +8,7 @@ from tests.simulation.model.explore import Explored, Promises, Search
 from tests.simulation.model.ingest import Delivery, Ingest
 from tests.simulation.model.moves import MoveModel
 from tests.simulation.model.producers import ProducerModel
+from tests.simulation.model.schedules.worlds import ScheduleModel
 from tests.simulation.model.store import GONE, JOBS, Rules, Steps, Store, is_underway, less, union
 from tests.simulation.model.tick import Tick, Ticking
 
@@ -58,7 +59,7 @@ class Model:
         return names, store
 
 
-AnyModel = Model | ProducerModel | MoveModel
+AnyModel = Model | ProducerModel | MoveModel | ScheduleModel
 
 
 def story(model: AnyModel, explored: Explored) -> list[str]:

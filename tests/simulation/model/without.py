@@ -1,4 +1,4 @@
-"""The promise that is broken without each of the rules: of the first model, of moves, and of producers."""
+"""The promise that is broken without each of the rules: of the first model, of moves, producers, and schedules."""
 
 BROKEN_WITHOUT = {
     "rows_then_fence": "never lost",
@@ -64,4 +64,30 @@ PRODUCER_BROKEN_WITHOUT = {
     "tried_again_under_the_same_id": "one job",
     "unbuffered_is_an_error": "never lost",
     "open_breaker_fills_the_buffer": "never lost",
+}
+SCHEDULE_BROKEN_WITHOUT = {
+    "fence_then_head": "never both",
+    "head_is_asked_for": "never both",
+    "cut_is_not_by_the_clock": "never both",
+    "cut_is_not_before_the_last": "never both",
+    "intent_then_change": "a schedule does not die",
+    "old_rule_is_planned_to_the_cut": "never neither",
+    "changes_under_the_fence_alone": "nothing after a pause",
+    "changes_its_generation_alone": "a schedule does not die",
+    "changes_what_is_planned_as_read_alone": "nothing after a pause",
+    "cancels_to_the_next_step": "nothing after a pause",
+    "cancels_what_is_not_written": "nothing after a pause",
+    "pause_cancels_what_is_put_off": "nothing after a pause",
+    "pause_cancels_of_all_generations": "nothing after a pause",
+    "generation_is_in_the_id": "never neither",
+    "asked_then_changed": "nothing after a pause",
+    "tick_asks_whether_cancelled": "nothing after a pause",
+    "late_path_asks_whether_cancelled": "nothing after a pause",
+    "newer_is_put_back": "a schedule does not die",
+    "generations_are_compared_first": "a schedule does not die",
+    "early_is_put_back": "a schedule does not die",
+    "step_is_not_by_the_clock": "nothing after a pause",
+    "submitted_then_planned_to": "never neither",
+    "next_job_then_planned_to": "a schedule does not die",
+    "planned_to_is_conditional": "a schedule does not die",
 }

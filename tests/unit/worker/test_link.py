@@ -24,7 +24,11 @@ class Supervised:
         connection, self.begun, self.held, self.done = a_connection(), threading.Event(), threading.Event(), []
         connection.levels[0].send([Message.of(due_now(1))])
         environment = Environment(
-            connect=lambda queue: connection, clock=SystemClock(), report=Events(), serve=lambda port, ages: 1 / 0
+            connect=lambda queue: connection,
+            clock=SystemClock(),
+            report=Events(),
+            serve=lambda port, ages: 1 / 0,
+            schedules=lambda queue: 1 / 0,
         )
         monkeypatch.setattr("dueline.worker.receiver.LONG_POLL_SECONDS", 1)
         monkeypatch.setattr(worker_module, "connect", lambda name, session: environment)

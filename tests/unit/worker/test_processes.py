@@ -35,7 +35,8 @@ def connect(name, session):
         counted(event)
         log.log(event)
 
-    return worker_module.Environment(connect=lambda queue: connection, clock=SystemClock(), report=report, serve=None)
+    needed = {"connect": lambda queue: connection, "clock": SystemClock(), "report": report}
+    return worker_module.Environment(**needed, serve=None, schedules=None)
 
 receiver.LONG_POLL_SECONDS = 1
 worker_module.connect = connect

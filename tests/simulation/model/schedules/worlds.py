@@ -1,0 +1,115 @@
+"""A schedule, its planners, its callers and ticks: all processes together, in every state that they can be in."""
+
+from typing import Any
+
+from tests.simulation.model.explore import Explored, Promises, Search
+from tests.simulation.model.schedules.change import Caller, Changing
+from tests.simulation.model.schedules.planner import Planner, Planning
+from tests.simulation.model.schedules.rules import ScheduleRules
+from tests.simulation.model.schedules.shared import CREATED, PAUSED, SENT, Head, Occurrences, Shared, World
+from tests.simulation.model.store import IDLE, is_underway
+
+UPDATE, PAUSE, RESUME, CREATE = "B", PAUSED, "R", CREATED
+ONE_PLANNER, TWO_PLANNERS = "updated and paused, one planner", "updated and paused, two planners"
+WORLDS = {
+    ONE_PLANNER: World(callers=[UPDATE, PAUSE], planners=1, jitter={CREATE: 1}),
+    TWO_PLANNERS: World(callers=[UPDATE, PAUSE], jitter={CREATE: 1}),
+    "updated and paused, each tried again": World(callers=[UPDATE, PAUSE], retries=True),
+    "updated and paused, in steps of two": World(callers=[UPDATE, PAUSE], last=4, stride=2),
+    "updated and paused, one cancellation at most": World(callers=[UPDATE, PAUSE], last=4, most=1),
+    "updated and paused, to a rule that fires less": World(
+        callers=[UPDATE, PAUSE], last=4, fires={UPDATE: [2, 4]}, jitter={UPDATE: 1}
+    ),
+    "updated, paused and resumed at once": World(callers=[UPDATE, PAUSE, RESUME]),
+    "paused, then resumed": World(callers=[PAUSE + RESUME], last=4, jitter={CREATE: 1}),
+    "created, then updated or paused": World(callers=[CREATE + UPDATE, CREATE + PAUSE], planners=1, is_created=False),
+}
+# How many states there are of each with every rule kept.
+SCHEDULE_STATES = {
+    ONE_PLANNER: 92_595,
+    TWO_PLANNERS: 444_159,
+    "updated and paused, each tried again": 624_532,
+    "updated and paused, in steps of two": 1_077_906,
+    "updated and paused, one cancellation at most": 1_892_993,
+    "updated and paused, to a rule that fires less": 5_223_107,
+    "updated, paused and resumed at once": 5_427_491,
+    "paused, then resumed": 337_763,
+    "created, then updated or paused": 1_065_806,
+}
+
+
+def world_without(rule: str) -> str:
+    """Return the smallest world in which a promise is broken without a rule."""
+    return TWO_PLANNERS if rule == "early_is_put_back" else ONE_PLANNER
+
+
+class ScheduleModel:
+    """All processes together."""
+
+    def __init__(self, rules: ScheduleRules, world: World) -> None:
+        self.world = world
+        self.occurrences = Occurrences(rules, world)
+        self.planning = Planning(rules, world, self.occurrences)
+        self.changing = [Changing(rules, world, self.occurrences, wanted) for wanted in world.callers]
+
+    def search(self) -> Explored:
+        kinds: list[tuple[Any, Any]] = [((Planner(),) * self.world.planners, self.planning.together)]
+        kinds += [(Caller(), changing.steps) for changing in self.changing]
+        kinds += [((), self.occurrences.tick), ((), self.occurrences.show)]
+        promises = Promises(broken=self.broken, broken_at_rest=self.lost, is_underway=is_underway)
+        return Search(self.world.first(), kinds, promises).run()
+
+    def broken(self, shared: Shared) -> str:
+        """Return the promise that a state breaks at any time: an occurrence was sent that is not its generation's."""
+        for generation, jobs in enumerate(shared.jobs, 1):
+            head = head_of(shared)
+            since, until = self.span(head, generation)
+            if SENT in jobs[:since]:
+                return "never both"
+            if SENT in jobs[until:]:
+                return "nothing after a pause" if PAUSED in head.definitions[generation - 1 :] else "never both"
+        return ""
+
+    def span(self, head: Head, generation: int) -> tuple[int, int]:
+        """Return after which nominal a generation serves, and up to which.
+
+        What came before serves up to its cut. At a pause that ends, too, which is due after it.
+        """
+        since = max(head.froms[:generation])
+        definition = head.definitions[generation - 1]
+        if definition == PAUSED:
+            return since, since
+        later = list(zip(head.froms, head.definitions, strict=True))[generation:]
+        ends = [start - self.world.put_off(definition) for start, what in later if what == PAUSED]
+        return since, max(since, min([*head.froms[generation:][:1], *ends, self.world.last]))
+
+    def lost(self, shared: Shared) -> str:
+        """Return the promise that a state breaks where no process is underway."""
+        _, end = self.undisturbed(shared)
+        for generation, jobs in enumerate(end.jobs, 1):
+            head = head_of(end)
+            since, until = self.span(head, generation)
+            own = self.world.nominals(head.definitions[generation - 1], after=since, to=until)
+            if any(jobs[nominal - 1] != SENT for nominal in own):
+                is_dead = generation == head.generation and head.planned_to < own[-1]
+                return "a schedule does not die" if is_dead else "never neither"
+        return self.broken(end)
+
+    def undisturbed(self, shared: Shared) -> tuple[list[str], Shared]:
+        """Show all, drop what is put back, plan to the end, tick past all, and let nothing go wrong."""
+        names, shared = [], self.occurrences.shown(shared)._replace(before=None)
+        # What is put back is dropped once nobody lives who could make it be in turn.
+        in_turn = self.planning.plan_in_turn(shared)
+        shared = shared._replace(plans=frozenset({in_turn} if in_turn else ()))
+        me = Planner()
+        while me.step != IDLE or self.planning.plan_in_turn(shared):
+            name, shared, me = next(self.planning.steps(shared, me))
+            names.append(f"planner {name}")
+        end = shared._replace(fence=self.world.last_fence)
+        return [*names, "tick sends all"], self.occurrences.send(end)
+
+
+def head_of(shared: Shared) -> Head:
+    """Return the head, which there is where there are occurrences."""
+    assert shared.head is not None
+    return shared.head

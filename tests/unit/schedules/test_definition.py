@@ -1,0 +1,178 @@
+"""What a schedule may be, and what follows from it: its runs' jobs, and the row that keeps it."""
+
+import json
+import random
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from dueline.errors import InvalidSchedule, Unavailable
+from dueline.model.job import Route
+from dueline.schedules.definition import CatchUp, Definition, Overlap
+from dueline.schedules.head import Generation, Head, head_row, read_head
+from dueline.schedules.occurrence import jitter, occurrence, planning_job, step
+from dueline.schedules.rule import Rule
+from tests.builders import EMAILS, NOW
+from tests.scheduled import A_MINUTE, a_definition, at
+
+FULL = {
+    "cron": "0 9 * * MON-FRI",
+    "zone": "Europe/Berlin",
+    "start": "2026-01-01T00:00:00.000Z",
+    "end": "2027-01-01T00:00:00.000Z",
+    "count": 100,
+    "payload": '{"to":"all"}',
+    "tenant": "acme",
+    "priority": 2,
+    "jitter": 600,
+    "catch_up": "all",
+    "overlap": "skip",
+    "owner": "billing",
+    "description": "the digest",
+}
+
+
+def a_head(**overrides):
+    given = {"queue": "emails", "name": "digest", "definition": a_definition(), "generation": 1, "start": NOW}
+    given |= {"partition": EMAILS, "planned_to": NOW, "retention": timedelta(days=7)}
+    return Head(**(given | overrides))
+
+
+# Definition
+
+
+def test_a_definition_is_the_same_after_it_was_written_as_json():
+    for given in (FULL, {"every": 90}, {"cron": "* * * * *"}):
+        definition = Definition.from_dict(given)
+        assert definition.to_dict() == given
+        assert Definition.from_dict(json.loads(json.dumps(definition.to_dict()))) == definition
+    assert (Definition.from_dict(FULL).catch_up, Definition.from_dict(FULL).overlap) == (CatchUp.ALL, Overlap.SKIP)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"payload": "{"}, "payload is '{': it must be the text of JSON"),
+        ({"payload": "NaN"}, "payload is 'NaN'"),
+        ({"payload": {"a": 1}}, "payload is {'a': 1}: it must be the text of JSON"),
+        ({"payload": json.dumps(random.Random(1).randbytes(10_000).hex())}, "at most 8192 are allowed"),
+        ({"payload": json.dumps("a" * 300_000)}, "and 262144 before"),
+        ({"tenant": "a b"}, "tenant is 'a b'"),
+        ({"priority": 6}, "priority is 6"),
+        ({"jitter": -1}, "jitter is"),
+        ({"jitter": 61}, "at most 60 s, the shortest time between two runs"),
+        ({"jitter": 0.5}, "jitter is 0.5: it must be a number of whole seconds"),
+        ({"catch_up": "some"}, "catch_up is 'some': it must be latest or none or all"),
+        ({"overlap": ["skip"]}, "overlap is ['skip']: it must be allow or skip"),
+        ({"owner": ""}, "owner is ''"),
+        ({"description": "a" * 201}, "it must have 1 to 200 characters"),
+        ({"every": "60"}, "every is '60': it must be a number of whole seconds"),
+        ({"start": "2026-01-01"}, "start is '2026-01-01': it must be an instant in ISO 8601 with a zone"),
+        ({"colour": "red"}, "'colour' is no field of a schedule: there are cron, every, zone"),
+        ({"cron": "0 0 30 2 *", "every": None}, "30 2"),
+    ],
+)
+def test_what_is_wrong_with_a_definition_is_named(wrong, told):
+    given = {name: value for name, value in ({"every": 60} | wrong).items() if value is not None}
+    with pytest.raises(InvalidSchedule) as caught:
+        Definition.from_dict(given)
+    assert told in str(caught.value)
+
+
+def test_a_payload_has_no_character_that_sqs_would_refuse():
+    assert a_definition(payload='{"a":"\u00e9\uffff\U0001f600"}').payload == r'{"a":"\u00e9\uffff\ud83d\ude00"}'
+
+
+def test_a_payload_that_is_small_when_packed_is_taken():
+    text = json.dumps(["the same again"] * 10_000)
+    assert a_definition(payload=text).payload == text
+
+
+# Head
+
+
+def test_a_head_is_the_same_after_it_was_written_as_a_row():
+    definition = Definition.from_dict(FULL)
+    past = Generation(number=1, definition=a_definition(payload="null"), start=at(-5), end=NOW, paused=True)
+    head = a_head(definition=definition, generation=2, generations=(past,), deleted=True, planned_to=at(15))
+    row = head_row(head)
+    assert (row["pk"], row["sk"], row["generation"]) == ("emails#schedules", "digest", 2)
+    assert row["planned_to"] == "2026-11-21T07:20:00.000Z"
+    assert read_head(row) == head
+
+
+def test_a_row_with_20_generations_and_large_payloads_is_small():
+    noise = random.Random(1)
+    head = a_head()
+    for _ in range(30):
+        payload = json.dumps(noise.randbytes(3000).hex())
+        definition = a_definition(payload=payload, cron="*/5 8-17 * * MON-FRI", zone="America/New_York")
+        head = head.next(definition=definition, start=NOW, paused=False, deleted=False, retention=timedelta(days=7))
+    assert len(head_row(head)["packed"]) < 8192
+
+
+@pytest.mark.parametrize("broken", [{"packed": b"x"}, {"packed": "text"}, {"generation": "one"}, {"planned_to": ""}])
+def test_a_row_that_is_broken_is_told_by_its_key(broken):
+    with pytest.raises(Unavailable, match=r"row \('emails#schedules', 'digest'\) cannot be read"):
+        read_head({**head_row(a_head()), **broken})
+
+
+def test_an_etag_tells_generations_apart_and_not_how_far_they_are_planned():
+    head = a_head()
+    assert head.etag == '"1-1795244700000"'
+    assert replace(head, planned_to=at(60)).etag == head.etag
+    assert replace(head, generation=2).etag != head.etag
+
+
+# Occurrences
+
+
+def test_an_occurrence_has_one_id_whoever_makes_it():
+    job = occurrence(a_head(), at(1))
+    assert (job.id.route, job.id.due, job.expires) == (Route.TABLE, at(1), at(1) + timedelta(days=7))
+    # Rows of this id may be in tables: it must never change.
+    assert job.id.uid == "fa1cb412-4af7-549f-bf40-003b041f42fd"
+    others = [{"queue": "texts"}, {"name": "other"}, {"generation": 2}]
+    uids = {occurrence(a_head(**other), at(1)).id.uid for other in others} | {occurrence(a_head(), at(2)).id.uid}
+    assert len(uids | {job.id.uid}) == 5
+
+
+def test_all_runs_of_a_schedule_are_later_by_the_same_part_of_the_jitter():
+    definition = a_definition(cron="0 * * * *", jitter=timedelta(minutes=10))
+    parts = [jitter("emails", f"s{number}", definition) / timedelta(minutes=10) for number in range(200)]
+    assert 0 <= min(parts) < 0.05
+    assert 0.95 < max(parts) < 1
+    assert jitter("emails", "s1", definition) == jitter("emails", "s1", definition)
+    head = a_head(definition=definition)
+    assert occurrence(head, at(55)).id.due - at(55) == jitter("emails", "digest", definition)
+
+
+@pytest.mark.parametrize(
+    ("rule", "planned_to", "end"),
+    [
+        ({"every": A_MINUTE}, 0, 15),
+        ({"every": timedelta(hours=1), "start": NOW}, 0, 60),
+        ({"every": timedelta(hours=1), "start": NOW}, 50, 65),
+        ({"every": timedelta(hours=1), "start": NOW, "count": 1}, 10, 25),
+    ],
+)
+def test_a_step_plans_15_minutes_or_to_the_first_nominal(rule, planned_to, end):
+    assert step(Rule(**rule), at(planned_to)) == at(end)
+
+
+def test_a_planning_job_is_due_15_minutes_before_the_first_nominal_and_kept_from_when_it_is_submitted():
+    head = a_head(definition=a_definition(every=timedelta(hours=1), start=NOW))
+    job = planning_job(head, NOW, now=NOW)
+    assert (job.id.due, job.tenant, str(job.id.partition)) == (at(45), "emails", "dueline-planner#0")
+    assert job.expires == at(45) + timedelta(days=7)
+    later = planning_job(head, NOW, now=NOW + timedelta(days=30))
+    assert (later.id, later.expires) == (job.id, NOW + timedelta(days=37))
+    asked = {"queue": "emails", "schedule": "digest", "generation": 1, "from": "2026-11-21T07:05:00.000Z"}
+    assert json.loads(job.payload) == asked
+    assert planning_job(replace(head, generation=2), NOW, now=NOW).id != job.id
+
+
+def test_a_rule_without_another_nominal_has_no_planning_job():
+    head = a_head(definition=a_definition(every=A_MINUTE, end=datetime(2026, 11, 21, 7, 10, tzinfo=UTC)))
+    assert planning_job(head, at(4), now=NOW) is None
