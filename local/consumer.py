@@ -13,13 +13,14 @@ _LONG_POLL_SECONDS = 1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Landed:
-    """A job that a consumer received, with its message group, if it has one."""
+    """A job that a consumer received, with its message group and its run of a schedule, if it has one."""
 
     id: str
     payload: str
     due: datetime
     at: datetime
     group: str | None = None
+    run: str | None = None
 
     @property
     def lateness(self) -> float:
@@ -55,5 +56,6 @@ def _consume(emulator: Emulator, url: str, on_job: Callable[[Landed], None], sto
             attributes = {name: value["StringValue"] for name, value in message["MessageAttributes"].items()}
             due = datetime.fromisoformat(attributes["dueline-due"])
             group = message.get("Attributes", {}).get("MessageGroupId")
-            on_job(Landed(id=attributes["dueline-id"], payload=message["Body"], due=due, at=at, group=group))
+            run = attributes.get("dueline-schedule")
+            on_job(Landed(id=attributes["dueline-id"], payload=message["Body"], due=due, at=at, group=group, run=run))
             sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])

@@ -26,7 +26,7 @@ def deploy(emulator: Emulator, assembly: Path) -> None:
     _bootstrap(emulator)
     for name in _in_order(manifest):
         _upload(emulator, assembly, json.loads((assembly / f"{name}.assets.json").read_text())["files"])
-        _apply(emulator, name, _compact((assembly / f"{name}.template.json").read_text()))
+        _apply(emulator, name, _template_url(emulator, manifest[name]))
 
 
 def _in_order(manifest: dict[str, Any]) -> list[str]:
@@ -75,14 +75,15 @@ def _resolved(text: str) -> str:
     return text
 
 
-def _compact(template: str) -> str:
-    # A template in the request itself has 51,200 characters at most, and the CDK writes a third of them as spaces.
-    return json.dumps(json.loads(template), separators=(",", ":"))
+def _template_url(emulator: Emulator, stack: dict[str, Any]) -> str:
+    """Return where a stack's template was uploaded: one in a request itself has 51,200 characters at most."""
+    place = _resolved(stack["properties"]["stackTemplateAssetObjectUrl"]).removeprefix("s3://")
+    return f"{emulator.endpoint}/{place}"
 
 
-def _apply(emulator: Emulator, name: str, template: str) -> None:
+def _apply(emulator: Emulator, name: str, url: str) -> None:
     cloudformation = emulator.client("cloudformation")
-    asked = {"StackName": name, "TemplateBody": template, "Capabilities": ["CAPABILITY_NAMED_IAM"]}
+    asked = {"StackName": name, "TemplateURL": url, "Capabilities": ["CAPABILITY_NAMED_IAM"]}
     waiting = {"StackName": name, "WaiterConfig": {"Delay": _LOOK_SECONDS, "MaxAttempts": _LOOKS}}
     try:
         if _exists(cloudformation, name):

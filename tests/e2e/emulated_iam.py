@@ -4,6 +4,8 @@ AWS authorizes SendMessageBatch by `sqs:SendMessage`, and the other batches like
 names); the emulator asks for `sqs:SendMessageBatch`. It is granted for exactly those resources that the single one is.
 Nor does the emulator know that `ssm:GetParametersByPath` is of a path, and `ssm:GetParameters` of names: it asks for
 them on all resources.
+Of a role that is assumed, `aws:PrincipalArn` is the role's ARN; the emulator has that of the session in its place: what
+a queue's policy says of a role is said of its sessions, too.
 Nor does it know `dynamodb:LeadingKeys`, and so refuses what is allowed on some rows: it is allowed on all of them, and
 tests/template sees to the condition.
 """
@@ -16,6 +18,7 @@ from local.emulator import ACCOUNT, Emulator
 _POLICY = "what-the-emulator-asks-for"
 _BATCHED = ("sqs:SendMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility")
 _OF_SEVERAL = ("ssm:GetParametersByPath", "ssm:GetParameters")
+_PRINCIPAL = "aws:PrincipalArn"
 _LEADING_KEYS = "dynamodb:LeadingKeys"
 
 
@@ -30,6 +33,21 @@ def grant_what_the_emulator_asks_for(emulator: Emulator) -> None:
         if more := _asked_for(statements):
             document = json.dumps({"Version": "2012-10-17", "Statement": more})
             iam.put_role_policy(RoleName=role, PolicyName=_POLICY, PolicyDocument=document)
+    _name_sessions(emulator.client("sqs"))
+
+
+def _name_sessions(sqs: Any) -> None:
+    for url in sqs.list_queues()["QueueUrls"]:
+        policy = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["Policy"])["Attributes"].get("Policy", "")
+        if _PRINCIPAL in policy:
+            document = json.loads(policy)
+            for statement in document["Statement"]:
+                if roles := statement["Condition"].pop("ArnNotEquals", {}).get(_PRINCIPAL):
+                    sessions = [
+                        f"{role.replace(':iam:', ':sts:').replace(':role/', ':assumed-role/')}/*" for role in roles
+                    ]
+                    statement["Condition"]["ArnNotLike"] = {_PRINCIPAL: [*roles, *sessions]}
+            sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": json.dumps(document)})
 
 
 def as_the_emulator_takes_it(document: dict[str, Any]) -> dict[str, Any]:

@@ -1,13 +1,16 @@
 """Who may do what, with IAM enforced."""
 
+import json
 from collections.abc import Iterator
 
 import boto3
 import httpx
 import pytest
+from botocore.exceptions import ClientError
 
 from dueline import Client, Control, Forbidden, Rate
 from dueline.config.names import Names
+from dueline.model.queue_settings import PLANNER
 from local.emulator import ACCOUNT, REGION, Emulator
 from local.endpoints import Endpoints
 from local.signed import Signed
@@ -58,6 +61,31 @@ def test_a_producer_may_list_cancel_many_upload_and_ask_for_its_queue_and_for_th
     assert producer.get("/queues").status_code == 200
 
 
+def test_a_producer_may_make_and_stop_the_schedules_of_its_queue_and_ask_what_a_rule_means(
+    producer: httpx.Client,
+) -> None:
+    path = "/queues/emails/schedules/of-a-producer"
+    assert producer.put(path, json={"cron": "0 0 1 1 *"}).status_code == 201
+    assert producer.post(f"{path}/pause").status_code == 200
+    assert producer.get(path).json()["paused"] is True
+    assert producer.delete(path).status_code == 200
+    assert producer.post("/schedules/preview", json={"every": 60}).status_code == 200
+
+
+def test_nobody_may_send_planning_jobs_not_even_who_may_send_to_any_queue(
+    emulator: Emulator, endpoints: Endpoints
+) -> None:
+    iam, key = emulator.client("iam"), _key_of("sender", Names("e2e").producer_policy("emails"), emulator)
+    document = {"Statement": [{"Effect": "Allow", "Action": "sqs:*", "Resource": "*"}], "Version": "2012-10-17"}
+    iam.put_user_policy(UserName="sender", PolicyName="all", PolicyDocument=json.dumps(document))
+    session = boto3.Session(*key, region_name=REGION)
+    sqs = session.client("sqs", endpoint_url=emulator.endpoint, verify=str(emulator.authority))
+    sqs.send_message(QueueUrl=endpoints.queues["archive"], MessageBody="no job")
+    planner = endpoints.queues["archive"].replace("e2e_archive", Names("e2e").queue(PLANNER.name))
+    with pytest.raises(ClientError, match="AccessDenied"):
+        sqs.send_message(QueueUrl=planner, MessageBody="no job")
+
+
 def test_a_producer_may_do_nothing_in_another_queue(producer: httpx.Client, http: httpx.Client) -> None:
     path = f"/queues/invoices/jobs/{http.post('/queues/invoices/jobs', json=JOB).json()['id']}"
     assert producer.post("/queues/invoices/jobs", json=JOB).status_code == 403
@@ -68,6 +96,8 @@ def test_a_producer_may_do_nothing_in_another_queue(producer: httpx.Client, http
     assert producer.post("/queues/invoices/cancellations", json={"ids": [path.split("/")[-1]]}).status_code == 403
     assert producer.post("/queues/invoices/uploads", json=UPLOAD).status_code == 403
     assert producer.get("/queues/invoices").status_code == 403
+    assert producer.put("/queues/invoices/schedules/s", json={"every": 60}).status_code == 403
+    assert producer.get("/queues/invoices/schedules").status_code == 403
     assert http.get(path).json()["state"] in ("accepted", "scheduled")
 
 

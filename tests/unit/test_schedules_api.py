@@ -1,7 +1,7 @@
 """Schedules over HTTP: what is asked, answered and refused."""
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 
