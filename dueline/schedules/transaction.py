@@ -74,7 +74,7 @@ class Transaction:
         new = _next(head, wish, start=cut)
         self._submit_intent(new, now=now, until=until)
         self._plan_up_to(cut, head, now=now, until=until)
-        ended = [occurrence(head, each).id for each in cancelled_by(head, cut, next_is_live=new.is_live)]
+        ended = cancelled_by(head, cut, next_is_live=new.is_live)
         self._have_ticks_ask(ended, now=now)
         change = Change(
             head=head_row(new),
