@@ -6,6 +6,7 @@ from datetime import datetime
 from dueline.errors import TooManySchedules, Unavailable
 from dueline.model import instant, rows
 from dueline.model.job import Partition
+from dueline.model.rows import Row
 from dueline.model.schedule_rows import MOST_SCHEDULES, count_key, head_key
 from dueline.ports import Table
 from dueline.schedules.head import Head, read_head
@@ -46,7 +47,19 @@ def find(queue: str, name: str, *, table: Table, fenced: Partition | None = None
     if reading.unread:
         raise Unavailable(f"schedule {queue}/{name} could not be read: try again")
     row, count = reading.rows.get(of_head), int(reading.rows.get(of_count, {}).get("count", 0))
+    if fenced is not None and row is not None and not _is_latest(row, table):
+        fenced = None
     return Found(head=None if row is None else read_head(row), count=count, fenced=fenced, fence=fence)
+
+
+def _is_latest(row: Row, table: Table) -> bool:
+    """Tell whether a head is the latest, by a conditional write that changes nothing.
+
+    A read may show a head of before a transaction that is not answered yet, though the fence, read first, is past that
+    one's cut. This waits until the transaction is over, or raises Throttled.
+    """
+    planned_to = str(row["planned_to"])
+    return table.plan(rows.key(row), generation=int(row["generation"]), planned_to=planned_to, to=planned_to)
 
 
 def _fence(partition: Partition, table: Table) -> datetime | None:

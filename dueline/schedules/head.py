@@ -14,6 +14,8 @@ from dueline.model.schedule_rows import head_key
 from dueline.schedules.definition import SECOND, Definition
 
 KEPT_GENERATIONS = 20
+# Longer than a planning job that its queue has in hand, and then its dead-letter queue.
+DELETED_IS_KEPT = timedelta(days=45)
 # Far more than they have: a payload is packed into 8 KiB at most.
 _MOST_BYTES = 1024 * 1024
 
@@ -45,7 +47,8 @@ class Head:
     Each change makes a new `generation`, which serves after `start`. Its runs up to `planned_to` are submitted; others
     may be, but none after the step that begins there. All runs of all generations are in one partition of its queue.
     `retention` is its queue's when it was changed last. `generations` are the last 20 that were before, the latest
-    first. A head that is `deleted` is kept: a schedule of the same name goes on with the next generation.
+    first. A head that is `deleted` is kept for as long as a schedule of the same name has to go on with the next
+    generation: while jobs of earlier ones may be due, up to `used_to`, that a change cancelled.
     """
 
     queue: str
@@ -59,6 +62,7 @@ class Head:
     planned_to: datetime
     retention: timedelta
     generations: tuple[Generation, ...] = ()
+    used_to: datetime | None = None
 
     @property
     def etag(self) -> str:
@@ -104,8 +108,10 @@ def head_row(head: Head) -> Row:
         "definition": head.definition.to_dict(),
         "retention": head.retention // SECOND,
         "generations": [_generation_dict(each) for each in head.generations],
+        "used_to": head.used_to and instant.text(head.used_to),
     }
     flags = {name: True for name in ("paused", "deleted") if getattr(head, name)}
+    ttl = {"ttl": int((max(head.start, head.used_to or head.start) + DELETED_IS_KEPT).timestamp())}
     return {
         "pk": pk,
         "sk": sk,
@@ -115,6 +121,7 @@ def head_row(head: Head) -> Row:
         "partition": head.partition.number,
         "packed": pack(json.dumps(kept, separators=(",", ":"))),
         **flags,
+        **(ttl if head.deleted else {}),
     }
 
 
@@ -143,6 +150,7 @@ def _head(row: Row) -> Head:
         planned_to=instant.parse(str(row["planned_to"])),
         retention=timedelta(seconds=kept["retention"]),
         generations=tuple(map(_generation, kept["generations"])),
+        used_to=instant.parse(kept["used_to"]) if kept["used_to"] else None,
     )
 
 

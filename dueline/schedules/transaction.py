@@ -5,7 +5,7 @@ runs of the old one up to the cut, if its planner is late; and what tells ticks 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from dueline.errors import Unavailable
@@ -74,7 +74,8 @@ class Transaction:
         new = _next(head, wish, start=cut)
         self._submit_intent(new, now=now, until=until)
         self._plan_up_to(cut, head, now=now, until=until)
-        ended = [occurrence(head, each).id for each in cancelled_by(head, cut, next_is_live=new.is_live)]
+        ended = cancelled_by(head, cut, next_is_live=new.is_live)
+        new = replace(new, used_to=max([id.due for id in ended] + [head.used_to or cut]))
         self._have_ticks_ask(ended, now=now)
         change = Change(
             head=head_row(new),

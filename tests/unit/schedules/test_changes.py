@@ -17,9 +17,10 @@ from dueline.errors import (
 from dueline.model import rows
 from dueline.model.instant import text
 from dueline.model.move_rows import asked_key
-from dueline.model.schedule_rows import MOST_SCHEDULES, count_key
+from dueline.model.schedule_rows import MOST_SCHEDULES, count_key, head_key
 from dueline.schedules.definition import Definition
-from dueline.schedules.occurrence import between, occurrence
+from dueline.schedules.head import head_row
+from dueline.schedules.occurrence import between, jitter, occurrence, step
 from tests.builders import EMAILS, NOW, a_queue
 from tests.scheduled import A_MINUTE, OF_PLANNER, Scheduled, a_definition, at
 from tests.wire import done_in_part, failing, losing_the_answer, meanwhile, on, straight
@@ -206,11 +207,12 @@ def test_a_planner_that_is_late_leaves_no_gap_before_the_cut():
 
 def test_a_planner_that_stood_still_over_the_change_writes_what_stays_cancelled():
     system = Scheduled()
-    old = system.define(**OLD).head
+    system.define(**OLD)
     system.live(20)
-    head = system.head()
+    head, rule = system.head(), system.head().definition.rule
     changed = system.define(**NEW)
-    late = [occurrence(head, each) for each in between(old.definition.rule, head.planned_to, at(45))]
+    late = [occurrence(head, each) for each in between(rule, head.planned_to, step(rule, head.planned_to))]
+    assert len(late) == 15
     assert system.route.take(late, until=float("inf")).undone == set()
     system.live(100)
     check_cut(system, changed.effective_from)
@@ -338,16 +340,27 @@ def test_who_lost_an_answer_and_asks_again_with_the_old_tag_is_told_what_was_don
 
 
 @pytest.mark.parametrize("end", ["pause", "delete"])
-@pytest.mark.parametrize("jitter", [0, 50])
-def test_a_schedule_that_ends_sends_nothing_due_after_the_cut(end, jitter):
+@pytest.mark.parametrize("name", ["digest", "late"])
+def test_a_schedule_that_ends_sends_nothing_due_after_the_cut(end, name):
     system = Scheduled()
-    system.define(jitter=timedelta(seconds=jitter), **OLD)
+    definition = system.define(name, jitter=A_MINUTE, **OLD).head.definition
+    assert (jitter("emails", name, definition) > A_MINUTE / 2) is (name == "late")
     system.live(20)
-    ended = getattr(system.changes, end)("emails", "digest")
-    assert ended.effective_from == system.fence()
+    ended = getattr(system.changes, end)("emails", name)
+    assert ended.effective_from == system.fence() == at(23.5)
     system.live(60)
     assert max(job.id.due for job in system.sent()) <= ended.effective_from
-    assert runs(system, '"old"')[:22] == list(range(1, 23))
+    assert runs(system, '"old"') == list(range(1, 23 if name == "late" else 24))
+
+
+def test_a_change_begins_no_earlier_than_what_it_changes():
+    system = Scheduled()
+    system.clock.sleep(600)
+    system.define(**OLD)
+    changed = system.define(**NEW)
+    assert system.fence() < changed.effective_from == at(10)
+    system.live(60)
+    assert runs(system, '"old"') == []
 
 
 def test_a_paused_schedule_goes_on_when_it_is_resumed_and_nothing_is_caught_up():
@@ -398,6 +411,19 @@ def test_a_schedule_that_is_created_again_goes_on_with_the_next_generation():
     system.live(60)
     assert deleted.effective_from == created.effective_from
     assert [each for each in system.nominals() if each <= 78] == list(range(1, 79))
+
+
+def test_a_deleted_schedule_is_kept_past_all_that_its_changes_cancelled():
+    system = Scheduled()
+    first = system.define(cron="0 0 1 1 *").head
+    (new_year,) = between(first.definition.rule, NOW, step(first.definition.rule, NOW))
+    system.live(2)
+    system.define(**OLD)
+    deleted = system.changes.delete("emails", "digest").head
+    assert deleted.used_to == new_year
+    row = system.table.read([head_key("emails", "digest")]).rows[head_key("emails", "digest")]
+    assert row["ttl"] > new_year.timestamp()
+    assert "ttl" not in head_row(system.define(**OLD).head)
 
 
 def test_a_deleted_schedule_is_neither_paused_nor_resumed():

@@ -95,11 +95,19 @@ def test_a_payload_that_is_small_when_packed_is_taken():
 def test_a_head_is_the_same_after_it_was_written_as_a_row():
     definition = Definition.from_dict(FULL)
     past = Generation(number=1, definition=a_definition(payload="null"), start=at(-5), end=NOW, paused=True)
-    head = a_head(definition=definition, generation=2, generations=(past,), deleted=True, planned_to=at(15))
+    head = a_head(definition=definition, generation=2, generations=(past,), planned_to=at(15), used_to=at(60))
     row = head_row(head)
     assert (row["pk"], row["sk"], row["generation"]) == ("emails#schedules", "digest", 2)
     assert row["planned_to"] == "2026-11-21T07:20:00.000Z"
+    assert "ttl" not in row
     assert read_head(row) == head
+
+
+@pytest.mark.parametrize(("used_to", "kept_from"), [(None, 0), (at(-5), 0), (at(525_600), 525_600)])
+def test_a_deleted_head_is_kept_until_its_name_can_begin_anew(used_to, kept_from):
+    head = a_head(deleted=True, used_to=used_to)
+    assert head_row(head)["ttl"] == int((at(kept_from) + timedelta(days=45)).timestamp())
+    assert read_head(head_row(head)) == head
 
 
 def test_a_row_with_20_generations_and_large_payloads_is_small():

@@ -249,9 +249,10 @@ def test_a_weekly_run_that_was_missed_for_days_is_made_once_if_none_follows_yet(
     assert system.nominals() == [5]
 
 
-def test_runs_that_are_missed_are_counted():
+@pytest.mark.parametrize("catch_up", ["none", "latest"])
+def test_runs_that_are_missed_are_counted(catch_up):
     system = Scheduled()
-    head = system.define(catch_up="none").head
+    head = system.define(catch_up=catch_up).head
     system.clock.sleep(5 * 60 + 1)
     planned = plan(system, received(system, head, NOW))
     assert (planned.submitted, planned.missed) == ({"emails": 11}, {"emails": 4})
