@@ -111,7 +111,6 @@ def head_row(head: Head) -> Row:
         "used_to": head.used_to and instant.text(head.used_to),
     }
     flags = {name: True for name in ("paused", "deleted") if getattr(head, name)}
-    ttl = {"ttl": int((max(head.start, head.used_to or head.start) + DELETED_IS_KEPT).timestamp())}
     return {
         "pk": pk,
         "sk": sk,
@@ -121,8 +120,12 @@ def head_row(head: Head) -> Row:
         "partition": head.partition.number,
         "packed": pack(json.dumps(kept, separators=(",", ":"))),
         **flags,
-        **(ttl if head.deleted else {}),
+        **({"ttl": _ttl(head)} if head.deleted else {}),
     }
+
+
+def _ttl(head: Head) -> int:
+    return int((max(head.start, head.used_to or head.start) + DELETED_IS_KEPT).timestamp())
 
 
 def read_head(row: Row) -> Head:
