@@ -111,6 +111,10 @@ def test_a_function_says_its_name_in_what_it_logs_and_measures(three: Assembly, 
     }
 
 
+def test_a_planner_that_is_late_may_reach_itself_as_often_as_it_takes(three: Assembly) -> None:
+    assert _function(three, "planner")["RecursiveLoop"] == "Allow"
+
+
 def test_functions_are_traced_only_when_queues_yaml_says_so(three: Assembly, traced: Assembly) -> None:
     assert {name for name in NAMES if "TracingConfig" in _function(three, name)} == set()
     assert all(_function(traced, name)["TracingConfig"] == {"Mode": "Active"} for name in NAMES)
