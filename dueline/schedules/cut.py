@@ -35,7 +35,9 @@ def cancelled_by(head: Head, cut: datetime, *, next_is_live: bool) -> list[JobId
     if not head.is_live:
         return []
     put_off = timedelta(0) if next_is_live else jitter(head.queue, head.name, head.definition)
-    ended = [occurrence(head, nominal).id for nominal in _beyond(head, cut - put_off)]
+    # If the planner is late, it is the change that has submitted the runs up to the cut.
+    since, until = max(head.start, cut - put_off), max(cut, step(head.definition.rule, head.planned_to))
+    ended = [occurrence(head, nominal).id for nominal in between(head.definition.rule, since, until)]
     return ended if next_is_live else [*ended, *_put_off_before(head, cut)]
 
 
