@@ -11,6 +11,7 @@ from dueline.errors import RETRYABLE, AlreadyFinished, InvalidJob, JobNotFound, 
 from dueline.model import instant, rows
 from dueline.model.job import Job, JobId, Route
 from dueline.model.message import Message
+from dueline.model.move_rows import moved_to
 from dueline.model.pointer import Pointer
 from dueline.model.queue_settings import QueueSettings
 from dueline.model.request import Request, due_of
@@ -91,7 +92,7 @@ class Reschedule:
         """Return whether an attempt whose answer was lost had moved the job."""
         key = rows.cancellation_key(intent.old)
         cancellation = self._read(intent.old, key).get(key)
-        return cancellation is not None and rows.moved_to(cancellation) == intent.job.id
+        return cancellation is not None and moved_to(cancellation) == intent.job.id
 
     def _moves_as_announced(self, intent: Intent) -> bool:
         """Move a job whose successor no tick may see; return whether this did, and not ingest."""
@@ -128,7 +129,7 @@ class Reschedule:
         That has the same key, or due time. What is asked to be due in the past became due at the call's own present.
         """
         cancellation = found.get(rows.cancellation_key(id))
-        moved = rows.moved_to(cancellation) if cancellation else None
+        moved = moved_to(cancellation) if cancellation else None
         if cancellation and (moved is None or not (moved.uid == uid or earliest <= moved.due <= latest)):
             _refuse(id, cancellation)
         return moved
@@ -177,7 +178,7 @@ class Reschedule:
         cancellation = self._table.ask_for(rows.cancellation_key(intent.old))
         if cancellation is None:
             self._refuse_as_left(intent.old)
-        moved = rows.moved_to(cancellation)
+        moved = moved_to(cancellation)
         if moved and moved != intent.job.id and moved.uid == intent.job.id.uid:
             raise NotYet(f"an earlier call under the same key moved job {intent.old}: try again")
         if moved != intent.job.id:
@@ -211,7 +212,7 @@ def _refuse(id: JobId, cancellation: Row | None = None) -> NoReturn:
     A direct job has left, whatever a cancellation says.
     """
     reason = cancellation if id.route is Route.TABLE else None
-    moved = rows.moved_to(reason) if reason else None
+    moved = moved_to(reason) if reason else None
     became = f"was moved to {moved}" if moved else "was cancelled" if reason else "has left for its queue"
     error = AlreadyFinished(f"job {id} {became}: it can be moved no more")
     error.job_id = str(moved) if moved else None

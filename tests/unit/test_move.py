@@ -4,11 +4,14 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from dueline.errors import InvalidJob, Throttled, Unavailable
+from dueline.errors import AlreadyFinished, InvalidJob, Throttled, Unavailable
 from dueline.model import instant, rows
 from dueline.model.job import MAX_RETENTION, Job, Partition, Route, State
 from dueline.model.message import MOVES, Message
+from dueline.model.move_rows import moved_to
 from dueline.model.rows import CANCELLATION_OUTLIVES_RETENTION
 from dueline.protocol.astray import PATIENT_RECEIVES
 from dueline.protocol.dispatch import PAST_RETENTION
@@ -338,9 +341,39 @@ def test_a_message_that_carries_no_job_moves_none():
 def test_a_cancellation_names_the_job_that_took_its_place_and_is_a_promise():
     old, new = an_id(), an_id()
     row = rows.cancellation_row(old, at=NOW, moved_to=new)
-    assert rows.moved_to(row) == new
+    assert moved_to(row) == new
     assert row["exact"] is True
-    assert rows.moved_to(rows.cancellation_row(old, at=NOW)) is None
+    assert moved_to(rows.cancellation_row(old, at=NOW)) is None
+
+
+def a_forged_cancellation(old, moved_to):
+    return {**rows.cancellation_row(old, at=NOW), "exact": True, "moved_to": moved_to}
+
+
+OF_ANY_QUEUE = st.builds(
+    lambda queue, due: f"{queue}.0.t.{due}.{an_id().uid}",
+    st.sampled_from(["emails", "bills", "emails-vip", "email"]),
+    st.integers(0, 10**13),
+)
+
+
+@given(OF_ANY_QUEUE | st.text(max_size=80) | st.integers() | st.binary() | st.none())
+@example("bills.0.t.1.00000000-0000-4000-8000-000000000000")
+def test_whatever_a_row_says_its_job_was_moved_to_no_job_of_another_queue_is_told(forged):
+    told = moved_to(a_forged_cancellation(an_id(), forged))
+    assert told is None or (told.queue, str(told)) == ("emails", forged)
+
+
+@pytest.mark.parametrize("forged", [f"bills.0.t.{instant.epoch_ms(OLD_DUE)}.{an_id().uid}", "nonsense"])
+def test_a_job_whose_row_says_that_it_was_moved_elsewhere_is_cancelled_and_nothing_more(forged):
+    system, old = a_system()
+    system.table.add(a_forged_cancellation(old.id, forged))
+    assert (system.status_of(old.id).state, system.status_of(old.id).moved_to) == (State.CANCELLED, None)
+    with pytest.raises(AlreadyFinished, match="was cancelled") as refused:
+        system.reschedule(old.id, at=OLD_DUE)
+    assert refused.value.job_id is None
+    new, intent = an_intent(old)
+    assert outcome(system.ingest_message(intent)) == (set(), set(), {new})
 
 
 @pytest.mark.parametrize("delay", [200, 2 * AN_HOUR], ids=["by an intent", "by a transaction alone"])
