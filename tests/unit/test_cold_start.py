@@ -39,7 +39,12 @@ STANDING = {
     "functions.queue_registry",
 }
 OURS_OF = {
-    "ingest": STANDING | {*under("dueline.protocol", "astray ingest move table_route"), "functions.ingest"},
+    "ingest": STANDING
+    | {
+        *under("dueline.protocol", "astray ingest move table_route"),
+        *under("dueline", "retry retry.patience"),
+        "functions.ingest",
+    },
     "tick": {*under("dueline.protocol", "entries lease partitions tick"), "functions.tick"},
     "api": STANDING
     | {
