@@ -1,6 +1,7 @@
 """The ingest function: write batches of inbound messages into the table."""
 
 import os
+import random
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -42,6 +43,7 @@ INGEST = Ingest(
     is_declared=lambda _: False,
     stands=REGISTRY.takes,
     clock=DEPLOYED.clock,
+    jitter=random.random,
     spread=DEPLOYED.spread,
 )
 
@@ -70,7 +72,7 @@ def _record(done: Ingested) -> None:
         logger.warning("parked", extra={**_keys(parked.job.id), "reason": parked.reason})
     for rejected in done.rejected:
         logger.warning("rejected", extra={"message_id": rejected.received.message_id, "reason": rejected.reason})
-    if done.faults:
+    if done.failed and done.faults:
         logger.warning("left", extra={"jobs": [str(job.id) for job in done.again], "reasons": sorted(done.faults)})
     counted = {"moved": done.moved, "dropped": done.dropped, "late": done.late, "failed": done.failed}
     logger.debug("ingested", extra={"written": done.written, **{name: len(each) for name, each in counted.items()}})

@@ -22,10 +22,15 @@ IMPORTS = str(Path(sys.executable).with_name("lint-imports"))
 PYTEST = (*PYTHON, "pytest", "-q", "-o", "faulthandler_timeout=600")
 # The worker's threads wait; the floors install.
 APART = [f"--ignore=tests/unit/{part}" for part in ("worker", "test_worker.py", "test_floors.py")]
-IGNORING = [f"--ignore=tests/e2e/{part}" for part in ("faults", "workers", "test_local_run.py")]
+# What people and their programs meet: a deployment of its own, beside the rest's, as both wait most of the time.
+MET = [f"tests/e2e/{part}" for part in ("test_cli.py", "test_client_docs.py", "test_examples.py", "test_openapi.py")]
+IGNORING = [
+    f"--ignore={part}" for part in (*MET, *(f"tests/e2e/{own}" for own in ("faults", "workers", "test_local_run.py")))
+]
 # The longest come first; those that wait, wait beside those that compute.
 PARTS: dict[str, tuple[tuple[str, ...], ...]] = {
     "e2e": ((*PYTEST, "tests/e2e", *IGNORING),),
+    "interfaces": ((*PYTEST, *MET),),
     "faults": ((*PYTEST, "tests/e2e/faults", "--ignore=tests/e2e/faults/test_kills.py"),),
     "simulation": ((*PYTEST, "tests/simulation"),),
     "worker": ((*PYTEST, "tests/unit/worker", "tests/unit/test_worker.py", "tests/unit/test_floors.py"),),

@@ -124,6 +124,7 @@ class Core:
             rejects=lambda: rejects,
             is_declared=self.is_declared,
             clock=self.clock,
+            jitter=lambda: 0.5,
             spread=self.spread,
         )
 

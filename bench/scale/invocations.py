@@ -176,5 +176,6 @@ class Functions:
             rejects=lambda: rejects,
             is_declared=lambda _: True,
             clock=at,
+            jitter=self._region.random.random,
             spread=at.spread,
         )

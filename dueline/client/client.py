@@ -119,7 +119,8 @@ class Client:
         """Schedule jobs as schedule_many does, and yield the results, in order, as they arrive.
 
         `jobs` is read as jobs are sent, in the thread that iterates over the results: neither jobs nor results need to
-        fit into memory. If that thread stops early, some of the jobs that were read stay unsent.
+        fit into memory. If that thread stops early, some of the jobs that were read stay unsent. A process that is
+        forked meanwhile cannot read on: RuntimeError.
         """
         pace = Pace(most=MOST_AT_ONCE)
         schedule = partial(self._schedule, queue_name(queue), pace=pace)

@@ -10,6 +10,7 @@ from dueline.errors import RETRYABLE, DuelineError, InvalidJob, JobNotFound, Not
 from dueline.lookup.outcome import Outcome, read_outcome
 from dueline.model import rows
 from dueline.model.job import JobId, Route, State
+from dueline.model.move_rows import moved_to
 from dueline.model.queue_settings import QueueSettings
 from dueline.model.rows import Key, Row
 from dueline.ports import READ_KEYS, Clock, Reading, Spread, Table
@@ -85,7 +86,7 @@ def _status(id: JobId, reading: Reading, *, queue: QueueSettings, now: datetime)
     cancellation = reading.rows.get(rows.cancellation_key(id))
     outcome = _outcome_of(id, reading.rows, now=now)
     state = outcome.state if outcome else state_of(id, reading.rows, queue=queue, now=now)
-    moved = rows.moved_to(cancellation) if cancellation and rows.is_promised(cancellation) else None
+    moved = moved_to(cancellation) if cancellation and rows.is_promised(cancellation) else None
     return Status(state=state, moved_to=moved, outcome=outcome)
 
 

@@ -33,6 +33,10 @@ class Pointer:
         """What the key says of the payload, but not for how long it is kept: `{uid}.{SHA-256}`."""
         return self.key.rpartition("/")[2]
 
+    def is_of(self, queue: str) -> bool:
+        """Tell whether its key is one under which payloads of that queue's jobs are kept, in whichever bucket."""
+        return self.key.split("/")[1:-1] == [queue]
+
     @classmethod
     def parse(cls, text: str) -> "Pointer":
         """Return the pointer in a text. Raises ValueError when it has none."""

@@ -156,12 +156,7 @@ def cancellation_row(id: JobId, *, at: datetime, moved_to: JobId | None = None) 
 
 def is_promised(cancellation: Row) -> bool:
     """Return whether a cancellation promises that its job never reaches its queue."""
-    return bool(cancellation["exact"])
-
-
-def moved_to(cancellation: Row) -> JobId | None:
-    """Return the job that replaced a cancelled one, or None."""
-    return JobId.parse(str(cancellation["moved_to"])) if "moved_to" in cancellation else None
+    return bool(cancellation.get("exact"))
 
 
 def is_cancellation_kept(id: JobId, *, now: datetime) -> bool:

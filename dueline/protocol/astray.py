@@ -1,6 +1,6 @@
 """Astray: find jobs that would never be sent, because no tick reads them or SQS cannot hold them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -17,10 +17,14 @@ _NO_TICK = "it is not in queues.yaml, or its queue's stack is not deployed yet"
 
 @dataclass(kw_only=True, slots=True)
 class Astray:
-    """Jobs to be parked, and jobs of which that is not clear yet, each with the reason."""
+    """Jobs to be parked, and jobs of which that is not clear yet, each with the reason.
+
+    Of the `unread` among the latter, the state could not be read.
+    """
 
     parked: dict[Job, str] = field(default_factory=dict)
     unclear: dict[Job, str] = field(default_factory=dict)
+    unread: set[Job] = field(default_factory=set)
 
 
 class Ticks:
@@ -45,7 +49,7 @@ class Ticks:
 
 
 def sort_out(
-    receives: dict[Job, int],
+    receives: Mapping[Job, int],
     *,
     ticks: Ticks,
     read: Callable[[Iterable[Key]], Reading],
@@ -66,6 +70,7 @@ def sort_out(
             continue
         if key in states.unread or receives[job] < PATIENT_RECEIVES:
             astray.unclear[job] = reason
+            astray.unread |= {job} if key in states.unread else set()
         else:
             astray.parked[job] = reason
     for job in receives:

@@ -13,7 +13,7 @@ from functools import partial
 from dueline.errors import RETRYABLE, Unavailable
 from dueline.model import instant, rows
 from dueline.model.job import Job, JobId
-from dueline.model.move_rows import asked_row, awaited_row
+from dueline.model.move_rows import asked_row, awaited_row, moved_to
 from dueline.model.rows import Key, Row
 from dueline.ports import Clock, Spread, Table
 from dueline.protocol.dispatch import OUT_OF_TIME
@@ -85,7 +85,7 @@ def settle(intent: Intent, *, table: Table, clock: Clock) -> bool:
         cancellation = table.ask_for(cancelled)
     if cancellation is None:
         return _may_have_been_moved(intent, there, now=clock.now())
-    is_carried_out = rows.moved_to(cancellation) == intent.job.id
+    is_carried_out = moved_to(cancellation) == intent.job.id
     if is_carried_out and rows.job_key(intent.job.id) not in there:
         _write(intent.job, table)
     return is_carried_out

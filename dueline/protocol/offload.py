@@ -74,8 +74,11 @@ class Offload:
     def move(self, job: Job, *, source: Pointer) -> Job:
         """Return a job with the pointer to a copy of another job's payload, kept as long as this job needs it.
 
+        One that is not kept among those of this queue stays where it is: a producer may write any pointer into a row.
         Raises InvalidJob when that payload is gone, Throttled or Unavailable.
         """
+        if not source.is_of(self._queue):
+            return job
         pointer = self._payloads.copy(source, to=self._key(job, source.content.rpartition(".")[2]))
         if pointer is None:
             raise InvalidJob(f"the payload of job {job.id} is gone: there is no object {source.key!r}")

@@ -11,6 +11,7 @@ from dueline.errors import RETRYABLE, AlreadyFinished, InvalidJob, JobNotFound, 
 from dueline.model import instant, rows
 from dueline.model.job import Job, JobId, Route
 from dueline.model.message import Message
+from dueline.model.move_rows import moved_to
 from dueline.model.pointer import Pointer
 from dueline.model.queue_settings import QueueSettings
 from dueline.model.request import Request, due_of
@@ -88,10 +89,15 @@ class Reschedule:
         return intent.carry_out_whole(table=self._table, clock=self._clock) or self._is_moved(intent)
 
     def _is_moved(self, intent: Intent) -> bool:
-        """Return whether an attempt whose answer was lost had moved the job."""
+        """Return whether an attempt whose answer was lost had moved the job; refuse if its cancellation is another's.
+
+        A cancellation that is there stays. That none is seen yet says nothing.
+        """
         key = rows.cancellation_key(intent.old)
         cancellation = self._read(intent.old, key).get(key)
-        return cancellation is not None and rows.moved_to(cancellation) == intent.job.id
+        if cancellation is not None:
+            _check_whose(cancellation, intent)
+        return cancellation is not None
 
     def _moves_as_announced(self, intent: Intent) -> bool:
         """Move a job whose successor no tick may see; return whether this did, and not ingest."""
@@ -128,7 +134,7 @@ class Reschedule:
         That has the same key, or due time. What is asked to be due in the past became due at the call's own present.
         """
         cancellation = found.get(rows.cancellation_key(id))
-        moved = rows.moved_to(cancellation) if cancellation else None
+        moved = moved_to(cancellation) if cancellation else None
         if cancellation and (moved is None or not (moved.uid == uid or earliest <= moved.due <= latest)):
             _refuse(id, cancellation)
         return moved
@@ -177,11 +183,7 @@ class Reschedule:
         cancellation = self._table.ask_for(rows.cancellation_key(intent.old))
         if cancellation is None:
             self._refuse_as_left(intent.old)
-        moved = rows.moved_to(cancellation)
-        if moved and moved != intent.job.id and moved.uid == intent.job.id.uid:
-            raise NotYet(f"an earlier call under the same key moved job {intent.old}: try again")
-        if moved != intent.job.id:
-            _refuse(intent.old, cancellation)
+        _check_whose(cancellation, intent)
 
     def _refuse_as_left(self, id: JobId) -> NoReturn:
         """Raise what tells that a job has left for its queue, of which no cancellation was read just now.
@@ -191,6 +193,15 @@ class Reschedule:
         if not rows.is_cancellation_kept(id, now=self._clock.now()):
             raise Unavailable(f"whether job {id} was sent or cancelled is not known any more")
         _refuse(id)
+
+
+def _check_whose(cancellation: Row, intent: Intent) -> None:
+    """Return if a cancellation is by this intent; raise AlreadyFinished if the job was cancelled or moved otherwise."""
+    moved = moved_to(cancellation)
+    if moved and moved != intent.job.id and moved.uid == intent.job.id.uid:
+        raise NotYet(f"an earlier call under the same key moved job {intent.old}: try again")
+    if moved != intent.job.id:
+        _refuse(intent.old, cancellation)
 
 
 def _uid_of(id: JobId, key: str) -> str:
@@ -211,7 +222,7 @@ def _refuse(id: JobId, cancellation: Row | None = None) -> NoReturn:
     A direct job has left, whatever a cancellation says.
     """
     reason = cancellation if id.route is Route.TABLE else None
-    moved = rows.moved_to(reason) if reason else None
+    moved = moved_to(reason) if reason else None
     became = f"was moved to {moved}" if moved else "was cancelled" if reason else "has left for its queue"
     error = AlreadyFinished(f"job {id} {became}: it can be moved no more")
     error.job_id = str(moved) if moved else None

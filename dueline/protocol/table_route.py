@@ -58,14 +58,14 @@ class TableRoute:
         self._clock = clock
         self._spread = spread
 
-    def take(self, jobs: Iterable[Job], *, until: float, moved: Collection[Job] = ()) -> Taken:
+    def take(self, jobs: Iterable[Job], *, until: float, have_rows: Collection[Job] = ()) -> Taken:
         """Write each job and see to it that it is sent; begin no send after `until` (monotonic).
 
-        Safe to repeat. Jobs that were `moved` have rows already. A job on the direct route, or past its retention, gets
+        Safe to repeat. Jobs that `have_rows` already get none. A job on the direct route, or past its retention, gets
         no row: it is sent or parked at once.
         """
         taken = Taken()
-        return self._see_to(set(jobs), self._write(set(jobs), taken, moved), taken, until)
+        return self._see_to(set(jobs), self._write(set(jobs), taken, have_rows), taken, until)
 
     def take_first(self, job: Job, *, until: float) -> Taken:
         """Take one job whose id may be another's: as `take` does, but never over another job's row."""
@@ -78,13 +78,13 @@ class TableRoute:
         taken.undone |= self._late_path(late, taken, until)
         return taken
 
-    def _write(self, jobs: set[Job], taken: Taken, moved: Collection[Job]) -> set[Job]:
-        """Write the rows of jobs that a tick is to find, or that were moved; return those that were not written."""
+    def _write(self, jobs: set[Job], taken: Taken, have_rows: Collection[Job]) -> set[Job]:
+        """Write the rows of jobs that a tick is to find, but those that are there; return what was not written."""
         now = self._clock.now()
         of_table = [(rows.job_row(job), job) for job in jobs if _has_row(job) and now < job.expires]
         of_table.sort(key=lambda pair: str(pair[0]["sk"]))
         by_key = {rows.key(row): job for row, job in of_table}
-        pending = [row for row, job in of_table if job not in moved]
+        pending = [row for row, job in of_table if job not in have_rows]
         write = partial(self._write_some, taken=taken)
         unwritten = {rows.key(row) for row in chain.from_iterable(self._spread(write, _cut(pending, WRITE_ROWS)))}
         left = {job for key, job in by_key.items() if key in unwritten}

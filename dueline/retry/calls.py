@@ -1,5 +1,6 @@
 """Calls: retry what may succeed later, and run several calls at once."""
 
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -116,8 +117,10 @@ def attempt(call: Callable[[A], B], argument: A) -> B | DuelineError:
 def in_lanes(call: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
     """Yield the result of each call, in the items' order; several calls run at once, each in a lane (a thread).
 
-    Closing the iterator early waits for calls in flight; no further calls are begun, and none is retried.
+    Closing the iterator early waits for calls in flight; no further calls are begun, and none is retried. Raises
+    RuntimeError in a process that was forked since the first result: it has none of the lanes.
     """
+    process = os.getpid()
     under_way: deque[Future[B]] = deque()
     ended = threading.Event()
     pool = ThreadPoolExecutor(LANES, initializer=setattr, initargs=(_THIS_LANE, "ended", ended))
@@ -126,11 +129,19 @@ def in_lanes(call: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
             under_way.append(pool.submit(call, item))
             if len(under_way) > 2 * LANES:
                 yield under_way.popleft().result()
+                _check_is_in(process)
         while under_way:
             yield under_way.popleft().result()
+            _check_is_in(process)
     finally:
         ended.set()
-        pool.shutdown(cancel_futures=True)
+        if os.getpid() == process:
+            pool.shutdown(cancel_futures=True)
+
+
+def _check_is_in(process: int) -> None:
+    if os.getpid() != process:
+        raise RuntimeError("these results are of the process that began to read them: a forked one cannot read on")
 
 
 def _leave_if_ended() -> None:

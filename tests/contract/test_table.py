@@ -11,6 +11,7 @@ from dueline.lookup.outcome import FINAL, OF_WORKERS, Outcome, outcome_row
 from dueline.model import instant, rows
 from dueline.model.control_rows import slots_key
 from dueline.model.job import Partition, State
+from dueline.model.move_rows import moved_to
 from dueline.model.rows import PartitionState
 from dueline.ports import Reading
 from tests.builders import EMAILS, NOW, a_job, an_id
@@ -458,7 +459,7 @@ def test_a_job_is_moved_once_whether_to_the_same_job_again_or_to_another(table):
     assert move(table, old, new)
     assert not move(table, old, new)
     assert not move(table, old, a_job())
-    assert rows.moved_to(moved(table, old, new)[0]) == new.id
+    assert moved_to(moved(table, old, new)[0]) == new.id
 
 
 @TRANSACTING
@@ -466,7 +467,7 @@ def test_a_cancel_of_a_job_that_was_moved_finds_a_promise(table):
     old, new = old_and_new()
     move(table, old, new)
     found = table.add(rows.cancellation_row(old.id, at=NOW))
-    assert (found["exact"], rows.moved_to(found)) == (True, new.id)
+    assert (found["exact"], moved_to(found)) == (True, new.id)
 
 
 @ON_ALL
@@ -496,7 +497,7 @@ def test_what_a_move_did_is_there_when_it_is_asked_for(table):
     old, new = old_and_new()
     assert table.ask_for(rows.cancellation_key(old.id)) is None
     assert move(table, old, new)
-    assert rows.moved_to(table.ask_for(rows.cancellation_key(old.id))) == new.id
+    assert moved_to(table.ask_for(rows.cancellation_key(old.id))) == new.id
     assert table.ask_for(rows.job_key(new.id)) == rows.job_row(new)
 
 

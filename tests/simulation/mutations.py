@@ -151,11 +151,11 @@ IN_TABLE_ROUTE = [
     mutation(
         "the fence is read before the write",
         "protocol/table_route.py",
-        "        return self._see_to(set(jobs), self._write(set(jobs), taken, moved), taken, until)\n",
+        "        return self._see_to(set(jobs), self._write(set(jobs), taken, have_rows), taken, until)\n",
         "        taken.written = {job for job in jobs if _has_row(job)}\n"
         "        early = self._not_left_to_a_tick(set(jobs), taken)\n"
         "        self._not_left_to_a_tick = lambda *_: early\n"
-        "        return self._see_to(set(jobs), self._write(set(jobs), taken, moved), taken, until)\n",
+        "        return self._see_to(set(jobs), self._write(set(jobs), taken, have_rows), taken, until)\n",
         LOST,
     ),
     mutation(
@@ -437,7 +437,7 @@ IN_MOVE = [
     mutation(
         "ingest writes the new job's row without the transaction",
         "protocol/ingest.py",
-        "unsettled = self._settle(intents, done, until)",
+        "unsettled = self._settle([each for each in intents if each.job in receives], done, ends.settling)",
         "unsettled = set[Job]()",
         BOTH,
         SECOND,
@@ -470,8 +470,8 @@ IN_MOVE = [
     mutation(
         "ingest leaves a moved job to a tick unseen",
         "protocol/ingest.py",
-        "here = set(jobs.values()) - unsettled - done.dropped",
-        "here = set(jobs.values()) - unsettled - done.dropped - done.moved",
+        "here = receives.keys() - unsettled - done.dropped",
+        "here = receives.keys() - unsettled - done.dropped - done.moved",
         LOST,
         NEITHER,
     ),

@@ -1,6 +1,7 @@
 """Calls in lanes, of which someone wants the results no more."""
 
 import threading
+from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -12,6 +13,7 @@ from dueline.retry.calls import Calls, in_lanes
 from dueline.retry.pace import Pace
 from dueline.retry.patience import Patience
 from tests.builders import NOW
+from tests.forked import in_a_child
 from tests.waiting import HANG_SECONDS, wait_until
 
 FOR_EVER = Patience(attempts=10**9, seconds=10 * HANG_SECONDS, first_wait=10 * HANG_SECONDS, longest_wait=3600.0)
@@ -44,6 +46,23 @@ def lanes_in(outage, *, ask):
         return calls.ask_for_each(outage, [number], pace=pace)
 
     return in_lanes(call, range(100))
+
+
+def read_on(results):
+    """Read all results, of which there may be some that were there already."""
+    with pytest.raises(RuntimeError, match="a forked one cannot read on"):
+        list(results)
+
+
+@pytest.mark.parametrize("do", [read_on, Generator.close])
+def test_results_that_were_half_read_before_a_fork_do_not_hang_in_the_child_and_go_on_in_the_parent(do):
+    are_forked = threading.Event()
+    results = in_lanes(lambda number: number == 0 or are_forked.wait(HANG_SECONDS), range(100))
+    assert next(results)
+    is_ended = in_a_child(lambda: do(results))
+    are_forked.set()
+    assert is_ended
+    assert list(results) == [True] * 99
 
 
 @pytest.mark.parametrize("ask", ["one", "each"])

@@ -48,7 +48,12 @@ SCHEDULES = {
     ),
 }
 OURS_OF = {
-    "ingest": STANDING | {*under("dueline.protocol", "astray ingest move table_route"), "functions.ingest"},
+    "ingest": STANDING
+    | {
+        *under("dueline.protocol", "astray ingest move table_route"),
+        *under("dueline", "retry retry.patience"),
+        "functions.ingest",
+    },
     "tick": {*under("dueline.protocol", "entries lease partitions tick"), "functions.tick"},
     "planner": SCHEDULES
     | {

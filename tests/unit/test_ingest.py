@@ -13,7 +13,7 @@ from dueline.protocol.dispatch import PAST_RETENTION
 from dueline.protocol.ingest import Received
 from tests.builders import NOW, a_job, a_message, a_queue
 from tests.system import System
-from tests.wire import done_in_part, failing, losing_the_answer, meanwhile, on, straight
+from tests.wire import done_in_part, failing, losing_the_answer, meanwhile, on, refusing, straight
 
 AN_HOUR = 3600
 NOW_UNZONED = NOW.replace(tzinfo=None)
@@ -86,7 +86,7 @@ def test_every_message_of_an_unwritten_job_is_reported():
 @pytest.mark.parametrize("react", [failing(Throttled("slow down")), losing_the_answer])
 def test_a_write_that_failed_fails_its_own_rows_alone(react):
     system, jobs = System(), [due_in(AN_HOUR) for _ in range(30)]
-    system.wire.around = on("table.write", react, times=1)
+    system.wire.around = on("table.write", lambda call: (react if len(call.args[0]) == 25 else straight)(call))
     done = system.ingest_message(*messages(*jobs))
     assert len(done.failed) == 25
     assert done.written == 5
@@ -98,6 +98,82 @@ def test_an_unwritten_job_is_not_sent_by_the_late_path_either():
     system.wire.around = on("table.write", failing(Throttled("slow down")))
     assert system.ingest_message(*messages(job)).failed == {"x0"}
     assert system.arrived() == []
+
+
+# What is tried again
+
+
+def rows_written(system, react):
+    """Count the rows of each write, which `react` answers."""
+    counts = []
+    system.wire.around = on("table.write", lambda call: (counts.append(len(call.args[0])), react(call))[1])
+    return counts
+
+
+def in_turn(*reacts):
+    """Answer a call by each of these in turn, and every later one straight."""
+    left = list(reacts)
+    return lambda call: (left.pop(0) if left else straight)(call)
+
+
+@pytest.mark.parametrize("react", [failing(Throttled("slow down")), losing_the_answer])
+def test_what_the_table_did_not_take_is_tried_again_at_once(react):
+    system, jobs = System(), [due_in(AN_HOUR) for _ in range(3)]
+    counts = rows_written(system, in_turn(*[react] * 3))
+    done = system.ingest_message(*messages(*jobs))
+    assert (done.failed, done.again, done.written, counts) == (set(), set(), 3, [3, 3, 3, 3])
+
+
+def test_only_what_is_undone_is_tried_again():
+    system, jobs = System(), [due_in(AN_HOUR) for _ in range(30)]
+    counts = rows_written(system, in_turn(failing(Throttled("slow down")), straight, done_in_part))
+    done = system.ingest_message(*messages(*jobs))
+    assert (done.failed, done.written, counts) == (set(), 30, [25, 5, 25, 1])
+
+
+def test_a_job_whose_fence_could_not_be_read_is_not_written_again_and_sees_the_fence_of_its_last_try():
+    system, job = System(), due_in(60)
+    counts = rows_written(system, straight)
+    of_writes = system.wire.around
+    reads = in_turn(failing(Unavailable("no")), meanwhile(system.tick))
+    system.wire.around = lambda call: (reads if call.name == "table.read" else of_writes)(call)
+    done = system.ingest_message(*messages(job))
+    assert (done.failed, done.late, counts) == (set(), [job], [1, 1])
+    assert system.arrived() == [job.id, job.id]
+
+
+def test_what_was_sent_is_not_sent_again_because_its_neighbour_could_not_be():
+    system, jobs = System(), [due_in(60) for _ in range(20)]
+    system.tick()
+    refused = jobs[0].id
+    system.wire.around = on(
+        "emails.send", refusing(lambda message: message.job().id == refused and system.clock.monotonic() < 6)
+    )
+    assert system.ingest_message(*messages(*jobs)).failed == set()
+    assert sorted(map(str, system.arrived())) == sorted(str(job.id) for job in jobs)
+
+
+@pytest.mark.parametrize("seconds", [0.05, 1, 14])
+def test_nothing_is_tried_again_once_the_time_is_over(seconds):
+    system, job = System(), due_in(AN_HOUR)
+    counts = rows_written(system, failing(Throttled("slow down")))
+    done = system.an_ingest().run([Received(message_id="m", message=messages(job)[0])], until=seconds)
+    assert (done.failed, done.faults) == ({"m"}, {"slow down"})
+    assert system.clock.monotonic() < seconds
+    assert len(counts) == {0.05: 1, 1: 4, 14: 17}[seconds]
+
+
+def test_a_move_that_meets_other_transactions_is_tried_again_at_once_beside_its_neighbour():
+    system, job, beside = System(), due_in(AN_HOUR), due_in(2 * AN_HOUR)
+    system.put(job)
+    system.tick()
+    system.wire.around = on("table.move", failing(Throttled("it conflicts")), times=4)
+    with pytest.raises(Throttled):
+        system.reschedule(job.id, at=NOW + timedelta(seconds=30))
+    (intent,) = system.waiting()
+    done = system.ingest([intent, Received(message_id="m", message=messages(beside)[0])])
+    assert (done.failed, len(done.moved), done.dropped) == (set(), 1, set())
+    assert in_the_table(system, beside) == [beside]
 
 
 # Fences
@@ -129,8 +205,9 @@ def test_a_missing_state_is_a_low_fence():
 def test_a_fence_that_could_not_be_read_is_unknown_and_never_taken_for_none(react):
     system, job = System(), due_in(60)
     system.tick()
-    system.wire.around = on("table.read", react, times=1)
+    system.wire.around = on("table.read", react)
     assert system.ingest_message(*messages(job)).failed == {"x0"}
+    system.wire.around = straight
     assert system.ingest_message(*messages(job)).failed == set()
     assert system.arrived() == [job.id]
 
@@ -138,7 +215,7 @@ def test_a_fence_that_could_not_be_read_is_unknown_and_never_taken_for_none(reac
 def test_a_fence_that_could_not_be_read_fails_its_own_partition_alone():
     system = System(a_queue(partitions=2))
     jobs = [due_in(AN_HOUR, partition=Partition(queue="emails", number=number)) for number in (0, 1)]
-    system.wire.around = on("table.read", done_in_part, times=1)
+    system.wire.around = on("table.read", done_in_part)
     assert len(system.ingest_message(*messages(*jobs)).failed) == 1
 
 
@@ -425,6 +502,7 @@ def test_a_partition_that_a_deployment_may_be_adding_is_waited_for(partition):
         f"no tick reads {partition}: it is not in queues.yaml, or its queue's stack is not deployed yet"
     }
     assert (system.parked(), in_the_table(system, job)) == ([], [])
+    assert system.clock.monotonic() == 0
 
 
 @pytest.mark.parametrize("partition", NOBODYS, ids=str)

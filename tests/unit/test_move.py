@@ -4,17 +4,21 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from dueline.errors import InvalidJob, Throttled, Unavailable
+from dueline.errors import AlreadyFinished, InvalidJob, Throttled, Unavailable
 from dueline.model import instant, rows
 from dueline.model.job import MAX_RETENTION, Job, Partition, Route, State
 from dueline.model.message import MOVES, Message
+from dueline.model.move_rows import moved_to
 from dueline.model.rows import CANCELLATION_OUTLIVES_RETENTION
 from dueline.protocol.astray import PATIENT_RECEIVES
 from dueline.protocol.dispatch import PAST_RETENTION
+from dueline.protocol.ingest import Received
 from tests.builders import NOW, RETENTION, a_job, a_queue, an_id
 from tests.system import System
-from tests.wire import done_in_part, failing, losing_the_answer, meanwhile, on
+from tests.wire import done_in_part, failing, losing_the_answer, meanwhile, on, straight
 
 AN_HOUR = 3600
 OLD_DUE = NOW + timedelta(hours=1)
@@ -45,6 +49,12 @@ def outcome(done):
     return done.failed, done.moved, done.dropped
 
 
+def an_attempt(system, *messages):
+    """Ingest messages in no time, so that nothing is tried again."""
+    batch = [Received(message_id=f"x{n}", message=message) for n, message in enumerate(messages)]
+    return system.an_ingest().run(batch, until=system.clock.monotonic() + 0.01)
+
+
 # Ingest
 
 
@@ -73,8 +83,9 @@ def test_a_row_that_could_not_be_written_is_left_to_a_later_receipt():
     system, old = a_system()
     new, intent = an_intent(old)
     system.table.add(rows.cancellation_row(old.id, at=NOW, moved_to=new.id))
-    system.wire.around = on("table.write", done_in_part, times=1)
+    system.wire.around = on("table.write", done_in_part)
     assert outcome(system.ingest_message(intent)) == ({"x0"}, set(), set())
+    system.wire.around = straight
     assert outcome(system.ingest_message(intent)) == (set(), {new}, set())
     assert is_there(system, new)
 
@@ -176,7 +187,7 @@ def test_an_intent_whose_outcome_cannot_be_read_comes_again_and_its_neighbours_d
     neighbour = a_job(due=OLD_DUE + timedelta(seconds=1))
     raise_fence(system, OLD_DUE)
     system.wire.around = on(name, react, times=1)
-    done = system.ingest_message(intent, Message.of(neighbour))
+    done = an_attempt(system, intent, Message.of(neighbour))
     assert done.failed == {"x0"}
     assert done.again == {new}
     assert done.faults
@@ -211,7 +222,7 @@ def test_an_intent_whose_move_failed_comes_again_and_is_carried_out_once(react):
     system, old = a_system()
     new, intent = an_intent(old)
     system.wire.around = on("table.move", react, times=1)
-    assert system.ingest_message(intent).failed == {"x0"}
+    assert an_attempt(system, intent).failed == {"x0"}
     assert outcome(system.ingest_message(intent)) == (set(), {new}, set())
 
 
@@ -223,6 +234,7 @@ def test_no_intent_is_begun_in_the_second_half_of_the_time(seconds, moved):
     system.wire.around = on("table.move", meanwhile(lambda: system.clock.sleep(seconds)), times=1)
     done = system.an_ingest().run(system.received(), until=system.clock.monotonic() + 10)
     assert (len(done.moved | done.dropped), len(done.failed)) == (moved, 2 - moved)
+    assert system.clock.monotonic() == seconds
 
 
 def test_a_moved_job_that_is_due_in_a_partition_without_ticks_is_parked_only_if_it_was_moved():
@@ -329,9 +341,39 @@ def test_a_message_that_carries_no_job_moves_none():
 def test_a_cancellation_names_the_job_that_took_its_place_and_is_a_promise():
     old, new = an_id(), an_id()
     row = rows.cancellation_row(old, at=NOW, moved_to=new)
-    assert rows.moved_to(row) == new
+    assert moved_to(row) == new
     assert row["exact"] is True
-    assert rows.moved_to(rows.cancellation_row(old, at=NOW)) is None
+    assert moved_to(rows.cancellation_row(old, at=NOW)) is None
+
+
+def a_forged_cancellation(old, moved_to):
+    return {**rows.cancellation_row(old, at=NOW), "exact": True, "moved_to": moved_to}
+
+
+OF_ANY_QUEUE = st.builds(
+    lambda queue, due: f"{queue}.0.t.{due}.{an_id().uid}",
+    st.sampled_from(["emails", "bills", "emails-vip", "email"]),
+    st.integers(0, 10**13),
+)
+
+
+@given(OF_ANY_QUEUE | st.text(max_size=80) | st.integers() | st.binary() | st.none())
+@example("bills.0.t.1.00000000-0000-4000-8000-000000000000")
+def test_whatever_a_row_says_its_job_was_moved_to_no_job_of_another_queue_is_told(forged):
+    told = moved_to(a_forged_cancellation(an_id(), forged))
+    assert told is None or (told.queue, str(told)) == ("emails", forged)
+
+
+@pytest.mark.parametrize("forged", [f"bills.0.t.{instant.epoch_ms(OLD_DUE)}.{an_id().uid}", "nonsense"])
+def test_a_job_whose_row_says_that_it_was_moved_elsewhere_is_cancelled_and_nothing_more(forged):
+    system, old = a_system()
+    system.table.add(a_forged_cancellation(old.id, forged))
+    assert (system.status_of(old.id).state, system.status_of(old.id).moved_to) == (State.CANCELLED, None)
+    with pytest.raises(AlreadyFinished, match="was cancelled") as refused:
+        system.reschedule(old.id, at=OLD_DUE)
+    assert refused.value.job_id is None
+    new, intent = an_intent(old)
+    assert outcome(system.ingest_message(intent)) == (set(), set(), {new})
 
 
 @pytest.mark.parametrize("delay", [200, 2 * AN_HOUR], ids=["by an intent", "by a transaction alone"])

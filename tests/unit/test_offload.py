@@ -428,6 +428,16 @@ def test_a_job_whose_payload_is_gone_is_not_moved():
     assert system.inbound.deliveries == []
 
 
+@pytest.mark.parametrize("key", ["0032/bills/x.7", "0032/emails-vip/x.7", "0032/emails/bills/x.7", "x.7", ""])
+def test_a_row_that_names_what_is_not_its_queues_gets_no_copy_of_it(key):
+    system = System()
+    system.stores.payloads.kept[key] = b'"of others"'
+    job = a_job(payload=Pointer(bucket="payloads", key=key).text, offloaded_bytes=11, route=Route.TABLE)
+    system.put(job)
+    assert moved(system, job, delay=7200).payload == job.payload
+    assert system.stores.payloads.kept == {key: b'"of others"'}
+
+
 @pytest.mark.parametrize("payload", [Pointer(bucket="mine", key="k").text, "in a way of my own"])
 def test_what_someone_keeps_elsewhere_stays_there_when_its_job_is_moved(payload):
     system, job = System(), a_job(payload=payload, offloaded_bytes=5, route=Route.TABLE)

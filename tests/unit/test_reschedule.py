@@ -601,6 +601,20 @@ def test_a_cancel_that_comes_in_between_wins(name, wanted):
     assert answers == [State.CANCELLED]
 
 
+MOVE_TO_ANOTHER_TIME = partial(System.reschedule, at=at(2 * AN_HOUR + 1))
+
+
+@pytest.mark.parametrize("cut_in", [System.cancel, MOVE_TO_ANOTHER_TIME], ids=["a cancel", "a move"])
+@pytest.mark.parametrize("name", ["table.write", "table.move"])
+def test_a_move_that_is_known_to_come_too_late_sends_no_intent(cut_in, name):
+    job = a_job()
+    system = after_a_tick(job)
+    system.wire.around = on(name, meanwhile(lambda: cut_in(system, job.id)), times=1)
+    with pytest.raises(AlreadyFinished, match=r"was (cancelled|moved)"):
+        system.reschedule(job.id, at=WANTED)
+    assert system.inbound.deliveries == []
+
+
 @pytest.mark.parametrize("name", ["table.read", "table.mark_exact"])
 def test_a_cancel_that_has_begun_wins(name):
     job = a_job()

@@ -196,6 +196,7 @@ class Deployment(System):
             is_declared=lambda _: False,
             stands=registry.takes,
             clock=self.clock,
+            jitter=lambda: 0.5,
         )
 
     def an_ingest(self):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import cycle
 
+from dueline.aws.dynamodb import updates
 from tests.e2e.faults.exchange import Answer, Exchange
 from tests.e2e.faults.mishaps import throttled
 from tests.e2e.faults.processes import DIRECT, Process
@@ -62,19 +63,28 @@ class Kill:
 
 def step_of(exchange: Exchange) -> str:
     """Return which step of its function a request is."""
+    if exchange.operation == "UpdateItem":
+        return _OF_UPDATES.get(exchange.asked()["UpdateExpression"], "?")
     step, marked = _STEPS.get(exchange.operation, ("?", {}))
     return next((other for mark, other in marked.items() if mark in exchange.body), step)
 
 
 # By operation; and another step for those whose body has a mark.
 _STEPS: dict[str, tuple[str, dict[bytes, str]]] = {
-    "UpdateItem": ("take the lease", {b":cursor": "checkpoint", b"#cancelled": "note a promise"}),
     "PutItem": ("write", {b"#cancelled": "cancel"}),
     "BatchWriteItem": ("write", {b"#handled": "note what was sent"}),
     "TransactWriteItems": ("move", {}),
     "Query": ("read", {}),
     "BatchGetItem": ("read", {}),
     "SendMessageBatch": ("send", {b"-inbound": "send to the buffer"}),
+}
+_OF_UPDATES = {
+    updates.TAKE.expression: "take the lease",
+    updates.RENEW.expression: "checkpoint",
+    updates.RELEASE.expression: "checkpoint",
+    updates.ASK.expression: "ask what a move did",
+    updates.MARK_EXACT.expression: "note a promise",
+    updates.MARK_DONE.expression: "note that a key is done",
 }
 
 
