@@ -3,7 +3,7 @@
 import os
 import threading
 from collections.abc import Hashable
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -11,6 +11,9 @@ from dueline.client.api import MOST_AT_ONCE
 from dueline.client.http_api import MOST_BYTES
 from dueline.errors import DuelineError, Unavailable
 from dueline.model.message import batches
+
+# How many requests of tasks are under way at once; threads send their own.
+_MOST_SENDERS = 32
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -71,9 +74,13 @@ class _Lane(Generic[A, B]):
 
 
 class Lanes(Generic[A, B]):
-    """The lanes of one process, each while anything is in it. Threads share them."""
+    """The lanes of one process, each while anything is in it. Threads share them.
+
+    `senders` has the threads that send what tasks of event loops are to send; there are none before the first of these.
+    """
 
     def __init__(self) -> None:
+        self.senders = ThreadPoolExecutor(_MOST_SENDERS, thread_name_prefix="dueline-sender")
         self._lock = threading.Lock()
         self._lanes: dict[Hashable, _Lane[A, B]] = {}
 

@@ -1,7 +1,7 @@
 """Linger: calls of several threads and tasks that come at about the same time travel as one request.
 
-Nobody else sends: a request that is shared is sent by the thread of one of those that share it. So there is no thread
-to start, to end, or to lose in a fork.
+A request that threads share is sent by one of these threads. What a task is to send has a thread of the lanes' own: in
+the event loop's executor it would wait for threads that may themselves wait for its request, for ever.
 """
 
 import asyncio
@@ -83,13 +83,14 @@ class Linger(Generic[A, B]):
             await _until(call.turn, self._seconds)
             if lanes.take(call):
                 loop = asyncio.get_running_loop()
-                sending = loop.run_in_executor(None, self._deliver_and_end, lanes, queue, call)
+                sending = loop.run_in_executor(lanes.senders, self._deliver_and_end, lanes, queue, call)
         finally:
             if sending is None:
                 lanes.end(call)
         await _until(call.answer)
-        answer = call.answer.result()
-        return await asyncio.to_thread(self._alone, queue, item) if answer is None else answer
+        if (answer := call.answer.result()) is not None:
+            return answer
+        return await asyncio.get_running_loop().run_in_executor(lanes.senders, self._alone, queue, item)
 
     def _call(self, queue: str, item: A, *, for_others: bool) -> Call[A, B]:
         key = (queue, self._group(item))

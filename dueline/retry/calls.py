@@ -37,7 +37,7 @@ class Calls:
 
     def ask(self, call: Callable[[], A]) -> A:
         """Return what a call returns, or raise what its last attempt raised."""
-        backoff = self._backoff()
+        backoff = self.backoff()
         while True:
             try:
                 return call()
@@ -91,17 +91,18 @@ class Calls:
 
     def _renewed_by(self, pace: Pace) -> Callable[[Iterable[DuelineError]], bool]:
         """Return a function that waits as Waits does, and begins anew whenever `pace` renews patience."""
-        renewals, backoff = -1, self._backoff()
+        renewals, backoff = -1, self.backoff()
 
         def wait(errors: Iterable[DuelineError]) -> bool:
             nonlocal renewals, backoff
             if pace.renewals != renewals:
-                renewals, backoff = pace.renewals, self._backoff(since=pace.failing_since)
+                renewals, backoff = pace.renewals, self.backoff(since=pace.failing_since)
             return backoff.wait(errors)
 
         return wait
 
-    def _backoff(self, *, since: float | None = None) -> Waits:
+    def backoff(self, *, since: float | None = None) -> Waits:
+        """Return the waits between the attempts of a call that begins now, or whose patience counts from `since`."""
         return Waits(self._patience, clock=self._clock, jitter=self._jitter, since=since, ended=_THIS_LANE.ended)
 
 
