@@ -94,13 +94,16 @@ class Lanes(Generic[A, B]):
             if is_alone or lane.is_full > was_full:
                 call.tell()
 
-    def take(self, call: Call[A, B]) -> bool:
-        """Give a call that waits its `batch` to send; return False where another caller is to send it."""
+    def take(self, call: Call[A, B], *, alone: bool = False) -> bool:
+        """Give a call that waits its `batch` to send; return False where another caller is to send it.
+
+        `alone`, the batch is this call, and no other caller is to send it.
+        """
         with self._lock:
             lane = self._lanes.get(call.key)
             if lane is None or call not in lane.waiting:
                 return False
-            batch = lane.batch_of(call)
+            batch = [call] if alone else lane.batch_of(call)
             if len(batch) > 1 and not call.for_others:
                 batch[1].tell()
                 return False

@@ -6,6 +6,7 @@ the event loop's executor it would wait for threads that may themselves wait for
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
@@ -64,9 +65,12 @@ class Linger(Generic[A, B]):
         call = self._call(queue, item, for_others=threading.current_thread() is not threading.main_thread())
         try:
             lanes.join(call)
+            waits_until = time.monotonic() + self._seconds
             wait([call.turn], self._seconds)
-            while not lanes.take(call) and lanes.waits(call):
-                wait([call.answer], self._seconds)
+            if not lanes.take(call) and lanes.waits(call):
+                # Who was told to send may be a task of this very thread, which runs only once this call has returned.
+                wait([call.answer], max(0.0, waits_until - time.monotonic()))
+                lanes.take(call, alone=True)
             self._deliver(queue, call.batch)
         finally:
             lanes.end(call)

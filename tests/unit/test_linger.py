@@ -365,6 +365,21 @@ def test_a_task_that_is_cancelled_as_it_sends_for_others_harms_none_of_them():
     assert all(isinstance(job, Job) for job in in_a_loop(scenario, api))
 
 
+def test_a_call_of_the_loops_own_thread_waits_no_longer_than_the_linger_for_its_tasks():
+    api = HeldApi()
+
+    async def scenario(client, first):
+        task = asyncio.create_task(client.schedule("emails", 1))
+        await until(lambda: waiting(client.client) == 1)
+        client.client._shared.schedule._seconds = 0.01
+        job = client.client.schedule("emails", 2)
+        api.let_go()
+        return [job, *await asyncio.gather(first, task)]
+
+    assert len(in_a_loop(scenario, api)) == 3
+    assert api.batches == [[0], [2], [1]]
+
+
 def test_a_task_whose_shared_request_failed_goes_on_as_patience_says_and_no_thread_sleeps_for_it(monkeypatch):
     monkeypatch.setattr(SystemClock, "sleep", None)
     api = HeldApi()
