@@ -11,6 +11,7 @@ from dueline.errors import RETRYABLE, DuelineError, Throttled
 from dueline.ports import Clock
 from dueline.retry.pace import Pace
 from dueline.retry.patience import Patience, Waits
+from dueline.retry.threads import begun
 
 LANES = 8
 
@@ -117,6 +118,7 @@ def attempt(call: Callable[[A], B], argument: A) -> B | DuelineError:
 def in_lanes(call: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
     """Yield the result of each call, in the items' order; several calls run at once, each in a lane (a thread).
 
+    Once the main thread has ended they run one by one, in this thread.
     Closing the iterator early waits for calls in flight; no further calls are begun, and none is retried.
     """
     under_way: deque[Future[B]] = deque()
@@ -124,7 +126,7 @@ def in_lanes(call: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
     pool = ThreadPoolExecutor(LANES, initializer=setattr, initargs=(_THIS_LANE, "ended", ended))
     try:
         for item in items:
-            under_way.append(pool.submit(call, item))
+            under_way.append(begun(pool, call, item))
             if len(under_way) > 2 * LANES:
                 yield under_way.popleft().result()
         while under_way:
