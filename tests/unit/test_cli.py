@@ -500,6 +500,25 @@ def test_more_lines_than_are_held_in_memory_all_go_through(run, gate, monkeypatc
     assert sorted(sent) == list(range(2000))
 
 
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [(("--key", ""), "key is ''"), (("--tenant", "a b"), "tenant is 'a b'"), (("--priority", "0"), "priority is 0")],
+)
+def test_what_no_line_can_be_asked_with_is_told_before_any_is_sent(run, gate, asked, said):
+    result = run("schedule", "emails", "-", "--lines", *asked, stdin="1\n")
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert gate.asked == list(Path().iterdir()) == []
+
+
+def test_a_key_that_gets_too_long_for_a_later_line_is_told_before_any_is_sent(run, gate):
+    result = run("schedule", "emails", "-", "--lines", "--key", "k" * 253, stdin="\n".join("1" * 10))
+    assert result.exit_code == 2
+    assert "key is 'kkk" in result.stderr
+    assert "1 to 255 printable" in result.stderr
+    assert gate.asked == list(Path().iterdir()) == []
+
+
 @pytest.mark.parametrize("source", ["1", "@/nowhere/jobs"])
 def test_lines_of_nowhere_are_refused(run, gate, source):
     result = run("schedule", "emails", source, "--lines")
