@@ -26,8 +26,8 @@ from dueline.errors import DeploymentNotFound, Forbidden, Unavailable
 _CONNECT_SECONDS = 3
 # API Gateway gives up on a function after 30 s.
 _READ_SECONDS = 31
-# An answer that comes in drips is never late by that: of 6 MB, a slow line has half a megabit a second.
-_CONTENT_SECONDS = 90
+# An answer that comes in drips is never late by that: 6 MB take a megabit a second.
+_CONTENT_SECONDS = 60
 _READ_BYTES = 1 << 16
 
 
