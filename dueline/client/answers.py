@@ -204,7 +204,7 @@ def _depth_of(answer: Mapping[str, Any]) -> Depth:
 def _read(read: Callable[[Any], A], answer: Any, *, what: str) -> A:
     try:
         return read(answer)
-    except (LookupError, TypeError, ValueError) as fault:
+    except (LookupError, TypeError, ValueError, OverflowError) as fault:
         # The text of a ValueError may quote the answer.
         raise Unavailable(f"the answer holds no {what}: {type(fault).__name__}") from None
 
