@@ -1,7 +1,6 @@
 """A deployment's table and queues on AWS, found by their names: what every function uses."""
 
 import random
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import cache, partial
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from dueline.config.names import Names
 from dueline.ports import Clock
 from dueline.protocol.dispatch import Dispatcher
 from dueline.protocol.park import Parking
+from dueline.retry.threads import Threads
 
 if TYPE_CHECKING:
     from boto3 import Session
@@ -40,7 +40,7 @@ class Deployed:
     ) -> None:
         self.names = Names(deployment)
         self.clock: Clock = service_clock or SystemClock()
-        self.spread = ThreadPoolExecutor(LANES).map
+        self.spread = Threads(LANES).spread
         self.queue = cache(self._queue)
         self._one_table = cache(self._table)
         self._queue_urls = queue_urls

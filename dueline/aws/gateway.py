@@ -1,5 +1,6 @@
 """The HTTP API behind API Gateway: found by a deployment's name, and spoken to with the caller's own credentials."""
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -7,7 +8,7 @@ from typing import Any
 
 import boto3
 from botocore.auth import SigV4Auth
-from botocore.awsrequest import AWSRequest
+from botocore.awsrequest import AWSRequest, AWSResponse
 from botocore.config import Config
 from botocore.credentials import Credentials
 from botocore.httpsession import URLLib3Session
@@ -17,13 +18,17 @@ from dueline import __version__
 from dueline.aws.faults import of_callers, translated
 from dueline.aws.per_process import PerProcess
 from dueline.aws.sessions import of_each_process
+from dueline.aws.transport.connections import botocore_errors
 from dueline.client.http_answer import HttpAnswer
 from dueline.config.names import Names
-from dueline.errors import DeploymentNotFound, Forbidden
+from dueline.errors import DeploymentNotFound, Forbidden, Unavailable
 
 _CONNECT_SECONDS = 3
 # API Gateway gives up on a function after 30 s.
 _READ_SECONDS = 31
+# An answer that comes in drips is never late by that: 6 MB take a megabit a second.
+_CONTENT_SECONDS = 60
+_READ_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -132,7 +137,32 @@ class Gateway:
 
     def _answer_to(self, request: AWSRequest, *, asked: str) -> HttpAnswer:
         session = self._session()(self._ways.to(str(request.url)))
+        prepared = request.prepare()
+        prepared.stream_output = True
         with translated(asked):
-            answer = session.send(request.prepare())
+            answer = session.send(prepared)
+            content = _content_of(answer, asked=asked)
         headers = {name.lower(): value for name, value in answer.headers.items()}
-        return HttpAnswer(asked=asked, status=answer.status_code, headers=headers, body=answer.content)
+        return HttpAnswer(asked=asked, status=answer.status_code, headers=headers, body=content)
+
+
+def _content_of(answer: AWSResponse, *, asked: str) -> bytes:
+    """Read the content of an answer. Raises Unavailable where it takes too long."""
+    raw: Any = answer.raw
+    if not hasattr(raw, "read1"):
+        # An older urllib3 has none.
+        return answer.content
+    late, parts = time.monotonic() + _CONTENT_SECONDS, []
+    while part := _some_of(raw, answer.url):
+        parts.append(part)
+        if time.monotonic() >= late:
+            raw.close()
+            raise Unavailable(f"{asked}: the answer was not whole after {_CONTENT_SECONDS} s")
+    return b"".join(parts)
+
+
+def _some_of(raw: Any, url: str) -> bytes:
+    """Read what came meanwhile, or wait for it."""
+    with botocore_errors(url):
+        some: bytes = raw.read1(_READ_BYTES)
+    return some

@@ -22,6 +22,7 @@ from dueline.client.new_job import NewJob
 from dueline.errors import DuelineError
 from dueline.model import instant
 from dueline.model.job import queue_name
+from dueline.protocol import keys
 from dueline.retry.patience import Patience
 
 # An import tries as often as it takes, and gives up after so long without any progress.
@@ -42,7 +43,8 @@ class Import:
 
     Without a key of the caller's it makes one, so that lines that failed can be given back and none is there twice.
     `source` is how the lines were given, and `left` where those go that were not scheduled. It finds the deployment, so
-    that no lines are read from stdin in vain. Raises what `connect.client` raises, and QueueNotFound.
+    that no lines are read from stdin in vain. Raises what `connect.client` raises, QueueNotFound, and InvalidJob for
+    what no job can be asked with.
     """
 
     def __init__(self, run: Run, queue: str, source: str, *, key: str | None, asked: Mapping[str, Any], left: Left):
@@ -50,13 +52,18 @@ class Import:
         self._queue, self._source, self._asked, self._left = queue, source, asked, left
         queue_name(queue)
         self._client = connect.client(run.target, patience=PATIENCE)
-        self._key = key or str(uuid.uuid4())
+        self._key = str(uuid.uuid4()) if key is None else key
+        NewJob(payload=None, key=self._key, **asked).checked(now=None)
         self._kinds: dict[str, Kind] = {}
         self._is_left = bytearray()
         self._code = DONE
 
     def carry_out(self, lines: Lines) -> None:
-        """Schedule these lines and report the results, even of an interrupted run. Exits with the highest code."""
+        """Schedule these lines and report the results, even of an interrupted run. Exits with the highest code.
+
+        Raises InvalidJob, before any is sent, when the key is too long for the last of them.
+        """
+        keys.checked(self._key_of(lines.last))
         # Each line is left until its job is known: whatever ends the run, and wherever, none is lost.
         self._is_left = bytearray(b"\1") * lines.count
         with sigterm_as_ctrl_c():
@@ -78,7 +85,10 @@ class Import:
 
     def _new_jobs(self, lines: Iterator[tuple[int, bytes]]) -> Iterator[NewJob]:
         for number, line in lines:
-            yield NewJob(payload=_payload_of(line, number), key=f"{self._key}-{number}", **self._asked)
+            yield NewJob(payload=_payload_of(line, number), key=self._key_of(number), **self._asked)
+
+    def _key_of(self, number: int) -> str:
+        return f"{self._key}-{number}"
 
     def _note(self, result: Job | DuelineError, number: int) -> None:
         if isinstance(result, DuelineError):

@@ -28,7 +28,7 @@ From = Annotated[datetime | None, typer.Option("--from", parser=options.moment, 
 To = Annotated[
     datetime | None, typer.Option("--to", parser=options.moment, metavar="ISO8601", help="Just before then.")
 ]
-Limit = Annotated[int, typer.Option(min=1, help="How many at most.")]
+Limit = Annotated[int, typer.Option(min=1, max=10**9, help="How many at most.")]
 
 
 def get(ctx: typer.Context, ids: options.Ids) -> None:

@@ -19,10 +19,14 @@ _HELD_BYTES = 8_000_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lines:
-    """The lines of a file that have a payload, with their numbers, as often as they are asked for; none is held."""
+    """The lines of a file that have a payload, with their numbers, as often as they are asked for; none is held.
+
+    There are `count` of them, and `last` is the number of the last.
+    """
 
     kept: IO[bytes]
     count: int
+    last: int
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
         """Yield each line; one iteration ends the one before."""
@@ -34,14 +38,14 @@ class Lines:
 def lines_of(text: str) -> Iterator[Lines]:
     """Read the lines on stdin or in a file. Raises typer.BadParameter for one that is no JSON, before any is used."""
     with SpooledTemporaryFile(_HELD_BYTES) as kept:
-        count = 0
+        count = last = 0
         with options.source(text) as source:
             for number, line in enumerate(source, start=1):
                 kept.write(line)
                 if not options.is_blank(line):
                     options.line(line, number)
-                    count += 1
-        yield Lines(kept=kept, count=count)
+                    count, last = count + 1, number
+        yield Lines(kept=kept, count=count, last=last)
 
 
 class Left:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, BinaryIO, NoReturn
 from urllib.parse import urlsplit
 
 import typer
@@ -68,18 +68,32 @@ def payload(text: str) -> object:
 
 @contextmanager
 def source(text: str) -> Iterator[Iterable[bytes]]:
-    """Open stdin or a file, to be read line by line."""
+    """Open stdin or a file, to be read line by line. Raises typer.BadParameter, even in the middle of it."""
     if text != "-" and not text.startswith("@"):
         raise typer.BadParameter("--lines reads payloads from stdin or a file: PAYLOAD must be - or @file")
     if text == "-":
-        yield sys.stdin.buffer
+        yield _lines_of(_stdin(), text)
         return
     try:
         file = Path(text[1:]).open("rb")  # noqa: SIM115, what fails later has another message
     except OSError as error:
-        raise _unreadable(text[1:], error) from None
+        raise _unreadable(text, error) from None
     with file:
-        yield file
+        yield _lines_of(file, text)
+
+
+def _lines_of(file: BinaryIO, text: str) -> Iterator[bytes]:
+    try:
+        yield from file
+    except OSError as error:
+        raise _unreadable(text, error) from None
+
+
+def _stdin() -> BinaryIO:
+    # Python has none where it was closed.
+    if sys.stdin is None:
+        raise typer.BadParameter("PAYLOAD is -, which is stdin, and that is closed: give it one, or another PAYLOAD")
+    return sys.stdin.buffer
 
 
 def line(content: bytes, number: int) -> object:
@@ -96,18 +110,20 @@ def is_blank(content: bytes) -> bool:
 
 
 def content(text: str) -> str:
-    if text != "-" and not text.startswith("@"):
-        return text
     try:
-        return (sys.stdin.buffer.read() if text == "-" else Path(text[1:]).read_bytes()).decode()
+        if text != "-" and not text.startswith("@"):
+            # What the shell gave and is no UTF-8 has surrogates in its place.
+            return text.encode().decode()
+        return (_stdin().read() if text == "-" else Path(text[1:]).read_bytes()).decode()
     except OSError as error:
-        raise _unreadable(text[1:], error) from None
-    except UnicodeDecodeError:
+        raise _unreadable(text, error) from None
+    except UnicodeError:
         raise typer.BadParameter("the payload is no text in UTF-8") from None
 
 
-def _unreadable(name: str, error: OSError) -> typer.BadParameter:
-    return typer.BadParameter(f"{name!r} cannot be read: {error.strerror}")
+def _unreadable(text: str, error: OSError) -> typer.BadParameter:
+    name = "stdin" if text == "-" else repr(text[1:])
+    return typer.BadParameter(f"{name} cannot be read: {error.strerror}")
 
 
 def _json(text: str, what: str) -> object:

@@ -124,7 +124,7 @@ def payload_fields(job: core.Job) -> dict[str, Any]:
             place = Pointer.parse(job.payload)
             return {"payload_at": {"bucket": place.bucket, "key": place.key, "bytes": job.offloaded_bytes}}
         value = json.loads(job.payload)
-        json_text({"jobs": [{"payload": value}]})  # what JSON cannot write, such as NaN, fails here and not below
+        json_text(value)  # what JSON cannot write, such as NaN, or reads no deeper, fails here and not below
     except (ValueError, RecursionError):
         return {"payload_text": job.payload}
     return {"payload": value}
@@ -204,7 +204,7 @@ def _depth_of(answer: Mapping[str, Any]) -> Depth:
 def _read(read: Callable[[Any], A], answer: Any, *, what: str) -> A:
     try:
         return read(answer)
-    except (LookupError, TypeError, ValueError) as fault:
+    except (LookupError, TypeError, ValueError, OverflowError) as fault:
         # The text of a ValueError may quote the answer.
         raise Unavailable(f"the answer holds no {what}: {type(fault).__name__}") from None
 

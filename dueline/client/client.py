@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Self
 
 from dueline import otel
@@ -15,7 +16,7 @@ from dueline.client.api import MOST_AT_ONCE, Api, Draft
 from dueline.client.http_api import MOST_BYTES
 from dueline.client.linger import shared_requests
 from dueline.client.new_job import NewJob, a_job, bound_of, checked_time
-from dueline.client.single import Ask, Single
+from dueline.client.single import Single
 from dueline.clock import SystemClock
 from dueline.errors import DuelineError
 from dueline.lookup.control import Control
@@ -206,32 +207,27 @@ class Client:
 
     def _one_schedule(self, queue: str, job: NewJob) -> Single[Draft, Job]:
         draft = self._api.draft(job, trace=otel.current())
-        checked = queue_name(queue)
-        finish = partial(self._schedule, checked, [draft])
-        return Single(checked, draft, finish=finish, share=self._shared.schedule, clock=self._clock)
+        ask, share = self._api.schedule, self._shared.schedule
+        return Single(
+            queue_name(queue), draft, ask=ask, share=share, calls=self._calls, again=_after, key_of=attrgetter("key")
+        )
 
     def _one_cancel(self, id: str) -> Single[JobId, State]:
         parsed = JobId.parse(id)
-        finish = partial(self._cancel, [parsed])
-        return Single(parsed.queue, parsed, finish=finish, share=self._shared.cancel, clock=self._clock)
+        return Single(parsed.queue, parsed, ask=self._api.cancel, share=self._shared.cancel, calls=self._calls)
 
-    def _schedule(
-        self, queue: str, drafts: Sequence[Draft | DuelineError], *, pace: Pace, ask: Ask[Draft, Job] | None = None
-    ) -> list[Job | DuelineError]:
-        schedule = partial(ask or self._api.schedule, queue)
-        results = self._calls.ask_for_each(schedule, drafts, pace=pace, again=lambda draft, error: draft.after(error))
+    def _schedule(self, queue: str, drafts: Sequence[Draft | DuelineError], *, pace: Pace) -> list[Job | DuelineError]:
+        results = self._calls.ask_for_each(partial(self._api.schedule, queue), drafts, pace=pace, again=_after)
         for draft, result in zip(drafts, results, strict=True):
             if isinstance(result, DuelineError) and not isinstance(draft, DuelineError):
                 result.key = draft.key or result.key
         return results
 
-    def _cancel(
-        self, ids: Sequence[JobId | DuelineError], *, pace: Pace, ask: Ask[JobId, State] | None = None
-    ) -> list[State | DuelineError]:
+    def _cancel(self, ids: Sequence[JobId | DuelineError], *, pace: Pace) -> list[State | DuelineError]:
         results: dict[int, State | DuelineError] = {}
         for queue in dict.fromkeys(map(_queue_of, ids)):
             places = [place for place, id in enumerate(ids) if _queue_of(id) == queue]
-            cancel = partial(ask or self._api.cancel, queue)
+            cancel = partial(self._api.cancel, queue)
             of_queue = self._calls.ask_for_each(cancel, [ids[place] for place in places], pace=pace)
             results |= zip(places, of_queue, strict=True)
         return [results[place] for place in range(len(ids))]
@@ -246,3 +242,7 @@ class Client:
 
 def _queue_of(id: JobId | DuelineError) -> str:
     return id.queue if isinstance(id, JobId) else ""
+
+
+def _after(draft: Draft, error: DuelineError) -> Draft:
+    return draft.after(error)

@@ -18,6 +18,8 @@ from dueline.ports import Clock
 KNOWN_FOR_SECONDS = 60.0
 # The share of that by which it is asked for earlier, lest processes that began at once ask at once for ever.
 _SPREAD = 0.5
+# No queue has so many partitions, or so long a horizon, which a timedelta may not even hold.
+_NONSENSE = 10**9
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -114,7 +116,7 @@ def _is_told(queue: Any) -> bool:
     return (
         isinstance(queue, dict)
         and isinstance(queue.get("queue"), str)
-        and all(type(queue.get(name)) is int and queue[name] > 0 for name in ("taking", "direct_horizon"))
+        and all(type(queue.get(name)) is int and 0 < queue[name] < _NONSENSE for name in ("taking", "direct_horizon"))
     )
 
 

@@ -3,7 +3,7 @@
 import os
 import threading
 from collections.abc import Hashable
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -11,6 +11,9 @@ from dueline.client.api import MOST_AT_ONCE
 from dueline.client.http_api import MOST_BYTES
 from dueline.errors import DuelineError, Unavailable
 from dueline.model.message import batches
+
+# How many requests of tasks are under way at once; threads send their own.
+_MOST_SENDERS = 32
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -71,9 +74,13 @@ class _Lane(Generic[A, B]):
 
 
 class Lanes(Generic[A, B]):
-    """The lanes of one process, each while anything is in it. Threads share them."""
+    """The lanes of one process, each while anything is in it. Threads share them.
+
+    `senders` has the threads that send what tasks of event loops are to send; there are none before the first of these.
+    """
 
     def __init__(self) -> None:
+        self.senders = ThreadPoolExecutor(_MOST_SENDERS, thread_name_prefix="dueline-sender")
         self._lock = threading.Lock()
         self._lanes: dict[Hashable, _Lane[A, B]] = {}
 
@@ -87,13 +94,16 @@ class Lanes(Generic[A, B]):
             if is_alone or lane.is_full > was_full:
                 call.tell()
 
-    def take(self, call: Call[A, B]) -> bool:
-        """Give a call that waits its `batch` to send; return False where another caller is to send it."""
+    def take(self, call: Call[A, B], *, alone: bool = False) -> bool:
+        """Give a call that waits its `batch` to send; return False where another caller is to send it.
+
+        `alone`, the batch is this call, and no other caller is to send it.
+        """
         with self._lock:
             lane = self._lanes.get(call.key)
             if lane is None or call not in lane.waiting:
                 return False
-            batch = lane.batch_of(call)
+            batch = [call] if alone else lane.batch_of(call)
             if len(batch) > 1 and not call.for_others:
                 batch[1].tell()
                 return False

@@ -1,11 +1,12 @@
 """Linger: calls of several threads and tasks that come at about the same time travel as one request.
 
-Nobody else sends: a request that is shared is sent by the thread of one of those that share it. So there is no thread
-to start, to end, or to lose in a fork.
+A request that threads share is sent by one of these threads. What a task is to send has a thread of the lanes' own: in
+the event loop's executor it would wait for threads that may themselves wait for its request, for ever.
 """
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
@@ -64,9 +65,12 @@ class Linger(Generic[A, B]):
         call = self._call(queue, item, for_others=threading.current_thread() is not threading.main_thread())
         try:
             lanes.join(call)
+            waits_until = time.monotonic() + self._seconds
             wait([call.turn], self._seconds)
-            while not lanes.take(call) and lanes.waits(call):
-                wait([call.answer], self._seconds)
+            if not lanes.take(call) and lanes.waits(call):
+                # Who was told to send may be a task of this very thread, which runs only once this call has returned.
+                wait([call.answer], max(0.0, waits_until - time.monotonic()))
+                lanes.take(call, alone=True)
             self._deliver(queue, call.batch)
         finally:
             lanes.end(call)
@@ -83,13 +87,14 @@ class Linger(Generic[A, B]):
             await _until(call.turn, self._seconds)
             if lanes.take(call):
                 loop = asyncio.get_running_loop()
-                sending = loop.run_in_executor(None, self._deliver_and_end, lanes, queue, call)
+                sending = loop.run_in_executor(lanes.senders, self._deliver_and_end, lanes, queue, call)
         finally:
             if sending is None:
                 lanes.end(call)
         await _until(call.answer)
-        answer = call.answer.result()
-        return await asyncio.to_thread(self._alone, queue, item) if answer is None else answer
+        if (answer := call.answer.result()) is not None:
+            return answer
+        return await asyncio.get_running_loop().run_in_executor(lanes.senders, self._alone, queue, item)
 
     def _call(self, queue: str, item: A, *, for_others: bool) -> Call[A, B]:
         key = (queue, self._group(item))

@@ -17,12 +17,12 @@ from dueline.protocol import given_id, keys
 class NewJob:
     """A job to schedule: its payload, and when it is due.
 
-    `payload` is any JSON value of up to 10 MiB. The job is due `at` a datetime with a time zone, or after `delay`
-    (seconds or a timedelta); without either, now. `key` is an idempotency key: scheduling again with the same queue
-    and key returns the job that is there. `id` takes the place of these three: it is the id that the job is to have,
-    such as the `job_id` of an error. There is one job under it, however often that is scheduled. `tenant` is the
-    customer or group that the job belongs to: SQS fair queues keep one tenant's backlog from delaying the others.
-    `priority` is from 1, the most urgent, to as many as the queue has.
+    `payload` is any JSON value of up to 10 MiB, nested up to 200 levels deep. The job is due `at` a datetime with a
+    time zone, or after `delay` (seconds or a timedelta); without either, now. `key` is an idempotency key: scheduling
+    again with the same queue and key returns the job that is there. `id` takes the place of these three: it is the id
+    that the job is to have, such as the `job_id` of an error. There is one job under it, however often that is
+    scheduled. `tenant` is the customer or group that the job belongs to: SQS fair queues keep one tenant's backlog from
+    delaying the others. `priority` is from 1, the most urgent, to as many as the queue has.
     """
 
     payload: object = field(repr=False)

@@ -1,8 +1,10 @@
 """Request: what is to be scheduled, and when it is due."""
 
 import json
+import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import accumulate
 
 from dueline.errors import InvalidJob
 from dueline.model import instant
@@ -10,6 +12,10 @@ from dueline.model.text import shown
 from dueline.model.trace import TraceContext
 
 FURTHEST = timedelta(days=3653)
+# How deep Python reads depends on how deep its caller's stack is, and ends at a thousand in all.
+MOST_LEVELS = 200
+_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
+_BRACKETS = re.compile(r"[\[\]{}]")
 # What can be written out, whatever the time is.
 _LATEST = datetime(9999, 1, 1, tzinfo=UTC)
 
@@ -65,12 +71,26 @@ def check_time(request: Request, *, now: datetime | None) -> None:
 def json_text(payload: object) -> str:
     """Return a payload as JSON text, compact, with every character beyond ASCII escaped.
 
-    Raises InvalidJob when it is no JSON value.
+    Raises InvalidJob when it is no JSON value, or nests more than 200 levels deep.
     """
     try:
-        return json.dumps(payload, separators=(",", ":"), allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
+        text = json.dumps(payload, separators=(",", ":"), allow_nan=False)
+    except RecursionError:
+        raise InvalidJob(f"payload nests too deep: at most {MOST_LEVELS} levels are allowed") from None
+    except (TypeError, ValueError) as error:
         raise InvalidJob(f"payload is not JSON: {error}") from None
+    if (levels := _levels(text)) > MOST_LEVELS:
+        raise InvalidJob(f"payload nests {levels} levels deep: at most {MOST_LEVELS} are allowed")
+    return text
+
+
+def _levels(text: str) -> int:
+    """Return how deep a JSON text nests; where it has no more brackets than levels are allowed, their number."""
+    most = text.count("[") + text.count("{")
+    if most <= MOST_LEVELS:
+        return most
+    brackets = _BRACKETS.findall(_STRING.sub("", text))
+    return max(accumulate(1 if each in "[{" else -1 for each in brackets), default=0)
 
 
 def text_of(request: Request) -> str:

@@ -52,6 +52,13 @@ def claim(key: str, job: Job, *, payload_hash: str, table: Table, now: datetime)
     return Repeat.of(kept) if row["done"] else kept
 
 
+def is_free(key: str, queue: str, *, table: Table, now: datetime) -> bool:
+    """Tell whether it was read that no call has claimed a key. Raises Throttled or Unavailable."""
+    row_key = rows.idempotency_key(queue, key)
+    reading = table.read([row_key])
+    return row_key not in reading.unread and not rows.is_live(reading.rows.get(row_key), now=now)
+
+
 def note_done(jobs: Iterable[tuple[str, JobId]], *, table: Table, spread: Spread) -> None:
     """Mark keys as done: their jobs were submitted. If that fails, a repeat submits the same id once more.
 

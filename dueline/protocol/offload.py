@@ -58,6 +58,11 @@ class Offload:
         self._payloads = payloads
         self._clock = clock
 
+    def check(self, content: Content) -> None:
+        """Raise InvalidJob when there is no such upload, Throttled or Unavailable."""
+        if isinstance(content, Upload):
+            self._found(content)
+
     def place(self, job: Job, content: Content) -> Job:
         """Return a job with its payload, or with the pointer to the S3 object that keeps it now.
 
@@ -86,18 +91,20 @@ class Offload:
 
     def _adopt(self, upload: Upload, job: Job) -> Pointer:
         """Keep an upload as the payload of a job."""
-        key = upload.key(self._queue)
-        found = self._payloads.find(key)
+        pointer = self._payloads.copy(self._found(upload).pointer, to=self._key(job, upload.sha256))
+        if pointer is None:
+            raise InvalidJob(f"upload is {str(upload)!r}: it was just deleted, a day after it was uploaded")
+        return pointer
+
+    def _found(self, upload: Upload) -> Found:
+        found = self._payloads.find(upload.key(self._queue))
         if found is None:
             raise InvalidJob(f"upload is {str(upload)!r}: nothing was uploaded, or it is over a day ago")
         if not _is_whole(found, upload):
             raise InvalidJob(
                 f"upload is {str(upload)!r}: the uploaded object does not have the size and SHA-256 in its id"
             )
-        pointer = self._payloads.copy(found.pointer, to=self._key(job, upload.sha256))
-        if pointer is None:
-            raise InvalidJob(f"upload is {str(upload)!r}: it was just deleted, a day after it was uploaded")
-        return pointer
+        return found
 
     def _key(self, job: Job, content: str) -> str:
         return object_key(job.id, content=content, expires=job.expires, now=self._clock.now())

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from dueline.errors import RETRYABLE, InvalidJob, KeyReused
+from dueline.model.job import Job
 from dueline.ports import Clock, Payloads, Spread, Table
 from dueline.protocol import keys
 from dueline.protocol.offload import Offload, hash_of, is_large
@@ -25,7 +26,7 @@ class Preparation:
 
         What could not be prepared is its error, and what an earlier call submitted under the same key is a Repeat.
         """
-        claimed = self._change(drafts, _has_key, partial(self._claim, until=until))
+        claimed = self._change(drafts, _has_key, partial(self._claimed, until=until))
         return self._change(claimed, _is_large, partial(self._place, until=until))
 
     def note_done(self, sent: Iterable[Submission]) -> None:
@@ -41,19 +42,29 @@ class Preparation:
         changed = dict(zip(map(id, chosen), self._spread(change, chosen), strict=True))
         return [changed.get(id(draft), draft) for draft in drafts]
 
-    def _claim(self, draft: Submission, *, until: float) -> Draft:
+    def _claimed(self, draft: Submission, *, until: float) -> Draft:
         if self._clock.monotonic() >= until:
             return out_of_time(draft.job.id)
         try:
-            hash, now = hash_of(draft.content), self._clock.now()
-            job = keys.claim(draft.key or "", draft.job, payload_hash=hash, table=self._table, now=now)
+            job = self._claim(draft.key or "", draft)
         except RETRYABLE as error:
             return error.copy(job_id=str(draft.job.id))
-        except KeyReused as error:
+        except (InvalidJob, KeyReused) as error:
             return error
         if isinstance(job, keys.Repeat):
             return job
         return draft if job == draft.job else replace(draft, job=job, delay=None)
+
+    def _claim(self, key: str, draft: Submission) -> Job:
+        """Claim a key, and not for a job that can never be: then its caller may give it to a better one."""
+        job, now = draft.job, self._clock.now()
+        try:
+            self._offload.check(draft.content)
+        except InvalidJob:
+            # Of a repeat the upload may be gone by now.
+            if keys.is_free(key, job.id.queue, table=self._table, now=now):
+                raise
+        return keys.claim(key, job, payload_hash=hash_of(draft.content), table=self._table, now=now)
 
     def _place(self, draft: Submission, *, until: float) -> Draft:
         """Put a large payload into S3, before its job is sent."""

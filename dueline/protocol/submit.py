@@ -64,10 +64,17 @@ class Submit:
 
 def _one_an_id(drafts: Iterable[Draft]) -> list[Draft]:
     """Return the drafts, with an error for each that has another's id but is not the same job."""
-    first: dict[JobId, Job] = {}
+    first: dict[JobId, Submission] = {}
     return [
-        IdReused(f"id is {str(draft.job.id)!r}: an earlier job of this call has it, and is not the same")
-        if isinstance(draft, Submission) and first.setdefault(draft.job.id, draft.job) != draft.job
-        else draft
+        _beside(first.setdefault(draft.job.id, draft), draft) if isinstance(draft, Submission) else draft
         for draft in drafts
     ]
+
+
+def _beside(first: Submission, draft: Submission) -> Draft:
+    """Return a draft beside the first of its id. What has its key too is a repeat, whatever else it asks for."""
+    if draft.job == first.job:
+        return draft
+    if draft.key is not None and draft.key == first.key:
+        return first
+    return IdReused(f"id is {str(draft.job.id)!r}: an earlier job of this call has it, and is not the same")

@@ -12,6 +12,7 @@ from dueline.errors import RETRYABLE, DuelineError, Throttled
 from dueline.ports import Clock
 from dueline.retry.pace import Pace
 from dueline.retry.patience import Patience, Waits
+from dueline.retry.threads import begun
 
 LANES = 8
 
@@ -38,7 +39,7 @@ class Calls:
 
     def ask(self, call: Callable[[], A]) -> A:
         """Return what a call returns, or raise what its last attempt raised."""
-        backoff = self._backoff()
+        backoff = self.backoff()
         while True:
             try:
                 return call()
@@ -92,17 +93,18 @@ class Calls:
 
     def _renewed_by(self, pace: Pace) -> Callable[[Iterable[DuelineError]], bool]:
         """Return a function that waits as Waits does, and begins anew whenever `pace` renews patience."""
-        renewals, backoff = -1, self._backoff()
+        renewals, backoff = -1, self.backoff()
 
         def wait(errors: Iterable[DuelineError]) -> bool:
             nonlocal renewals, backoff
             if pace.renewals != renewals:
-                renewals, backoff = pace.renewals, self._backoff(since=pace.failing_since)
+                renewals, backoff = pace.renewals, self.backoff(since=pace.failing_since)
             return backoff.wait(errors)
 
         return wait
 
-    def _backoff(self, *, since: float | None = None) -> Waits:
+    def backoff(self, *, since: float | None = None) -> Waits:
+        """Return the waits between the attempts of a call that begins now, or whose patience counts from `since`."""
         return Waits(self._patience, clock=self._clock, jitter=self._jitter, since=since, ended=_THIS_LANE.ended)
 
 
@@ -117,8 +119,9 @@ def attempt(call: Callable[[A], B], argument: A) -> B | DuelineError:
 def in_lanes(call: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
     """Yield the result of each call, in the items' order; several calls run at once, each in a lane (a thread).
 
-    Closing the iterator early waits for calls in flight; no further calls are begun, and none is retried. Raises
-    RuntimeError in a process that was forked since the first result: it has none of the lanes.
+    Once the main thread has ended they run one by one, in this thread. Closing the iterator early waits for calls in
+    flight; no further calls are begun, and none is retried. Raises RuntimeError in a process that was forked since the
+    first result: it has none of the lanes.
     """
     process = os.getpid()
     under_way: deque[Future[B]] = deque()
@@ -126,7 +129,7 @@ def in_lanes(call: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
     pool = ThreadPoolExecutor(LANES, initializer=setattr, initargs=(_THIS_LANE, "ended", ended))
     try:
         for item in items:
-            under_way.append(pool.submit(call, item))
+            under_way.append(begun(pool, call, item))
             if len(under_way) > 2 * LANES:
                 yield under_way.popleft().result()
                 _check_is_in(process)

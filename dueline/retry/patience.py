@@ -70,14 +70,19 @@ class Waits:
 
         Return False within half a second, too, once nobody wants the result.
         """
+        seconds = self.before_next(errors)
+        return seconds is not None and self._slept(seconds)
+
+    def before_next(self, errors: Iterable[DuelineError]) -> float | None:
+        """Return how many seconds to wait before the next attempt, after these errors; None if there is to be none."""
         if self._tried >= self._patience.attempts:
-            return False
+            return None
         asked = max((error.retry_after or 0.0 for error in errors), default=0.0)
         wait = asked + self._jitter() * self._patience.wait_at_most(self._tried)
         if self._clock.monotonic() + wait > self._until:
-            return False
+            return None
         self._tried += 1
-        return self._slept(wait)
+        return wait
 
     def _slept(self, seconds: float) -> bool:
         if self._ended is None:

@@ -1,15 +1,18 @@
 """What is told of jobs and queues, as JSON."""
 
 import json
+from functools import reduce
 
 import pytest
 
+from dueline.errors import InvalidJob
 from dueline.lookup.control import Control
 from dueline.lookup.listing import Listed, read_place
 from dueline.lookup.outcome import Outcome
 from dueline.lookup.overview import Overview
 from dueline.model.job import State
 from dueline.model.rate import Rate
+from dueline.model.request import json_text
 from dueline.ports import Depth
 from functions.http.job_answers import job_answer, page_of_jobs
 from functions.http.queue_answers import control_answer, overview_answer
@@ -33,18 +36,31 @@ def test_the_next_page_begins_where_this_one_ends():
     assert read_place(page_of_jobs(Listed(jobs=(), after=PLACE))["next"]) == PLACE
 
 
-@pytest.mark.parametrize("payload", ["null", "0", '""', '{"a": [1, "ü", "\\u0001"]}', "[" * 500 + "]" * 500])
+@pytest.mark.parametrize("payload", ["null", "0", '""', '{"a": [1, "ü", "\\u0001"]}', "[" * 200 + "]" * 200])
 def test_a_payload_is_told_as_the_json_that_it_is(payload):
     job = page_of(payload)
     assert job["payload"] == json.loads(payload)
     assert (job["state"], "payload_text" in job) == ("scheduled", False)
 
 
-@pytest.mark.parametrize("text", ["no JSON", "{", "NaN", "1e999", "9" * 5000, "[" * 100_000])
+@pytest.mark.parametrize("text", ["no JSON", "{", "NaN", "1e999", "9" * 5000, "[" * 100_000, "[" * 201 + "]" * 201])
 def test_a_payload_that_is_no_json_is_told_as_text(text):
     job = page_of(text)
     assert job["payload_text"] == text
     assert "payload" not in job
+
+
+def nested(levels):
+    return json.loads('{"a":[' * (levels // 2) + '"]}\\"[{"' + "]}" * (levels // 2))
+
+
+def test_a_payload_may_nest_so_deep_that_whoever_reads_it_can_and_no_deeper():
+    beside = [[{}]] * 1000
+    assert json.loads(json_text([nested(198), *beside])) == [nested(198), *beside]
+    with pytest.raises(InvalidJob, match="payload nests 201 levels deep: at most 200 are allowed"):
+        json_text([nested(200), *beside])
+    with pytest.raises(InvalidJob, match="payload nests too deep: at most 200 levels are allowed"):
+        json_text(reduce(lambda inner, _: [inner], range(5000), 1))
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,11 @@
 """Calls in lanes, of which someone wants the results no more."""
 
+import subprocess
+import sys
 import threading
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import Mock
 
 import pytest
 
@@ -12,6 +15,7 @@ from dueline.memory import VirtualClock
 from dueline.retry.calls import Calls, in_lanes
 from dueline.retry.pace import Pace
 from dueline.retry.patience import Patience
+from dueline.retry.threads import Threads
 from tests.builders import NOW
 from tests.forked import in_a_child
 from tests.waiting import HANG_SECONDS, wait_until
@@ -101,3 +105,25 @@ def test_once_nobody_wants_the_results_of_a_lane_no_further_request_is_made(monk
     with pytest.raises(KeyboardInterrupt):
         next(lanes)
     assert len(asked) == 1
+
+
+def test_calls_go_on_after_the_main_thread_has_ended():
+    code = """
+import atexit
+from dueline.retry.calls import in_lanes
+from dueline.retry.threads import Threads
+spread = Threads(8).spread
+atexit.register(lambda: print(list(spread(abs, [-1, -2])), list(in_lanes(abs, [-3])), list(spread(abs, [-4]))))
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ended.stdout, ended.stderr) == ("[1, 2] [3] [4]\n", "")
+
+
+def test_what_a_pool_began_no_thread_for_is_carried_out_once(monkeypatch):
+    refuse = Mock(side_effect=RuntimeError("can't start new thread"))
+    carried_out, spread = [], Threads(8).spread
+    with monkeypatch.context() as broken:
+        broken.setattr(threading.Thread, "start", refuse)
+        list(spread(carried_out.append, [1, 2]))
+    list(spread(carried_out.append, [3, 4]))
+    assert sorted(carried_out) == [1, 2, 3, 4]

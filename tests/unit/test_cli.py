@@ -18,7 +18,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from dueline import Client, Patience, errors
-from dueline.cli import connect, importing, lines, options, redrive
+from dueline.cli import connect, importing, lines, main, options, redrive
 from dueline.cli.app import COMMANDS, app
 from dueline.cli.connect import Target
 from dueline.cli.faults import EXIT_CODES, exit_code_of
@@ -125,6 +125,8 @@ def test_json_may_stand_at_the_end(run):
         (["schedule", "emails", "1", "--at", "2027-01-01T00:00:00"], "has no time zone"),
         (["jobs", "emails", "--from", "soon"], "'soon'"),
         (["jobs", "emails", "--limit", "0"], "--limit"),
+        (["jobs", "emails", "--limit", "9" * 20], "--limit"),
+        (["schedule", "emails", '"\udcff"'], "the payload is no text in UTF-8"),
         (["redrive", "emails", "--older-than", "900000d"], "--older-than"),
         (["redrive", "emails", "--younger-than", "900000d"], "--younger-than"),
         (["--url", "http://[::1", "queues"], "'http://[::1' is no URL: it must be such as http://127.0.0.1:8000"),
@@ -502,6 +504,51 @@ def test_more_lines_than_are_held_in_memory_all_go_through(run, gate, monkeypatc
     assert (result.exit_code, result.stdout) == (0, "scheduled 2000 of 2000\n")
     sent = [job["payload"]["n"] for asked in gate.asked for job in asked.json["jobs"]]
     assert sorted(sent) == list(range(2000))
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [(("--key", ""), "key is ''"), (("--tenant", "a b"), "tenant is 'a b'"), (("--priority", "0"), "priority is 0")],
+)
+def test_what_no_line_can_be_asked_with_is_told_before_any_is_sent(run, gate, asked, said):
+    result = run("schedule", "emails", "-", "--lines", *asked, stdin="1\n")
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert gate.asked == list(Path().iterdir()) == []
+
+
+def test_a_key_that_gets_too_long_for_a_later_line_is_told_before_any_is_sent(run, gate):
+    result = run("schedule", "emails", "-", "--lines", "--key", "k" * 253, stdin="\n".join("1" * 10))
+    assert result.exit_code == 2
+    assert "key is 'kkk" in result.stderr
+    assert "1 to 255 printable" in result.stderr
+    assert gate.asked == list(Path().iterdir()) == []
+
+
+@pytest.mark.parametrize("asked", [[], ["--lines"]])
+def test_a_payload_from_a_stdin_that_is_closed_or_a_file_that_breaks_off_is_wrong_usage(run, gate, monkeypatch, asked):
+    # Of the memory of a process there is nothing at 0.
+    broken = run("schedule", "emails", "@/proc/self/mem", *asked)
+    assert (broken.exit_code, broken.stderr) == (
+        2,
+        "dueline: Invalid value: '/proc/self/mem' cannot be read: Input/output error\n",
+    )
+    monkeypatch.setattr("dueline.cli.options.sys", SimpleNamespace(stdin=None))
+    closed = run("schedule", "emails", "-", *asked)
+    assert closed.exit_code == 2
+    assert "which is stdin, and that is closed" in closed.stderr
+    assert gate.asked == []
+
+
+def test_ctrl_c_while_commands_are_imported_is_one_line(monkeypatch, capsys):
+    class Interrupted:
+        @property
+        def run(self):
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "dueline.cli.app", Interrupted())
+    assert main() == 130
+    assert capsys.readouterr().err == "dueline: interrupted\n"
 
 
 @pytest.mark.parametrize("source", ["1", "@/nowhere/jobs"])

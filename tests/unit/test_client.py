@@ -625,7 +625,16 @@ def test_an_answer_that_does_not_tell_what_holds_is_no_answer(gate, clock, answe
         a_client(gate, clock, attempts=1).pause("emails")
 
 
-@pytest.mark.parametrize("answer", [{}, {"jobs": 5, "next": None, "queues": [5]}, {"queues": None}])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {},
+        {"jobs": 5, "next": None, "queues": [5]},
+        {"queues": None},
+        {"queues": [{"queue": "emails", **SETTINGS, "retention": 10**20}]},
+    ],
+    ids=str,
+)
 def test_an_answer_that_tells_nothing_is_tried_again(gate, clock, answer):
     gate.api = lambda _: told(answer)
     client = a_client(gate, clock, attempts=2)

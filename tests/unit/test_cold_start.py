@@ -17,7 +17,7 @@ BOTO3 = {"boto3", "botocore", "certifi", "dateutil", "jmespath", "s3transfer", "
 LIBRARIES = BOTO3 | {"aws_lambda_powertools", "typing_extensions"}
 PYDANTIC = {"annotated_types", "pydantic", "pydantic_core", "typing_inspection"}
 OURS = {
-    *under("dueline", "aws clock config errors model ports protocol"),
+    *under("dueline", "aws clock config errors model ports protocol retry retry.threads"),
     *under("dueline.aws", "clients deployed dynamodb faults sqs transport"),
     *under("dueline.aws.dynamodb", "before heads items table typed updates"),
     *under("dueline.aws.transport", "connections sending signature"),

@@ -175,3 +175,17 @@ def test_a_child_does_not_wait_for_credentials_that_a_thread_of_its_parent_was_r
     assert in_a_child(lambda: client.schedule("emails", 1))
     go_on.set()
     asking.join()
+
+
+def test_an_answer_that_comes_in_drips_is_not_waited_for_without_end(gate, monkeypatch):
+    monkeypatch.setattr("dueline.aws.gateway._CONTENT_SECONDS", 0)
+    gate.script = [told({"queues": ["x" * 10_000_000]})]
+    way = connect("sandbox", url=gate.url, session=None, lanes=1)
+    with pytest.raises(Unavailable, match="GET /jobs: the answer was not whole after 0 s"):
+        way.send("GET", "/jobs", None, headers={})
+    monkeypatch.undo()
+    gate.script = [told({"n": "x" * 10_000_000}), told({})]
+    assert len(way.send("GET", "/jobs", None, headers={}).body) > 10_000_000
+    assert way.send("GET", "/jobs", None, headers={}).body == b"{}"
+    first, second, third = (asked.port for asked in gate.asked)
+    assert first != second == third

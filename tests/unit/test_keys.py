@@ -150,6 +150,14 @@ def test_a_keyed_job_costs_two_writes_more_and_a_repeat_one_and_a_read():
     assert calls_of(system, keyed()) == ["table.claim"]
 
 
+def test_a_key_that_comes_twice_in_one_call_is_a_repeat_as_in_two():
+    system = System()
+    first, second = accepted(system, keyed(tenant="a"), keyed(tenant="b", delay=DIRECT))
+    assert first == second
+    assert on_their_way(system) == [first.id]
+    assert isinstance(system.submit(keyed(key="another"), keyed(key="another", payload=2))[1], KeyReused)
+
+
 # What fails in between
 
 

@@ -365,7 +365,23 @@ def test_a_task_that_is_cancelled_as_it_sends_for_others_harms_none_of_them():
     assert all(isinstance(job, Job) for job in in_a_loop(scenario, api))
 
 
-def test_a_task_whose_shared_request_failed_goes_on_as_patience_says():
+def test_a_call_of_the_loops_own_thread_waits_no_longer_than_the_linger_for_its_tasks():
+    api = HeldApi()
+
+    async def scenario(client, first):
+        task = asyncio.create_task(client.schedule("emails", 1))
+        await until(lambda: waiting(client.client) == 1)
+        client.client._shared.schedule._seconds = 0.01
+        job = client.client.schedule("emails", 2)
+        api.let_go()
+        return [job, *await asyncio.gather(first, task)]
+
+    assert len(in_a_loop(scenario, api)) == 3
+    assert api.batches == [[0], [2], [1]]
+
+
+def test_a_task_whose_shared_request_failed_goes_on_as_patience_says_and_no_thread_sleeps_for_it(monkeypatch):
+    monkeypatch.setattr(SystemClock, "sleep", None)
     api = HeldApi()
     failures = [refused(503, "unavailable"), refused(503, "unavailable")]
     api.answer = lambda asked: failures.pop() if "jobs" in asked.json and failures else an_api(asked)
@@ -377,6 +393,22 @@ def test_a_task_whose_shared_request_failed_goes_on_as_patience_says():
         return await asyncio.gather(first, *tasks)
 
     assert all(isinstance(job, Job) for job in in_a_loop(scenario, api))
+
+
+def test_a_task_may_send_for_the_only_thread_of_the_loops_executor():
+    api = HeldApi()
+
+    async def scenario(client, first):
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+        task = asyncio.create_task(client.schedule("emails", 1))
+        await until(lambda: waiting(client.client) == 1)
+        thread = asyncio.create_task(asyncio.to_thread(client.client.schedule, "emails", 2))
+        await until(lambda: waiting(client.client) == 2)
+        api.let_go()
+        return await asyncio.gather(first, task, thread)
+
+    assert len(in_a_loop(scenario, api)) == 3
+    assert api.batches == [[0], [1, 2]]
 
 
 # What a client is told, and forks

@@ -164,6 +164,7 @@ def test_a_callers_own_key_goes_as_before_and_its_own_id_as_it_is(world, key):
         (200, listed(taking=None)),
         (200, listed(taking=0)),
         (200, listed(direct_horizon=None)),
+        (200, listed(direct_horizon=10**20)),
         (200, listed(queue="bills")),
         (200, {"queues": [5]}),
         (200, {}),

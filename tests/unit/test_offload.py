@@ -314,6 +314,17 @@ def test_an_upload_is_told_with_all_that_sending_it_takes():
     assert told["expires"] == instant.text(NOW + URL_LASTS)
 
 
+def test_a_key_is_not_used_up_by_an_upload_that_is_not_there():
+    system = System()
+    upload = an_upload(system, "x")
+    system.stores.payloads.kept.clear()
+    (error,) = system.submit(keyed(upload=upload))
+    assert type(error) is InvalidJob
+    (job,) = system.submit(keyed(payload="another"))
+    assert isinstance(job, Job)
+    assert not isinstance(job, Repeat)
+
+
 @pytest.mark.parametrize("broken", ["gone", "of another queue", "of another size", "of other content"])
 def test_an_upload_that_is_not_there_or_not_what_it_was_to_be_makes_no_job(broken):
     system = System()

@@ -32,7 +32,7 @@ class Place:
     def send(self, request: AWSPreparedRequest) -> AWSResponse:
         """POST a request and read the answer. Raises what botocore raises where there is none."""
         body: Any = request.body
-        with _botocore_errors(request.url):
+        with botocore_errors(request.url):
             raw = self.pool.urlopen(
                 "POST",
                 self.path,
@@ -94,7 +94,7 @@ def _trusting(file: str | None) -> ssl.SSLContext:
 
 
 @contextmanager
-def _botocore_errors(url: str) -> Iterator[None]:
+def botocore_errors(url: str) -> Iterator[None]:
     """Raise botocore's exceptions in place of urllib3's, as botocore's own session does."""
     try:
         yield
