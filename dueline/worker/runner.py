@@ -1,11 +1,13 @@
 """Run all queue workers of one process, from their start to their end."""
 
 import asyncio
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from typing import Any
 
 from dueline.ports import Clock
 from dueline.worker.queue_worker import QueueWorker
@@ -13,6 +15,8 @@ from dueline.worker.queue_worker import QueueWorker
 _LOOK_SECONDS = 0.1
 # A coroutine that is cancelled may clean up for so long. One that blocks does not see it, and is left behind.
 _CLEAN_UP_SECONDS = 1.0
+# The handlers of signals that `signalled` has taken the place of.
+_before: dict[int, Any] = {}
 
 
 class Ending:
@@ -97,12 +101,23 @@ def signalled(ask: Callable[[], None]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {each: signal.signal(each, lambda *_: ask()) for each in (signal.SIGTERM, signal.SIGINT)}
+    for each in (signal.SIGTERM, signal.SIGINT):
+        _before[each] = signal.getsignal(each)
+        signal.signal(each, lambda *_: ask())
     try:
         yield
     finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
+        _give_back_signals()
+
+
+def _give_back_signals() -> None:
+    while _before:
+        signal.signal(*_before.popitem())
+
+
+# Whom a job forks, as multiprocessing does, is to end by a signal. Nobody there hears what `signalled` asks.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_give_back_signals)
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from dueline.worker.queue_worker import QueueWorker
 from dueline.worker.watch.event import Kind
 from dueline.worker.worker import Environment, Worker
 from tests.builders import NOW, a_queue
+from tests.forked import in_a_child
 from tests.waiting import HANG_SECONDS
 from tests.work import Events, SharedQueue, a_connection, due_now, wait_until
 
@@ -224,6 +225,19 @@ def test_all_queues_finish_at_once_however_long_each_takes(monkeypatch):
     assert wait_until(lambda: len(connected.events.of(Kind.OPENED)) == 3)
     worker.stop()
     assert running.end() is True
+
+
+def test_whom_a_job_forks_ends_by_a_signal_as_it_would_without_a_worker(connected):
+    worker, outlived = Worker(), []
+
+    @worker.job("emails")
+    def handler(job):
+        outlived.append(in_a_child(lambda: os.kill(os.getpid(), signal.SIGTERM)))
+        worker.stop()
+
+    connected.send(due_now(1))
+    assert worker.run() is True
+    assert outlived == [False]
 
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
