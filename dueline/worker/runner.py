@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -48,11 +48,15 @@ class Ending:
 
 
 class Runner:
-    """Starts the queue workers of a process, waits, and ends them together. `workers` are by queue."""
+    """Starts the queue workers of a process, waits, and ends them together. `workers` are by queue.
+
+    `on_begun` is called when all can begin, and before any job does.
+    """
 
     def __init__(self, workers: Mapping[str, QueueWorker], *, clock: Clock) -> None:
         self._workers = workers
         self._clock = clock
+        self.on_begun: Callable[[], None] = lambda: None
         self.has_begun = False
 
     def run(self, ending: Ending, *, grace: float) -> bool:
@@ -60,19 +64,25 @@ class Runner:
 
         Raises Throttled or Unavailable when a worker cannot begin: those that had begun are ended in the same way.
         """
-        begun: list[QueueWorker] = []
+        opened: list[QueueWorker] = []
         try:
             for worker in self._workers.values():
                 if ending.is_asked:
                     break
-                begun.append(worker)
-                worker.start()
-            self.has_begun = True
+                opened.append(worker)
+                worker.open()
+            self._begin(() if ending.is_asked else opened)
             while not ending.is_asked:
                 self._clock.sleep(_LOOK_SECONDS)
         finally:
-            has_ended = self._end(begun, ending, grace=grace)
+            has_ended = self._end(opened, ending, grace=grace)
         return has_ended
+
+    def _begin(self, workers: Iterable[QueueWorker]) -> None:
+        self.on_begun()
+        self.has_begun = True
+        for worker in workers:
+            worker.start()
 
     def _end(self, workers: Sequence[QueueWorker], ending: Ending, *, grace: float) -> bool:
         for worker in workers:
