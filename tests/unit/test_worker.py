@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import math
 import os
+import re
 import signal
 import threading
 from dataclasses import replace
@@ -465,9 +467,9 @@ def test_each_queue_has_one_handler():
         worker.job("E-mails")
 
 
-@pytest.mark.parametrize("concurrency", [0, 1001])
+@pytest.mark.parametrize("concurrency", [0, 1001, 2.5, True, "8"])
 def test_a_concurrency_that_is_none_is_refused_where_it_is_given(connected, concurrency):
-    refusal = f"concurrency is {concurrency}: it must be from 1 to 1000"
+    refusal = f"concurrency is {concurrency!r}: it must be from 1 to 1000"
     with pytest.raises(ValueError, match=refusal):
         Worker(concurrency=concurrency)
     worker = Worker()
@@ -476,6 +478,22 @@ def test_a_concurrency_that_is_none_is_refused_where_it_is_given(connected, conc
     worker.job("emails")(print)
     with pytest.raises(ValueError, match=refusal):
         worker.run(concurrency=concurrency)
+
+
+@pytest.mark.parametrize("grace", [-1, math.nan, "25", None, True, timedelta(seconds=-1)])
+def test_a_grace_that_is_none_is_refused_before_any_job_runs(connected, grace):
+    worker = Worker()
+    worker.job("emails")(print)
+    with pytest.raises(ValueError, match=re.escape(f"grace is {grace!r}: it must be 0 or more seconds")):
+        worker.run(grace=grace)
+    assert connected.names == []
+
+
+def test_a_grace_may_be_a_timedelta(connected):
+    worker = Worker()
+    worker.job("emails")(lambda job: worker.stop())
+    connected.send(due_now(1))
+    assert worker.run(grace=timedelta(minutes=1)) is True
 
 
 @pytest.mark.parametrize(("queues", "unknown"), [(["invoices"], "invoices"), ([], "none")])
