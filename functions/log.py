@@ -4,10 +4,15 @@ Each byte is paid for: a line holds nothing that its log group's name says alrea
 level DEBUG, for whoever turns that on.
 """
 
+import logging
 from typing import Any
 
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
+
+# Lambda gives the root logger the level that is set for the function, and all libraries have it from there. At DEBUG
+# botocore tells each request, with payloads and session tokens. Our logger asks for that level itself.
+logging.root.setLevel(max(logging.root.level, logging.INFO))
 
 _LEFT_OUT = frozenset({"location", "service", "function_name", "function_memory_size", "function_arn"})
 

@@ -1,5 +1,6 @@
 """The stack that all queues share."""
 
+import json
 from dataclasses import asdict
 
 from aws_cdk import CfnOutput, Stack
@@ -8,6 +9,7 @@ from constructs import Construct
 
 from dueline.config.deployment import Deployment
 from dueline.config.names import Names
+from dueline.config.settings import PUBLISHED_SCHEMAS
 from dueline.model.queue_settings import PLANNER
 from infra.arns import Arns
 from infra.constructs.alarm_topic import AlarmTopic
@@ -41,18 +43,22 @@ class CoreStack(Stack):
         api = JobsApi(self, "Api", deployment=deployment, code=with_rules)
         planner.refuse_others(ingest.function, tick.function, api.function)
         self._add_schedules(names, tick, planner)
-        published = {
-            "ApiId": (names.api_id_parameter, api.http.api_id),
-            "ApiUrlParameter": (names.api_url_parameter, api.http.api_endpoint),
-            "Settings": (names.settings_parameter, self.to_json_string(asdict(api.settings))),
-        }
-        for parameter, (name, value) in published.items():
-            StringParameter(self, parameter, parameter_name=name, string_value=value)
+        self._publish(names, api)
         CfnOutput(self, "ApiUrl", value=api.http.api_endpoint)
         self._add_alarms(deployment, ingest, tick, api, planner)
         OnceTable(self, "Once", name=names.once).come_last()
         StateTable(self, "State", name=names.state).come_last()
         JobsTable(self, "Table", deployment=deployment).come_last()
+
+    def _publish(self, names: Names, api: JobsApi) -> None:
+        published = {
+            "ApiId": (names.api_id_parameter, api.http.api_id),
+            "ApiUrlParameter": (names.api_url_parameter, api.http.api_endpoint),
+            "Settings": (names.settings_parameter, self.to_json_string(asdict(api.settings))),
+            "Schema": (names.schema_parameter, json.dumps(PUBLISHED_SCHEMAS)),
+        }
+        for parameter, (name, value) in published.items():
+            StringParameter(self, parameter, parameter_name=name, string_value=value)
 
     def _add_schedules(self, names: Names, tick: Tick, planner: Planner) -> None:
         group = ScheduleGroup(

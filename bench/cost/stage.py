@@ -24,7 +24,7 @@ from dueline.aws.dynamodb.table import DynamoTable
 from dueline.config import registry
 from dueline.config.names import Names
 from dueline.config.registry import Registry
-from dueline.config.settings import ApiSettings
+from dueline.config.settings import PUBLISHED_SCHEMAS, ApiSettings
 from dueline.model import instant
 from dueline.model.job import Partition
 from dueline.model.queue_settings import QueueSettings
@@ -94,6 +94,7 @@ class Stage:
         queue = {"url": self.url, **registry.settings_of(self.settings)}
         for name, told in (
             (self.names.settings_parameter, asdict(settings)),
+            (self.names.schema_parameter, PUBLISHED_SCHEMAS),
             (self.names.queue_parameter(QUEUE), queue),
         ):
             ssm.put_parameter(Name=name, Value=json.dumps(told), Type="String", Overwrite=True)

@@ -42,8 +42,7 @@ class Answers:
         self._done = [_text({"Successful": [{"Id": str(i)} for i in range(count)]}) for count in range(11)]
         self._by_operation: dict[str, Callable[[bytes], bytes]] = {
             "SendMessageBatch": lambda body: self._sent[body.count(_ENTRY)],
-            "DeleteMessageBatch": lambda body: self._done[body.count(_ENTRY)],
-            "ChangeMessageVisibilityBatch": lambda body: self._done[body.count(_ENTRY)],
+            **dict.fromkeys(("DeleteMessageBatch", "ChangeMessageVisibilityBatch"), self._all_done),
             "ReceiveMessage": self._receive,
             "Query": self._query,
             "BatchWriteItem": lambda _: b'{"UnprocessedItems":{}}',
@@ -51,6 +50,7 @@ class Answers:
             "UpdateItem": _update,
             "DeleteItem": lambda _: b"{}",
             "GetParameter": self._parameter,
+            "GetParameters": self._several_parameters,
         }
 
     def to(self, target: str, body: bytes) -> bytes:
@@ -75,6 +75,13 @@ class Answers:
         asked = _PARAMETER.search(body)
         name = asked[1].decode() if asked else ""
         return _text({"Parameter": {"Name": name, "Value": self._parameters[name]}})
+
+    def _all_done(self, body: bytes) -> bytes:
+        return self._done[body.count(_ENTRY)]
+
+    def _several_parameters(self, body: bytes) -> bytes:
+        names = [name for name in json.loads(body)["Names"] if name in self._parameters]
+        return _text({"Parameters": [{"Name": name, "Value": self._parameters[name]} for name in names]})
 
 
 def _update(body: bytes) -> bytes:

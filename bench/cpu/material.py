@@ -11,7 +11,7 @@ from typing import Any
 from bench.cpu.answers import Stock, Told
 from bench.dynein import SCHEDULED, cut
 from dueline.aws.dynamodb.typed import typed
-from dueline.config.settings import ApiSettings, TickSettings
+from dueline.config.settings import PUBLISHED_SCHEMAS, ApiSettings, TickSettings
 from dueline.config.work import published
 from dueline.model import instant, rows
 from dueline.model.job import Job, JobId, Partition, Route
@@ -103,5 +103,6 @@ def _parameters(queue_urls: str) -> dict[str, str]:
     work = WorkSettings(queue=QUEUE, urls=(url,), dead_letters=f"{url}_dlq")
     return {
         f"/dueline/{DEPLOYMENT}/settings": json.dumps(asdict(settings)),
+        f"/dueline/{DEPLOYMENT}/schema": json.dumps(PUBLISHED_SCHEMAS),
         f"/dueline/{DEPLOYMENT}/queues/{QUEUE.name}": json.dumps(published(work)),
     }

@@ -13,7 +13,7 @@ from dueline.config.names import Names
 from dueline.config.registry import settings_from
 from dueline.config.settings import ApiSettings
 from dueline.config.work import work_settings_from
-from dueline.errors import QueueNotFound
+from dueline.errors import DeploymentNotFound, QueueNotFound
 from dueline.model.job import queue_name
 from dueline.model.queue_settings import QueueSettings
 from dueline.model.schema import check_deployment
@@ -54,8 +54,11 @@ class Published:
         self._cache: dict[str, _Cached] = {}
 
     def settings(self) -> ApiSettings:
-        """Return the settings that the HTTP API runs with. Raises DeploymentTooOld or ClientTooOld."""
-        told: dict[str, Any] = json.loads(self._value(self._names.settings_parameter))
+        """Return the settings that the HTTP API runs with, whatever else is published by now.
+
+        Raises DeploymentNotFound, DeploymentTooOld or ClientTooOld.
+        """
+        told = self._deployment()
         # First: another version's settings may have other names.
         latest, oldest = told.get("schema", 0), told.get("oldest_schema", 0)
         check_deployment(self._names.deployment, latest=latest, oldest=oldest)
@@ -102,6 +105,17 @@ class Published:
                 name = asked[each["Name"]]
                 found[name] = settings_from(json.loads(each["Value"]), name=name)
         return found
+
+    def _deployment(self) -> dict[str, Any]:
+        """Return the settings and the schemas, which clients of before could not have read among the settings."""
+        asked = [self._names.settings_parameter, self._names.schema_parameter]
+        found = {each["Name"]: each["Value"] for each in self._client.get_parameters(Names=asked)["Parameters"]}
+        if asked[0] not in found:
+            name = self._names.deployment
+            raise DeploymentNotFound(
+                f"finding the deployment {name!r}: parameter {asked[0]}: there is none in this account and region"
+            )
+        return {**json.loads(found[asked[0]]), **json.loads(found.get(asked[1], "{}"))}
 
     def _keep(self, name: str, queue: QueueSettings) -> None:
         lasts = KNOWN_FOR_SECONDS * (1 - _SPREAD * self._jitter())

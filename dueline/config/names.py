@@ -85,6 +85,10 @@ class Names:
         return f"/dueline/{self.deployment}/settings"
 
     @property
+    def schema_parameter(self) -> str:
+        return f"/dueline/{self.deployment}/schema"
+
+    @property
     def payloads_parameter(self) -> str:
         return f"/dueline/{self.deployment}/payloads"
 

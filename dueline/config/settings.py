@@ -7,6 +7,8 @@ from typing import Any, Self
 
 from dueline.model.schema import OLDEST_SCHEMA, SCHEMA
 
+# Direct clients are told the latest schema that the functions read, and the earliest that they take from a client.
+PUBLISHED_SCHEMAS = {"schema": SCHEMA, "oldest_schema": OLDEST_SCHEMA}
 _PREFIX = "DUELINE_"
 _LONGEST_SEND_PER_LEASE = 3
 # Until the planner's queue brings a step again that could not be done yet.
@@ -56,15 +58,12 @@ class PlannerSettings(Settings):
 class ApiSettings(Settings):
     """What the HTTP API needs to know; `payloads` is the bucket of what is too large for messages and rows.
 
-    Direct clients read it as the stack publishes it: `schema` is the latest that its functions read, `oldest_schema`
-    the earliest that they take from a client.
+    Direct clients read it as the stack publishes it. Never add a field: those of versions before take no other.
     """
 
     payloads: str
     direct_horizon: int
     lookahead: int
-    schema: int = SCHEMA
-    oldest_schema: int = OLDEST_SCHEMA
 
 
 def longest_send(lease: int) -> timedelta:

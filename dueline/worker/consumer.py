@@ -20,6 +20,7 @@ from dueline.ports import READ_KEYS, Arrival, Table
 from dueline.skip import cancellations_of
 from dueline.worker.claim import Claim
 from dueline.worker.dead_letter import DeadLetter
+from dueline.worker.function import check_function
 from dueline.worker.handler_runner import Handler, HandlerRunner
 from dueline.worker.prepare import prepare, seconds_until_due
 from dueline.worker.queue_connection import QueueConnection
@@ -46,6 +47,7 @@ class Consumer:
     """
 
     def __init__(self, call: Function, *, once: bool) -> None:
+        check_function(call)
         self._call = call
         self._once = once
         self._connect = cache(connect)

@@ -12,6 +12,7 @@ from dueline.errors import RETRYABLE
 from dueline.lookup.outcome import Outcome, note_outcome
 from dueline.model.job import State
 from dueline.model.trace import TraceContext
+from dueline.worker.function import check_function, check_returned
 from dueline.worker.overlap import ANOTHER_RUNS, Overlap
 from dueline.worker.queue_connection import QueueConnection
 from dueline.worker.received import Lateness, ReceivedJob, ReceivedMessage
@@ -44,6 +45,9 @@ class Handler:
     call: Callable[[ReceivedJob], Any]
     once: bool = False
     concurrency: int | None = None
+
+    def __post_init__(self) -> None:
+        check_function(self.call, queue=self.queue)
 
 
 class _NotBegun(Exception):
@@ -148,7 +152,9 @@ class HandlerRunner:
     def _call(self, job: ReceivedJob) -> None:
         """Run the handler. If it returns a coroutine, run that in the loop while this thread waits."""
         returned = self._handler.call(job)
-        if not asyncio.iscoroutine(returned):
+        # To asyncio's own iscoroutine, generators are coroutines on Python 3.11.
+        if not isinstance(returned, Coroutine):
+            check_returned(returned)
             return
         if self._loop is None:
             asyncio.run(returned)

@@ -52,10 +52,12 @@ class QueueWorker:
         self._processor = Processor(connection, runner, prefetched=prefetched, in_flight=in_flight, report=report)
         self._refresher = SettingsRefresher(connection, report=report, jitter=jitter)
 
-    def start(self) -> None:
-        """Begin. Raises Throttled or Unavailable when the queue's pause and rate cannot be read."""
+    def open(self) -> None:
+        """Receive nothing yet. Raises Throttled or Unavailable when the queue's pause and rate cannot be read."""
         self._report(Event(kind=Kind.OPENED, queue=self._connection.queue))
         self._limiter.read()
+
+    def start(self) -> None:
         self._pool.start(self._processor.process)
         self._in_flight.start()
         self._fetcher.start()

@@ -1,11 +1,13 @@
 """Run all queue workers of one process, from their start to their end."""
 
 import asyncio
+import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from typing import Any
 
 from dueline.ports import Clock
 from dueline.worker.queue_worker import QueueWorker
@@ -13,6 +15,8 @@ from dueline.worker.queue_worker import QueueWorker
 _LOOK_SECONDS = 0.1
 # A coroutine that is cancelled may clean up for so long. One that blocks does not see it, and is left behind.
 _CLEAN_UP_SECONDS = 1.0
+# The handlers of signals that `signalled` has taken the place of.
+_before: dict[int, Any] = {}
 
 
 class Ending:
@@ -44,11 +48,15 @@ class Ending:
 
 
 class Runner:
-    """Starts the queue workers of a process, waits, and ends them together. `workers` are by queue."""
+    """Starts the queue workers of a process, waits, and ends them together. `workers` are by queue.
+
+    `on_begun` is called when all can begin, and before any job does.
+    """
 
     def __init__(self, workers: Mapping[str, QueueWorker], *, clock: Clock) -> None:
         self._workers = workers
         self._clock = clock
+        self.on_begun: Callable[[], None] = lambda: None
         self.has_begun = False
 
     def run(self, ending: Ending, *, grace: float) -> bool:
@@ -56,19 +64,25 @@ class Runner:
 
         Raises Throttled or Unavailable when a worker cannot begin: those that had begun are ended in the same way.
         """
-        begun: list[QueueWorker] = []
+        opened: list[QueueWorker] = []
         try:
             for worker in self._workers.values():
                 if ending.is_asked:
                     break
-                begun.append(worker)
-                worker.start()
-            self.has_begun = True
+                opened.append(worker)
+                worker.open()
+            self._begin(() if ending.is_asked else opened)
             while not ending.is_asked:
                 self._clock.sleep(_LOOK_SECONDS)
         finally:
-            has_ended = self._end(begun, ending, grace=grace)
+            has_ended = self._end(opened, ending, grace=grace)
         return has_ended
+
+    def _begin(self, workers: Iterable[QueueWorker]) -> None:
+        self.on_begun()
+        self.has_begun = True
+        for worker in workers:
+            worker.start()
 
     def _end(self, workers: Sequence[QueueWorker], ending: Ending, *, grace: float) -> bool:
         for worker in workers:
@@ -97,12 +111,23 @@ def signalled(ask: Callable[[], None]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {each: signal.signal(each, lambda *_: ask()) for each in (signal.SIGTERM, signal.SIGINT)}
+    for each in (signal.SIGTERM, signal.SIGINT):
+        _before[each] = signal.getsignal(each)
+        signal.signal(each, lambda *_: ask())
     try:
         yield
     finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
+        _give_back_signals()
+
+
+def _give_back_signals() -> None:
+    while _before:
+        signal.signal(*_before.popitem())
+
+
+# Whom a job forks, as multiprocessing does, is to end by a signal. Nobody there hears what `signalled` asks.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_give_back_signals)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from datetime import timedelta
 from math import ceil
 
 from dueline.model.retry_policy import LONGEST_HIDDEN_SECONDS, MAX_HIDDEN_SECONDS
-from dueline.model.text import text_of
+from dueline.model.text import shown, text_of
 from dueline.model.work_settings import WorkSettings
 
 
@@ -20,8 +20,9 @@ class Retry(Exception):
 
     def __init__(self, delay: float | timedelta | None = None, reason: str = "") -> None:
         seconds = delay.total_seconds() if isinstance(delay, timedelta) else delay
-        if seconds is not None and not 0 <= seconds <= LONGEST_HIDDEN_SECONDS:
-            raise ValueError(f"delay is {seconds} s: it must be from 0 to {LONGEST_HIDDEN_SECONDS}")
+        if seconds is not None and not (isinstance(seconds, int | float) and 0 <= seconds <= LONGEST_HIDDEN_SECONDS):
+            must = f"it must be from 0 to {LONGEST_HIDDEN_SECONDS} seconds, or a timedelta"
+            raise ValueError(f"delay is {shown(delay)}: {must}")
         super().__init__(reason or "the handler asked for it")
         self.delay = seconds
 

@@ -118,10 +118,10 @@ class Worker:
         *,
         concurrency: int | None = None,
         port: int | None = None,
-        grace: float = GRACE_SECONDS,
+        grace: float | timedelta = GRACE_SECONDS,
         queues: Sequence[str] | None = None,
     ) -> bool:
-        """Process jobs until SIGTERM, SIGINT or `stop`; then give running jobs `grace` seconds to end.
+        """Process jobs until SIGTERM, SIGINT or `stop`; then give running jobs `grace` to end, seconds or a timedelta.
 
         Jobs that still run after that are put back into their queues. Returns whether all had ended. `queues` names the
         queues to process, by default all that have a function. `concurrency` takes the place of the constructor's.
@@ -131,6 +131,7 @@ class Worker:
         """
         handlers = self._chosen(queues)
         most = self._concurrency if concurrency is None else _checked(concurrency)
+        grace = _seconds(grace)
         ending = self._ending
         try:
             with (
@@ -203,6 +204,16 @@ def supervised(worker: Worker, link: Link) -> None:
 
 
 def _checked(concurrency: int) -> int:
-    if not 1 <= concurrency <= MOST_CONCURRENCY:
-        raise ValueError(f"concurrency is {concurrency}: it must be from 1 to {MOST_CONCURRENCY}")
+    is_number = isinstance(concurrency, int) and not isinstance(concurrency, bool)
+    if not (is_number and 1 <= concurrency <= MOST_CONCURRENCY):
+        raise ValueError(f"concurrency is {concurrency!r}: it must be from 1 to {MOST_CONCURRENCY}, a whole number")
     return concurrency
+
+
+def _seconds(grace: float | timedelta) -> float:
+    seconds = grace.total_seconds() if isinstance(grace, timedelta) else grace
+    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    # No comparison holds for NaN.
+    if not (is_number and seconds >= 0):
+        raise ValueError(f"grace is {grace!r}: it must be 0 or more seconds, or a timedelta")
+    return seconds

@@ -33,7 +33,8 @@ class DirectPolicy(Construct):
         super().__init__(scope, id)
         arns = Arns(self, names=names)
         payloads = arns.payloads(keys_of_queue(queue))
-        found = (names.queue_parameter(queue), names.settings_parameter, names.api_url_parameter)
+        of_deployment = [arns.parameter(name) for name in (names.settings_parameter, names.schema_parameter)]
+        found = [arns.parameter(name) for name in (names.queue_parameter(queue), names.api_url_parameter)]
         policy = ManagedPolicy(
             self,
             "Policy",
@@ -45,7 +46,8 @@ class DirectPolicy(Construct):
                 allow("sqs:SendMessage", on=[level.queue_arn for level in levels]),
                 allow("sqs:GetQueueAttributes", on=[each.queue_arn for each in (*levels, dead_letters)]),
                 allow("s3:GetObject", "s3:PutObject", on=[payloads]),
-                allow("ssm:GetParameter", on=[arns.parameter(name) for name in found]),
+                allow("ssm:GetParameter", on=[*found, *of_deployment]),
+                allow("ssm:GetParameters", on=of_deployment),
             ],
         )
         acknowledge_wildcard(policy, payloads, reason="The payloads of one queue's jobs, whose ids end their keys.")

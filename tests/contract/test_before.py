@@ -3,13 +3,16 @@
 import itertools
 import math
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
+from dueline.aws.dynamodb.items import Items
 from dueline.aws.dynamodb.table import DynamoTable
+from dueline.aws.dynamodb.updates import TAKE
 from dueline.errors import RETRYABLE
 from dueline.memory import VirtualClock
 from dueline.model import instant, rows
@@ -31,13 +34,28 @@ STATE = rows.state_key(EMAILS)
 LOOKAHEAD = PERIODS.lookahead.total_seconds()
 
 
+class OfBefore(DynamoTable):
+    """A table of before: its states are among its jobs, and a first tick makes one in the same request."""
+
+    def __init__(self, client, jobs):
+        super().__init__(client, jobs, state=jobs)
+        self._its_items, self._jobs = Items(client), jobs
+
+    def take(self, partition, **values):
+        key = rows.state_key(partition)
+        taken = self._its_items.update(key, _TAKE_OF_BEFORE, values, table=self._jobs)
+        return rows.read_state(taken or self._its_items.read_one(key, table=self._jobs))
+
+
+_TAKE_OF_BEFORE = replace(TAKE, condition=TAKE.condition.removeprefix("attribute_exists(pk) AND "))
+
+
 class Upgraded:
     """A deployment of before and the new one over it, at one time if need be: both write the same jobs."""
 
     def __init__(self, engine):
         self.client, jobs = engine.dynamodb, engine.new_table()
-        # Of before is one whose states are among its jobs.
-        self.tables = [DynamoTable(self.client, jobs, state=each) for each in (jobs, engine.new_table())]
+        self.tables = [OfBefore(self.client, jobs), DynamoTable(self.client, jobs, state=engine.new_table())]
         self.clock = VirtualClock(NOW)
         self.before, self.now = (self._core(table) for table in self.tables)
         self.now.stores.queues = self.before.stores.queues
@@ -178,6 +196,36 @@ def test_once_a_tick_has_begun_a_client_of_before_is_promised_nothing(deployment
     deployment.tick(deployment.now)
     assert deployment.arrived() == Counter([id])
     assert deployment.before.cancel(id) is State.CANCEL_REQUESTED
+
+
+@ON_DYNAMODB
+def test_of_a_partition_that_the_new_version_makes_nothing_is_promised_or_sent_by_one_of_before_either(engine):
+    """Wherever its first tick breaks off: then it begins again."""
+    for number in itertools.count(1):
+        deployment = Upgraded(engine)
+        sent, waiting = deployment.put(10), deployment.put(LOOKAHEAD + 100)
+        with After(deployment.client, number, lose_the_answer) as cut:
+            try:
+                deployment.tick(deployment.now)
+            except RETRYABLE:
+                deployment.clock.sleep(60)
+        deployment.tick(deployment.now)
+        assert deployment.arrived().keys() == set(sent)
+        assert [deployment.before.cancel(id) for id in (*sent, *waiting)] == [State.CANCEL_REQUESTED] * 2
+        deployment.clock.sleep(600)
+        assert not deployment.tick(deployment.before).held
+        if cut.count < number:
+            break
+    assert number > 8
+
+
+@ON_DYNAMODB
+def test_a_tick_of_before_that_begins_as_the_first_one_does_keeps_its_lease(deployment):
+    old = deployment.before.a_lease(EMAILS, owner="old", seconds=TICK_SECONDS)
+    # It was found that there is no state at all, neither here nor among the jobs.
+    with After(deployment.client, 3, old.take):
+        assert not deployment.now.a_lease(EMAILS, owner="new", seconds=1).take()
+    assert old.checkpoint("1")
 
 
 @ON_DYNAMODB

@@ -41,7 +41,7 @@ from dueline.aws import clients
 from dueline.aws.dynamodb.table import DynamoTable
 from dueline.config import registry
 from dueline.config.names import Names
-from dueline.config.settings import ApiSettings
+from dueline.config.settings import PUBLISHED_SCHEMAS, ApiSettings
 from dueline.lookup.outcome import Outcome, note_outcome
 from dueline.model import job as core
 from dueline.model import rows
@@ -102,6 +102,7 @@ def deployment(session, sqs):
         lookahead=240,
     )
     publish(session, NAMES.settings_parameter, asdict(settings))
+    publish(session, NAMES.schema_parameter, PUBLISHED_SCHEMAS)
     for queue in QUEUES:
         publish(session, NAMES.queue_parameter(queue.name), {"url": "…", **registry.settings_of(queue)})
     return asdict(settings)
@@ -338,10 +339,10 @@ def test_a_deployment_that_is_not_there_is_not_found(session):
 @pytest.mark.parametrize(
     ("told", "error", "says"),
     [
-        ({"direct_horizon": 890}, DeploymentTooOld, "'direct' is of a version before .* deploy it with this version"),
+        (None, DeploymentTooOld, "'direct' is of a version before .* deploy it with this version"),
         ({"schema": 0}, DeploymentTooOld, "or install the version that is deployed"),
         (
-            {"schema": 3, "oldest_schema": 2, "new": 1},
+            {"schema": 3, "oldest_schema": 2},
             ClientTooOld,
             "takes schemas 2 to 3, .* schema 1: install",
         ),
@@ -350,14 +351,17 @@ def test_a_deployment_that_is_not_there_is_not_found(session):
 def test_a_client_and_a_deployment_too_far_apart_in_age_say_so_before_anything_is_written(
     session, deployment, told, error, says
 ):
-    publish(session, NAMES.settings_parameter, told)
+    session.client("ssm").delete_parameter(Name=NAMES.schema_parameter)
+    if told is not None:
+        publish(session, NAMES.schema_parameter, told)
+        publish(session, NAMES.settings_parameter, {"all": "else"})
     with pytest.raises(error, match=says):
         a_client(session)
 
 
 def test_a_client_reads_what_a_later_deployment_publishes_that_still_takes_its_schema(session, deployment):
-    later = {**deployment, "schema": 2, "oldest_schema": 1, "something": "new"}
-    publish(session, NAMES.settings_parameter, later)
+    publish(session, NAMES.settings_parameter, {**deployment, "something": "new"})
+    publish(session, NAMES.schema_parameter, {"schema": 2, "oldest_schema": 1, "something": "else"})
     assert a_client(session).get(a_client(session).schedule("emails", 1).id).state is State.DISPATCHED
 
 

@@ -23,6 +23,7 @@ READS = ("BatchGetItem", "GetItem", "Query", "ConditionCheckItem")
 WRITES = ("BatchWriteItem", "PutItem", "UpdateItem", "DeleteItem")
 POLICIES = ("producer", "consumer", "operator", "direct")
 BUCKET = "s3:dueline-payloads-<AWS::AccountId>-<AWS::Region>"
+_AT_ONCE = ("settings", "schema")
 QUEUES = st.from_regex(QUEUE_NAME, fullmatch=True)
 
 
@@ -87,6 +88,8 @@ def test_a_direct_producer_may_find_the_deployment_and_its_own_queue_and_keep_it
 ) -> None:
     for name, found in (("settings", True), ("api-url", True), ("queues/emails", True), ("queues/emails-vip", False)):
         assert allows(direct, "ssm:GetParameter", f"ssm:parameter/dueline/dueline/{name}") is found
+    # Both are asked for at once.
+    assert all(allows(direct, "ssm:GetParameters", f"ssm:parameter/dueline/dueline/{name}") for name in _AT_ONCE)
     for action in ("s3:GetObject", "s3:PutObject"):
         assert allows(direct, action, f"{BUCKET}/0016/emails/a-uid")
         assert not allows(direct, action, f"{BUCKET}/uploads/emails/a-uid")

@@ -80,10 +80,12 @@ def test_functions_read_their_settings_from_their_environment(three: Assembly) -
 
 
 def test_direct_clients_read_the_settings_of_the_api_and_which_schemas_it_takes(three: Assembly) -> None:
-    parameters = three.core.of_type("AWS::SSM::Parameter").values()
-    [value] = [each["Value"] for each in parameters if each["Name"] == "/dueline/dueline/settings"]
-    told = json.loads(three.core.spelled(value))
-    assert (told["deployment"], told["schema"], told["oldest_schema"]) == ("dueline", SCHEMA, OLDEST_SCHEMA)
+    parameters = {each["Name"]: each["Value"] for each in three.core.of_type("AWS::SSM::Parameter").values()}
+    told = json.loads(three.core.spelled(parameters["/dueline/dueline/settings"]))
+    # Clients of before fail where there is one more.
+    assert list(told) == ["deployment", "queue_urls", "payloads", "direct_horizon", "lookahead"]
+    schemas = json.loads(parameters["/dueline/dueline/schema"])
+    assert schemas == {"schema": SCHEMA, "oldest_schema": OLDEST_SCHEMA}
 
 
 def test_the_api_knows_the_bucket_of_payloads_by_its_name(three: Assembly) -> None:

@@ -1,13 +1,17 @@
+import importlib
 import json
+import logging
 import re
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+import functions.log
 from dueline.config import metrics
 from functions.log import log
 from functions.metrics import count, report
+from tests.contract.answers import answering
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
@@ -87,3 +91,21 @@ def test_a_line_says_what_happened_and_in_which_request_and_not_what_its_log_gro
         "function_request_id": "8476a536",
         "queue": "emails",
     }
+
+
+def test_at_the_level_debug_a_function_tells_more_and_no_library_tells_payloads_or_tokens(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secrets = {
+        name: f"of-{name.lower()}" for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+    }
+    for name, value in {**secrets, "AWS_DEFAULT_REGION": "eu-west-1", "AWS_LAMBDA_LOG_LEVEL": "DEBUG"}.items():
+        monkeypatch.setenv(name, value)
+    # As Lambda does it before it reads the function.
+    caplog.set_level(logging.DEBUG)
+    logger = importlib.reload(functions.log).log("a-test-of-debug")
+    answering("dynamodb", (200, {})).put_item(TableName="t", Item={"pk": {"S": "the-payload"}})
+    logger.debug("scheduled")
+    assert [record.message for record in caplog.records if record.levelno < logging.INFO] == ["scheduled"]
+    assert [line["message"] for line in lines(capsys)] == ["scheduled"]
+    assert not any(secret in caplog.text for secret in (*secrets.values(), "the-payload"))

@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import math
 import os
+import re
 import signal
 import threading
 from dataclasses import replace
@@ -26,6 +28,7 @@ from dueline.worker.queue_worker import QueueWorker
 from dueline.worker.watch.event import Kind
 from dueline.worker.worker import Environment, Worker
 from tests.builders import NOW, a_queue
+from tests.forked import in_a_child
 from tests.waiting import HANG_SECONDS
 from tests.work import DeclaredSchedules, Events, SharedQueue, a_connection, due_now, wait_until
 
@@ -232,6 +235,19 @@ def test_all_queues_finish_at_once_however_long_each_takes(monkeypatch):
     assert running.end() is True
 
 
+def test_whom_a_job_forks_ends_by_a_signal_as_it_would_without_a_worker(connected):
+    worker, outlived = Worker(), []
+
+    @worker.job("emails")
+    def handler(job):
+        outlived.append(in_a_child(lambda: os.kill(os.getpid(), signal.SIGTERM)))
+        worker.stop()
+
+    connected.send(due_now(1))
+    assert worker.run() is True
+    assert outlived == [False]
+
+
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_and_whoever_heard_it_before_hears_it_again(connected, ending):
     before = signal.getsignal(ending)
@@ -279,14 +295,9 @@ def test_nothing_of_a_run_is_left_behind(connected):
 
 
 class Unreadable(MemoryTable):
-    """A table that cannot be read; `met` is called first."""
-
-    def __init__(self, met=lambda: None):
-        super().__init__()
-        self._met = met
+    """A table that cannot be read."""
 
     def read(self, keys, *, consistent=True):
-        self._met()
         raise Throttled("slow down")
 
 
@@ -300,16 +311,14 @@ def two_queues(monkeypatch, connection, table):
     return worker, connected
 
 
-def test_when_one_queue_cannot_begin_those_that_have_end_and_receive_no_more(monkeypatch):
+def test_when_one_queue_cannot_begin_none_receives_and_those_that_are_open_end(monkeypatch):
     before, connection = set(threading.enumerate()), a_connection()
     worker, connected = two_queues(monkeypatch, connection, Unreadable())
     worker.job("emails")(print)
     with pytest.raises(Throttled, match="slow down"):
         worker.run(queues=["emails", "invoices"])
     assert wait_until(lambda: set(threading.enumerate()) <= before)
-    asked = len(connection.levels[0].asked)
-    connected.send(due_now(1))
-    assert (connection.levels[0].queue.depth().waiting, len(connection.levels[0].asked)) == (1, asked)
+    assert connection.levels[0].asked == []
     assert [event.kind for event in connected.events] == [Kind.OPENED] * 2 + [Kind.CLOSED] * 2
     for kind in (Kind.OPENED, Kind.CLOSED):
         assert sorted(event.queue for event in connected.events.of(kind)) == ["emails", "invoices"]
@@ -317,12 +326,15 @@ def test_when_one_queue_cannot_begin_those_that_have_end_and_receive_no_more(mon
 
 def test_when_one_queue_cannot_begin_the_jobs_of_another_have_their_grace(monkeypatch):
     connection, begun, held, ended = a_connection(), threading.Event(), threading.Event(), []
+    worker, connected = two_queues(monkeypatch, connection, MemoryTable())
+    start = threading.Thread.start
 
-    def meet():
-        assert begun.wait(60)
-        held.set()
-
-    worker, connected = two_queues(monkeypatch, connection, Unreadable(meet))
+    def start_some(thread):
+        if thread.name == "acknowledger invoices":
+            assert begun.wait(60)
+            held.set()
+            raise RuntimeError("can't start new thread")
+        start(thread)
 
     @worker.job("emails")
     async def send(job):
@@ -332,7 +344,8 @@ def test_when_one_queue_cannot_begin_the_jobs_of_another_have_their_grace(monkey
         ended.append(job.payload)
 
     connected.send(due_now(1))
-    with pytest.raises(Throttled):
+    monkeypatch.setattr(threading.Thread, "start", start_some)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
         worker.run(queues=["emails", "invoices"], grace=60)
     assert ended == [1]
     assert connection.levels[0].messages == []
@@ -460,9 +473,9 @@ def test_each_queue_has_one_handler():
         worker.job("E-mails")
 
 
-@pytest.mark.parametrize("concurrency", [0, 1001])
+@pytest.mark.parametrize("concurrency", [0, 1001, 2.5, True, "8"])
 def test_a_concurrency_that_is_none_is_refused_where_it_is_given(connected, concurrency):
-    refusal = f"concurrency is {concurrency}: it must be from 1 to 1000"
+    refusal = f"concurrency is {concurrency!r}: it must be from 1 to 1000"
     with pytest.raises(ValueError, match=refusal):
         Worker(concurrency=concurrency)
     worker = Worker()
@@ -471,6 +484,22 @@ def test_a_concurrency_that_is_none_is_refused_where_it_is_given(connected, conc
     worker.job("emails")(print)
     with pytest.raises(ValueError, match=refusal):
         worker.run(concurrency=concurrency)
+
+
+@pytest.mark.parametrize("grace", [-1, math.nan, "25", None, True, timedelta(seconds=-1)])
+def test_a_grace_that_is_none_is_refused_before_any_job_runs(connected, grace):
+    worker = Worker()
+    worker.job("emails")(print)
+    with pytest.raises(ValueError, match=re.escape(f"grace is {grace!r}: it must be 0 or more seconds")):
+        worker.run(grace=grace)
+    assert connected.names == []
+
+
+def test_a_grace_may_be_a_timedelta(connected):
+    worker = Worker()
+    worker.job("emails")(lambda job: worker.stop())
+    connected.send(due_now(1))
+    assert worker.run(grace=timedelta(minutes=1)) is True
 
 
 @pytest.mark.parametrize(("queues", "unknown"), [(["invoices"], "invoices"), ([], "none")])

@@ -1,8 +1,9 @@
 """The states that a deployment of before keeps among its jobs, and how a partition's first tick moves them.
 
 Ticks of before may still be at it, and callers of before read its fence for as long as they are not upgraded. So its
-row is sealed first: from then on no tick of before takes or keeps the lease, and the fence that it shows lies above
-all jobs, so that no cancel is promised by it. What it held stays beside: `moved_fence` and `moved_cursor`.
+row is sealed first, and made where there is none: from then on no tick of before takes or keeps the lease, and the
+fence that it shows lies above all jobs, so that no cancel is promised by it. What it held stays beside: `moved_fence`
+and `moved_cursor`.
 Why that is safe: docs/decisions/0036-states-move-by-themselves.md
 """
 
@@ -11,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from dueline.aws.dynamodb.items import Items, item, key_item
-from dueline.aws.dynamodb.updates import SEAL, TAKE, TAKE_FIRST, Update
+from dueline.aws.dynamodb.updates import SEAL, TAKE
 from dueline.errors import Unavailable
 from dueline.model import rows
 from dueline.model.control_rows import paused_key, rate_key
@@ -51,15 +52,14 @@ class StatesOfBefore:
         One of before is moved first, once its lease is over. To break off anywhere and begin again is the same.
         """
         key = rows.state_key(partition)
-        before = self._items.read_one(key, table=self._jobs)
-        if before is None:
-            return self._taken(key, TAKE_FIRST, {name: taking[name] for name in TAKE_FIRST.names})
+        before = self._items.read_one(key, table=self._jobs) or {}
         sealed = before if _is_sealed(before) else self._seal(key, now=taking["now"])
         if sealed is None:
             return before
         self._move_controls(partition.queue)
         self._items.put(_as_it_was(sealed), table=self._state, on=_IS_NEW)
-        return self._taken(key, TAKE, taking)
+        taken = self._items.update(key, TAKE, taking, table=self._state)
+        return taken or self._items.read_one(key, table=self._state) or {}
 
     def checks(self, key: Key, below: str) -> list[Any]:
         """Return what a transaction asks of a fence while the state table has none."""
@@ -68,6 +68,7 @@ class StatesOfBefore:
         return [check(key, _IS_NEW, table=self._state), before]
 
     def _seal(self, key: Key, *, now: Any) -> Row | None:
+        """Seal a state of before, or that there is none; return it unless a tick of before has the lease."""
         values = {"owner": OWNER, "end": END, "first": rows.FIRST, "now": now}
         return self._items.update(key, SEAL, values, table=self._jobs)
 
@@ -78,10 +79,6 @@ class StatesOfBefore:
             raise Unavailable(f"what controls queue {queue} was left unread: try again")
         for row in reading.rows.values():
             self._items.put(row, table=self._state, on=_IS_NEW)
-
-    def _taken(self, key: Key, update: Update, taking: Row) -> Row:
-        taken = self._items.update(key, update, taking, table=self._state)
-        return taken or self._items.read_one(key, table=self._state) or {}
 
 
 def check(

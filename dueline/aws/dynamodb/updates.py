@@ -19,10 +19,9 @@ TAKE = Update(
     " AND (attribute_not_exists(#fence) OR #fence <= :fence)",
     names=("owner", "lease", "fence"),
 )
-TAKE_FIRST = Update(expression=TAKE.expression, condition="attribute_not_exists(pk)", names=("owner", "lease", "fence"))
-# What is on the right is what was there before.
+# What is on the right is what was there before, if anything was.
 SEAL = Update(
-    expression="SET #moved_fence = #fence, #moved_cursor = if_not_exists(#cursor, :first),"
+    expression="SET #moved_fence = if_not_exists(#fence, :first), #moved_cursor = if_not_exists(#cursor, :first),"
     " #owner = :owner, #lease = :end, #fence = :end",
     condition="attribute_not_exists(#owner) OR #lease <= :now",
     names=("moved_fence", "moved_cursor", "fence", "cursor", "owner", "lease"),

@@ -33,8 +33,12 @@ class Link:
 
     @contextmanager
     def watched(self, runner: Runner, ending: Ending) -> Iterator[None]:
-        """Tell how long ago each queue was asked, from when all have begun; end when the supervisor is gone."""
+        """Tell how long ago each queue was asked, from when all have begun; end when the supervisor is gone.
+
+        The first time before any job begins: one that kills the process does not look as if it could not begin.
+        """
         closed = threading.Event()
+        runner.on_begun = lambda: self._tell_once(runner)
         for do in (lambda: self._tell(runner, closed), lambda: self._hear(ending)):
             threading.Thread(target=do, name="supervisor", daemon=True).start()
         try:
@@ -43,11 +47,14 @@ class Link:
             closed.set()
 
     def _tell(self, runner: Runner, closed: threading.Event) -> None:
+        while not closed.wait(_TELL_SECONDS):
+            if runner.has_begun:
+                self._tell_once(runner)
+
+    def _tell_once(self, runner: Runner) -> None:
         # Where nobody listens any more, _hear knows what to do.
         with suppress(OSError):
-            while not closed.wait(_TELL_SECONDS):
-                if runner.has_begun:
-                    self._connection.send_bytes(json.dumps(runner.ages()).encode())
+            self._connection.send_bytes(json.dumps(runner.ages()).encode())
 
     def _hear(self, ending: Ending) -> None:
         with suppress(EOFError, OSError):

@@ -2,6 +2,7 @@ import asyncio
 import concurrent.futures
 import contextlib
 import math
+import re
 from dataclasses import replace
 from datetime import timedelta
 
@@ -109,6 +110,22 @@ def test_a_coroutine_that_raises_or_is_cancelled_has_failed():
     with event_loop() as loop:
         assert Running(fail, loop=loop).run(a_received_message()) == Dead(error="Discard", reason="why")
         assert Running(cancelled, loop=loop).run(a_received_message()).error == "CancelledError"
+
+
+async def later():
+    yield
+
+
+class Awaitable:
+    def __await__(self):
+        yield
+
+
+@pytest.mark.parametrize("make", [concurrent.futures.Future, Awaitable, lambda: (each for each in ()), later])
+def test_a_job_whose_handler_returns_what_has_not_run_is_dead_with_the_reason(make):
+    verdict = Running(lambda job: make()).run(a_received_message())
+    assert isinstance(verdict, Dead)
+    assert re.match(rf"the handler returned an object of type {type(make()).__name__}, for which", verdict.reason)
 
 
 def test_a_coroutine_runs_without_a_loop_of_the_workers_too():

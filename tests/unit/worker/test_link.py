@@ -39,6 +39,7 @@ class Supervised:
         self.ending, self.returned = self.worker._ending, []
 
     def _work(self, job):
+        self.has_told_first = self.supervisor.poll()
         self.begun.set()
         self.held.wait(HANG_SECONDS)
         self.done.append(job.payload)
@@ -67,6 +68,12 @@ def test_it_tells_how_long_ago_each_queue_was_asked_and_hurries_when_it_hears_so
     one.supervisor.send_bytes(HURRY)
     thread.join(HANG_SECONDS)
     assert (one.returned, one.done) == ([False], [])
+
+
+def test_it_tells_that_it_has_begun_before_any_job_does(one):
+    """Or one that kills its process as it starts would end the supervisor, for which that process could not begin."""
+    one.run_in_a_thread()
+    assert one.has_told_first
 
 
 def test_when_its_supervisor_is_gone_it_ends_with_its_grace(one):

@@ -46,6 +46,7 @@ class Working:
         self._call(job)
 
     def __enter__(self):
+        self.worker.open()
         self.worker.start()
         return self
 
@@ -370,6 +371,7 @@ def test_when_stopped_it_still_sends_dead_letters():
     letters.gone = True
     sent(connection, due_now())
     working = Working(connection, call)
+    working.worker.open()
     working.worker.start()
     assert wait_until(lambda: bool(working.events.of(Kind.TROUBLE)))
     letters.gone = False
@@ -640,6 +642,7 @@ def test_what_does_not_end_within_its_grace_goes_back():
     connection, held = a_connection(), threading.Event()
     sent(connection, due_now())
     working = Working(connection, lambda _: held.wait(HANG_SECONDS))
+    working.worker.open()
     working.worker.start()
     assert wait_until(lambda: len(working.begun) == 1)
     working.worker.stop()

@@ -27,7 +27,7 @@ def test_a_retry_without_a_delay_waits_as_the_policy_says():
     assert verdict(Retry(reason="busy")) == Again(seconds=1, error="Retry", reason="busy")
 
 
-@pytest.mark.parametrize("delay", [-1, 42_601, timedelta(days=1), float("nan")])
+@pytest.mark.parametrize("delay", [-1, 42_601, timedelta(days=1), float("nan"), "5"])
 def test_a_delay_that_sqs_does_not_know_is_refused_where_it_is_given(delay):
     with pytest.raises(ValueError, match="it must be from 0 to 42600"):
         Retry(delay)
