@@ -131,7 +131,7 @@ def test_the_repos_own_queues_yaml_loads() -> None:
         ("queues: {emails: {retry: {delay: 1.5}}}", ["queues.emails.retry.delay is 1.5", "valid integer"]),
         ("queues: {emails: {retry: {max_delay: 43201}}}", ["queues.emails.retry.max_delay is 43201", "to 43200"]),
         ("- emails", ["it holds ['emails'], not settings"]),
-        ("queues: " + "[" * 3000 + "]" * 3000, ["nested too deeply to be read"]),
+        pytest.param("queues: " + "[" * 3000 + "]" * 3000, ["nested too deeply to be read"], id="deep"),
     ],
 )
 def test_a_wrong_setting_is_told_with_its_value_and_what_is_allowed(
