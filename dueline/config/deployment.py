@@ -206,6 +206,8 @@ def load(path: Path) -> Deployment:
         raise ConfigurationError(f"{path}: cannot be read: {error}") from None
     except yaml.YAMLError as error:
         raise ConfigurationError(f"{path}: not YAML: {error}") from None
+    except RecursionError:
+        raise ConfigurationError(f"{path}: it is nested too deeply to be read") from None
     except ConfigurationError as error:
         raise ConfigurationError(f"{path}: {error}") from None
     except ValidationError as error:

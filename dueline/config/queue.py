@@ -136,6 +136,19 @@ class Queue(BaseModel):
             )
         return self
 
+    @model_validator(mode="after")
+    def _attempts_fit(self) -> Self:
+        # SQS counts its retention from when a message was sent, and deletes it without a dead letter.
+        policy, kept = self.retry.policy, self.message_retention_days * 86_400
+        attempts = min(policy.attempts, self.receives)
+        least = sum(policy.delay_after(attempt, jitter=0.0) for attempt in range(1, attempts))
+        if least >= kept:
+            raise ValueError(
+                f"message_retention_days is {self.message_retention_days}, {kept} seconds: the delays of"
+                f" {attempts} attempts are {least} seconds at least, and SQS must keep a message for longer"
+            )
+        return self
+
     @property
     def partitions_needed(self) -> int:
         """How many partitions carry the rate that is expected.

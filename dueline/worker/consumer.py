@@ -114,7 +114,7 @@ class _Batch:
             [_claim(record, self._level, now) for record in records], self._connection, look=self._cancelled_among
         )
         decided = [(received, partial(self._run, received)) for received in prepared.ready]
-        decided += [(letter.received, partial(self._send, letter)) for letter in prepared.dead]
+        decided += [(letter.received, partial(self._bury, letter)) for letter in prepared.dead]
         decided += [(received, partial(self._skip, received)) for received in prepared.cancelled]
         self._actions |= {received.claim.arrival.message_id: action for received, action in decided}
 
@@ -156,6 +156,11 @@ class _Batch:
                 break
         what = f"it comes after the visibility_timeout of its queue, and not after {seconds} s"
         self._report(trouble(fault, queue=received.queue, job=received.id, what=what))
+
+    def _bury(self, letter: DeadLetter) -> None:
+        """Report and bury what no handler was called with, of which its runner has told nothing."""
+        self._report(letter.received.event(Kind.FAILED, error=letter.dead.error, reason=letter.dead.reason))
+        self._send(letter)
 
     def _send(self, letter: DeadLetter) -> None:
         letter.send(self._connection.dead_letters)

@@ -132,6 +132,7 @@ def test_the_repos_own_queues_yaml_loads() -> None:
         ("queues: {emails: {retry: {delay: 1.5}}}", ["queues.emails.retry.delay is 1.5", "valid integer"]),
         ("queues: {emails: {retry: {max_delay: 43201}}}", ["queues.emails.retry.max_delay is 43201", "to 43200"]),
         ("- emails", ["it holds ['emails'], not settings"]),
+        pytest.param("queues: " + "[" * 3000 + "]" * 3000, ["nested too deeply to be read"], id="deep"),
     ],
 )
 def test_a_wrong_setting_is_told_with_its_value_and_what_is_allowed(
@@ -201,6 +202,10 @@ def test_periods_that_just_fit_are_taken(queues_yaml: Path, text: str) -> None:
             "longest_run: 2, retry: {max_delay: 43199}",
             "longest_run is 2: it must be at most 43200 less retry.max_delay, which is 1",
         ),
+        (
+            "message_retention_days: 1, retry: {attempts: 13, backoff: constant, delay: 7200, max_delay: 7200}",
+            "message_retention_days is 1, 86400 seconds: the delays of 13 attempts are 86400 seconds at least",
+        ),
     ],
 )
 def test_settings_of_a_queue_that_do_not_fit_are_told_together(queues_yaml: Path, settings: str, told: str) -> None:
@@ -215,6 +220,7 @@ def test_settings_of_a_queue_that_do_not_fit_are_told_together(queues_yaml: Path
         "max_receives: 9",
         "longest_run: 39600",
         "longest_run: 1, retry: {max_delay: 43199}",
+        "message_retention_days: 1, retry: {attempts: 12, backoff: constant, delay: 7200, max_delay: 7200}",
     ],
 )
 def test_settings_of_a_queue_that_just_fit_are_taken(queues_yaml: Path, settings: str) -> None:
@@ -227,7 +233,7 @@ def test_settings_of_a_queue_that_just_fit_are_taken(queues_yaml: Path, settings
     [
         ({}, 15),
         ({"retry": {"attempts": 3}}, 8),
-        ({"retry": {"attempts": 996}}, 1000),
+        ({"retry": {"attempts": 996, "backoff": "constant"}}, 1000),
         ({"max_receives": 4}, 4),
         ({"max_receives": 3, "retry": {"attempts": 3}}, 3),
     ],

@@ -181,10 +181,12 @@ def test_a_cancelled_job_is_skipped(monkeypatch):
     assert [event.kind for event in function.events] == [Kind.SKIPPED]
 
 
-def test_a_job_that_cannot_be_read_is_dead(monkeypatch):
+def test_a_job_that_cannot_be_read_is_dead_and_is_reported(monkeypatch):
     function = Function(print, monkeypatch)
     assert function.work(a_message(attributes={"dueline-id": "nonsense"})) == []
     assert function.letters[0].attributes["dueline-error"] == "InvalidJob"
+    (reported,) = function.events.of(Kind.FAILED)
+    assert (reported.error, "nonsense" in reported.reason) == ("InvalidJob", True)
 
 
 def test_a_job_whose_dead_letter_cannot_be_sent_comes_again(monkeypatch):

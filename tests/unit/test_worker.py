@@ -490,6 +490,7 @@ def test_a_concurrency_that_is_none_is_refused_where_it_is_given(connected, conc
 def test_a_grace_that_is_none_is_refused_before_any_job_runs(connected, grace):
     worker = Worker()
     worker.job("emails")(print)
+    worker.stop()
     with pytest.raises(ValueError, match=re.escape(f"grace is {grace!r}: it must be 0 or more seconds")):
         worker.run(grace=grace)
     assert connected.names == []
