@@ -1,7 +1,7 @@
 """Threads: calls that run in those of a pool, and in their caller's own where there are no more to be had."""
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
@@ -20,8 +20,7 @@ class Threads:
         every = list(items)
         if len(every) <= 1:
             return iter([call(item) for item in every])
-        futures = [begun(self._pool, call, item) for item in every]
-        return (future.result() for future in futures)
+        return _results([begun(self._pool, call, item) for item in every])
 
 
 def begun(pool: ThreadPoolExecutor, call: Callable[[A], B], item: A) -> "Future[B]":
@@ -37,6 +36,16 @@ def begun(pool: ThreadPoolExecutor, call: Callable[[A], B], item: A) -> "Future[
     except RuntimeError:
         _carry_out(call, item, result, unclaimed)
     return result
+
+
+def _results(futures: "Sequence[Future[B]]") -> Iterator[B]:
+    """Yield the results in order. What has not begun when one raises never begins."""
+    try:
+        for future in futures:
+            yield future.result()
+    finally:
+        for future in futures:
+            future.cancel()
 
 
 def _carry_out(call: Callable[[A], B], item: A, result: "Future[B]", unclaimed: threading.Lock) -> None:
