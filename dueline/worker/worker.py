@@ -12,6 +12,7 @@ from dueline import otel
 from dueline.model.job import queue_name
 from dueline.worker.declaring import Declaring
 from dueline.worker.environment import Environment, connect
+from dueline.worker.function import check_function
 from dueline.worker.handler_runner import Handler, HandlerRunner
 from dueline.worker.processes.link import Link
 from dueline.worker.queue_worker import QueueWorker
@@ -108,6 +109,7 @@ class Worker:
         added = self._scheduled.add(queue_name(queue), name, {**given, "overlap": overlap, "description": description})
 
         def decorated(function: Function) -> Function:
+            check_function(function, queue=queue)
             added.call = function
             return function
 

@@ -33,5 +33,7 @@ class SendLater:
 def test_what_would_not_run_is_refused_where_it_is_given(call, says):
     with pytest.raises(ValueError, match=f"handler of queue 'emails' .*{says}"):
         dueline.Worker().job("emails")(call)
+    with pytest.raises(ValueError, match=f"handler of queue 'emails' .*{says}"):
+        dueline.Worker().schedule("emails", "digest", every=60)(call)
     with pytest.raises(ValueError, match=f"the handler .*{says}"):
         dueline.lambda_handler(once=True)(call)
