@@ -3,16 +3,13 @@
 import itertools
 import math
 from collections import Counter
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from dueline.aws.dynamodb.items import Items
 from dueline.aws.dynamodb.table import DynamoTable
-from dueline.aws.dynamodb.updates import TAKE
 from dueline.errors import RETRYABLE
 from dueline.memory import VirtualClock
 from dueline.model import instant, rows
@@ -23,6 +20,7 @@ from dueline.model.rate import Rate
 from dueline.protocol.ingest import Received
 from tests.builders import EMAILS, NOW, a_job, a_queue
 from tests.contract.engines import TABLES_WITH_TRANSACTIONS
+from tests.contract.of_before import OfBefore
 from tests.system import PERIODS, TICK_SECONDS, Core, Stores
 from tests.wire import Wire
 
@@ -32,22 +30,6 @@ TRANSACTING = pytest.mark.parametrize(
 )
 STATE = rows.state_key(EMAILS)
 LOOKAHEAD = PERIODS.lookahead.total_seconds()
-
-
-class OfBefore(DynamoTable):
-    """A table of before: its states are among its jobs, and a first tick makes one in the same request."""
-
-    def __init__(self, client, jobs):
-        super().__init__(client, jobs, state=jobs)
-        self._its_items, self._jobs = Items(client), jobs
-
-    def take(self, partition, **values):
-        key = rows.state_key(partition)
-        taken = self._its_items.update(key, _TAKE_OF_BEFORE, values, table=self._jobs)
-        return rows.read_state(taken or self._its_items.read_one(key, table=self._jobs))
-
-
-_TAKE_OF_BEFORE = replace(TAKE, condition=TAKE.condition.removeprefix("attribute_exists(pk) AND "))
 
 
 class Upgraded:

@@ -10,6 +10,7 @@ from dueline.model import instant, rows
 from dueline.model.schedule_rows import CHANGE_CANCELLATIONS, MOST_SCHEDULES, Change, count_key, head_key
 from tests.builders import EMAILS, NOW, an_id
 from tests.contract.engines import TABLES, TABLES_WITH_TRANSACTIONS
+from tests.contract.of_before import OfBefore
 
 ON_ALL = pytest.mark.parametrize("engine", TABLES, indirect=True)
 TRANSACTING = pytest.mark.parametrize("engine", TABLES_WITH_TRANSACTIONS, indirect=True)
@@ -106,8 +107,8 @@ def test_a_partition_whose_state_has_no_fence_is_below_every_change(table):
 @pytest.mark.parametrize(("fence", "takes_effect"), [(FENCE, True), (LATER, False)])
 def test_the_fence_of_a_deployment_of_before_counts_until_a_tick_has_moved_it(engine, fence, takes_effect):
     jobs = engine.new_table()
-    before, table = (DynamoTable(engine.dynamodb, jobs, state=each) for each in (jobs, engine.new_table()))
-    raise_fence(before, fence)
+    table = DynamoTable(engine.dynamodb, jobs, state=engine.new_table())
+    raise_fence(OfBefore(engine.dynamodb, jobs), fence)
     table.change(a_creation())
     assert table.change(a_change(cancellations=cancellations(CHANGE_CANCELLATIONS))) is takes_effect
 
