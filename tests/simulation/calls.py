@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tests.simulation.acts import Act, Again, Cancel, Ingest, Reschedule, Submit, Tick
+from tests.simulation.broken import Broken
 from tests.simulation.mishaps import Fault, Meanwhile, Mishap, Pause
-from tests.simulation.record import Broken
 from tests.simulation.world import Plan, Scale, World
 
 DUE = 400  # by the table's route; within the lookahead of a tick from the 210th second on
