@@ -1,6 +1,11 @@
-"""The rows of schedules, beside those of rows.py, whose table tells where they lie: their keys alone.
+"""The rows of schedules, beside those of rows.py, whose table tells where they lie.
 
-A head says what a schedule is and how far it is planned (schedules/head.py); one row counts those of a queue.
+| row   | pk                  | sk           | holds                                                                  |
+|-------|---------------------|--------------|------------------------------------------------------------------------|
+| head  | `{queue}#schedules` | `{schedule}` | generation, start, planned_to, partition, paused, deleted, packed, ttl |
+| count | same                | `!count`     | count: of the schedules that are not deleted                           |
+
+`packed` is the rest of a head (schedules/head.py), compressed JSON. `ttl` stands only on one that is deleted.
 """
 
 from collections.abc import Sequence

@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from dueline.errors import Unavailable
@@ -111,7 +112,6 @@ def head_row(head: Head) -> Row:
         "used_to": head.used_to and instant.text(head.used_to),
     }
     flags = {name: True for name in ("paused", "deleted") if getattr(head, name)}
-    ttl = {"ttl": int((max(head.start, head.used_to or head.start) + DELETED_IS_KEPT).timestamp())}
     return {
         "pk": pk,
         "sk": sk,
@@ -121,8 +121,12 @@ def head_row(head: Head) -> Row:
         "partition": head.partition.number,
         "packed": pack(json.dumps(kept, separators=(",", ":"))),
         **flags,
-        **(ttl if head.deleted else {}),
+        **({"ttl": _ttl(head)} if head.deleted else {}),
     }
+
+
+def _ttl(head: Head) -> int:
+    return int((max(head.start, head.used_to or head.start) + DELETED_IS_KEPT).timestamp())
 
 
 def read_head(row: Row) -> Head:
@@ -162,4 +166,10 @@ def _generation_dict(past: Generation) -> dict[str, Any]:
 
 def _generation(kept: dict[str, Any]) -> Generation:
     times = {name: instant.parse(kept[name]) for name in ("start", "end")}
-    return Generation(**{**kept, **times, "definition": Definition.from_dict(kept["definition"])})
+    return Generation(**{**kept, **times, "definition": _past_definition(json.dumps(kept["definition"]))})
+
+
+# Most changes are of a payload, which is not kept: then all are the same.
+@lru_cache(maxsize=256)
+def _past_definition(text: str) -> Definition:
+    return Definition.from_dict(json.loads(text))

@@ -1,7 +1,9 @@
 """The planner function, which makes the runs of schedules ahead of their time, and its queue."""
 
+from typing import cast
+
 from aws_cdk.aws_iam import AnyPrincipal, Effect, PolicyStatement
-from aws_cdk.aws_lambda import Code, Function
+from aws_cdk.aws_lambda import CfnFunction, Code, Function
 from aws_cdk.aws_lambda_event_sources import SqsEventSource
 from aws_cdk.aws_sqs import DeadLetterQueue
 from constructs import Construct
@@ -63,7 +65,7 @@ class Planner(Construct):
 
     def _function(self, deployment: Deployment, code: Code) -> Function:
         arns = Arns(self, names=deployment.names)
-        return CoreFunction(
+        planner = CoreFunction(
             self,
             "Planner",
             name="planner",
@@ -72,7 +74,11 @@ class Planner(Construct):
             timeout=_TIMEOUT,
             environment=PlannerSettings(deployment=deployment.name, queue_urls=arns.queue_urls).to_env(),
             statements=self._statements(arns, dispatch_dlq=deployment.names.dispatch_dlq),
-        ).function
+        )
+        # A planner that is late reaches itself with each next step, which Lambda would stop after 16 rounds:
+        # https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html
+        cast(CfnFunction, planner.function.node.default_child).recursive_loop = "Allow"
+        return planner.function
 
     def _statements(self, arns: Arns, *, dispatch_dlq: str) -> list[PolicyStatement]:
         # It writes the runs of all queues, by the table's route: what is due soon goes the late path to its queue.
