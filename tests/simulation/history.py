@@ -10,13 +10,12 @@ from typing import Any
 from dueline.model.queue_settings import PLANNER
 from tests.simulation import acts, schedules
 from tests.simulation.choices import Choices, Stream
-from tests.simulation.mishaps import Fault, Meanwhile, Mishap, Pause, SlowAnswer
+from tests.simulation.mishaps import Fault, Meanwhile, Mishap, Pause, Plan, SlowAnswer
 from tests.simulation.world import (
     CANCELLATION_OUTLIVES_RETENTION,
     PERIODS,
     RETENTION,
     Befall,
-    Plan,
     Running,
     Scale,
     World,

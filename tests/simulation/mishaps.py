@@ -57,10 +57,11 @@ class Meanwhile:
     """Other processes run before the call, one after another; the plan is for the last of them."""
 
     acts: Sequence[Any]
-    plan: Mapping[int, "Fault | Pause"] = field(default_factory=dict)
+    plan: Mapping[int | str, "Fault | Pause"] = field(default_factory=dict)
 
 
 Mishap = Fault | Pause | SlowAnswer | Hot | Meanwhile
+Plan = Mapping[int | str, Mishap]
 Sleep = Callable[[float], None]
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tests.simulation import acts
 from tests.simulation.choices import Choices, Stream
-from tests.simulation.mishaps import Fault, Meanwhile, Mishap
+from tests.simulation.mishaps import Fault, Meanwhile, Mishap, Plan
 
 if TYPE_CHECKING:
     from tests.simulation.history import History
@@ -22,6 +22,8 @@ CATCH_UPS = ("latest", "none", "all")
 COUNTS = (None, None, None, 5, 9)
 WHATS = ("put", "put", "put", "pause", "resume", "delete", "same")
 NAME = "s{}"
+# Of a change that took effect.
+UNHEARD = (Fault.LOST_ANSWER, Fault.CRASH_AFTER)
 
 
 def has_schedules(seed: int) -> bool:
@@ -70,11 +72,13 @@ class ScheduleHistory:
         for _ in range(stream.pick([1, 2, 3, 5])):
             at = self._when()
             for _ in range(stream.pick([1, 1, 1, 2])):
-                self._start(self._change(name, queue, rules), after=at)
+                change = self._change(name, queue, rules)
+                unheard: Plan = {"table.change": stream.pick(UNHEARD)} if stream.once_in(4) else {}
+                self._history.start(change, after=at, stream=stream, plan=unheard)
             if stream.once_in(3):
                 self._meet(queue, at)
         if stream.once_in(2):
-            self._overtake(name, queue, rules)
+            self._overtake(name, queue)
 
     def _rule(self, number: int, levels: int) -> acts.Rule:
         stream = self._stream
@@ -104,22 +108,22 @@ class ScheduleHistory:
         for act in self._stream.some([*ticks[:2], acts.Plan(), acts.Plan(), acts.Tick(acts.OF_PLANNER)]):
             self._start(act, after=at)
 
-    def _overtake(self, name: str, queue: str, rules: Sequence[acts.Rule]) -> None:
+    def _overtake(self, name: str, queue: str) -> None:
         """Let a caller be overtaken, at a call of its own, while the planner is late."""
-        stream, meanwhile = self._stream, dict[int, Mishap]()
-        other = replace(self._change(name, queue, rules), again=0)
+        stream, meanwhile = self._stream, dict[int | str, Mishap]()
+        mine, others = (acts.Alter(name, queue, rule=acts.Rule(number)) for number in (50, 51))
+        other = replace(stream.pick([others, acts.Alter(name, queue, "pause")]), again=0)
         ticks = [acts.Tick(number) for number, partition in enumerate(acts.PARTITIONS) if partition.queue == queue]
-        number = 1 + stream.below(10)
         match stream.below(3):
             case 0:
-                meanwhile[number] = Meanwhile([other, *ticks[:2]])
+                meanwhile[stream.pick([3, 2, 3, 4, 6, 9])] = Meanwhile([other, *ticks[:2]])
             case 1:
-                meanwhile[number] = Meanwhile([acts.Plan(), acts.Plan(), acts.Plan()])
+                meanwhile["table.change"] = Meanwhile([acts.Plan(), acts.Plan(), acts.Plan()])
             case 2:
-                meanwhile[0] = Meanwhile([other], {4 + stream.below(10): Fault.LOST_ANSWER})
+                meanwhile[0] = Meanwhile([other], {"table.change": Fault.LOST_ANSWER})
                 meanwhile[1] = Meanwhile(ticks[:2])
-        at = max(1.0, self._stands_still[1] - stream.pick([1, 30, 60, 120]))
-        self._history.start(self._change(name, queue, rules), after=at, stream=stream, plan=meanwhile)
+        at = max(1.0, self._stands_still[1] - stream.pick([1, 5, 30, 65]))
+        self._history.start(mine, after=at, stream=stream, plan=meanwhile)
 
     def _when(self) -> float:
         """Return a telling moment: a minute, at which ticks fire and runs are due, or one just before or after."""

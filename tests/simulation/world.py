@@ -1,7 +1,7 @@
 """A world in which processes of the real core meet, crash, repeat and overtake each other, at every call of a port."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -26,7 +26,7 @@ from tests.simulation.bodies import BODIES, take_place
 from tests.simulation.broken import Broken
 from tests.simulation.deliveries import excuse_what_is_being_ingested, jobs_of, note
 from tests.simulation.mail import Mail
-from tests.simulation.mishaps import Crash, Fate, Hot, Meanwhile, Mishap, Pause, SlowAnswer
+from tests.simulation.mishaps import Crash, Fate, Hot, Meanwhile, Mishap, Pause, Plan, SlowAnswer
 from tests.simulation.record import Claim, Record
 from tests.simulation.replicated import ReplicatedTable
 from tests.simulation.tell import told_act, told_call
@@ -104,7 +104,6 @@ class Running:
 
 
 Befall = Callable[[Running, Call], Mishap | None]
-Plan = Mapping[int, Mishap]
 
 
 def nothing(me: Running, call: Call) -> Mishap | None:
@@ -112,8 +111,8 @@ def nothing(me: Running, call: Call) -> Mishap | None:
 
 
 def by(plan: Plan) -> Befall:
-    """Let the calls of a process be befallen by what a plan has in store for them, by their number."""
-    return lambda me, call: plan.get(me.calls - 1)
+    """Let the calls of a process be befallen by what a plan has in store for them, by their number or name."""
+    return lambda me, call: plan.get(me.calls - 1) or plan.get(call.name)
 
 
 class World:
@@ -183,9 +182,10 @@ class World:
         for _ in range(ROUNDS):
             self._go_round()
             if self.turns.now() > last and not self.mail["inbound"].held() and self.record.is_calm():
-                return self._go_on()
+                break
         if self.mail["inbound"].held():
             raise Broken("never lost", "the inbound queue was not emptied")
+        self._go_on()
 
     def _go_on(self) -> None:
         """Let schedules go on, and change, and go on: they need nobody's help."""
