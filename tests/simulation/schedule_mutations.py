@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tests.simulation.mutation import BOTH, NEITHER, TWICE, Edit, Mutation, mutation
 
-RUN, OVER, GOES_ON, ANSWERED = "one run", "over is over", "goes on", "as answered"
+RUN, PAUSED, DIES, ANSWERED = "one run", "nothing after a pause", "does not die", "as answered"
 
 _SUBMISSIONS = (
     "        steps = self._submit(steps, lambda step: step.occurrences)\n"
@@ -22,7 +22,7 @@ IN_PLANNER = [
         "        self._submit(steps, lambda step: step.occurrences)\n"
         "        for step, is_noted in zip(steps, noted, strict=True):\n",
         NEITHER,
-        GOES_ON,
+        DIES,
     ),
     mutation(
         "the next planning job is submitted after planned_to is set",
@@ -32,7 +32,7 @@ IN_PLANNER = [
         "        noted = list(self._spread(self._note, steps))\n"
         "        self._submit(steps, lambda step: [step.following] if step.following else [])\n"
         "        for step, is_noted in zip(steps, noted, strict=True):\n",
-        GOES_ON,
+        DIES,
     ),
     mutation(
         "a step ends by the clock",
@@ -41,7 +41,7 @@ IN_PLANNER = [
         "end = step(rule, max(start, now))\n",
         BOTH,
         NEITHER,
-        OVER,
+        PAUSED,
     ),
     mutation(
         "planned_to is set whatever it is",
@@ -50,8 +50,8 @@ IN_PLANNER = [
         'is_as_read = head.get("generation") == generation',
         BOTH,
         NEITHER,
-        OVER,
-        GOES_ON,
+        PAUSED,
+        DIES,
         TWICE,
     ),
     mutation(
@@ -61,15 +61,15 @@ IN_PLANNER = [
         'is_as_read = head.get("planned_to") == planned_to',
         BOTH,
         NEITHER,
-        OVER,
-        GOES_ON,
+        PAUSED,
+        DIES,
     ),
     mutation(
         "a newer generation's step is acknowledged",
         "schedules/plan_step.py",
         "    if head is None or head.generation < asked.generation:\n        return Verdict.WAIT\n",
         "    if head is None or head.generation < asked.generation:\n        return Verdict.DONE\n",
-        GOES_ON,
+        DIES,
     ),
     mutation(
         "planned_to is compared before generations",
@@ -77,14 +77,14 @@ IN_PLANNER = [
         "    if head is None or head.generation < asked.generation:\n        return Verdict.WAIT\n",
         "    if head is not None and head.planned_to > asked.planned_from:\n        return Verdict.DONE\n"
         "    if head is None or head.generation < asked.generation:\n        return Verdict.WAIT\n",
-        GOES_ON,
+        DIES,
     ),
     mutation(
         "a step before whose time another is under way is acknowledged",
         "schedules/plan_step.py",
         "Verdict.PLAN if head.planned_to == asked.planned_from else Verdict.WAIT",
         "Verdict.PLAN if head.planned_to == asked.planned_from else Verdict.DONE",
-        GOES_ON,
+        DIES,
     ),
     mutation(
         "the generation is not in the uid",
@@ -92,7 +92,7 @@ IN_PLANNER = [
         'f"{head.queue}/{head.name}/{generation}/{what}"',
         'f"{head.queue}/{head.name}/{what}"',
         NEITHER,
-        GOES_ON,
+        DIES,
         BOTH,
     ),
 ]
@@ -100,7 +100,7 @@ IN_PLANNER = [
 IN_CHANGE = [
     Mutation(
         name="the head is read before the fence",
-        breaks=[BOTH, NEITHER, OVER],
+        breaks=[BOTH, NEITHER, PAUSED],
         edits=[
             Edit(
                 file="schedules/found.py",
@@ -121,7 +121,7 @@ IN_CHANGE = [
         "if False:",
         BOTH,
         NEITHER,
-        OVER,
+        PAUSED,
     ),
     mutation(
         "the clock decides where a generation ends",
@@ -147,7 +147,7 @@ IN_CHANGE = [
         'fence_below="~"',
         BOTH,
         NEITHER,
-        OVER,
+        PAUSED,
     ),
     mutation(
         "a change is made whatever planned_to",
@@ -156,7 +156,7 @@ IN_CHANGE = [
         'return bool(head["generation"] == change.generation)',
         BOTH,
         NEITHER,
-        OVER,
+        PAUSED,
     ),
     mutation(
         "a change is made whatever the generation",
@@ -165,7 +165,7 @@ IN_CHANGE = [
         'return bool(head["planned_to"] == change.planned_to)',
         BOTH,
         NEITHER,
-        OVER,
+        PAUSED,
         ANSWERED,
     ),
     mutation(
@@ -174,7 +174,7 @@ IN_CHANGE = [
         "ended = cancelled_by(head, cut, next_is_live=new.is_live)",
         "ended = list[JobId]()",
         BOTH,
-        OVER,
+        PAUSED,
     ),
     mutation(
         "a change cancels only what has a row",
@@ -183,7 +183,7 @@ IN_CHANGE = [
         "            for row in change.cancellations:\n                pk, sk = rows.key(row)\n"
         '                if sk.replace("#cancelled", "#job") not in self._rows[pk]:\n                    continue\n',
         BOTH,
-        OVER,
+        PAUSED,
     ),
     mutation(
         "a change cancels only up to planned_to",
@@ -191,28 +191,28 @@ IN_CHANGE = [
         "max(cut, step(rule, head.planned_to))",
         "max(cut, head.planned_to)",
         BOTH,
-        OVER,
+        PAUSED,
     ),
     mutation(
         "a pause leaves what its change has planned itself",
         "schedules/cut.py",
         "max(cut, step(rule, head.planned_to))",
         "step(rule, head.planned_to)",
-        OVER,
+        PAUSED,
     ),
     mutation(
         "a pause leaves what jitter has put off",
         "schedules/cut.py",
         "put_off = timedelta(0) if next_is_live else jitter(head.queue, head.name, head.definition)",
         "put_off = timedelta(0)",
-        OVER,
+        PAUSED,
     ),
     mutation(
         "a pause leaves what jitter has put off of generations before",
         "schedules/cut.py",
         "[*ended, *_put_off_before(head, cut)]",
         "ended",
-        OVER,
+        PAUSED,
     ),
     mutation(
         "the old rule is not planned up to the cut",
@@ -223,7 +223,7 @@ IN_CHANGE = [
     ),
     Mutation(
         name="the planning job of a change is submitted after it",
-        breaks=[GOES_ON, NEITHER],
+        breaks=[DIES, NEITHER],
         edits=[
             Edit(
                 file="schedules/transaction.py",
@@ -244,7 +244,7 @@ IN_CHANGE = [
         "        self._have_ticks_ask(ended, now=now)\n",
         "",
         BOTH,
-        OVER,
+        PAUSED,
     ),
 ]
 IN_SCHEDULES = [replace(each, needs_schedules=True) for each in (*IN_PLANNER, *IN_CHANGE)]

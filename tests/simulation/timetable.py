@@ -87,7 +87,7 @@ class Timetable:
             planned_to = max((step.until for step in steps), default=head.start)
             nominal = next(_nominals(head.definition, planned_to), None)
             if head.is_live and nominal is not None and nominal <= now:
-                raise Broken("goes on", f"{schedule} has no run for {nominal}: it stands still at {planned_to}")
+                raise Broken("does not die", f"{schedule} has no run for {nominal}: it stands still at {planned_to}")
 
     def check(self, sent: Iterable["Sent"], *, gone: Collection[JobId]) -> None:
         """Raise Broken for the first promise that does not hold. `gone` are jobs that settled in another way."""
@@ -108,7 +108,7 @@ class Timetable:
         if not serving or (rule_of(serving[0].head.definition) != str(sent.rule) and serving[0].head.is_live):
             raise Broken("never both", f"{what}, which another served")
         if not serving[0].head.is_live or _is_over(sent.id.due, serving[0].head, served):
-            raise Broken("over is over", f"{what}, though it was paused or deleted")
+            raise Broken("nothing after a pause", f"{what}, though it was paused or deleted")
         if sent.nominal not in _nominals(serving[0].head.definition, serving[0].head.start):
             raise Broken("never both", f"{what}, which is none")
 
@@ -136,7 +136,7 @@ class Timetable:
         ]
         what = f"{schedule} had no run for {nominal}, of generation {head.generation} from {head.start}"
         if not steps and is_last:
-            raise Broken("goes on", f"{what}: nobody planned it")
+            raise Broken("does not die", f"{what}: nobody planned it")
         if not any(_may_be_missed(head, nominal, now=step.decided) for step in steps):
             raise Broken("never neither", what)
 
