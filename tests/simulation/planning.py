@@ -35,7 +35,7 @@ Planning = acts.Plan | acts.Alter | acts.Watch
 
 
 def plan(world: "World", me: "Running", act: acts.Plan) -> str:
-    mail, record = world.mail[PLANNER.name], world.record
+    mail = world.mail[PLANNER.name]
     me.decided = me.process.now()
     places = mail.receive(waiting=act.waiting, again=act.again, seconds=VISIBILITY_SECONDS)
     batch = [
@@ -44,7 +44,6 @@ def plan(world: "World", me: "Running", act: acts.Plan) -> str:
     ]
     planner = Planner(table=me.core.table, route=_route(me), clock=me.process, spread=me.process.spread)
     planned = planner.run(batch, until=me.process.monotonic() + PLANNER_SECONDS)
-    record.timetable.dropped += planned.dropped
     if not planned.again:
         _acknowledge(world, me)
     for number, place in enumerate(places):

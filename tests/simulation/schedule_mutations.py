@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tests.simulation.mutation import BOTH, NEITHER, TWICE, Edit, Mutation, mutation
 
-RUN, PAUSED, DIES, ANSWERED = "one run", "nothing after a pause", "does not die", "as answered"
+RUN, PAUSED, DIES, ANSWERED = "one run", "nothing after a pause", "a schedule does not die", "as answered"
 
 _SUBMISSIONS = (
     "        steps = self._submit(steps, lambda step: step.occurrences)\n"
@@ -80,7 +80,7 @@ IN_PLANNER = [
         DIES,
     ),
     mutation(
-        "a step before whose time another is under way is acknowledged",
+        "a step that comes before its time is acknowledged",
         "schedules/plan_step.py",
         "Verdict.PLAN if head.planned_to == asked.planned_from else Verdict.WAIT",
         "Verdict.PLAN if head.planned_to == asked.planned_from else Verdict.DONE",

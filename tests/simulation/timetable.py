@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Schedule = tuple[str, str]
 # A run as its handler sees it: of which schedule, by which definition, for which nominal.
 Run = tuple[str, str, str, datetime]
-ON_TIME = timedelta(seconds=60)
+ON_TIME, A_MOMENT = timedelta(seconds=60), timedelta(microseconds=1)
 FOREVER = datetime.max.replace(tzinfo=UTC)
 
 
@@ -53,7 +53,6 @@ class Timetable:
     jobs: dict[JobId, Job] = field(default_factory=dict)
     planned: dict[JobId, float] = field(default_factory=dict)
     answers: int = 0
-    dropped: int = 0
     ended: datetime | None = None
 
     def latest(self) -> list[Head]:
@@ -87,7 +86,8 @@ class Timetable:
             planned_to = max((step.until for step in steps), default=head.start)
             nominal = next(_nominals(head.definition, planned_to), None)
             if head.is_live and nominal is not None and nominal <= now:
-                raise Broken("does not die", f"{schedule} has no run for {nominal}: it stands still at {planned_to}")
+                what = f"{schedule} has no run for {nominal}: it stands still at {planned_to}"
+                raise Broken("a schedule does not die", what)
 
     def check(self, sent: Iterable["Sent"], *, gone: Collection[JobId]) -> None:
         """Raise Broken for the first promise that does not hold. `gone` are jobs that settled in another way."""
@@ -109,7 +109,7 @@ class Timetable:
             raise Broken("never both", f"{what}, which another served")
         if not serving[0].head.is_live or _is_over(sent.id.due, serving[0].head, served):
             raise Broken("nothing after a pause", f"{what}, though it was paused or deleted")
-        if sent.nominal not in _nominals(serving[0].head.definition, serving[0].head.start):
+        if next(_nominals(serving[0].head.definition, sent.nominal - A_MOMENT), None) != sent.nominal:
             raise Broken("never both", f"{what}, which is none")
 
     def _check_what_came(self, came: Collection[Run]) -> None:
@@ -136,7 +136,7 @@ class Timetable:
         ]
         what = f"{schedule} had no run for {nominal}, of generation {head.generation} from {head.start}"
         if not steps and is_last:
-            raise Broken("does not die", f"{what}: nobody planned it")
+            raise Broken("a schedule does not die", f"{what}: nobody planned it")
         if not any(_may_be_missed(head, nominal, now=step.decided) for step in steps):
             raise Broken("never neither", what)
 
