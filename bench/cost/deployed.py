@@ -31,7 +31,8 @@ _VARIABLE = re.compile(r"\$context\.([\w.]+)")
 class Deployed:
     """What the templates of a deployment with one queue say.
 
-    `queue_alarms` and `queue_metrics` come again with each queue, the others with the deployment.
+    `queue_alarms` and `queue_metrics` come again with each queue, the others with the deployment. An alarm on a share
+    of two metrics costs as two alarms.
     """
 
     memory_mb: int
@@ -76,8 +77,8 @@ def read(core: Mapping[str, Any], queue: Mapping[str, Any]) -> Deployed:
         memory_mb=memory_mb,
         batch_size=source["BatchSize"],
         window_seconds=source["MaximumBatchingWindowInSeconds"],
-        queue_alarms=len(queue["AWS::CloudWatch::Alarm"]),
-        core_alarms=len(core["AWS::CloudWatch::Alarm"]),
+        queue_alarms=sum(map(_alarmed_on, queue["AWS::CloudWatch::Alarm"])),
+        core_alarms=sum(map(_alarmed_on, core["AWS::CloudWatch::Alarm"])),
         queue_metrics=len(metrics.OF_A_QUEUE),
         core_metrics=len(_of_the_deployment()),
         access_log_bytes=len(filled_in(stage["AccessLogSettings"]["Format"])),
@@ -105,7 +106,12 @@ def _logs_its_platform(config: Mapping[str, Any]) -> bool:
 
 def _of_the_deployment() -> set[str]:
     named = {value for name, value in vars(metrics).items() if name.isupper() and isinstance(value, str)}
-    return named - {metrics.NAMESPACE} - metrics.OF_A_QUEUE
+    return named - {metrics.NAMESPACE} - metrics.OF_A_QUEUE - metrics.OF_SCHEDULES
+
+
+def _alarmed_on(alarm: Mapping[str, Any]) -> int:
+    """Return on how many metrics an alarm is, by which it is paid."""
+    return 1 if "MetricName" in alarm else sum("MetricStat" in each for each in alarm["Metrics"])
 
 
 def _resources(folder: Path, stack: str) -> dict[str, list[dict[str, Any]]]:

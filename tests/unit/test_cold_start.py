@@ -48,13 +48,14 @@ SCHEDULES = {
     ),
 }
 OURS_OF = {
-    "ingest": STANDING | {*under("dueline.protocol", "astray ingest move table_route"), "functions.ingest"},
-    "tick": {*under("dueline.protocol", "entries lease partitions tick"), "functions.tick"},
+    "ingest": STANDING
+    | {*under("dueline.protocol", "astray ingest move table_route"), *under("functions", "ingest on_time")},
+    "tick": {*under("dueline.protocol", "entries lease partitions tick"), *under("functions", "on_time tick")},
     "planner": SCHEDULES
     | {
         *under("dueline.schedules", "plan_step planner watchdog"),
         *under("dueline", "aws.sqs.inbox model.request protocol.table_route"),
-        "functions.planner",
+        *under("functions", "on_time planner"),
     },
     "api": STANDING
     | {
