@@ -75,7 +75,7 @@ class Alarms(Construct):
         Alarm(
             self,
             id,
-            alarm_description=f"Under {_LEAST_PERCENT_ON_TIME} % of the jobs of queue {queue} were on time within 60 s.",
+            alarm_description=f"Under {_LEAST_PERCENT_ON_TIME} % of the jobs of queue {queue} were on time (60 s).",
             metric=MathExpression(
                 expression="100 * on_time / (on_time + delayed)",
                 using_metrics=of_queue,
