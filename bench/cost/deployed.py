@@ -70,7 +70,8 @@ def read(core: Mapping[str, Any], queue: Mapping[str, Any]) -> Deployed:
     """Return what the resources of the two stacks are, by their types."""
     functions = [each for each in core["AWS::Lambda::Function"] if "FunctionName" in each]
     (memory_mb,) = {each["MemorySize"] for each in functions}
-    (source,) = core["AWS::Lambda::EventSourceMapping"]
+    # The planner's begins at once.
+    (source,) = (each for each in core["AWS::Lambda::EventSourceMapping"] if "MaximumBatchingWindowInSeconds" in each)
     (stage,) = core["AWS::ApiGatewayV2::Stage"]
     (log_days,) = {each["RetentionInDays"] for each in core["AWS::Logs::LogGroup"]}
     return Deployed(
