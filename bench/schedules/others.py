@@ -49,7 +49,7 @@ def _steps(world: Scheduled) -> dict[str, Callable[[], object]]:
 
 
 def _plan(world: Scheduled) -> None:
-    message = Message.of(waiting_job(world.head()))
+    message = Message.of(waiting_job(get("emails", "digest", table=world.stores.table)))
     planned = world.planner.run(
         [Received(message_id="m", message=message, first_received=world.clock.now())],
         until=world.clock.monotonic() + 10,
