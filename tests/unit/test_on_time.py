@@ -1,14 +1,20 @@
 """On time is what SQS shows within a minute of when it is due."""
 
+import importlib
+import json
 import math
+import sys
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 
 from dueline.config import metrics
+from dueline.config.registry import Registry
+from dueline.config.settings import TickSettings
 from dueline.model.job import Partition
 from functions.on_time import HandedOver, NotingDispatcher
-from tests.builders import EMAILS, NOW, a_job, a_queue
+from tests.builders import EMAILS, NOBODY, NOW, a_job, a_queue
 from tests.system import System
 
 INVOICES = Partition(queue="invoices", number=0)
@@ -43,3 +49,35 @@ def test_what_was_sent_is_counted_by_the_time_of_its_own_wave_and_what_was_not_s
     dispatcher.hand_over([a_job(due=NOW + timedelta(days=1))], until=system.clock.monotonic() + 0.01)
     assert system.arrived() == [first.id, second.id]
     assert handed_over.taken() == {EMAILS.queue: told(1, 1)}
+
+
+@pytest.fixture
+def tick(monkeypatch):
+    """The function, read as on Lambda, over a deployment in memory."""
+    settings = TickSettings(deployment="d", queue_urls="http://localhost/", tick_period=60, lookahead=240, lease=30)
+    for name, value in {**settings.to_env(), **NOBODY}.items():
+        monkeypatch.setenv(name, value)
+    declared = SimpleNamespace(DECLARED=Registry({"emails": a_queue()}))
+    monkeypatch.setitem(sys.modules, "functions.declared_queues", declared)
+    monkeypatch.delitem(sys.modules, "functions.tick", raising=False)
+    yield importlib.import_module("functions.tick")
+    sys.modules.pop("functions.tick", None)
+
+
+def test_a_tick_tells_how_many_of_its_jobs_were_on_time(tick, monkeypatch, capsys):
+    system = System(a_queue())
+    system.put(*(a_job(due=NOW - timedelta(seconds=late)) for late in (300, 61, 60, 0, -30)))
+    in_memory = SimpleNamespace(
+        clock=system.clock, table=system.table, dispatcher=lambda queue, precise: system.dispatcher(queue)
+    )
+    monkeypatch.setattr(tick, "DEPLOYED", in_memory)
+    context = SimpleNamespace(
+        function_name="dueline-tick",
+        memory_limit_in_mb=512,
+        invoked_function_arn="arn",
+        aws_request_id="r",
+        get_remaining_time_in_millis=lambda: 180_000,
+    )
+    tick.handler({"queue": EMAILS.queue, "partition": EMAILS.number}, context)
+    [line] = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "_aws" in line]
+    assert (line["queue"], line["Dispatched"], line["OnTime"], line["Delayed"]) == ("emails", [5], [3], [2])
