@@ -73,7 +73,7 @@ soak-short: ## The same in a quarter of an hour: fewer seeds, worlds of the mode
 fuzz: $(READY) ## Ask the API for whatever docs/openapi.json allows and forbids, EXAMPLES=200 times an operation
 	FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -q tests/e2e/test_openapi.py
 
-bench: $(MEASURES) $(ENGINES) $(COMPILED) ## Measure cost, lateness, CPU, growth, scale, overload, producers and cold starts (about 17 minutes), and tell it in docs/benchmarks.md
+bench: $(MEASURES) $(ENGINES) $(COMPILED) ## Measure cost, lateness, CPU, growth, scale, overload, producers, schedules and cold starts (about 17 minutes), and tell it in docs/benchmarks.md
 	@$(BIN)/python -m bench run
 	@$(BIN)/python -m bench workers
 

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.markdown import Markdown
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from bench import cold, cost, cpu, growth, lateness, overload, producers, redis, scale
+from bench import cold, cost, cpu, growth, lateness, overload, producers, redis, scale, schedules
 from bench.part import Bench, Measured, Part
 from bench.results import Result, save
 from local.template import ROOT
@@ -23,7 +23,7 @@ from local.template import ROOT
 # All parts, in the order in which they are measured.
 PARTS: tuple[Part, ...] = (
     *(cost.PART, lateness.PART, redis.PART, cpu.PART, growth.PART),
-    *(scale.PART, overload.PART, producers.PART, cold.PART),
+    *(scale.PART, overload.PART, producers.PART, schedules.PART, cold.PART),
 )
 _SHOWN = ("boto3", "aws_lambda_powertools", "ministack")
 _COLUMNS = (TextColumn("[bold]{task.fields[part]}[/]"), BarColumn(), TextColumn("{task.description}"))

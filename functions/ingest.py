@@ -3,7 +3,6 @@
 import os
 import random
 import time
-from collections import Counter
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
@@ -19,6 +18,7 @@ from dueline.protocol.dispatch import Dispatcher
 from dueline.protocol.ingest import Ingest, Ingested, Received
 from functions.log import log
 from functions.metrics import report
+from functions.on_time import HandedOver
 from functions.queue_registry import REGISTRY
 
 SETTINGS = IngestSettings.from_env(os.environ)
@@ -81,9 +81,9 @@ def _record(done: Ingested) -> None:
         metrics.LATE_PATH: len(done.late),
         metrics.PARKED: len(done.parked) + len(done.rejected),
     }
-    dispatched = Counter(job.id.queue for job in done.late)
-    of_queues = {queue: {metrics.DISPATCHED: times} for queue, times in dispatched.items()}
-    report(counts, deployment=SETTINGS.deployment, of_queues=of_queues)
+    handed_over = HandedOver()
+    handed_over.note(done.late, now=DEPLOYED.clock.now())
+    report(counts, deployment=SETTINGS.deployment, of_queues=handed_over.taken())
 
 
 def _keys(id: JobId) -> dict[str, str | int]:

@@ -39,14 +39,17 @@ def count(values: Values, *, deployment: str, queue: str) -> None:
 
 
 def _of_a_queue(values: Values) -> Values:
-    if not values.keys() <= metrics.OF_A_QUEUE:
-        raise ValueError(f"{', '.join(values)}: a queue's metrics are {', '.join(sorted(metrics.OF_A_QUEUE))}")
+    known = metrics.OF_A_QUEUE | metrics.OF_SCHEDULES
+    if not values.keys() <= known:
+        raise ValueError(f"{', '.join(values)}: a queue's metrics are {', '.join(sorted(known))}")
     return values
 
 
 def _document(values: Values, dimensions: Mapping[str, str]) -> dict[str, Any]:
     """Return metrics as a document of EMF, or nothing where there is nothing to report."""
-    reported = {name: value for name, value in values.items() if value or (value == 0 and name in metrics.TOLD_AT_ZERO)}
+    # The alarm's share needs both.
+    zeros = metrics.TOLD_AT_ZERO | ({metrics.ON_TIME} if values.get(metrics.DELAYED) else set())
+    reported = {name: value for name, value in values.items() if value or (value == 0 and name in zeros)}
     if not reported:
         return {}
     # An empty service keeps Powertools' own dimension out: metrics are found by deployment and queue alone.

@@ -25,6 +25,7 @@ from dueline.schedules.watchdog import Watchdog
 from functions.declared_queues import DECLARED
 from functions.log import log
 from functions.metrics import report
+from functions.on_time import HandedOver, NotingDispatcher
 
 SETTINGS = PlannerSettings.from_env(os.environ)
 # So short that a batch's rounds of requests end within the function's time-out of 30 s.
@@ -34,11 +35,15 @@ AFTER_THE_LAST_REQUEST = 3 * LONGEST_REQUEST
 DEPLOYED = Deployed(SETTINGS.deployment, queue_urls=SETTINGS.queue_urls, longest=LONGEST_REQUEST)
 DEPLOYED.make_clients()
 
+# What is due before the next tick is sent by the planner itself.
+HANDED_OVER = HandedOver()
+
 logger = log()
 
 
 def _dispatcher(queue: str) -> Dispatcher:
-    return DEPLOYED.dispatcher(queue, precise=DECLARED.is_precise(queue))
+    dispatcher = DEPLOYED.dispatcher(queue, precise=DECLARED.is_precise(queue))
+    return NotingDispatcher.of(dispatcher, handed_over=HANDED_OVER)
 
 
 ROUTE = TableRoute(table=DEPLOYED.table, dispatcher=_dispatcher, clock=DEPLOYED.clock, spread=DEPLOYED.spread)
@@ -120,9 +125,16 @@ def _record(done: Planned) -> None:
     if done.missed:
         logger.warning("runs were missed", extra={"queues": dict(done.missed)})
     logger.debug("planned", extra={"queues": dict(done.submitted), "again": len(done.again)})
-    counts = {
-        metrics.PLANNED: done.submitted.total(),
-        metrics.MISSED: done.missed.total(),
-        metrics.PLANS_DROPPED: done.dropped,
+    report({metrics.PLANS_DROPPED: done.dropped}, deployment=SETTINGS.deployment, of_queues=_of_queues(done))
+
+
+def _of_queues(done: Planned) -> dict[str, dict[str, int]]:
+    handed_over = HANDED_OVER.taken()
+    return {
+        queue: {
+            metrics.PLANNED: done.submitted[queue],
+            metrics.MISSED: done.missed[queue],
+            **handed_over.get(queue, {}),
+        }
+        for queue in done.submitted.keys() | done.missed.keys() | handed_over.keys()
     }
-    report(counts, deployment=SETTINGS.deployment)

@@ -19,6 +19,7 @@ from dueline.protocol.tick import Tick, Ticked
 from functions.declared_queues import DECLARED
 from functions.log import log
 from functions.metrics import report
+from functions.on_time import HandedOver, NotingDispatcher
 
 SETTINGS = TickSettings.from_env(os.environ)
 PERIODS = Periods(
@@ -46,8 +47,9 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
     logger.append_keys(queue=partition.queue, partition=partition.number)
     started = time.monotonic()
     until = started + context.get_remaining_time_in_millis() / 1000 - AFTER_THE_LAST_SEND.total_seconds()
-    done = _tick(partition, until=until).run()
-    _record(partition, done, seconds=time.monotonic() - started)
+    handed_over = HandedOver()
+    done = _tick(partition, handed_over, until=until).run()
+    _record(partition, done, handed_over, seconds=time.monotonic() - started)
 
 
 def _watch() -> None:
@@ -60,14 +62,15 @@ def _watch() -> None:
     report({metrics.WITHOUT_TICK: len(missing)}, deployment=SETTINGS.deployment)
 
 
-def _tick(partition: Partition, *, until: float) -> Tick:
+def _tick(partition: Partition, handed_over: HandedOver, *, until: float) -> Tick:
     clock, table = DEPLOYED.clock, DEPLOYED.table
     lease = Lease(partition, table=table, clock=clock, periods=PERIODS, owner=str(uuid.uuid4()), until=until)
     dispatcher = DEPLOYED.dispatcher(partition.queue, precise=DECLARED.is_precise(partition.queue))
-    return Tick(partition, lease=lease, table=table, dispatcher=dispatcher, clock=clock)
+    noting = NotingDispatcher.of(dispatcher, handed_over=handed_over)
+    return Tick(partition, lease=lease, table=table, dispatcher=noting, clock=clock)
 
 
-def _record(partition: Partition, done: Ticked, *, seconds: float) -> None:
+def _record(partition: Partition, done: Ticked, handed_over: HandedOver, *, seconds: float) -> None:
     for parked in done.parked:
         logger.warning("parked", extra={"job": str(parked.job.id), "reason": parked.reason})
     for unreadable in done.unreadable:
@@ -75,7 +78,7 @@ def _record(partition: Partition, done: Ticked, *, seconds: float) -> None:
     if done.fault:
         logger.warning("stopped", extra={"reason": done.fault})
     logger.debug("ticked", extra={"held": done.held, "finished": done.finished, "dispatched": done.dispatched})
-    of_queue = {metrics.DISPATCHED: done.dispatched, metrics.LATENESS: _lateness(partition, done)}
+    of_queue = {metrics.LATENESS: _lateness(partition, done), **handed_over.taken().get(partition.queue, {})}
     parked_count = len(done.parked) + len(done.unreadable)
     values = {metrics.PARKED: parked_count, metrics.TICK_DURATION: seconds}
     report(values, deployment=SETTINGS.deployment, of_queues={partition.queue: of_queue})

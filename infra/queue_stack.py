@@ -78,6 +78,7 @@ class QueueStack(Stack):
             "DeadLetters", dead_letters, what=f"Jobs of queue {queue.name} failed as often as they may"
         )
         alarms.on_lateness("Lateness", deployment=deployment.name, queue=queue.name)
+        alarms.on_delayed_jobs("OnTime", deployment=deployment.name, queue=queue.name)
         alarms.on_missing_ticks(
             "MissingTicks", deployment=deployment.name, queue=queue.name, partitions=queue.partitions
         )

@@ -31,7 +31,8 @@ _VARIABLE = re.compile(r"\$context\.([\w.]+)")
 class Deployed:
     """What the templates of a deployment with one queue say.
 
-    `queue_alarms` and `queue_metrics` come again with each queue, the others with the deployment.
+    `queue_alarms` and `queue_metrics` come again with each queue, the others with the deployment. An alarm on a share
+    of two metrics costs as two alarms.
     """
 
     memory_mb: int
@@ -69,15 +70,16 @@ def read(core: Mapping[str, Any], queue: Mapping[str, Any]) -> Deployed:
     """Return what the resources of the two stacks are, by their types."""
     functions = [each for each in core["AWS::Lambda::Function"] if "FunctionName" in each]
     (memory_mb,) = {each["MemorySize"] for each in functions}
-    (source,) = core["AWS::Lambda::EventSourceMapping"]
+    # The planner's begins at once.
+    (source,) = (each for each in core["AWS::Lambda::EventSourceMapping"] if "MaximumBatchingWindowInSeconds" in each)
     (stage,) = core["AWS::ApiGatewayV2::Stage"]
     (log_days,) = {each["RetentionInDays"] for each in core["AWS::Logs::LogGroup"]}
     return Deployed(
         memory_mb=memory_mb,
         batch_size=source["BatchSize"],
         window_seconds=source["MaximumBatchingWindowInSeconds"],
-        queue_alarms=len(queue["AWS::CloudWatch::Alarm"]),
-        core_alarms=len(core["AWS::CloudWatch::Alarm"]),
+        queue_alarms=sum(map(_alarmed_on, queue["AWS::CloudWatch::Alarm"])),
+        core_alarms=sum(map(_alarmed_on, core["AWS::CloudWatch::Alarm"])),
         queue_metrics=len(metrics.OF_A_QUEUE),
         core_metrics=len(_of_the_deployment()),
         access_log_bytes=len(filled_in(stage["AccessLogSettings"]["Format"])),
@@ -105,7 +107,12 @@ def _logs_its_platform(config: Mapping[str, Any]) -> bool:
 
 def _of_the_deployment() -> set[str]:
     named = {value for name, value in vars(metrics).items() if name.isupper() and isinstance(value, str)}
-    return named - {metrics.NAMESPACE} - metrics.OF_A_QUEUE
+    return named - {metrics.NAMESPACE} - metrics.OF_A_QUEUE - metrics.OF_SCHEDULES
+
+
+def _alarmed_on(alarm: Mapping[str, Any]) -> int:
+    """Return on how many metrics an alarm is, by which it is paid."""
+    return 1 if "MetricName" in alarm else sum("MetricStat" in each for each in alarm["Metrics"])
 
 
 def _resources(folder: Path, stack: str) -> dict[str, list[dict[str, Any]]]:

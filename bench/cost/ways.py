@@ -22,7 +22,7 @@ from dueline.model.message import BATCH_MESSAGES
 
 SECONDS_A_MONTH = MONTH_HOURS * 3600
 # An event source mapping that finds nothing asks again after the longest wait that SQS has.
-_LONG_POLL_SECONDS = 20
+LONG_POLL_SECONDS = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,7 +84,7 @@ class Costs:
 
     def idle_polls_month(self, *, pollers: int) -> float:
         """Return what Lambda's asking of an empty inbound queue costs in a month."""
-        polls = pollers * SECONDS_A_MONTH / _LONG_POLL_SECONDS
+        polls = pollers * SECONDS_A_MONTH / LONG_POLL_SECONDS
         return polls * self.biller.prices.sqs_million / MILLION
 
     def at(self, biller: Biller) -> "Costs":

@@ -1,6 +1,7 @@
 """The custom metrics: reported by the functions, watched by the alarms, defined here once.
 
-A custom metric costs by the month, so a queue has four of its own, and the rest are the deployment's.
+A custom metric costs by the month, so a queue has six of its own, and the rest are the deployment's. Those that nothing
+reports cost nothing: `Delayed` where all is on time, and those of schedules where a queue has none.
 """
 
 NAMESPACE = "Dueline"
@@ -9,7 +10,10 @@ SUBMITTED = "Submitted"
 DISPATCHED = "Dispatched"
 CANCELLED = "Cancelled"
 LATENESS = "Lateness"
-OF_A_QUEUE = frozenset({SUBMITTED, DISPATCHED, CANCELLED, LATENESS})
+# Of the jobs that were dispatched, those that are visible up to 60 s after their due time, and all others.
+ON_TIME = "OnTime"
+DELAYED = "Delayed"
+OF_A_QUEUE = frozenset({SUBMITTED, DISPATCHED, CANCELLED, LATENESS, ON_TIME, DELAYED})
 # By request, and not by invocation: metric filters add them up from the log of the api function.
 COUNTED = frozenset({SUBMITTED, DISPATCHED, CANCELLED})
 
@@ -20,12 +24,13 @@ PARKED = "Parked"
 API_FAULTS = "ApiFaults"
 WITHOUT_TICK = "WithoutTick"
 TICK_DURATION = "TickDuration"
-# Of schedules: runs that were submitted, runs that were missed and not caught up, steps that were given up, and
-# schedules that the watch found to stand still.
+# Of a queue's schedules: runs that were submitted, runs that were missed and not caught up, and runs that workers
+# skipped because another one had not ended, told in the log of the worker.
 PLANNED = "Planned"
 MISSED = "Missed"
-# Runs that workers skipped because another one had not ended, told in the log of the worker.
 SKIPPED = "Skipped"
+OF_SCHEDULES = frozenset({PLANNED, MISSED, SKIPPED})
+# Steps that were given up, and schedules that the watch found to stand still.
 PLANS_DROPPED = "PlansDropped"
 STANDING_STILL = "StandingStill"
 

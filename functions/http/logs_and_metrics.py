@@ -68,8 +68,9 @@ def record_schedule(action: str, changed: "Changed", *, caller: str) -> None:
     logger.info(action, extra={**told, "effective_from": instant.text(changed.effective_from)})
 
 
-def record_runs(jobs: Sequence[Job], *, queue: str, schedule: str) -> None:
-    """Log the runs that were asked for on demand."""
+def record_runs(jobs: Sequence[Job], *, deployment: str, queue: str, schedule: str) -> None:
+    """Log the runs that were asked for on demand, and count them as what was scheduled."""
+    record_scheduled(jobs, deployment=deployment, queue=queue)
     told = {"queue": queue, "schedule": schedule, "runs": len(jobs)}
     logger.info("schedule run", extra={**told, "jobs": [str(job.id) for job in jobs[:_MOST_NAMED]]})
 

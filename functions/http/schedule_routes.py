@@ -1,5 +1,6 @@
 """The HTTP routes about schedules: each reads its request, makes one call to the core, records it, and answers."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from http import HTTPStatus
 
@@ -7,6 +8,7 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
 from dueline.aws.resources import Resources
 from dueline.config.registry import Registry
+from dueline.model.job import Job
 from dueline.protocol.dispatch import Dispatcher
 from dueline.protocol.table_route import TableRoute
 from dueline.schedules import reading
@@ -100,7 +102,7 @@ class ScheduleRoutes:
         payload = schedule_forms.read_run(self._body())
         key = self._header("idempotency-key")
         job = self._runs().run_now(queue, checked_name(schedule), payload=payload, key=key)
-        record_runs([job], queue=queue, schedule=schedule)
+        self._record_runs([job], queue, schedule)
         return submitted_run(job), HTTPStatus.CREATED
 
     def backfill_schedule(self, queue: str, schedule: str) -> Backfilled:
@@ -109,8 +111,11 @@ class ScheduleRoutes:
         asked, key = schedule_forms.read_backfill(self._body()), self._header("idempotency-key")
         runs = self._runs()
         jobs = runs.backfill(queue, checked_name(schedule), start=asked.start, end=asked.end, key=key)
-        record_runs(jobs, queue=queue, schedule=schedule)
+        self._record_runs(jobs, queue, schedule)
         return backfilled(jobs)
+
+    def _record_runs(self, jobs: Sequence[Job], queue: str, schedule: str) -> None:
+        record_runs(jobs, deployment=self._resources.names.deployment, queue=queue, schedule=schedule)
 
     def schedule_history(self, queue: str, schedule: str) -> History:
         """Return the last runs of a schedule."""

@@ -1,7 +1,7 @@
 """The CloudWatch alarms."""
 
 from aws_cdk import Duration
-from aws_cdk.aws_cloudwatch import Alarm, ComparisonOperator, IMetric, Metric, TreatMissingData
+from aws_cdk.aws_cloudwatch import Alarm, ComparisonOperator, IMetric, MathExpression, Metric, TreatMissingData
 from aws_cdk.aws_cloudwatch_actions import SnsAction
 from aws_cdk.aws_lambda import IFunction
 from aws_cdk.aws_sns import ITopic
@@ -15,6 +15,7 @@ _INBOUND_TOO_OLD_SECONDS = 300
 _TOO_LATE_SECONDS = 60
 _TICKS_MINUTES = 5
 _TICKS_MAY_MISS = 2
+_LEAST_PERCENT_ON_TIME = 99.9
 
 
 class Alarms(Construct):
@@ -61,6 +62,31 @@ class Alarms(Construct):
         latest = _lateness_metric(deployment, queue, statistic="Maximum")
         description = f"Jobs of queue {queue} are late. See the tick function's log for what stopped it."
         self._alarm(id, latest, at_least=_TOO_LATE_SECONDS, description=description)
+
+    def on_delayed_jobs(self, id: str, *, deployment: str, queue: str) -> None:
+        """Alarm when over one in a thousand jobs of a queue was handed over more than a minute late, in an hour.
+
+        Where none was delayed, one of the two metrics is missing, and so is the share: that is no alarm.
+        """
+        of_queue = {
+            name: _queue_metric(metric, deployment, queue, statistic="Sum", minutes=60)
+            for name, metric in (("on_time", metrics.ON_TIME), ("delayed", metrics.DELAYED))
+        }
+        Alarm(
+            self,
+            id,
+            alarm_description=f"Under {_LEAST_PERCENT_ON_TIME} % of the jobs of queue {queue} were on time (60 s).",
+            metric=MathExpression(
+                expression="100 * on_time / (on_time + delayed)",
+                using_metrics=of_queue,
+                label="% on time",
+                period=_minutes(60),
+            ),
+            comparison_operator=ComparisonOperator.LESS_THAN_THRESHOLD,
+            threshold=_LEAST_PERCENT_ON_TIME,
+            evaluation_periods=1,
+            treat_missing_data=TreatMissingData.NOT_BREACHING,
+        ).add_alarm_action(self._action)
 
     def on_missing_ticks(self, id: str, *, deployment: str, queue: str, partitions: int) -> None:
         """Alarm when fewer ticks end than are fired: one that dies leaves no sample of lateness.
@@ -125,9 +151,13 @@ class Alarms(Construct):
 
 
 def _lateness_metric(deployment: str, queue: str, *, statistic: str, minutes: int = 1) -> IMetric:
+    return _queue_metric(metrics.LATENESS, deployment, queue, statistic=statistic, minutes=minutes)
+
+
+def _queue_metric(name: str, deployment: str, queue: str, *, statistic: str, minutes: int) -> IMetric:
     return Metric(
         namespace=metrics.NAMESPACE,
-        metric_name=metrics.LATENESS,
+        metric_name=name,
         dimensions_map=metrics.dimensions(deployment, queue),
         statistic=statistic,
         period=_minutes(minutes),

@@ -13,14 +13,19 @@ class MetricFilters(Construct):
     def __init__(self, scope: Construct, id: str, *, log: ILogGroup) -> None:
         super().__init__(scope, id)
         for name in sorted(metrics.COUNTED):
-            MetricFilter(
-                self,
-                name,
-                log_group=log,
-                filter_pattern=FilterPattern.number_value(f"$.{name}", ">", 0),
-                metric_namespace=metrics.NAMESPACE,
-                metric_name=name,
-                metric_value=f"$.{name}",
-                dimensions={dimension: f"$.{dimension}" for dimension in metrics.dimensions("", "")},
-                unit=Unit.COUNT,
-            )
+            self._add(name, field=name, log=log)
+        # The API sends jobs when they come, and none is due before.
+        self._add(metrics.ON_TIME, field=metrics.DISPATCHED, log=log)
+
+    def _add(self, name: str, *, field: str, log: ILogGroup) -> None:
+        MetricFilter(
+            self,
+            name,
+            log_group=log,
+            filter_pattern=FilterPattern.number_value(f"$.{field}", ">", 0),
+            metric_namespace=metrics.NAMESPACE,
+            metric_name=name,
+            metric_value=f"$.{field}",
+            dimensions={dimension: f"$.{dimension}" for dimension in metrics.dimensions("", "")},
+            unit=Unit.COUNT,
+        )

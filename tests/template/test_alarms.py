@@ -6,7 +6,7 @@ from dueline.config import metrics
 from dueline.model.queue_settings import PLANNER
 from tests.template.synthesis import Assembly, Template
 
-MOST_METRICS = 4
+MOST_METRICS = 6
 
 
 def _alarms(template: Template, metric: str) -> dict[str, dict[str, Any]]:
@@ -23,7 +23,7 @@ def _on_lateness(template: Template, statistic: str, *, minutes: int) -> dict[st
     [alarm] = [
         one
         for one in template.of_type("AWS::CloudWatch::Alarm").values()
-        if one["Namespace"] == metrics.NAMESPACE and one["Statistic"] == statistic
+        if one.get("Namespace") == metrics.NAMESPACE and one["Statistic"] == statistic
     ]
     assert (alarm["MetricName"], alarm["Period"]) == (metrics.LATENESS, 60 * minutes)
     return alarm
@@ -60,7 +60,7 @@ def test_every_function_that_fails_rings(three: Assembly) -> None:
 
 def _on(template: Template, metric: str) -> dict[str, Any]:
     """Return the one alarm on a metric."""
-    [alarm] = [one for one in template.of_type("AWS::CloudWatch::Alarm").values() if one["MetricName"] == metric]
+    [alarm] = [one for one in template.of_type("AWS::CloudWatch::Alarm").values() if one.get("MetricName") == metric]
     return alarm
 
 
@@ -70,7 +70,7 @@ def test_an_api_that_aws_fails_rings_and_by_what_it_counts_itself(three: Assembl
     assert _dimensions(alarm) == {"deployment": "dueline"}
     assert alarm["TreatMissingData"] == "notBreaching"
     # It answers 503 for what cannot be done yet, too.
-    assert "5xx" not in {one["MetricName"] for one in three.core.of_type("AWS::CloudWatch::Alarm").values()}
+    assert "5xx" not in {one.get("MetricName") for one in three.core.of_type("AWS::CloudWatch::Alarm").values()}
 
 
 def test_partitions_without_a_tick_ring_from_the_core_and_so_does_silence(three: Assembly, traced: Assembly) -> None:
@@ -115,6 +115,25 @@ def test_ten_minutes_without_a_partitions_ticks_ring_and_so_does_silence(three: 
         assert alarm["TreatMissingData"] == "breaching"
 
 
+def test_a_queue_rings_when_over_one_in_a_thousand_of_its_jobs_are_late_in_an_hour_and_not_when_it_has_none(
+    three: Assembly,
+) -> None:
+    for queue, template in three.queues.items():
+        [alarm] = [one for one in template.of_type("AWS::CloudWatch::Alarm").values() if "Metrics" in one]
+        assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("LessThanThreshold", 99.9)
+        assert (alarm["EvaluationPeriods"], alarm["TreatMissingData"]) == (1, "notBreaching")
+        share, *told = alarm["Metrics"]
+        assert share["Expression"] == "100 * on_time / (on_time + delayed)"
+        of = {each["Id"]: each["MetricStat"] for each in told}
+        assert {id: each["Metric"]["MetricName"] for id, each in of.items()} == {
+            "on_time": metrics.ON_TIME,
+            "delayed": metrics.DELAYED,
+        }
+        for each in of.values():
+            assert (each["Period"], each["Stat"], each["Metric"]["Namespace"]) == (3600, "Sum", metrics.NAMESPACE)
+            assert _dimensions(each["Metric"]) == {"deployment": "dueline", "queue": queue}
+
+
 def test_every_alarm_tells_the_topic_and_says_what_is_wrong(three: Assembly) -> None:
     for template in three.templates.values():
         for alarm in template.of_type("AWS::CloudWatch::Alarm").values():
@@ -143,8 +162,8 @@ def test_whoever_queues_yaml_names_gets_a_mail(three: Assembly, traced: Assembly
     assert not traced.core.of_type("AWS::SNS::Subscription")
 
 
-def test_a_queue_has_three_alarms_four_metrics_and_none_for_a_partition(one_more: Assembly) -> None:
+def test_a_queue_has_four_alarms_six_metrics_and_none_for_a_partition(one_more: Assembly) -> None:
     assert len(metrics.OF_A_QUEUE) <= MOST_METRICS
     for template in one_more.queues.values():
-        assert len(template.of_type("AWS::CloudWatch::Alarm")) == 3
+        assert len(template.of_type("AWS::CloudWatch::Alarm")) == 4
         assert not template.of_type("AWS::Logs::MetricFilter")

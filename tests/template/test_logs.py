@@ -57,15 +57,17 @@ def test_a_line_of_the_access_log_has_the_id_of_the_job_in_150_bytes(three: Asse
 def test_the_metric_filters_read_what_the_api_counts_and_no_other_line(three: Assembly) -> None:
     found = three.core.of_type("AWS::Logs::MetricFilter").values()
     told = {each["MetricTransformations"][0]["MetricName"]: each for each in found}
-    assert told.keys() == metrics.COUNTED
+    # What the API sends is on time: it is never due before it comes.
+    assert told.keys() == metrics.COUNTED | {metrics.ON_TIME}
     for name, each in told.items():
+        field = metrics.DISPATCHED if name == metrics.ON_TIME else name
         [transformation] = each["MetricTransformations"]
         assert three.core.spelled(each["LogGroupName"]) == "logs:/aws/lambda/dueline-api"
-        assert each["FilterPattern"] == f"{{ $.{name} > 0 }}"
+        assert each["FilterPattern"] == f"{{ $.{field} > 0 }}"
         assert transformation == {
             "MetricName": name,
             "MetricNamespace": metrics.NAMESPACE,
-            "MetricValue": f"$.{name}",
+            "MetricValue": f"$.{field}",
             "Unit": "Count",
             "Dimensions": [{"Key": key, "Value": f"$.{key}"} for key in ("deployment", "queue")],
         }

@@ -52,14 +52,14 @@ OURS_OF = {
     | {
         *under("dueline.protocol", "astray ingest move table_route"),
         *under("dueline", "retry retry.patience"),
-        "functions.ingest",
+        *under("functions", "ingest on_time"),
     },
-    "tick": {*under("dueline.protocol", "entries lease partitions tick"), "functions.tick"},
+    "tick": {*under("dueline.protocol", "entries lease partitions tick"), *under("functions", "on_time tick")},
     "planner": SCHEDULES
     | {
         *under("dueline.schedules", "plan_step planner watchdog"),
         *under("dueline", "aws.sqs.inbox model.request protocol.table_route"),
-        "functions.planner",
+        *under("functions", "on_time planner"),
     },
     "api": STANDING
     | {

@@ -1,7 +1,9 @@
 """The ingest function: what Lambda brings it, and what it answers."""
 
 import importlib
+import json
 import sys
+from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -10,7 +12,7 @@ from dueline.config.registry import Registry
 from dueline.config.settings import IngestSettings
 from dueline.model.message import Message
 from dueline.protocol.ingest import Ingested, Received
-from tests.builders import NOBODY
+from tests.builders import NOBODY, a_job
 
 CONTEXT = SimpleNamespace(
     function_name="dueline-ingest",
@@ -46,6 +48,14 @@ def a_record(id, *, receives="1", **attributes):
         "messageAttributes": attributes,
         "eventSource": "aws:sqs",
     }
+
+
+def test_what_the_late_path_sent_is_told_by_queue_and_whether_it_was_on_time(ingest, monkeypatch, capsys):
+    late = [a_job(due=ingest.DEPLOYED.clock.now() - timedelta(minutes=minutes)) for minutes in (0, 2, 3)]
+    monkeypatch.setattr(ingest, "INGEST", SimpleNamespace(run=lambda batch, *, until: Ingested(late=late)))
+    ingest.handler({"Records": [a_record("m")]}, CONTEXT)
+    [told] = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "_aws" in line]
+    assert (told["queue"], told["Dispatched"], told["OnTime"], told["Delayed"]) == ("emails", [3], [1], [2])
 
 
 def test_messages_are_read_as_lambda_brings_them_and_those_that_failed_are_named(ingest, monkeypatch):

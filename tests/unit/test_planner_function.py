@@ -4,7 +4,7 @@ import importlib
 import json
 import sys
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -15,7 +15,7 @@ from dueline.errors import Unavailable
 from dueline.model.message import Message
 from dueline.schedules.plan_step import Received
 from dueline.schedules.planner import Planned
-from tests.builders import NOBODY, a_queue
+from tests.builders import NOBODY, a_job, a_queue
 
 CONTEXT = SimpleNamespace(
     function_name="dueline-planner",
@@ -110,8 +110,25 @@ def test_runs_that_are_planned_or_missed_and_steps_that_are_given_up_are_counted
     done = Planned(submitted=Counter(emails=3, invoices=2), missed=Counter(emails=1), dropped=1)
     plans(planner, monkeypatch, done)
     planner.handler({"Records": [a_record("m")]}, CONTEXT)
+    of_queues = {told["queue"]: told for told in reported(capsys)}
+    assert (of_queues["emails"]["Planned"], of_queues["emails"]["Missed"]) == ([3], [1])
+    assert of_queues["invoices"]["Planned"] == [2]
+    assert "Missed" not in of_queues["invoices"]
+    assert [told["PlansDropped"] for told in of_queues.values() if "PlansDropped" in told] == [[1]]
+
+
+def test_what_the_planner_sends_itself_is_told_by_queue_and_whether_it_was_on_time(planner, monkeypatch, capsys):
+    caught_up = a_job(due=planner.DEPLOYED.clock.now() - timedelta(hours=1))
+    dispatcher = planner._dispatcher("emails")
+
+    def run(batch, *, until):
+        dispatcher.handed_over.note([caught_up], now=planner.DEPLOYED.clock.now())
+        return Planned(submitted=Counter(emails=1))
+
+    monkeypatch.setattr(planner, "PLANNER", SimpleNamespace(run=run))
+    planner.handler({"Records": [a_record("m")]}, CONTEXT)
     [told] = reported(capsys)
-    assert (told["Planned"], told["Missed"], told["PlansDropped"]) == ([5], [1], [1])
+    assert (told["Planned"], told["Dispatched"], told["OnTime"], told["Delayed"]) == ([1], [1], [0], [1])
 
 
 @pytest.mark.parametrize(("standing", "told_queues"), [(0, []), (2, [{"invoices": 2}])])

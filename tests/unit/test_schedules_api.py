@@ -192,6 +192,19 @@ def test_a_run_now_is_sent_with_the_schedules_payload_or_another_and_once_under_
     assert told_of(api, "POST", "/queues/emails/schedules/none/run")["code"] == "schedule_not_found"
 
 
+def test_runs_on_demand_are_counted_as_jobs_that_were_sent_and_a_repeat_is_not(api, capsys):
+    ask(api, "PUT", DIGEST, WEEKDAYS)
+    for _ in range(2):
+        ask(api, "POST", f"{DIGEST}/run", headers={"idempotency-key": "k"})
+    week = {"from": "2026-01-05T00:00:00Z", "to": "2026-01-12T00:00:00Z"}
+    ask(api, "POST", f"{DIGEST}/backfill", week)
+    counted = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "Dispatched" in line]
+    assert [(each["queue"], each["Submitted"], each["Dispatched"]) for each in counted] == [
+        ("emails", 1, 1),
+        ("emails", 5, 5),
+    ]
+
+
 def test_a_backfill_is_a_job_for_each_instant_of_the_rule(api):
     ask(api, "PUT", DIGEST, WEEKDAYS)
     week = {"from": "2026-01-05T00:00:00Z", "to": "2026-01-12T00:00:00Z"}

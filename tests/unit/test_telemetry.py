@@ -49,8 +49,9 @@ def test_what_a_request_did_is_counted_in_a_line_that_the_metric_filters_read(
         count({metrics.PARKED: 1}, deployment="d", queue="emails")
 
 
-def test_a_queue_pays_for_its_four_metrics_and_no_other() -> None:
-    assert len(metrics.OF_A_QUEUE) <= 4
+def test_a_queue_pays_for_its_six_metrics_and_for_three_more_if_it_has_schedules() -> None:
+    assert len(metrics.OF_A_QUEUE) <= 6
+    assert len(metrics.OF_SCHEDULES) <= 3
     with pytest.raises(ValueError, match=metrics.PARKED):
         report({}, deployment="d", of_queues={"emails": {metrics.PARKED: 1}})
 
@@ -58,6 +59,29 @@ def test_a_queue_pays_for_its_four_metrics_and_no_other() -> None:
 def test_counts_of_nothing_are_not_reported(capsys: pytest.CaptureFixture[str]) -> None:
     report({metrics.PARKED: 0, metrics.INGESTED: 0}, deployment="d")
     assert capsys.readouterr().out == ""
+
+
+def test_where_jobs_are_delayed_none_on_time_is_told_too_and_where_none_is_that_costs_no_metric(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    report({}, deployment="d", of_queues={"emails": {metrics.ON_TIME: 0, metrics.DELAYED: 2}})
+    report({}, deployment="d", of_queues={"emails": {metrics.ON_TIME: 2, metrics.DELAYED: 0}})
+    report({}, deployment="d", of_queues={"emails": {metrics.ON_TIME: 0, metrics.DELAYED: 0}})
+    late, in_time = lines(capsys)
+    assert (late["OnTime"], late["Delayed"]) == ([0], [2])
+    assert in_time["OnTime"] == [2]
+    assert "Delayed" not in in_time
+
+
+def test_what_is_told_of_being_on_time_adds_under_150_bytes_to_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    told = {metrics.DISPATCHED: 12_345, metrics.LATENESS: 0.0}
+    on_time = {metrics.ON_TIME: 12_300, metrics.DELAYED: 45}
+    without, some, all = (
+        (report({}, deployment="d", of_queues={"emails": told | more}), len(capsys.readouterr().out))[1]
+        for more in ({}, {metrics.ON_TIME: 12_345}, on_time)
+    )
+    assert some - without <= 70
+    assert all - without <= 150
 
 
 def test_lateness_that_is_not_known_is_not_reported_and_none_is(capsys: pytest.CaptureFixture[str]) -> None:

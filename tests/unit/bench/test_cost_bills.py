@@ -69,7 +69,7 @@ def test_callers_that_linger_share_a_request_and_a_fence(costs):
 
 def test_what_is_paid_by_the_month_is_shared_by_the_jobs_of_it(costs):
     slow, fast = (costs.dueline(Way(by="direct", jobs=10), load=Load(rate=rate)) for rate in (1, 10_000))
-    assert slow["metrics and alarms"] == pytest.approx((8 * 0.30 + 11 * 0.10) / (730 * 3600) * 1_000_000)
+    assert slow["metrics and alarms"] == pytest.approx((10 * 0.30 + 13 * 0.10) / (730 * 3600) * 1_000_000)
     assert fast["metrics and alarms"] == pytest.approx(slow["metrics and alarms"] / 10_000)
 
 
