@@ -1,17 +1,20 @@
 """The schedules of a queue: create, change, look up, list, pause, run and delete them."""
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Literal
+from typing import Literal, TypeVar
 
 from dueline.client.http_schedules import HttpSchedules
 from dueline.client.new_schedule import aware, body_of
 from dueline.client.pages import pages_of
 from dueline.client.schedule_answers import NextRun, Run, Schedule, SubmittedRun
+from dueline.errors import RETRYABLE
 from dueline.protocol import keys
 from dueline.retry.calls import Calls
+
+A = TypeVar("A")
 
 
 class Schedules:
@@ -83,7 +86,7 @@ class Schedules:
         or KeyReused for a key that went with another payload.
         """
         body = body_of({}) if payload is ... else body_of({}, payload=payload)
-        return self._calls.ask(partial(self._asked.run, name, body, key=_key(key)))
+        return self._ask_under(_key(key), partial(self._asked.run, name, body))
 
     def backfill(self, name: str, *, start: datetime, end: datetime, key: str | None = None) -> Sequence[SubmittedRun]:
         """Run a schedule, now, for each instant of its rule from `start` to just before `end`, which has passed.
@@ -91,7 +94,7 @@ class Schedules:
         At most 500. Called again with the same `key`, it returns the runs that are there. Raises as `run` does.
         """
         body = body_of({"from": aware("start", start), "to": aware("end", end)})
-        return self._calls.ask(partial(self._asked.backfill, name, body, key=_key(key)))
+        return self._ask_under(_key(key), partial(self._asked.backfill, name, body))
 
     def history(self, name: str, most: int = 10, *, before: datetime | None = None) -> Sequence[Run]:
         """Return the last runs, 1 to 100 of them, the latest first: those that are planned, and those that were.
@@ -122,6 +125,14 @@ class Schedules:
     def list(self) -> Iterator[Schedule]:
         """Yield the schedules by name. The next page is fetched when the last one is used up. Raises QueueNotFound."""
         return pages_of(self._calls, self._asked.page)
+
+    def _ask_under(self, key: str, ask: Callable[..., A]) -> A:
+        """Ask under a key; an error that may hide that it was carried out has that key."""
+        try:
+            return self._calls.ask(partial(ask, key=key))
+        except RETRYABLE as error:
+            error.key = key
+            raise
 
 
 def _key(key: str | None) -> str:

@@ -6,13 +6,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-import yaml
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError, field_validator, model_validator
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel, BeforeValidator, Field, field_validator, model_validator
 
 from dueline.config.capacity import ON_DEMAND, Capacity, MaybeCapacity, Storage
 from dueline.config.names import Names
 from dueline.config.queue import STRICT, Queue, Retry
+from dueline.config.yaml_file import load_as
 from dueline.model.job import MAX_RETENTION, QUEUE_NAME
 from dueline.model.queue_settings import PLANNER, QueueSettings
 from dueline.model.work_settings import WorkSettings
@@ -20,10 +19,6 @@ from dueline.model.work_settings import WorkSettings
 QueueName = Annotated[str, Field(pattern=f"^{QUEUE_NAME}$")]
 _MINUTE = 60
 _OF_A_QUEUES_STACK = "-queue(-|$)"
-
-
-class ConfigurationError(ValueError):
-    """queues.yaml is not as it should be; the message names each field, its value and what is allowed."""
 
 
 def _none_is_empty(settings: Any) -> Any:
@@ -183,52 +178,12 @@ class Deployment(BaseModel):
         )
 
 
-class _UniqueKeys(yaml.SafeLoader):
-    """YAML in which a key that stands twice is an error, not the last one's win."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [str(key.value) for key, _ in node.value]
-        twice = sorted({key for key in keys if keys.count(key) > 1})
-        if twice:
-            raise ConfigurationError(f"line {node.start_mark.line + 1}: {', '.join(twice)} is given twice")
-        return super().construct_mapping(node, deep)
-
-
 def load(path: Path) -> Deployment:
     """Return the deployment that a file describes.
 
     Raises ConfigurationError, which names every field that is wrong, its value and what is allowed.
     """
-    try:
-        settings = yaml.load(path.read_text(), Loader=_UniqueKeys)  # noqa: S506, a SafeLoader
-        return Deployment.model_validate({} if settings is None else settings)
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{path}: cannot be read: {error}") from None
-    except yaml.YAMLError as error:
-        raise ConfigurationError(f"{path}: not YAML: {error}") from None
-    except ConfigurationError as error:
-        raise ConfigurationError(f"{path}: {error}") from None
-    except ValidationError as error:
-        lines = [f"{path}: settings that are wrong: {len(error.errors())}", *map(_describe, error.errors())]
-        raise ConfigurationError("\n  ".join(lines)) from None
-
-
-def _describe(error: ErrorDetails) -> str:
-    where = ".".join(str(part) for part in error["loc"] if part != "[key]")
-    if error["type"] == "value_error" and isinstance(error["input"], dict):
-        # Of several settings together: the message begins with the name of one of them.
-        return f"{where}.{_message(error)}".removeprefix(".")
-    if not where:
-        return f"it holds {error['input']!r}, not settings"
-    return f"{where} is {error['input']!r}: {_message(error)}"
-
-
-def _message(error: ErrorDetails) -> str:
-    if error["type"] == "extra_forbidden":
-        return f"unknown setting; there are {', '.join(_known_at(error['loc']))}"
-    if error["type"] == "model_type":
-        return f"must be settings, each a name and a value; there are {', '.join(_known_at(error['loc']))}"
-    return error["msg"].removeprefix("Value error, ")
+    return load_as(Deployment, path, known=_known_at)
 
 
 def _known_at(place: Sequence[int | str]) -> Iterable[str]:

@@ -12,10 +12,11 @@ import yaml
 from pydantic import ValidationError
 
 from dueline.config import registry, work
-from dueline.config.deployment import ConfigurationError, Deployment, load
+from dueline.config.deployment import Deployment, load
 from dueline.config.names import Names
 from dueline.config.schema import DOCS, documents
 from dueline.config.settings import ApiSettings, IngestSettings, TickSettings
+from dueline.config.yaml_file import ConfigurationError
 from dueline.errors import QueueNotFound
 from dueline.model.job import MAX_PRIORITY, Partition
 from dueline.model.retry_policy import Backoff, RetryPolicy

@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import json
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
@@ -15,6 +16,7 @@ from dueline import (
     Forbidden,
     InvalidJob,
     InvalidSchedule,
+    Patience,
     QueueNotFound,
     Run,
     ScheduleChanged,
@@ -24,13 +26,14 @@ from dueline import (
 )
 from dueline.aws.direct_api import DirectApi
 from dueline.config.settings import ApiSettings
+from dueline.worker.declaring import Declaring
+from dueline.worker.scheduled import ScheduledInCode
 from tests.builders import a_queue
-from tests.called import call, imported
+from tests.called import imported, over
 from tests.gate import DROPPED, open_gate, told
 
 BERLIN = {"cron": "0 9 * * MON-FRI", "zone": "Europe/Berlin"}
 START, END = datetime(2026, 11, 2, tzinfo=UTC), datetime(2026, 11, 9, tzinfo=UTC)
-HEADERS = ("if-match", "idempotency-key")
 
 
 @pytest.fixture
@@ -43,16 +46,8 @@ def gate():
 def api(gate, monkeypatch):
     """The gate, behind which the API's function is."""
 
-    def answer(asked):
-        url = urlsplit(asked.path)
-        given = {name.lower(): value for name, value in asked.headers.items()}
-        headers = {name: given[name] for name in HEADERS if name in given}
-        query, body = dict(parse_qsl(url.query)), asked.body.decode() or None
-        status, content = call(api, asked.method, url.path, body=body, caller="ann", headers=headers, query=query)
-        return told(content, status)
-
     with imported(monkeypatch, a_queue()) as api:
-        gate.api = answer
+        gate.api = partial(over, api)
         yield gate
 
 
@@ -143,6 +138,40 @@ def test_what_is_asked_again_after_a_lost_answer_goes_under_the_same_key(gate, s
     assert first["idempotency-key"] == second["idempotency-key"] != ""
 
 
+def test_what_may_have_run_all_the_same_names_the_key_to_ask_again_with(gate):
+    gate.script = [DROPPED]
+    client = Client(Client.connect(url=gate.url)._api, patience=Patience(attempts=1))
+    with pytest.raises(Unavailable) as refusal:
+        client.schedules("emails").run("digest")
+    assert (
+        refusal.value.key == {name.lower(): value for name, value in gate.asked[0].headers.items()}["idempotency-key"]
+    )
+
+
+def test_a_worker_declares_by_it_what_is_in_its_code_and_deletes_what_is_there_no_more(api, schedules):
+    schedules.put("old", every=60, owner="svc")
+    schedules.put("by-hand", every=60)
+    code = ScheduledInCode()
+    given = {"cron": None, "every": timedelta(hours=1), "zone": "UTC", "payload": 1, "start": None, "end": None}
+    given |= {"count": None, "tenant": None, "priority": 1, "jitter": 0.0, "catch_up": "all", "overlap": "skip"}
+    code.add("emails", "hourly", {**given, "description": None})
+    declaring = Declaring(
+        scheduled=[("emails", code.of("emails"))],
+        schedules=Client.connect(url=api.url).schedules,
+        owner="svc",
+        prune=True,
+        report=lambda _: None,
+        jitter=lambda: 0.0,
+    )
+    for _ in range(2):
+        with declaring.declared():
+            pass
+    assert [(each.name, each.owner, each.generation) for each in schedules.list()] == [
+        ("by-hand", None, 1),
+        ("hourly", "svc", 1),
+    ]
+
+
 @pytest.mark.parametrize(
     ("ask", "error", "named"),
     [
@@ -165,12 +194,12 @@ def test_what_cannot_be_asked_is_told_before_any_request(gate, schedules, ask, e
     assert gate.asked == []
 
 
-def test_an_answer_that_holds_no_schedule_is_tried_again_and_in_the_end_unavailable(gate, monkeypatch):
+def test_an_answer_that_holds_no_schedule_is_tried_again_and_in_the_end_unavailable(gate):
     gate.api = lambda _: told({"schedule": 5})
-    client = Client.connect(url=gate.url)
-    client._calls.ask = lambda call: call()
+    client = Client(Client.connect(url=gate.url)._api, patience=Patience(attempts=2))
     with pytest.raises(Unavailable, match="no schedule"):
         client.schedules("emails").get("digest")
+    assert len(gate.asked) == 2
 
 
 def test_a_direct_client_says_how_to_reach_schedules():
