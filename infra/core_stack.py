@@ -36,8 +36,9 @@ class CoreStack(Stack):
         )
         ingest = Ingest(self, "Ingest", deployment=deployment, code=code)
         tick = Tick(self, "Tick", deployment=deployment, code=code)
-        planner = Planner(self, "Planner", deployment=deployment, code=code)
-        api = JobsApi(self, "Api", deployment=deployment, code=code)
+        with_rules = functions_code(self, deployment=deployment, knows_rules=True)
+        planner = Planner(self, "Planner", deployment=deployment, code=with_rules)
+        api = JobsApi(self, "Api", deployment=deployment, code=with_rules)
         planner.refuse_others(ingest.function, tick.function, api.function)
         self._add_schedules(names, tick, planner)
         published = {

@@ -1,4 +1,4 @@
-"""The code of the Lambda functions: one asset, built without Docker."""
+"""The code of the Lambda functions: an asset, and one with more libraries, built without Docker."""
 
 import shutil
 from importlib.util import find_spec
@@ -19,16 +19,17 @@ _PACKAGES = ("dueline", "functions")
 _LIBRARIES = ("cronsim", "tzdata")
 
 
-def functions_code(scope: Construct, *, deployment: Deployment) -> Code:
-    """Return the code of all functions, with imports as on disk, two libraries and the registry of queues at its root.
+def functions_code(scope: Construct, *, deployment: Deployment, knows_rules: bool = False) -> Code:
+    """Return the code of functions, with imports as on disk and the registry of queues at its root.
 
-    Only sources, libraries and the registry count for its hash, so it changes when and only when one of them does.
+    That of those that know the rules of schedules has two libraries more, of 600 files. Only sources, libraries and the
+    registry count for its hash, so it changes when and only when one of them does.
     """
-    staging = Path(cast(App, scope.node.root).outdir) / "functions"
+    staging = Path(cast(App, scope.node.root).outdir) / ("functions-with-rules" if knows_rules else "functions")
     shutil.rmtree(staging, ignore_errors=True)
     for package in _PACKAGES:
         _copy_sources(package, staging)
-    for library in _LIBRARIES:
+    for library in _LIBRARIES if knows_rules else ():
         _copy_library(library, staging)
     (staging / "registry.json").write_text(registry.to_json(deployment.queue_settings()))
     return Code.from_asset(str(staging))

@@ -16,8 +16,8 @@ import httpx
 from local.docs_pages import page
 from local.signed import Signed
 
-_REQUEST_HEADERS = {"content-type", "accept", "idempotency-key", "traceparent", "tracestate"}
-_RESPONSE_HEADERS = {"content-type", "retry-after"}
+_REQUEST_HEADERS = {"content-type", "accept", "idempotency-key", "if-match", "traceparent", "tracestate"}
+_RESPONSE_HEADERS = {"content-type", "etag", "retry-after"}
 
 
 @contextmanager

@@ -23,7 +23,7 @@ def cut_of(head: Head, fence: datetime | None) -> datetime:
     lie beyond it than one transaction can cancel, it is later.
     """
     cut = head.start if fence is None else max(fence, head.start)
-    beyond = _beyond(head, cut)
+    beyond = _beyond(head, cut, cut=cut)
     return beyond[-_MOST - 1] if len(beyond) > _MOST else cut
 
 
@@ -35,7 +35,7 @@ def cancelled_by(head: Head, cut: datetime, *, next_is_live: bool) -> list[JobId
     if not head.is_live:
         return []
     put_off = timedelta(0) if next_is_live else jitter(head.queue, head.name, head.definition)
-    ended = [occurrence(head, nominal).id for nominal in _beyond(head, cut - put_off)]
+    ended = [occurrence(head, nominal).id for nominal in _beyond(head, cut - put_off, cut=cut)]
     return ended if next_is_live else [*ended, *_put_off_before(head, cut)]
 
 
@@ -47,8 +47,9 @@ def _put_off_before(head: Head, cut: datetime) -> Iterator[JobId]:
             yield occurrence_id(head, past.number, past.definition, nominal)
 
 
-def _beyond(head: Head, cut: datetime) -> list[datetime]:
+def _beyond(head: Head, after: datetime, *, cut: datetime) -> list[datetime]:
+    """Return the nominals after an instant that planners may write, or a change that plans up to its cut."""
     if not head.is_live:
         return []
     rule = head.definition.rule
-    return list(between(rule, cut, step(rule, head.planned_to)))
+    return list(between(rule, after, max(cut, step(rule, head.planned_to))))

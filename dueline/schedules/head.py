@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from dueline.errors import Unavailable
@@ -165,4 +166,10 @@ def _generation_dict(past: Generation) -> dict[str, Any]:
 
 def _generation(kept: dict[str, Any]) -> Generation:
     times = {name: instant.parse(kept[name]) for name in ("start", "end")}
-    return Generation(**{**kept, **times, "definition": Definition.from_dict(kept["definition"])})
+    return Generation(**{**kept, **times, "definition": _past_definition(json.dumps(kept["definition"]))})
+
+
+# Most changes are of a payload, which is not kept: then all are the same.
+@lru_cache(maxsize=256)
+def _past_definition(text: str) -> Definition:
+    return Definition.from_dict(json.loads(text))

@@ -154,7 +154,7 @@ class SchedulesQuery(BaseModel):
     after: str = Field(
         default="",
         alias="next",
-        json_schema_extra={"minLength": 1},
+        min_length=1,
         description="Go on behind an earlier page: its `next`, as it was.",
         examples=["digest"],
     )

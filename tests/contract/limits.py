@@ -14,6 +14,7 @@ from dueline.model.units import row_bytes
 
 WRITE_ROWS = 25
 READ_KEYS = 100
+ACTIONS = 100
 ITEM_BYTES = 400 * 1024
 MESSAGES = 10
 BATCH_BYTES = 1024 * 1024
@@ -29,7 +30,7 @@ def state_limits_of_dynamodb(client: Any) -> Any:
     _refuse(client, "BatchWriteItem", _too_many_rows, _too_large_a_row)
     _refuse(client, "BatchGetItem", _too_many_keys)
     _refuse(client, "PutItem", lambda asked: _too_large([asked["Item"]]))
-    _refuse(client, "TransactWriteItems", _too_large_an_action, _an_item_twice)
+    _refuse(client, "TransactWriteItems", _too_many_actions, _too_large_an_action, _an_item_twice)
     _refuse(client, "Query", _bounds_the_wrong_way_round)
     return client
 
@@ -87,6 +88,12 @@ def _too_large_a_row(asked: dict[str, Any]) -> Problem:
 
 def _too_large_an_action(asked: dict[str, Any]) -> Problem:
     return _too_large(action["Put"]["Item"] for action in asked["TransactItems"] if "Put" in action)
+
+
+def _too_many_actions(asked: dict[str, Any]) -> Problem:
+    if len(asked["TransactItems"]) <= ACTIONS:
+        return None
+    return "ValidationException", "Member must have length less than or equal to 100"
 
 
 def _an_item_twice(asked: dict[str, Any]) -> Problem:

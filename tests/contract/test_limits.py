@@ -170,6 +170,10 @@ STATED = {
         lambda client, over: transact(client, an_item_of(ITEM_BYTES + over)),
     ),
     "rows in a transaction": ("dynamodb", lambda client, over: transact(client, *[AN_ITEM] * (1 + over))),
+    "actions of a transaction": (
+        "dynamodb",
+        lambda client, over: transact(client, *[AN_ITEM | {"sk": {"S": f"{n}"}} for n in range(100 + over)]),
+    ),
     "keys": ("dynamodb", lambda client, over: read(client, 100 + over)),
     "bounds": ("dynamodb", lambda client, over: query(client, low="1" + "0" * over, high="1")),
     "messages": ("sqs", lambda client, over: send(client, *["x"] * (10 + over))),

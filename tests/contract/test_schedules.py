@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from dueline.aws.dynamodb.table import DynamoTable
 from dueline.model import instant, rows
 from dueline.model.schedule_rows import CHANGE_CANCELLATIONS, MOST_SCHEDULES, Change, count_key, head_key
 from tests.builders import EMAILS, NOW, an_id
@@ -12,6 +13,9 @@ from tests.contract.engines import TABLES, TABLES_WITH_TRANSACTIONS
 
 ON_ALL = pytest.mark.parametrize("engine", TABLES, indirect=True)
 TRANSACTING = pytest.mark.parametrize("engine", TABLES_WITH_TRANSACTIONS, indirect=True)
+ON_DYNAMODB = pytest.mark.parametrize(
+    "engine", [name for name in TABLES_WITH_TRANSACTIONS if name != "memory"], indirect=True
+)
 FENCE, LATER = instant.text(NOW), instant.text(NOW + timedelta(minutes=1))
 
 
@@ -96,6 +100,16 @@ def test_a_partition_whose_state_has_no_fence_is_below_every_change(table):
     table.change(a_creation())
     table.write([{"pk": str(EMAILS), "sk": rows.STATE, "cursor": "0"}])
     assert table.change(a_change())
+
+
+@ON_DYNAMODB
+@pytest.mark.parametrize(("fence", "takes_effect"), [(FENCE, True), (LATER, False)])
+def test_the_fence_of_a_deployment_of_before_counts_until_a_tick_has_moved_it(engine, fence, takes_effect):
+    jobs = engine.new_table()
+    before, table = (DynamoTable(engine.dynamodb, jobs, state=each) for each in (jobs, engine.new_table()))
+    raise_fence(before, fence)
+    table.change(a_creation())
+    assert table.change(a_change(cancellations=cancellations(CHANGE_CANCELLATIONS))) is takes_effect
 
 
 @TRANSACTING

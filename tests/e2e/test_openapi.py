@@ -13,7 +13,7 @@ from local.endpoints import Endpoints
 from local.signing_proxy import signing_proxy
 from local.template import ROOT
 from tests.e2e.early import TRACE
-from tests.e2e.fuzz.run import fuzz
+from tests.e2e.fuzz.run import SCHEDULE, fuzz
 from tests.e2e.inbox import HANG_SECONDS, Receive, wait_until
 
 YEAR = 366 * 86_400
@@ -36,6 +36,8 @@ def ids(api: httpx.Client) -> list[str]:
     """Jobs that are scheduled."""
     asked = {"jobs": [{"payload": {"n": n}, "delay": YEAR + n} for n in range(20)]}
     ids = [job["id"] for job in api.post("/queues/emails/jobs", json=asked).json()["jobs"]]
+    # A schedule that never runs, for there is none at all else until one is made up.
+    api.put(f"/queues/emails/schedules/{SCHEDULE}", json={"cron": "0 0 29 2 *"}).raise_for_status()
     assert wait_until(lambda: all(_state(api, id) == "scheduled" for id in ids[-3:]))
     return ids
 
@@ -81,6 +83,8 @@ def _let_go(api: httpx.Client) -> None:
     """Leave the queue to other tests neither paused nor limited."""
     api.post("/queues/emails/resume").raise_for_status()
     api.put("/queues/emails/rate", json={"rate": None}).raise_for_status()
+    for schedule in api.get("/queues/emails/schedules", params={"limit": 100}).json()["schedules"]:
+        api.delete(f"/queues/emails/schedules/{schedule['schedule']}").raise_for_status()
 
 
 def test_the_door_passes_a_trace_on(api: httpx.Client, receive: Receive) -> None:

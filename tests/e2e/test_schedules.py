@@ -27,6 +27,11 @@ def test_a_schedule_that_begins_in_seconds_runs_then_and_says_which_run_it_is_an
     [landed] = [landed for landed in emails.landed if landed.run == f"beat@{first}"]
     assert (landed.payload, landed.due) == ('{"beat":1}', start)
 
+    [run] = [each for each in http.get(f"{PATH}/history").json()["runs"] if each["nominal"] == first]
+    assert (run["id"], run["state"]) == (landed.id, "dispatched")
+    asked = http.post(f"{PATH}/run", json={"payload": "now"}).json()
+    assert wait_until(lambda: [each.payload for each in emails.of(asked["id"])] == ['"now"'])
+
     paused = http.post(f"{PATH}/pause", headers={"If-Match": answer.headers["ETag"]})
     assert (paused.status_code, paused.json()["paused"], paused.json()["next"]) == (200, True, [])
     assert http.post(f"{PATH}/resume", headers={"If-Match": answer.headers["ETag"]}).status_code == 412

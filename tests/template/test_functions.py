@@ -1,4 +1,4 @@
-"""The functions and their one asset."""
+"""The functions and their code: one asset for those that know the rules of schedules, one for the others."""
 
 import json
 import re
@@ -24,8 +24,11 @@ def _function(assembly: Assembly, name: str) -> dict[str, Any]:
     return function
 
 
-def _asset(assembly: Assembly) -> Path:
-    [key] = {_function(assembly, name)["Code"]["S3Key"] for name in NAMES}
+KNOW_RULES = ("api", "planner")
+
+
+def _asset(assembly: Assembly, *names: str) -> Path:
+    [key] = {_function(assembly, name)["Code"]["S3Key"] for name in names or KNOW_RULES}
     return assembly.directory / f"asset.{key.removesuffix('.zip')}"
 
 
@@ -117,10 +120,11 @@ def test_functions_are_traced_only_when_queues_yaml_says_so(three: Assembly, tra
     assert all(_function(traced, name)["TracingConfig"] == {"Mode": "Active"} for name in NAMES)
 
 
-def test_the_asset_holds_sources_as_on_disk_the_registry_and_what_schedules_need(three: Assembly) -> None:
+def test_the_assets_hold_sources_as_on_disk_and_the_registry_and_one_what_schedules_need(three: Assembly) -> None:
     on_disk = {
         str(path.relative_to(ROOT)) for package in ("dueline", "functions") for path in (ROOT / package).rglob("*.py")
     }
+    assert _held(_asset(three, "ingest", "tick")) == on_disk | {"registry.json"}
     libraries = {each for each in _held(_asset(three)) if each.startswith(("cronsim/", "tzdata/"))}
     assert _held(_asset(three)) - libraries == on_disk | {"registry.json"}
     assert {"cronsim/cronsim.py", "tzdata/zoneinfo/Europe/Berlin"} <= libraries
@@ -143,8 +147,9 @@ def test_cold_starts_are_measured_with_what_is_deployed(three: Assembly, tmp_pat
 
 
 def test_functions_know_every_queue(three: Assembly) -> None:
-    found = registry.load(_asset(three) / "registry.json")
-    assert list(found.queues.values()) == three.deployment.queue_settings()
+    for asset in (_asset(three), _asset(three, "ingest", "tick")):
+        found = registry.load(asset / "registry.json")
+        assert list(found.queues.values()) == three.deployment.queue_settings()
 
 
 def test_every_log_group_has_a_retention_and_every_function_its_log_group(three: Assembly) -> None:

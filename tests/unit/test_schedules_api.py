@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from dueline.errors import Throttled
+from dueline.model import instant
 from tests.builders import a_queue
 from tests.called import call, imported
 
@@ -169,3 +170,42 @@ def test_what_the_table_throttles_is_429_and_there_is_no_schedule(api, monkeypat
         status, problem = ask(api, "PUT", DIGEST, WEEKDAYS)
         assert (status, problem["code"]) == (429, "throttled")
     assert ask(api, "GET", DIGEST)[0] == 404
+
+
+def sent(api):
+    """Return the payloads of what was sent to the queue, with the run that each is of."""
+    queue = api.RESOURCES.queue("d_emails")
+    jobs = [delivery.message.job() for delivery in queue.deliveries]
+    return [(job.payload, job.schedule, job.nominal) for job in jobs]
+
+
+def test_a_run_now_is_sent_with_the_schedules_payload_or_another_and_once_under_a_key(api):
+    ask(api, "PUT", DIGEST, WEEKDAYS)
+    status, run = ask(api, "POST", f"{DIGEST}/run")
+    assert (status, run.keys()) == (201, {"id", "nominal"})
+    keyed = [told_of(api, "POST", f"{DIGEST}/run", {"payload": 2}, headers={"idempotency-key": "k"}) for _ in range(2)]
+    assert keyed[0] == keyed[1]
+    assert [(payload, schedule) for payload, schedule, _ in sent(api)][:2] == [
+        ('{"to":"all"}', "digest"),
+        ("2", "digest"),
+    ]
+    assert told_of(api, "POST", "/queues/emails/schedules/none/run")["code"] == "schedule_not_found"
+
+
+def test_a_backfill_is_a_job_for_each_instant_of_the_rule(api):
+    ask(api, "PUT", DIGEST, WEEKDAYS)
+    week = {"from": "2026-01-05T00:00:00Z", "to": "2026-01-12T00:00:00Z"}
+    runs = told_of(api, "POST", f"{DIGEST}/backfill", week)["runs"]
+    assert [run["nominal"] for run in runs] == [f"2026-01-0{day}T08:00:00.000Z" for day in range(5, 10)]
+    assert sorted(instant.text(nominal) for _, _, nominal in sent(api)) == [run["nominal"] for run in runs]
+    status, problem = ask(api, "POST", f"{DIGEST}/backfill", {**week, "to": "2200-01-01T00:00:00Z"})
+    assert (status, problem["code"]) == (400, "invalid_schedule")
+    assert ask(api, "POST", f"{DIGEST}/backfill", {"from": "2026-01-05T00:00:00Z"})[1]["detail"] == "to is missing"
+
+
+def test_history_tells_of_runs_the_latest_first_and_of_none_before_the_first(api):
+    ask(api, "PUT", DIGEST, {"every": 60})
+    assert told_of(api, "GET", f"{DIGEST}/history") == {"runs": []}
+    assert ask(api, "GET", f"{DIGEST}/history", query={"limit": "101"})[0] == 400
+    assert ask(api, "GET", f"{DIGEST}/history", query={"before": "now"})[0] == 400
+    assert told_of(api, "GET", "/queues/emails/schedules/none/history")["code"] == "schedule_not_found"

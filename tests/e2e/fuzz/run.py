@@ -14,6 +14,15 @@ _HERE = Path(__file__).parent
 _UUID = "-".join(f"[0-9a-f]{{{digits}}}" for digits in (8, 4, 4, 4, 12))
 _SOON = r"^20(2[7-9]|3[0-5])-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T[01][0-9]:[0-5][0-9]:[0-5][0-9](Z|\+0[0-9]:30)$"
 
+_PAST = r"^2026-01-01T0[0-9]:00:00Z$"
+# A rule, a zone, a start that there may be.
+_RULES: dict[str, Any] = {
+    "cron": {"enum": ["0 9 * * MON-FRI", "@daily"]},
+    "zone": {"enum": ["UTC", "Europe/Berlin"]},
+    "start": {"enum": ["2027-01-04T00:00:00Z"]},
+    "end": {"enum": ["2028-01-04T00:00:00+01:00"]},
+}
+SCHEDULE = "fuzzed"
 _MANY = 20
 
 
@@ -41,12 +50,19 @@ def narrowed(document: dict[str, Any], *, ids: Sequence[str]) -> dict[str, Any]:
     """
     schemas, parameters = (document["components"][each] for each in ("schemas", "parameters"))
     parameters["queue"]["schema"] = {"enum": ["emails"]}
+    parameters["schedule"]["schema"] = {"enum": [SCHEDULE]}
+    # Whoever sends one that is not the schedule's is told so, whatever else is wrong.
+    parameters["if-match"]["schema"] = {"enum": ["*"]}
     another = {"type": "string", "pattern": rf"^emails\.0\.[dt]\.1[89][0-9]{{11}}\.{_UUID}$"}
     parameters["id"] |= {"schema": {"anyOf": [{"enum": list(ids)}, another]}, "example": ids[0]}
     for body in ("JobBody", "TimeBody"):
         schemas[body]["properties"]["at"]["anyOf"].insert(0, {"type": "string", "pattern": _SOON})
+    for body in ("ScheduleBody", "PreviewBody"):
+        schemas[body]["properties"] |= _RULES
+    schemas["BackfillBody"]["properties"] |= {name: {"type": "string", "pattern": _PAST} for name in ("from", "to")}
     # The queue has one level, and no upload that is made up was ever sent.
-    schemas["JobBody"]["properties"]["priority"]["maximum"] = 1
+    for body in ("JobBody", "ScheduleBody"):
+        schemas[body]["properties"]["priority"]["maximum"] = 1
     del schemas["JobBody"]["properties"]["upload"]
     for body, many in (("JobsBody", "jobs"), ("IdsBody", "ids")):
         schemas[body]["properties"][many]["maxItems"] = _MANY

@@ -353,6 +353,16 @@ def test_a_schedule_that_ends_sends_nothing_due_after_the_cut(end, name):
     assert runs(system, '"old"') == list(range(1, 23 if name == "late" else 24))
 
 
+def test_a_schedule_that_ends_while_its_planner_is_late_sends_nothing_due_after_the_cut():
+    system = Scheduled()
+    system.define("late", jitter=A_MINUTE, **OLD)
+    system.live(20, planner=False)
+    ended = system.changes.pause("emails", "late")
+    system.live(60)
+    assert ended.effective_from == at(23.5)
+    assert max(job.id.due for job in system.sent()) <= ended.effective_from
+
+
 def test_a_change_begins_no_earlier_than_what_it_changes():
     system = Scheduled()
     system.clock.sleep(600)
