@@ -4,14 +4,15 @@ import re
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import BaseModel, BeforeValidator, Field, field_validator, model_validator
 
 from dueline.config.capacity import ON_DEMAND, Capacity, MaybeCapacity, Storage
 from dueline.config.names import Names
 from dueline.config.queue import STRICT, Queue, Retry
-from dueline.config.yaml_file import load_as
+from dueline.config.schedule import Schedule
+from dueline.config.yaml_file import load_as, none_is_empty
 from dueline.model.job import MAX_RETENTION, QUEUE_NAME
 from dueline.model.queue_settings import PLANNER, QueueSettings
 from dueline.model.work_settings import WorkSettings
@@ -21,12 +22,7 @@ _MINUTE = 60
 _OF_A_QUEUES_STACK = "-queue(-|$)"
 
 
-def _none_is_empty(settings: Any) -> Any:
-    """Take a name with a colon and nothing after it for one without settings."""
-    return {} if settings is None else settings
-
-
-_MayBeBare = Annotated[Queue, BeforeValidator(_none_is_empty, json_schema_input_type=Queue | None)]
+_MayBeBare = Annotated[Queue, BeforeValidator(none_is_empty, json_schema_input_type=Queue | None)]
 
 
 class Deployment(BaseModel):
@@ -93,7 +89,7 @@ class Deployment(BaseModel):
     point_in_time_recovery: bool = Field(
         default=True, description="The jobs table can be restored to any second of the last 35 days."
     )
-    queues: Annotated[dict[QueueName, _MayBeBare], BeforeValidator(_none_is_empty)] = Field(
+    queues: Annotated[dict[QueueName, _MayBeBare], BeforeValidator(none_is_empty)] = Field(
         default={},
         json_schema_extra={"additionalProperties": False, "propertyNames": {"not": {"const": PLANNER.name}}},
         description=f"The queues, by name. `{PLANNER.name}` is Dueline's own.",
@@ -190,4 +186,6 @@ def _known_at(place: Sequence[int | str]) -> Iterable[str]:
     """Return the names of the settings that there are at a place in queues.yaml, or around it."""
     if place[0] != "queues":
         return (Capacity if place[0] == "capacity" else Deployment).model_fields
+    if place[2:3] == ("schedules",):
+        return Schedule.model_fields
     return (Retry if place[2:3] == ("retry",) else Queue).model_fields

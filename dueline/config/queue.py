@@ -2,8 +2,10 @@
 
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from dueline.config.schedule import Schedule, ScheduleName
+from dueline.config.yaml_file import none_is_empty
 from dueline.model.job import MAX_PRIORITY, MAX_RETENTION
 from dueline.model.retry_policy import MAX_HIDDEN_SECONDS, Backoff, RetryPolicy
 
@@ -114,7 +116,21 @@ class Queue(BaseModel):
         default=False,
         description="Workers of Dueline's library note what becomes of jobs, for look-ups: two writes an attempt.",
     )
+    schedules: Annotated[dict[ScheduleName, Schedule], BeforeValidator(none_is_empty)] = Field(
+        default={},
+        json_schema_extra={"additionalProperties": False},
+        description="The queue's schedules, by name. `dueline schedules apply queues.yaml` makes them so once the queue"
+        " is deployed; a deployment alone does not.",
+    )
     retry: Retry = Field(default=Retry(), description="When workers of Dueline's library try a job again that failed.")
+
+    @model_validator(mode="after")
+    def _schedules_fit(self) -> Self:
+        for name, schedule in self.schedules.items():
+            if schedule.priority > self.priorities:
+                place = f"schedules.{name}.priority is {schedule.priority}"
+                raise ValueError(f"{place}: it must be from 1 to priorities, which is {self.priorities}")
+        return self
 
     @model_validator(mode="after")
     def _receives_fit(self) -> Self:

@@ -26,7 +26,12 @@ _Instant = Annotated[str | None, BeforeValidator(_text)]
 class Schedule(BaseModel):
     """One schedule: when it runs, by `cron` or `every`, and the job that each run is."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        json_schema_extra={"oneOf": [{"required": ["cron"]}, {"required": ["every"]}]},
+    )
 
     cron: str | None = Field(
         default=None, description="Five fields: minute, hour, day of month, month, day of week; or `@daily` and such."

@@ -7,28 +7,24 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from dueline.config.schedule import Schedule, ScheduleName
-from dueline.config.yaml_file import ConfigurationError, load_as
+from dueline.config.yaml_file import ConfigurationError, load_as, none_is_empty
 from dueline.model.job import QUEUE_NAME
 from dueline.schedules.definition import Definition
 
 QueueName = Annotated[str, Field(pattern=f"^{QUEUE_NAME}$")]
 
 
-def _none_is_empty(settings: Any) -> Any:
-    return {} if settings is None else settings
-
-
 class _Queue(BaseModel):
     # The other settings of a queue are read where it is deployed.
     model_config = ConfigDict(extra="ignore")
 
-    schedules: Annotated[dict[ScheduleName, Schedule], BeforeValidator(_none_is_empty)] = {}
+    schedules: Annotated[dict[ScheduleName, Schedule], BeforeValidator(none_is_empty)] = {}
 
 
 class _File(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
-    queues: dict[QueueName, Annotated[_Queue, BeforeValidator(_none_is_empty)]]
+    queues: dict[QueueName, Annotated[_Queue, BeforeValidator(none_is_empty)]]
 
 
 def load_schedules(path: Path, *, queue: str | None = None) -> Mapping[str, Mapping[str, Definition]]:

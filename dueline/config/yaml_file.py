@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 Model = TypeVar("Model", bound=BaseModel)
-_OF_ONE = re.compile(r"[a-z_.]+ is ")
+_OF_ONE = re.compile(r"[a-z][a-z0-9_.-]* is ")
 Known = Callable[[Sequence[int | str]], Iterable[str]]
 
 
@@ -27,6 +27,11 @@ class _UniqueKeys(yaml.SafeLoader):
         if twice:
             raise ConfigurationError(f"line {node.start_mark.line + 1}: {', '.join(twice)} is given twice")
         return super().construct_mapping(node, deep)
+
+
+def none_is_empty(settings: Any) -> Any:
+    """Take a name with a colon and nothing after it for one without settings."""
+    return {} if settings is None else settings
 
 
 def load_as(
