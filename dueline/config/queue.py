@@ -9,8 +9,9 @@ from dueline.config.yaml_file import none_is_empty
 from dueline.model.job import MAX_PRIORITY, MAX_RETENTION
 from dueline.model.retry_policy import MAX_HIDDEN_SECONDS, Backoff, RetryPolicy
 
-# Each is a schedule in the queue's stack, and CloudFormation takes 500 resources a stack.
+# Each is a resource in the queue's stack, and CloudFormation takes 500 resources a stack.
 MOST_PARTITIONS = 400
+MOST_SCHEDULES = 50
 # Jobs a second that one partition carries, with rows of up to 1 KB: half of what it sustains, so that an hour's backlog
 # is made up for within another. Source: docs/benchmarks.md, "Scale, by simulation".
 JOBS_PER_PARTITION = 500
@@ -118,9 +119,9 @@ class Queue(BaseModel):
     )
     schedules: Annotated[dict[ScheduleName, Schedule], BeforeValidator(none_is_empty)] = Field(
         default={},
+        max_length=MOST_SCHEDULES,
         json_schema_extra={"additionalProperties": False},
-        description="The queue's schedules, by name. `dueline schedules apply queues.yaml` makes them so once the queue"
-        " is deployed; a deployment alone does not.",
+        description="The queue's schedules, by name: a deployment puts them, and deletes those that are here no more.",
     )
     retry: Retry = Field(default=Retry(), description="When workers of Dueline's library try a job again that failed.")
 

@@ -50,8 +50,7 @@ protected from deletion.
 
 
 _WHAT_SCHEDULES_ARE = """\
-One of `cron` and `every` is to be given; [what each means](schedules.md). A deployment checks all of them, and
-makes none: once it is through, `dueline schedules apply queues.yaml --prune` does.
+One of `cron` and `every` is to be given; [what each means, and what a deployment does](schedules.md#in-queuesyaml).
 
 ```yaml
 queues:

@@ -50,6 +50,12 @@ def test_a_schedule_that_begins_in_seconds_runs_then_and_says_which_run_it_is_an
     assert http.get(PATH).status_code == 404
 
 
+def test_what_queues_yaml_declares_is_there_once_its_queue_is_deployed(http: httpx.Client) -> None:
+    told = http.get("/queues/reminders/schedules/yearly").json()
+    assert (told["cron"], told["zone"], told["payload"]) == ("0 9 1 1 *", "Europe/Berlin", {"to": "all"})
+    assert told["owner"] == "queues.yaml"
+
+
 def test_the_first_schedule_of_the_docs_is_put_told_changed_run_paused_and_deleted(
     emulator: Emulator,
     endpoints: Endpoints,
