@@ -1,6 +1,7 @@
 """queues.yaml is checked whole, and its documents are true."""
 
 import json
+import re
 from collections import Counter
 from itertools import product
 from pathlib import Path
@@ -14,6 +15,7 @@ from pydantic import ValidationError
 from dueline.config import registry, work
 from dueline.config.deployment import Deployment, load
 from dueline.config.names import Names
+from dueline.config.schedules_file import load_schedules
 from dueline.config.schema import DOCS, documents
 from dueline.config.settings import ApiSettings, IngestSettings, TickSettings
 from dueline.config.yaml_file import ConfigurationError
@@ -274,6 +276,16 @@ def test_a_file_that_cannot_be_read_is_told(queues_yaml: Path) -> None:
 @pytest.mark.parametrize("name", documents())
 def test_the_documents_say_what_the_code_takes(name: str) -> None:
     assert (DOCS / name).read_text() == documents()[name], "run make schema"
+
+
+@pytest.mark.parametrize("page", ["schedules.md", "queues.md"])
+def test_the_schedules_that_the_docs_show_load(queues_yaml: Path, page: str) -> None:
+    shown = [text for text in re.findall(r"```yaml\n(.*?)```", (DOCS / page).read_text(), re.DOTALL) if "cron" in text]
+    for text in shown:
+        queues_yaml.write_text(text)
+        assert load(queues_yaml).queues["emails"].schedules["digest"].definition.rule.zone == "Europe/Berlin"
+        assert load_schedules(queues_yaml)["emails"].keys() == load(queues_yaml).queues["emails"].schedules.keys()
+    assert shown
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,7 @@ def test_a_file_is_compared_then_applied_and_applied_again_changes_nothing(apply
     assert len(writes(gate)) == puts == 2
 
 
-def test_what_differs_is_told_by_the_field_and_of_the_payload_nothing_else(apply):
+def test_what_differs_is_told_by_the_field_and_of_the_payload_nothing_else(apply, gate):
     apply(FILE)
     changed = FILE.replace("Europe/Berlin", "UTC").replace(SECRET, "bob")
     shown = apply(changed, "--dry-run").stdout
@@ -136,6 +136,8 @@ def test_what_differs_is_told_by_the_field_and_of_the_payload_nothing_else(apply
     assert SECRET not in shown
     assert "bob" not in shown
     assert set(actions(apply(changed, "--json")).values()) == {"same"}
+    # The change alone is made on condition that nobody else made one.
+    assert ["if-match" in {name.lower() for name in asked.headers} for asked in writes(gate)] == [False, False, True]
 
 
 def test_prune_deletes_what_its_owner_has_and_the_file_names_no_more_and_nothing_else(apply, run):
