@@ -17,6 +17,7 @@ from tests.simulation.calls import ACTS, AND_CRASHES, MEETING, PAGES, SCENES, br
 from tests.simulation.mutations import MUTATIONS
 from tests.simulation.proof import Caught, prove, table_of
 from tests.simulation.run import first_failure, report_of, run, shrunk
+from tests.simulation.schedules import has_schedules
 
 CHUNK = 50
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -113,9 +114,12 @@ def mutations(
 
 
 @app.command(hidden=True)
-def catch(number: int, expected: Annotated[list[str], typer.Argument()]) -> None:
-    """Run seeds until one breaks an expected promise; print it as JSON: what a mutated copy is asked for."""
-    for seed in range(number):
+def catch(number: int, expected: Annotated[list[str], typer.Argument()], scheduled: bool = False) -> None:
+    """Run seeds until one breaks an expected promise; print it as JSON: what a mutated copy is asked for.
+
+    If `scheduled`, only those whose worlds have schedules.
+    """
+    for seed in filter(has_schedules, range(number)) if scheduled else range(number):
         _, failure = run(seed=seed)
         if failure is not None and failure.promise in expected:
             found = {"promise": failure.promise, "seed": seed, "decisions": len(shrunk(failure))}

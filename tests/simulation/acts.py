@@ -4,9 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dueline.model.job import Partition
+from dueline.model.queue_settings import PLANNER
 
 ALL = range(100)
 PARTITIONS = [*(Partition(queue="emails", number=number) for number in range(3)), Partition(queue="invoices", number=0)]
+PARTITIONS.append(Partition(queue=PLANNER.name, number=0))
+OF_PLANNER = len(PARTITIONS) - 1
 
 
 @dataclass(frozen=True)
@@ -79,13 +82,62 @@ class PutBack:
     """Send what is parked to the inbound queue."""
 
 
-Act = Submit | Again | Ingest | Tick | Cancel | Reschedule | Work | PutBack
+@dataclass(frozen=True)
+class Rule:
+    """A schedule's definition, by its number, which its runs carry: every so many seconds from `start` on."""
+
+    number: int
+    every: int = 60
+    start: int = 0
+    jitter: int = 0
+    catch_up: str = "latest"
+    count: int | None = None
+    priority: int = 1
+
+    def __str__(self) -> str:
+        told = [f"rule {self.number}: every {self.every} s from {self.start}"]
+        told += [f"{name} {value}" for name, value in vars(self).items() if name in ("jitter", "count") and value]
+        return ", ".join([*told, self.catch_up])
+
+
+@dataclass(frozen=True)
+class Alter:
+    """Put, pause, resume or delete a schedule; with `is_matched`, as it is read just before.
+
+    Who hears nothing asks again so many times.
+    """
+
+    schedule: str
+    queue: str = "emails"
+    what: str = "put"
+    rule: Rule | None = None
+    is_matched: bool = False
+    again: int = 1
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Plan what planning jobs say: of those that wait, by number; `again` and `forgotten` as of Ingest."""
+
+    waiting: Sequence[int] = ALL
+    again: Sequence[int] = ()
+    forgotten: Sequence[int] = ()
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Watch over the schedules of a queue."""
+
+    queue: str = "emails"
+
+
+Act = Submit | Again | Ingest | Tick | Cancel | Reschedule | Work | PutBack | Alter | Plan | Watch
 
 
 def queue_of(act: Act) -> str | None:
     """Return the queue that an act concerns, if it is only one, and known."""
     match act:
-        case Submit(queue=queue) | Work(queue=queue):
+        case Submit(queue=queue) | Work(queue=queue) | Alter(queue=queue) | Watch(queue=queue):
             return queue
         case Tick(partition=number):
             return PARTITIONS[number].queue

@@ -14,9 +14,9 @@ from dueline.model.request import Request
 from dueline.model.rows import Key
 from dueline.protocol.ingest import Received
 from tests.builders import NOW
-from tests.simulation import acts
+from tests.simulation import acts, planning
+from tests.simulation.broken import Broken
 from tests.simulation.mishaps import Hot
-from tests.simulation.record import Broken
 
 if TYPE_CHECKING:
     from tests.simulation.world import Running, World
@@ -173,7 +173,7 @@ def collect(world: "World", act: acts.Collect) -> None:
 
 def _note_what_is_lost(world: "World", key: Key) -> None:
     """Note a job that TTL takes although no whole tick came to its row: that much is not promised."""
-    for id in world.record.expected:
+    for id in [*world.record.expected, *world.record.timetable.jobs]:
         if rows.job_key(id) == key:
             seen_from = (id.due - world.periods.lookahead - NOW).total_seconds() + CLOCKS_DIFFER
             ticks = [at for at in world.record.finished[id.partition] if at >= seen_from]
@@ -209,4 +209,7 @@ BODIES: dict[type, Body] = {
     acts.Reschedule: reschedule,
     acts.Work: work,
     acts.PutBack: put_back,
+    acts.Alter: planning.alter,
+    acts.Plan: planning.plan,
+    acts.Watch: planning.watch,
 }

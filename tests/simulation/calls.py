@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tests.simulation.acts import Act, Again, Cancel, Ingest, Reschedule, Submit, Tick
-from tests.simulation.mishaps import Fault, Meanwhile, Mishap, Pause
-from tests.simulation.record import Broken
-from tests.simulation.world import Plan, Scale, World
+from tests.simulation.broken import Broken
+from tests.simulation.mishaps import Fault, Meanwhile, Mishap, Pause, Plan
+from tests.simulation.world import Scale, World
 
 DUE = 400  # by the table's route; within the lookahead of a tick from the 210th second on
 # The partition that the jobs share, of one call as they are, and one without any.

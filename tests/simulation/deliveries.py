@@ -8,6 +8,7 @@ from dueline.memory import Delivery
 from dueline.model import rows
 from dueline.model.job import Job, JobId
 from dueline.model.message import REASON
+from dueline.model.queue_settings import PLANNER
 from dueline.protocol.move import Intent
 from tests.simulation import acts
 from tests.simulation.record import Parked, Sent
@@ -47,13 +48,16 @@ def note(world: "World", me: "Running", queue: str, delivery: Delivery) -> None:
 
 def _sent(world: "World", me: "Running", name: str, delivery: Delivery, job: Job) -> Sent:
     queue, level = world.level_of(name)
+    told = {} if queue == PLANNER.name else json.loads(job.payload)
     return Sent(
         id=job.id,
         queue=queue,
         visible=delivery.visible + timedelta(seconds=me.process.skew),
         by=me.process.name,
         level=level,
-        **json.loads(job.payload),
+        schedule=job.schedule,
+        nominal=job.nominal,
+        **told,
     )
 
 

@@ -4,18 +4,18 @@ Few instants, so that processes meet: the minutes at which ticks fire, and the s
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from tests.simulation import acts
+from dueline.model.queue_settings import PLANNER
+from tests.simulation import acts, schedules
 from tests.simulation.choices import Choices, Stream
-from tests.simulation.mishaps import Fault, Meanwhile, Mishap, Pause, SlowAnswer
+from tests.simulation.mishaps import Fault, Meanwhile, Mishap, Pause, Plan, SlowAnswer
 from tests.simulation.world import (
     CANCELLATION_OUTLIVES_RETENTION,
     PERIODS,
     RETENTION,
     Befall,
-    Plan,
     Running,
     Scale,
     World,
@@ -93,22 +93,32 @@ class History:
         self._due: list[float] = []
         self.climate = climate_of(choices.stream("climate"))
         order, lag, late, levels = (choices.stream(name) for name in ("order", "lag", "unseen", "levels"))
-        self._priorities = {"emails": levels.pick([1, 2, 3]), UNTOUCHED: levels.pick([1, 2])}
-        self._buffers = {queue: choices.stream(f"{queue}, buffers") for queue in self._priorities}
-        self._levels = {queue: choices.stream(f"{queue}, levels") for queue in self._priorities}
+        self.priorities = {"emails": levels.pick([1, 2, 3]), UNTOUCHED: levels.pick([1, 2])}
+        self._schedules = choices.stream(schedules.STREAM)
+        self.is_planned = not alone and schedules.is_scheduled(self._schedules)
+        scale = self.climate.scale
+        if self.is_planned:
+            scale = replace(scale, cancellations=self._schedules.pick([90, 90, 6]))
+        self._visitors = [*VISITORS, *schedules.visitors()] if self.is_planned else VISITORS
+        self._buffers = {queue: choices.stream(f"{queue}, buffers") for queue in self.priorities}
+        self._levels = {queue: choices.stream(f"{queue}, levels") for queue in self.priorities}
         self.world = World(
-            self.climate.scale,
+            scale,
             choose=lambda count: order.below(count) if order.once_in(self.climate.switches_once_in) else 0,
             lag=lambda: lag.below(8),
             late=lambda: late.pick([0, 10, 1000]),
             partitions=self.climate.partitions,
-            priorities=(self._priorities["emails"], self._priorities[UNTOUCHED]),
+            priorities=(self.priorities["emails"], self.priorities[UNTOUCHED]),
+            is_planned=self.is_planned,
         )
 
     def write(self) -> World:
         for queue in self.world.stores.settings:
-            if queue == UNTOUCHED or not self._alone:
+            if queue != PLANNER.name and (queue == UNTOUCHED or not self._alone):
                 self._of_queue(queue)
+        if self.is_planned:
+            queues = ["emails"] if self.climate.isolated else ["emails", "emails", UNTOUCHED]
+            schedules.ScheduleHistory(self, self._schedules, queues=queues).write()
         self._of_ingest(self._choices.stream("ingest"))
         if not self._alone:
             self._of_trouble(self._choices.stream("trouble"))
@@ -125,11 +135,11 @@ class History:
         self._due += due
         for number, partition in enumerate(acts.PARTITIONS):
             if partition.queue == queue:
-                self._of_ticks(stream, number, due)
+                self.of_ticks(stream, number, due)
         for _ in range(stream.below(4) if due else 0):
-            self._start(acts.Cancel(stream.below(len(due))), after=self._when(stream, due), stream=stream)
+            self.start(acts.Cancel(stream.below(len(due))), after=self._when(stream, due), stream=stream)
         for _ in range(stream.below(3) if due else 0):
-            self._start(acts.Work(queue, stream.some(range(3))), after=self._when(stream, due), stream=stream)
+            self.start(acts.Work(queue, stream.some(range(3))), after=self._when(stream, due), stream=stream)
         for _ in range(stream.below(3) if due and not self._is_untouched(queue) else 0):
             self._meet(stream, queue, due)
         if due and not self._is_untouched(queue):
@@ -146,13 +156,13 @@ class History:
         meeting: list[acts.Act] = stream.some([ticks[0], ticks[0], ticks[-1], acts.Ingest(), acts.Ingest()])
         meeting += stream.some([acts.Cancel(number) for number in range(2)])
         for act in meeting:
-            self._start(act, after=at, stream=stream)
+            self.start(act, after=at, stream=stream)
 
     def _of_repeats(self, stream: Stream, due: Sequence[float]) -> None:
         """Let callers who may have heard nothing submit their jobs again, under the same ids."""
         for _ in range(stream.pick([0, 0, 1, 3])):
             act = acts.Again(stream.below(len(due)), buffered=stream.once_in(4))
-            self._start(act, after=self._when(stream, due), stream=stream)
+            self.start(act, after=self._when(stream, due), stream=stream)
 
     def _of_reschedules(self, stream: Stream, due: Sequence[float]) -> None:
         """Move jobs, some of them twice at once, and let some callers end halfway: at the intent, or at the move."""
@@ -162,17 +172,17 @@ class History:
             at = stream.pick([min(2 * MINUTE, fence), fence - 1, fence, fence + 1, self._when(stream, due)])
             act = acts.Reschedule(job, stream.pick(MOVED_TO))
             plan = {stream.pick([2, 1]): stream.pick(HALFWAY)} if stream.once_in(3) else {}
-            self._start(act, after=max(0.0, at), stream=stream, plan=plan)
+            self.start(act, after=max(0.0, at), stream=stream, plan=plan)
             others = [act, acts.Reschedule(job, 401), acts.Cancel(job), acts.Ingest(), acts.Tick(0)]
             for other in stream.some(others, once_in=5):
-                self._start(other, after=max(0.0, at), stream=stream)
+                self.start(other, after=max(0.0, at), stream=stream)
             if stream.once_in(4):
                 self._race(acts.Reschedule(job, stream.pick([0, 310])), stream, at=max(0.0, at))
 
     def _race(self, act: acts.Reschedule, stream: Stream, *, at: float) -> None:
         """Let ingest look at an intent just before its caller carries it out, and come to do the same just after."""
-        self._start(act, after=at, stream=stream, plan={2: Pause(2)})
-        self._start(acts.Ingest(), after=at + 1, stream=stream, plan={stream.pick([1, 2]): Pause(2)})
+        self.start(act, after=at, stream=stream, plan={2: Pause(2)})
+        self.start(acts.Ingest(), after=at + 1, stream=stream, plan={stream.pick([1, 2]): Pause(2)})
 
     def _submit(self, stream: Stream, queue: str) -> list[float]:
         at = stream.pick(SUBMITTED)
@@ -183,17 +193,17 @@ class History:
         priorities = self._priorities_of(queue, keys, jobs)
         buffered = self._buffers[queue].once_in(3)
         for later in [0.0, *([stream.pick(AGAIN) for _ in range(stream.pick([1, 2]))] if keys else [])]:
-            self._start(acts.Submit(due, queue, keys, priorities, buffered), after=at + later, stream=stream)
+            self.start(acts.Submit(due, queue, keys, priorities, buffered), after=at + later, stream=stream)
         return due
 
     def _priorities_of(self, queue: str, keys: Sequence[str], jobs: int) -> list[int]:
         """Return the priority of each job: one and the same for a key, whoever submits under it."""
-        levels, stream = self._priorities[queue], self._levels[queue]
+        levels, stream = self.priorities[queue], self._levels[queue]
         if keys:
             return [1 + int(key.split()[-1]) % levels for key in keys]
         return [1 + stream.below(levels) for _ in range(jobs)]
 
-    def _of_ticks(self, stream: Stream, number: int, due: Sequence[float]) -> None:
+    def of_ticks(self, stream: Stream, number: int, due: Sequence[float]) -> None:
         """Fire once a minute; miss some, fire some twice, and now and then stand still up to a telling moment."""
         # Which of two ticks at once has the lease is a matter of luck, alone or not.
         is_untouched = self._is_untouched(acts.PARTITIONS[number].queue)
@@ -203,9 +213,9 @@ class History:
             times = stream.pick([1, 1, 1, 1, 0, 1 if is_untouched else 2])
             if not stands_still[0] < at < stands_still[1]:
                 for _ in range(times):
-                    self._start(acts.Tick(number, stream.pick([170, 45, 5])), after=at, stream=stream)
+                    self.start(acts.Tick(number, stream.pick([170, 45, 5])), after=at, stream=stream)
         if stands_still[1] > 0:
-            self._start(acts.Tick(number), after=stands_still[1], stream=stream)
+            self.start(acts.Tick(number), after=stands_still[1], stream=stream)
 
     def _standstill(self, stream: Stream, due: Sequence[float]) -> tuple[float, float]:
         if not (due and stream.once_in(3)):
@@ -230,7 +240,7 @@ class History:
             at = minute * MINUTE + stream.pick([5, 0, 0, 35])
             for _ in range(stream.pick([1, 1, 0, 2])):
                 if at >= begins:
-                    self._start(self._ingest(stream), after=at, stream=stream)
+                    self.start(self._ingest(stream), after=at, stream=stream)
 
     def _stand_still(self, stream: Stream) -> float:
         """Let the first ingest stand still while what it has goes past its retention; return when others begin."""
@@ -256,7 +266,7 @@ class History:
                 if undone is not None:
                     self.world.happen(undone, after=at + stream.pick([20, 60, 150, 400]))
         if stream.once_in(4):
-            self._start(acts.PutBack(), after=stream.below(14) * MINUTE, stream=stream)
+            self.start(acts.PutBack(), after=stream.below(14) * MINUTE, stream=stream)
         if stream.once_in(2):
             self._of_ttl(stream)
 
@@ -266,7 +276,7 @@ class History:
             if stream.once_in(2):
                 self.world.happen(acts.Collect(stream.below(3), stream.pick([1, 2, 3])), after=at)
 
-    def _start(self, act: acts.Act, *, after: float, stream: Stream, plan: Plan | None = None) -> None:
+    def start(self, act: acts.Act, *, after: float, stream: Stream, plan: Plan | None = None) -> None:
         skew = stream.pick(CLOCKS) if self.climate.clocks_differ else 0.0
         if self._alone or self._is_untouched(acts.queue_of(act) or ""):
             self.world.start(act, after=after)
@@ -282,7 +292,7 @@ class History:
             if not (climate.once_in and climate.mishaps):
                 return None
             stream = stream or self._choices.stream(me.process.name)
-            return _mishap(stream, climate.mishaps) if stream.once_in(climate.once_in) else None
+            return _mishap(stream, climate.mishaps, self._visitors) if stream.once_in(climate.once_in) else None
 
         return befall
 
@@ -300,10 +310,10 @@ TROUBLES: Sequence[tuple[Trouble, Trouble | None]] = (
 )
 
 
-def _mishap(stream: Stream, mishaps: Sequence[Any]) -> Mishap:
+def _mishap(stream: Stream, mishaps: Sequence[Any], visitors: Sequence[acts.Act]) -> Mishap:
     kind = stream.pick(mishaps)
     if isinstance(kind, tuple):
         return stream.pick(kind)
     if kind is Meanwhile:
-        return Meanwhile([stream.pick(VISITORS) for _ in range(stream.pick([2, 1]))])
+        return Meanwhile([stream.pick(visitors) for _ in range(stream.pick([2, 1]))])
     return kind(stream.pick(PAUSES))

@@ -18,6 +18,7 @@ class Mail:
         self._hidden: dict[int, float] = {}
         self._deleted: set[int] = set()
         self._jobs: dict[int, Job] = {}
+        self._first: dict[int, datetime] = {}
 
     def message(self, place: int) -> Message:
         return self._queue.deliveries[place].message
@@ -44,7 +45,14 @@ class Mail:
         chosen += [ever[number] for number in again if number < len(ever)]
         for place in chosen:
             self._hidden[place] = self._clock.monotonic() + seconds
+            self._first.setdefault(place, self._clock.now())
         return list(dict.fromkeys(chosen))
+
+    def first_received(self, place: int) -> datetime:
+        return self._first[place]
+
+    def hide(self, place: int, seconds: float) -> None:
+        self._hidden[place] = self._clock.monotonic() + seconds
 
     def delete(self, place: int) -> None:
         self._deleted.add(place)

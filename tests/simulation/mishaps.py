@@ -7,11 +7,13 @@ from typing import Any
 
 from dueline.errors import Throttled
 from dueline.model.message import ID
+from dueline.model.schedule_rows import Change
 from dueline.ports import Reading
 from tests.wire import Call, done_in_part, losing_the_answer, refusing, straight
 
 # What writes to the table of what is only added.
 ADDING = ("table.write", "table.add", "table.claim", "table.mark_done", "table.mark_exact", "table.move")
+ADDING += ("table.change",)
 
 
 class Crash(BaseException):
@@ -55,10 +57,11 @@ class Meanwhile:
     """Other processes run before the call, one after another; the plan is for the last of them."""
 
     acts: Sequence[Any]
-    plan: Mapping[int, "Fault | Pause"] = field(default_factory=dict)
+    plan: Mapping[int | str, "Fault | Pause"] = field(default_factory=dict)
 
 
 Mishap = Fault | Pause | SlowAnswer | Hot | Meanwhile
+Plan = Mapping[int | str, Mishap]
 Sleep = Callable[[float], None]
 
 
@@ -119,5 +122,6 @@ def _without(queue: str, call: Call) -> Any:
 
 def _is_of(queue: str, item: Any) -> bool:
     """Tell whether a row, a key or a partition is of a queue."""
+    item = item.head if isinstance(item, Change) else item
     name = item["pk"] if isinstance(item, Mapping) else item[0] if isinstance(item, tuple) else str(item)
     return name.startswith(queue)

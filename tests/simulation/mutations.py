@@ -1,43 +1,21 @@
 """What must not be left out of the protocol: each mutation breaks one thing, and names the promises that then break."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-
-
-@dataclass(frozen=True, kw_only=True)
-class Edit:
-    """One place in a file of dueline/: what stands there, and what takes its place."""
-
-    file: str
-    old: str
-    new: str
-
-    def apply(self, root: Path) -> None:
-        path = root / "dueline" / self.file
-        text = path.read_text()
-        if text.count(self.old) != 1:
-            raise ValueError(f"{self.file} holds {self.old!r} {text.count(self.old)} times: it must be once")
-        path.write_text(text.replace(self.old, self.new))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Mutation:
-    name: str
-    breaks: Sequence[str]
-    edits: Sequence[Edit]
-
-
-LOST, EXACT, EARLY, TWICE = "never lost", "exact cancel", "never early", "at least once"
-ONCE = "once by key"
-LEVEL = "own level"
-ONE = "one job"
-NEITHER, BOTH, SECOND = "never neither", "never both", "no second job"
-
-
-def mutation(name: str, file: str, old: str, new: str, *breaks: str) -> Mutation:
-    return Mutation(name=name, breaks=breaks, edits=[Edit(file=file, old=old, new=new)])
-
+from tests.simulation.mutation import (
+    BOTH,
+    EARLY,
+    EXACT,
+    LEVEL,
+    LOST,
+    NEITHER,
+    ONCE,
+    ONE,
+    SECOND,
+    TWICE,
+    Edit,
+    Mutation,
+    mutation,
+)
+from tests.simulation.schedule_mutations import IN_SCHEDULES
 
 IN_TICK = [
     mutation(
@@ -559,4 +537,5 @@ IN_WHAT_IS_UNSEEN = [
         NEITHER,
     ),
 ]
-MUTATIONS = [*IN_TICK, *IN_LEASE, *IN_TABLE_ROUTE, *IN_LEVELS, *IN_CANCEL, *IN_KEYS, *IN_MOVE, *IN_WHAT_IS_UNSEEN]
+OF_JOBS = [*IN_TICK, *IN_LEASE, *IN_TABLE_ROUTE, *IN_LEVELS, *IN_CANCEL, *IN_KEYS, *IN_MOVE, *IN_WHAT_IS_UNSEEN]
+MUTATIONS = [*OF_JOBS, *IN_SCHEDULES]

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.simulation.mutations import Mutation
+from tests.simulation.mutation import Mutation
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,6 +33,7 @@ def prove(mutation: Mutation, number: int) -> Caught | None:
         for edit in mutation.edits:
             edit.apply(Path(folder))
         command = [sys.executable, "-m", "tests.simulation", "catch", str(number), *mutation.breaks]
+        command += ["--scheduled"] if mutation.needs_schedules else []
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.stderr:
         raise RuntimeError(f"{mutation.name}: {done.stderr}")

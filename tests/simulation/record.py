@@ -12,17 +12,11 @@ from dueline.model.rows import Key
 from dueline.protocol import tick
 from dueline.protocol.dispatch import PAST_RETENTION
 from dueline.protocol.move import Intent
+from tests.simulation.broken import Broken
+from tests.simulation.timetable import Timetable
 
 # Two processes' clocks, and the part of a second that a TTL knows nothing of.
 CLOCKS_DIFFER = 6.0
-
-
-class Broken(AssertionError):
-    """A promise does not hold. `promise` is its name."""
-
-    def __init__(self, promise: str, what: str) -> None:
-        super().__init__(f"{promise}: {what}")
-        self.promise = promise
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,7 +24,7 @@ class Sent:
     """A job as it reached its queue: when a worker sees it, by the clock of who sent it, `by` name, under a key.
 
     `level` is whose SQS queue it reached, `priority` what it was submitted with. `asked` names its submission, if it
-    had no key.
+    had no key. `rule` is the number of the definition by which a `schedule` made it for a `nominal`.
     """
 
     id: JobId
@@ -41,6 +35,9 @@ class Sent:
     level: int = 1
     priority: int = 1
     asked: str | None = None
+    rule: int | None = None
+    schedule: str | None = None
+    nominal: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,6 +85,7 @@ class Record:
     finished: dict[Partition, list[float]] = field(default_factory=lambda: defaultdict(list))
     outlived: set[JobId] = field(default_factory=set)
     claims: dict[Key, list[Claim]] = field(default_factory=lambda: defaultdict(list))
+    timetable: Timetable = field(default_factory=Timetable)
 
     @property
     def expected(self) -> Iterator[JobId]:
@@ -120,6 +118,7 @@ class Record:
         self._check_repeats()
         self._check_keys()
         self._check_submissions()
+        self.timetable.check(self.sent, gone={each.job.id for each in self.parked} | self.outlived)
 
     def _check_what_was_accepted(self) -> None:
         for id in self.accepted:

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from dueline.model.job import JobId
+from tests.simulation.broken import Broken
 from tests.simulation.choices import Choices, Decided
 from tests.simulation.history import UNTOUCHED, History
-from tests.simulation.record import Broken, Record
+from tests.simulation.record import Record
 from tests.simulation.shrink import shrink
 from tests.simulation.tell import told
 from tests.simulation.world import DIRECT_HORIZON, PERIODS, World

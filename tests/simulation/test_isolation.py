@@ -6,9 +6,10 @@ import pytest
 
 from dueline.model.job import Partition
 from tests.builders import a_job
+from tests.simulation.broken import Broken
 from tests.simulation.choices import Choices
 from tests.simulation.history import UNTOUCHED, History
-from tests.simulation.record import Broken, Record, Sent
+from tests.simulation.record import Record, Sent
 from tests.simulation.run import BACKLOG, compare
 
 JOB = a_job(partition=Partition(queue=UNTOUCHED, number=0))

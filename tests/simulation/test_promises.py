@@ -9,7 +9,8 @@ from dueline.model.rows import cancellation_key, job_key
 from dueline.protocol.dispatch import PAST_RETENTION
 from dueline.protocol.move import Intent
 from tests.builders import NOW, a_job
-from tests.simulation.record import Broken, Parked, Record, Sent
+from tests.simulation.broken import Broken
+from tests.simulation.record import Parked, Record, Sent
 
 JOB = a_job()
 NEW = a_job()

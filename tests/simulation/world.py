@@ -1,10 +1,10 @@
 """A world in which processes of the real core meet, crash, repeat and overtake each other, at every call of a port."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import count
 from typing import Any
 
@@ -12,18 +12,22 @@ from dueline.errors import RETRYABLE
 from dueline.memory import MemoryQueue
 from dueline.model import message, rows
 from dueline.model.job import JobId, Partition
+from dueline.model.queue_settings import PLANNER
 from dueline.model.rows import Row
 from dueline.protocol import tick
 from dueline.protocol.lease import Periods
 from dueline.protocol.move import Intent
+from dueline.schedules import cut, occurrence
+from dueline.schedules.head import Head
 from tests.builders import NOW, a_queue
-from tests.simulation import acts
+from tests.simulation import acts, planning
 from tests.simulation.acts import Act, Event
 from tests.simulation.bodies import BODIES, take_place
+from tests.simulation.broken import Broken
 from tests.simulation.deliveries import excuse_what_is_being_ingested, jobs_of, note
 from tests.simulation.mail import Mail
-from tests.simulation.mishaps import Crash, Fate, Hot, Meanwhile, Mishap, Pause, SlowAnswer
-from tests.simulation.record import Broken, Claim, Record
+from tests.simulation.mishaps import Crash, Fate, Hot, Meanwhile, Mishap, Pause, Plan, SlowAnswer
+from tests.simulation.record import Claim, Record
 from tests.simulation.replicated import ReplicatedTable
 from tests.simulation.tell import told_act, told_call
 from tests.simulation.turns import Process, Turns
@@ -40,32 +44,40 @@ PERIODS = Periods(
     lease=timedelta(seconds=30),
     longest_send=timedelta(seconds=10),
 )
+# Longer than the lookahead, and shorter than the time between some runs.
+STEP = timedelta(seconds=240)
 CLOCKS_DIFFER = 5.0
 A_MINUTE = 60
 ROUNDS = 12
+# How long schedules go on without any fault, and when they are changed meanwhile.
+GOES_ON, CHANGED_AT = 7, 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """How few are many in a world: rows a page, jobs a batch, a wave and a checkpoint."""
+    """How few are many in a world: rows a page, jobs a batch, a wave and a checkpoint, cancellations in a change."""
 
     page_rows: int = 1000
     batch: int = 2
     wave: int = 2
     checkpoint: int = 3
+    cancellations: int = 90
 
 
 @contextmanager
 def scaled(scale: Scale) -> Iterator[None]:
     was = message.BATCH_MESSAGES, tick.WAVE_JOBS, tick.CHECKPOINT_JOBS
     were = rows.MAX_RETENTION, rows.CANCELLATION_OUTLIVES_RETENTION
+    planned = occurrence.STEP, cut._MOST
     message.BATCH_MESSAGES, tick.WAVE_JOBS, tick.CHECKPOINT_JOBS = scale.batch, scale.wave, scale.checkpoint
     rows.MAX_RETENTION, rows.CANCELLATION_OUTLIVES_RETENTION = RETENTION, CANCELLATION_OUTLIVES_RETENTION
+    occurrence.STEP, cut._MOST = STEP, scale.cancellations
     try:
         yield
     finally:
         message.BATCH_MESSAGES, tick.WAVE_JOBS, tick.CHECKPOINT_JOBS = was
         rows.MAX_RETENTION, rows.CANCELLATION_OUTLIVES_RETENTION = were
+        occurrence.STEP, cut._MOST = planned
 
 
 @dataclass(kw_only=True, eq=False)
@@ -82,6 +94,9 @@ class Running:
     jobs: set[JobId] = field(default_factory=set)
     intended: set[JobId] = field(default_factory=set)
     renewed: float | None = None
+    # When it decided what is missed, by its clock: once for a planner, for a caller whenever it has read the head.
+    decided: datetime = NOW
+    began: float = 0.0
     partition: Partition | None = field(init=False)
 
     def __post_init__(self) -> None:
@@ -89,7 +104,6 @@ class Running:
 
 
 Befall = Callable[[Running, Call], Mishap | None]
-Plan = Mapping[int, Mishap]
 
 
 def nothing(me: Running, call: Call) -> Mishap | None:
@@ -97,8 +111,8 @@ def nothing(me: Running, call: Call) -> Mishap | None:
 
 
 def by(plan: Plan) -> Befall:
-    """Let the calls of a process be befallen by what a plan has in store for them, by their number."""
-    return lambda me, call: plan.get(me.calls - 1)
+    """Let the calls of a process be befallen by what a plan has in store for them, by their number or name."""
+    return lambda me, call: plan.get(me.calls - 1) or plan.get(call.name)
 
 
 class World:
@@ -113,14 +127,16 @@ class World:
         late: Callable[[], int] = lambda: 0,
         partitions: int = 2,
         priorities: tuple[int, int] = (1, 1),
+        is_planned: bool = False,
     ) -> None:
         self.scale = scale or Scale()
         self.turns = Turns(NOW, choose)
         self.table: Any = ReplicatedTable(page_rows=self.scale.page_rows, lag=lag, late=late)
-        settings = (
+        settings = [
             a_queue(partitions=partitions, retention=RETENTION, priorities=priorities[0]),
             a_queue(name="invoices", retention=RETENTION, priorities=priorities[1]),
-        )
+            *([PLANNER] if is_planned else []),
+        ]
         self.stores = Stores(settings, table=self.table, clock=self.turns)
         stores = self.stores
         queues = *stores.levels.values(), stores.inbound, stores.rejects, stores.dead_letters
@@ -164,14 +180,37 @@ class World:
         self.table.show()
         last = max((id.due for id in self.record.expected), default=NOW)
         for _ in range(ROUNDS):
-            self.run(acts.Ingest())
-            for number in self._partitions_with_rows():
-                self.run(acts.Tick(number))
-            self.let_pass(A_MINUTE)
+            self._go_round()
             if self.turns.now() > last and not self.mail["inbound"].held() and self.record.is_calm():
-                return
+                break
         if self.mail["inbound"].held():
             raise Broken("never lost", "the inbound queue was not emptied")
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Let schedules go on, and change, and go on: they need nobody's help."""
+        heads = self.record.timetable.latest()
+        for minute in range(GOES_ON if heads else 0):
+            if minute == CHANGED_AT:
+                self.record.timetable.check_all_goes_on(now=self.turns.now() - timedelta(seconds=A_MINUTE))
+                for head in heads:
+                    self._change_undisturbed(head)
+            self._go_round()
+        self.record.timetable.ended = self.turns.now() - timedelta(seconds=A_MINUTE)
+
+    def _change_undisturbed(self, head: Head) -> None:
+        answers = self.record.timetable.answers
+        self.run(planning.last_change(head))
+        if self.record.timetable.answers == answers:
+            raise Broken("as answered", f"schedule {head.name} was not changed, though nothing hindered it")
+
+    def _go_round(self) -> None:
+        self.run(acts.Ingest())
+        for number in self._partitions_with_rows():
+            self.run(acts.Tick(number))
+        while PLANNER.name in self.mail and self.mail[PLANNER.name].waiting():
+            self.run(acts.Plan())
+        self.let_pass(A_MINUTE)
 
     def _partitions_with_rows(self) -> list[int]:
         held = {pk for pk, _ in self.record.written}
@@ -207,6 +246,7 @@ class World:
         core = Core(self.stores, clock=process, wire=wire, periods=PERIODS, spread=process.spread)
         me = Running(act=act, process=process, core=core, befall=befall, fate=Fate(process.sleep))
         wire.around = lambda call: self._call(me, call)
+        me.began = self.turns.elapsed
         self.running.append(me)
         self.tell(process.name, f"begins{f', its clock {process.skew:+} s' if process.skew else ''}")
         try:
@@ -248,10 +288,16 @@ class World:
             raise
         if call.name == "table.move" and answer:
             self.table.show(*map(rows.key, call.args))
+        if call.name == "table.change" and answer:
+            self.table.show(*map(rows.key, [call.args[0].head, *call.args[0].cancellations]))
+        if isinstance(me.act, acts.Alter):
+            planning.note_answer(me, call)
         return answer
 
     def _note_what_is_submitted(self, me: Running, call: Call) -> None:
         """Note the jobs for which a caller's process makes a call: a mishap may be why they come twice."""
+        if isinstance(me.act, planning.Planning):
+            planning.note_what_is_submitted(self, me, call, jobs_of(call))
         if isinstance(me.act, acts.Submit | acts.Again) and (jobs := jobs_of(call)):
             me.jobs |= jobs.keys()
             self.record.attempted |= {id: job for id, job in jobs.items() if id not in self.record.attempted}
@@ -291,6 +337,8 @@ class World:
         if call.name in ("table.write", "table.add"):
             written = args[0] if call.name == "table.write" else args
             self.record.written |= {rows.key(row): self.turns.elapsed for row in written}
+        if call.name in ("table.change", "table.plan"):
+            return planning.note_effect(self, me, call, args)
         if call.name == "table.claim":
             return self._claim(*args, there=call.do(*args))
         if call.name == "table.move":

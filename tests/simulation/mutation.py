@@ -1,0 +1,42 @@
+"""One thing in the code that is broken, and the promises that then break."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Edit:
+    """One place in a file of dueline/: what stands there, and what takes its place."""
+
+    file: str
+    old: str
+    new: str
+
+    def apply(self, root: Path) -> None:
+        path = root / "dueline" / self.file
+        text = path.read_text()
+        if text.count(self.old) != 1:
+            raise ValueError(f"{self.file} holds {self.old!r} {text.count(self.old)} times: it must be once")
+        path.write_text(text.replace(self.old, self.new))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mutation:
+    """What is broken, and what must be caught. Some can be caught only where a world has schedules."""
+
+    name: str
+    breaks: Sequence[str]
+    edits: Sequence[Edit]
+    needs_schedules: bool = False
+
+
+LOST, EXACT, EARLY, TWICE = "never lost", "exact cancel", "never early", "at least once"
+ONCE = "once by key"
+LEVEL = "own level"
+ONE = "one job"
+NEITHER, BOTH, SECOND = "never neither", "never both", "no second job"
+
+
+def mutation(name: str, file: str, old: str, new: str, *breaks: str) -> Mutation:
+    return Mutation(name=name, breaks=breaks, edits=[Edit(file=file, old=old, new=new)])

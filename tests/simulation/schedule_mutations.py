@@ -1,0 +1,250 @@
+"""What must not be left out of schedules: each mutation breaks one thing, and names the promises that then break."""
+
+from dataclasses import replace
+
+from tests.simulation.mutation import BOTH, NEITHER, TWICE, Edit, Mutation, mutation
+
+RUN, PAUSED, DIES, ANSWERED = "one run", "nothing after a pause", "a schedule does not die", "as answered"
+
+_SUBMISSIONS = (
+    "        steps = self._submit(steps, lambda step: step.occurrences)\n"
+    "        steps = self._submit(steps, lambda step: [step.following] if step.following else [])\n"
+    "        for step, is_noted in zip(steps, self._spread(self._note, steps), strict=True):\n"
+)
+
+IN_PLANNER = [
+    mutation(
+        "planned_to is set before the runs are submitted",
+        "schedules/planner.py",
+        _SUBMISSIONS,
+        "        steps = self._submit(steps, lambda step: [step.following] if step.following else [])\n"
+        "        noted = list(self._spread(self._note, steps))\n"
+        "        self._submit(steps, lambda step: step.occurrences)\n"
+        "        for step, is_noted in zip(steps, noted, strict=True):\n",
+        NEITHER,
+        DIES,
+    ),
+    mutation(
+        "the next planning job is submitted after planned_to is set",
+        "schedules/planner.py",
+        _SUBMISSIONS,
+        "        steps = self._submit(steps, lambda step: step.occurrences)\n"
+        "        noted = list(self._spread(self._note, steps))\n"
+        "        self._submit(steps, lambda step: [step.following] if step.following else [])\n"
+        "        for step, is_noted in zip(steps, noted, strict=True):\n",
+        DIES,
+    ),
+    mutation(
+        "a step ends by the clock",
+        "schedules/plan_step.py",
+        "end = step(rule, start)\n",
+        "end = step(rule, max(start, now))\n",
+        BOTH,
+        NEITHER,
+        PAUSED,
+    ),
+    mutation(
+        "planned_to is set whatever it is",
+        "memory/table.py",
+        'is_as_read = (head.get("generation"), head.get("planned_to")) == (generation, planned_to)',
+        'is_as_read = head.get("generation") == generation',
+        BOTH,
+        NEITHER,
+        PAUSED,
+        DIES,
+        TWICE,
+    ),
+    mutation(
+        "planned_to is set whatever the generation",
+        "memory/table.py",
+        'is_as_read = (head.get("generation"), head.get("planned_to")) == (generation, planned_to)',
+        'is_as_read = head.get("planned_to") == planned_to',
+        BOTH,
+        NEITHER,
+        PAUSED,
+        DIES,
+    ),
+    mutation(
+        "a newer generation's step is acknowledged",
+        "schedules/plan_step.py",
+        "    if head is None or head.generation < asked.generation:\n        return Verdict.WAIT\n",
+        "    if head is None or head.generation < asked.generation:\n        return Verdict.DONE\n",
+        DIES,
+    ),
+    mutation(
+        "planned_to is compared before generations",
+        "schedules/plan_step.py",
+        "    if head is None or head.generation < asked.generation:\n        return Verdict.WAIT\n",
+        "    if head is not None and head.planned_to > asked.planned_from:\n        return Verdict.DONE\n"
+        "    if head is None or head.generation < asked.generation:\n        return Verdict.WAIT\n",
+        DIES,
+    ),
+    mutation(
+        "a step that comes before its time is acknowledged",
+        "schedules/plan_step.py",
+        "Verdict.PLAN if head.planned_to == asked.planned_from else Verdict.WAIT",
+        "Verdict.PLAN if head.planned_to == asked.planned_from else Verdict.DONE",
+        DIES,
+    ),
+    mutation(
+        "the generation is not in the uid",
+        "schedules/occurrence.py",
+        'f"{head.queue}/{head.name}/{generation}/{what}"',
+        'f"{head.queue}/{head.name}/{what}"',
+        NEITHER,
+        DIES,
+        BOTH,
+    ),
+]
+
+IN_CHANGE = [
+    Mutation(
+        name="the head is read before the fence",
+        breaks=[BOTH, NEITHER, PAUSED],
+        edits=[
+            Edit(
+                file="schedules/found.py",
+                old="    fence = None if fenced is None else _fence(fenced, table)\n    of_head",
+                new="    of_head",
+            ),
+            Edit(
+                file="schedules/found.py",
+                old="    return Found(head=None",
+                new="    fence = None if fenced is None else _fence(fenced, table)\n    return Found(head=None",
+            ),
+        ],
+    ),
+    mutation(
+        "a head that another change may have replaced is taken for the latest",
+        "schedules/found.py",
+        "if fenced is not None and row is not None and not _is_latest(row, table):",
+        "if False:",
+        BOTH,
+        NEITHER,
+        PAUSED,
+    ),
+    mutation(
+        "the clock decides where a generation ends",
+        "schedules/transaction.py",
+        "now, cut = self._clock.now(), cut_of(head, fence)",
+        "now = self._clock.now()\n        cut = max(head.start, instant.round_up(now))",
+        ANSWERED,
+        BOTH,
+        NEITHER,
+    ),
+    mutation(
+        "a generation ends at the fence even before its beginning",
+        "schedules/cut.py",
+        "cut = head.start if fence is None else max(fence, head.start)",
+        "cut = head.start if fence is None else fence",
+        BOTH,
+        NEITHER,
+    ),
+    mutation(
+        "a change is made whatever the fence",
+        "schedules/transaction.py",
+        "fence_below=instant.text(cut + _INSTANT)",
+        'fence_below="~"',
+        BOTH,
+        NEITHER,
+        PAUSED,
+    ),
+    mutation(
+        "a change is made whatever planned_to",
+        "memory/table.py",
+        'return (head["generation"], head["planned_to"]) == (change.generation, change.planned_to)',
+        'return bool(head["generation"] == change.generation)',
+        BOTH,
+        NEITHER,
+        PAUSED,
+    ),
+    mutation(
+        "a change is made whatever the generation",
+        "memory/table.py",
+        'return (head["generation"], head["planned_to"]) == (change.generation, change.planned_to)',
+        'return bool(head["planned_to"] == change.planned_to)',
+        BOTH,
+        NEITHER,
+        PAUSED,
+        ANSWERED,
+    ),
+    mutation(
+        "a change cancels nothing",
+        "schedules/transaction.py",
+        "ended = cancelled_by(head, cut, next_is_live=new.is_live)",
+        "ended = list[JobId]()",
+        BOTH,
+        PAUSED,
+    ),
+    mutation(
+        "a change cancels only what has a row",
+        "memory/table.py",
+        "            for row in change.cancellations:\n                pk, sk = rows.key(row)\n",
+        "            for row in change.cancellations:\n                pk, sk = rows.key(row)\n"
+        '                if sk.replace("#cancelled", "#job") not in self._rows[pk]:\n                    continue\n',
+        BOTH,
+        PAUSED,
+    ),
+    mutation(
+        "a change cancels only up to planned_to",
+        "schedules/cut.py",
+        "max(cut, step(rule, head.planned_to))",
+        "max(cut, head.planned_to)",
+        BOTH,
+        PAUSED,
+    ),
+    mutation(
+        "a pause leaves what its change has planned itself",
+        "schedules/cut.py",
+        "max(cut, step(rule, head.planned_to))",
+        "step(rule, head.planned_to)",
+        PAUSED,
+    ),
+    mutation(
+        "a pause leaves what jitter has put off",
+        "schedules/cut.py",
+        "put_off = timedelta(0) if next_is_live else jitter(head.queue, head.name, head.definition)",
+        "put_off = timedelta(0)",
+        PAUSED,
+    ),
+    mutation(
+        "a pause leaves what jitter has put off of generations before",
+        "schedules/cut.py",
+        "[*ended, *_put_off_before(head, cut)]",
+        "ended",
+        PAUSED,
+    ),
+    mutation(
+        "the old rule is not planned up to the cut",
+        "schedules/transaction.py",
+        "        self._plan_up_to(cut, head, now=now, until=until)\n",
+        "",
+        NEITHER,
+    ),
+    Mutation(
+        name="the planning job of a change is submitted after it",
+        breaks=[DIES, NEITHER],
+        edits=[
+            Edit(
+                file="schedules/transaction.py",
+                old="        self._submit_intent(new, now=now, until=until)\n        self._plan_up_to",
+                new="        self._plan_up_to",
+            ),
+            Edit(
+                file="schedules/transaction.py",
+                old="        return new if self._table.change(change) else None\n",
+                new="        is_done = self._table.change(change)\n"
+                "        self._submit_intent(new, now=now, until=until)\n        return new if is_done else None\n",
+            ),
+        ],
+    ),
+    mutation(
+        "ticks are not told to ask for a change's cancellations",
+        "schedules/transaction.py",
+        "        self._have_ticks_ask(ended, now=now)\n",
+        "",
+        BOTH,
+        PAUSED,
+    ),
+]
+IN_SCHEDULES = [replace(each, needs_schedules=True) for each in (*IN_PLANNER, *IN_CHANGE)]

@@ -1,0 +1,149 @@
+"""What a history has of schedules: who puts them and changes them, and who plans them when."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tests.simulation import acts
+from tests.simulation.choices import Choices, Stream
+from tests.simulation.mishaps import Fault, Meanwhile, Mishap, Plan
+
+if TYPE_CHECKING:
+    from tests.simulation.history import History
+
+# Of histories.
+ONCE_IN = 10
+STREAM = "schedules"
+MINUTE = 60
+EVERY = (60, 60, 60, 61, 90, 150, 300)
+STARTS = (0, 0, 7, 30, -45, 200)
+JITTERS = (0, 0, 30, 60)
+CATCH_UPS = ("latest", "none", "all")
+COUNTS = (None, None, None, 5, 9)
+WHATS = ("put", "put", "put", "pause", "resume", "delete", "same")
+NAME = "s{}"
+# Of a change that took effect.
+UNHEARD = (Fault.LOST_ANSWER, Fault.CRASH_AFTER)
+
+
+def has_schedules(seed: int) -> bool:
+    """Tell whether the world of a seed has schedules."""
+    return is_scheduled(Choices(seed=seed).stream(STREAM))
+
+
+def is_scheduled(stream: Stream) -> bool:
+    return stream.once_in(ONCE_IN)
+
+
+def visitors(schedule: str = NAME.format(0)) -> list[acts.Act]:
+    """Return who may come between two calls of another, besides those that come in any world."""
+    changes = [acts.Alter(schedule, what=what) for what in ("pause", "resume", "delete")]
+    rules = [acts.Rule(7), acts.Rule(8, 90, 7, catch_up="all")]
+    puts = [acts.Alter(schedule, rule=rule) for rule in rules]
+    return [*changes, *puts, *puts, acts.Plan(), acts.Plan(again=range(2)), acts.Tick(acts.OF_PLANNER)]
+
+
+class ScheduleHistory:
+    """Writes of one history what it has of schedules."""
+
+    def __init__(self, history: "History", stream: Stream, *, queues: Sequence[str]) -> None:
+        self._history, self._stream, self._queues = history, stream, queues
+        self._minutes = int(history.climate.ends // MINUTE)
+        begins = stream.below(self._minutes) * MINUTE
+        # The planner does nothing meanwhile.
+        self._stands_still = (begins, begins + stream.pick([3, 5, 8]) * MINUTE) if stream.once_in(2) else (0, 0)
+
+    def write(self) -> None:
+        for number in range(self._stream.pick([1, 1, 2])):
+            self._of_schedule(NAME.format(number), self._stream.pick(self._queues))
+        self._history.of_ticks(self._stream, acts.OF_PLANNER, [self._stream.below(self._minutes) * MINUTE])
+        self._of_planner()
+        if self._stream.once_in(4):
+            self._start(acts.Watch(), after=(5 + self._stream.below(self._minutes)) * MINUTE)
+
+    def _of_schedule(self, name: str, queue: str) -> None:
+        stream = self._stream
+        levels = self._history.priorities[queue]
+        rules = [self._rule(number, levels) for number in range(stream.pick([2, 3, 4]))]
+        created = stream.pick([0, 0, 1, 30, 65])
+        for _ in range(stream.pick([1, 1, 1, 2])):
+            self._start(acts.Alter(name, queue, rule=stream.pick(rules[:2]), again=2), after=created)
+        self._start(acts.Alter(name, queue, rule=rules[0]), after=created + 2)
+        for _ in range(stream.pick([1, 2, 3, 5])):
+            at = self._when()
+            for _ in range(stream.pick([1, 1, 1, 2])):
+                change = self._change(name, queue, rules)
+                unheard: Plan = {"table.change": stream.pick(UNHEARD)} if stream.once_in(4) else {}
+                self._history.start(change, after=at, stream=stream, plan=unheard)
+            if stream.once_in(3):
+                self._meet(queue, at)
+        if stream.once_in(2):
+            self._overtake(name, queue)
+
+    def _rule(self, number: int, levels: int) -> acts.Rule:
+        stream = self._stream
+        return acts.Rule(
+            number,
+            every=stream.pick(EVERY),
+            start=stream.pick(STARTS),
+            jitter=stream.pick(JITTERS),
+            catch_up=stream.pick(CATCH_UPS),
+            count=stream.pick(COUNTS),
+            priority=1 + stream.below(levels),
+        )
+
+    def _change(self, name: str, queue: str, rules: Sequence[acts.Rule]) -> acts.Alter:
+        stream = self._stream
+        what, rule = stream.pick(WHATS), stream.pick(rules)
+        is_matched, again = stream.once_in(4), stream.pick([1, 0, 2])
+        if what in ("put", "same"):
+            return acts.Alter(
+                name, queue, rule=rules[0] if what == "same" else rule, is_matched=is_matched, again=again
+            )
+        return acts.Alter(name, queue, what, is_matched=is_matched, again=again)
+
+    def _meet(self, queue: str, at: float) -> None:
+        """Let those meet a change by whom its fate is decided."""
+        ticks = [acts.Tick(number) for number, partition in enumerate(acts.PARTITIONS) if partition.queue == queue]
+        for act in self._stream.some([*ticks[:2], acts.Plan(), acts.Plan(), acts.Tick(acts.OF_PLANNER)]):
+            self._start(act, after=at)
+
+    def _overtake(self, name: str, queue: str) -> None:
+        """Let a caller be overtaken, at a call of its own, while the planner is late."""
+        stream, meanwhile = self._stream, dict[int | str, Mishap]()
+        mine, others = (acts.Alter(name, queue, rule=acts.Rule(number)) for number in (50, 51))
+        other = replace(stream.pick([others, acts.Alter(name, queue, "pause")]), again=0)
+        ticks = [acts.Tick(number) for number, partition in enumerate(acts.PARTITIONS) if partition.queue == queue]
+        match stream.below(3):
+            case 0:
+                meanwhile[stream.pick([3, 2, 3, 4, 6, 9])] = Meanwhile([other, *ticks[:2]])
+            case 1:
+                meanwhile["table.change"] = Meanwhile([acts.Plan(), acts.Plan(), acts.Plan()])
+            case 2:
+                meanwhile[0] = Meanwhile([other], {"table.change": Fault.LOST_ANSWER})
+                meanwhile[1] = Meanwhile(ticks[:2])
+        at = max(1.0, self._stands_still[1] - stream.pick([1, 5, 30, 65]))
+        self._history.start(mine, after=at, stream=stream, plan=meanwhile)
+
+    def _when(self) -> float:
+        """Return a telling moment: a minute, at which ticks fire and runs are due, or one just before or after."""
+        return max(1.0, self._stream.below(self._minutes) * MINUTE + self._stream.pick([0, 0, 0, 1, -1, 5, 30, 50]))
+
+    def _of_planner(self) -> None:
+        """Plan each minute; miss some, plan some twice, and now and then stand still for long."""
+        stream = self._stream
+        begins, ends = self._stands_still
+        for minute in range(self._minutes):
+            at = minute * MINUTE + stream.pick([5, 0, 1, 35])
+            for _ in range(stream.pick([1, 1, 1, 0, 2])):
+                if not begins < at < ends:
+                    self._start(self._plan(), after=at)
+
+    def _plan(self) -> acts.Plan:
+        stream = self._stream
+        if not stream.once_in(3):
+            return acts.Plan()
+        return acts.Plan(acts.ALL, stream.some(range(4), once_in=4), stream.some(range(4), once_in=4))
+
+    def _start(self, act: acts.Act, *, after: float) -> None:
+        self._history.start(act, after=after, stream=self._stream)
