@@ -6,7 +6,8 @@ from pathlib import Path
 
 from aws_cdk import App
 
-from dueline.config.deployment import ConfigurationError, load
+from dueline.config.deployment import load
+from dueline.config.yaml_file import ConfigurationError
 from infra.stacks import add_stacks
 
 _HERE = Path(__file__).parent

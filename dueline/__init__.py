@@ -7,8 +7,11 @@ if TYPE_CHECKING:
     from dueline.aws.dynamodb.table import DynamoTable
     from dueline.client.answers import Job, PayloadPlace, ScheduledJob
     from dueline.client.async_client import AsyncClient
+    from dueline.client.async_schedules import AsyncSchedules
     from dueline.client.client import Client
     from dueline.client.new_job import NewJob
+    from dueline.client.schedule_answers import NextRun, Run, Schedule, SubmittedRun
+    from dueline.client.schedules import Schedules
     from dueline.errors import (
         AlreadyFinished,
         ClientTooOld,
@@ -46,6 +49,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AlreadyFinished",
     "AsyncClient",
+    "AsyncSchedules",
     "Client",
     "ClientTooOld",
     "Control",
@@ -63,6 +67,7 @@ __all__ = [
     "JobNotFound",
     "KeyReused",
     "NewJob",
+    "NextRun",
     "NotYet",
     "Overview",
     "Patience",
@@ -74,10 +79,14 @@ __all__ = [
     "ReceivedJob",
     "Retry",
     "Route",
+    "Run",
+    "Schedule",
     "ScheduleChanged",
     "ScheduleNotFound",
     "ScheduledJob",
+    "Schedules",
     "State",
+    "SubmittedRun",
     "Throttled",
     "TooManySchedules",
     "TraceContext",
@@ -87,6 +96,7 @@ __all__ = [
 ]
 _ELSEWHERE = {
     "AsyncClient": "dueline.client.async_client",
+    "AsyncSchedules": "dueline.client.async_schedules",
     "Client": "dueline.client.client",
     "Control": "dueline.lookup.control",
     "Discard": "dueline.worker.verdict",
@@ -94,6 +104,7 @@ _ELSEWHERE = {
     "Job": "dueline.client.answers",
     "JobId": "dueline.model.job",
     "NewJob": "dueline.client.new_job",
+    "NextRun": "dueline.client.schedule_answers",
     "Overview": "dueline.lookup.overview",
     "Patience": "dueline.retry.patience",
     "PayloadPlace": "dueline.client.answers",
@@ -102,8 +113,12 @@ _ELSEWHERE = {
     "ReceivedJob": "dueline.worker.received",
     "Retry": "dueline.worker.verdict",
     "Route": "dueline.model.job",
+    "Run": "dueline.client.schedule_answers",
+    "Schedule": "dueline.client.schedule_answers",
     "ScheduledJob": "dueline.client.answers",
+    "Schedules": "dueline.client.schedules",
     "State": "dueline.model.job",
+    "SubmittedRun": "dueline.client.schedule_answers",
     "TraceContext": "dueline.model.trace",
     "Worker": "dueline.worker.worker",
     "lambda_handler": "dueline.worker.consumer",

@@ -73,7 +73,12 @@ app = APIGatewayHttpResolver()
 
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """Answer one HTTP request."""
+    """Answer one HTTP request, or CloudFormation, which asks for a schedule that queues.yaml declares."""
+    if "RequestType" in event:
+        from functions.http.declared_schedules import DeclaredSchedules
+
+        DeclaredSchedules(resources=RESOURCES, registry=REGISTRY).carry_out(event)
+        return {}
     if "/schedules" in event["rawPath"]:
         with_schedules()
     return app.resolve(event, context)

@@ -15,6 +15,7 @@ from dueline.model.queue_settings import QueueSettings
 from infra.arns import Arns
 from infra.constructs.alarms import Alarms
 from infra.constructs.consumer_policy import ConsumerPolicy
+from infra.constructs.declared_schedules import DeclaredSchedules
 from infra.constructs.direct_policy import DirectPolicy
 from infra.constructs.operator_policy import OperatorPolicy
 from infra.constructs.producer_policy import ProducerPolicy
@@ -40,6 +41,7 @@ class QueueStack(Stack):
         OperatorPolicy(self, "Operator", names=names, queue=queue.name, levels=levels, dead_letters=dead_letters)
         DirectPolicy(self, "Direct", names=names, queue=queue.name, levels=levels, dead_letters=dead_letters)
         self._add_alarms(deployment, dead_letters, queue)
+        self._declare_schedules(deployment, queue.name)
         self._publish(deployment, queue, levels, dead_letters)
         self._warn_of_too_few_partitions(deployment, queue.name)
 
@@ -54,6 +56,15 @@ class QueueStack(Stack):
             retention_days=settings.message_retention_days,
             dead_letter_queue=DeadLetterQueue(queue=dead_letters, max_receive_count=settings.receives),
         )
+
+    def _declare_schedules(self, deployment: Deployment, queue: str) -> None:
+        schedules = deployment.queues[queue].schedules
+        if not schedules:
+            return
+        # Their jobs need the queue's ticks.
+        others = list(self.node.children)
+        declared = DeclaredSchedules(self, "Declared", names=deployment.names, queue=queue, schedules=schedules)
+        declared.come_after(*others)
 
     def _publish(
         self, deployment: Deployment, queue: QueueSettings, levels: Sequence[IQueue], dead_letters: IQueue

@@ -14,7 +14,7 @@ from typing import Annotated, NoReturn
 import typer
 from rich.console import Console
 
-from dueline.config.deployment import ConfigurationError
+from dueline.config.yaml_file import ConfigurationError
 from local.demonstration import Demonstration
 from local.deploy import DeploymentError
 from local.emulator import Emulator, free_port, is_free

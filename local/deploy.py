@@ -3,6 +3,7 @@
 import io
 import json
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,17 @@ class DeploymentError(RuntimeError):
     """A stack could not be deployed; the message says which and why."""
 
 
-def deploy(emulator: Emulator, assembly: Path) -> None:
-    """Upload the assets of a cloud assembly and create or update its stacks, in the order of their dependencies."""
+def deploy(emulator: Emulator, assembly: Path, *, after: Callable[[str], None] = lambda _: None) -> None:
+    """Upload the assets of a cloud assembly and create or update its stacks, in the order of their dependencies.
+
+    `after` is called with the name of each.
+    """
     manifest = json.loads((assembly / "manifest.json").read_text())["artifacts"]
     _bootstrap(emulator)
     for name in _in_order(manifest):
         _upload(emulator, assembly, json.loads((assembly / f"{name}.assets.json").read_text())["files"])
         _apply(emulator, name, _template_url(emulator, manifest[name]))
+        after(name)
 
 
 def _in_order(manifest: dict[str, Any]) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
@@ -15,6 +16,7 @@ from dueline.config.settings import ApiSettings
 from dueline.memory import MemoryQueue, MemoryTable
 from dueline.model.queue_settings import QueueSettings
 from tests.builders import NOBODY
+from tests.gate import Asked, Reply, told
 
 CONTEXT = SimpleNamespace(get_remaining_time_in_millis=lambda: 20_000)
 SETTINGS = ApiSettings(deployment="d", queue_urls="http://localhost/", payloads="p", direct_horizon=890, lookahead=240)
@@ -68,3 +70,13 @@ def call(
         api.with_schedules()
     api.last = answer = api.app.resolve(event, CONTEXT)
     return answer["statusCode"], json.loads(answer["body"])
+
+
+def over(api: Any, asked: Asked) -> Reply:
+    """Return the answer of the function to a request as it came to a gate."""
+    url = urlsplit(asked.path)
+    given = {name.lower(): value for name, value in asked.headers.items()}
+    headers = {name: given[name] for name in ("if-match", "idempotency-key") if name in given}
+    query, body = dict(parse_qsl(url.query)), asked.body.decode() or None
+    status, content = call(api, asked.method, url.path, body=body, caller="ann", headers=headers, query=query)
+    return told(content, status)

@@ -15,10 +15,11 @@ from dueline.aws.resources import Resources
 from dueline.aws.service_clock import ServiceClock
 from dueline.aws.sessions import of_each_process
 from dueline.client.answers import Job, ScheduledJob
+from dueline.client.http_schedules import HttpSchedules
 from dueline.client.new_job import NewJob
 from dueline.config.names import Names
 from dueline.config.settings import ApiSettings
-from dueline.errors import DuelineError, JobNotFound
+from dueline.errors import DuelineError, Forbidden, JobNotFound
 from dueline.lookup.control import Control
 from dueline.lookup.listing import FAR_END, MOST_JOBS, Span, list_jobs
 from dueline.lookup.overview import Overview
@@ -160,6 +161,9 @@ class DirectApi:
         with of_callers(f"setting the rate of queue {queue}"):
             name, now = self._existing(queue), self._resources.clock.now()
             return control.set_rate(name, rate, table=self._resources.table, now=now)
+
+    def schedules(self, queue: str) -> HttpSchedules:
+        raise Forbidden(f"a direct client has no rights on schedules of queue {queue!r}: connect without direct=True")
 
     def _existing(self, queue: str) -> str:
         """Return the name of a queue that exists. Raises QueueNotFound."""

@@ -45,7 +45,7 @@ class Job:
     @classmethod
     def of(cls, answer: Any) -> Self:
         """Return the job in an answer. Raises Unavailable when it holds none."""
-        return _read(cls._of, answer, what="job")
+        return read_from(cls._of, answer, what="job")
 
     @classmethod
     def known(cls, id: JobId, state: State, *, moved_to: JobId | None = None, outcome: Outcome | None = None) -> "Job":
@@ -57,13 +57,13 @@ class Job:
     @classmethod
     def _of(cls, answer: Mapping[str, Any]) -> Self:
         return cls(
-            id=_text(answer["id"]),
-            queue=_text(answer["queue"]),
+            id=text_of(answer["id"]),
+            queue=text_of(answer["queue"]),
             due=instant.parse(answer["due"]),
-            route=Route[_text(answer["route"]).upper()],
+            route=Route[text_of(answer["route"]).upper()],
             state=State(answer["state"]),
-            moved_to=_text(answer["moved_to"]) if "moved_to" in answer else None,
-            **_outcome_of(answer),
+            moved_to=text_of(answer["moved_to"]) if "moved_to" in answer else None,
+            **outcome_of(answer),
             **cls._further_fields(answer),
         )
 
@@ -105,7 +105,8 @@ class ScheduledJob(Job):
         return _payload_of(answer)
 
 
-def _outcome_of(answer: Mapping[str, Any]) -> dict[str, Any]:
+def outcome_of(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of attempts, as far as an answer has them."""
     return {name: read(answer[name]) for name, read in _OUTCOME.items() if name in answer}
 
 
@@ -141,8 +142,8 @@ class BegunUpload:
 
 def upload_of(answer: Any) -> BegunUpload:
     """Return the upload in an answer. Raises Unavailable when it holds none."""
-    return _read(
-        lambda begun: BegunUpload(id=_text(begun["upload"]), url=_text(begun["url"]), headers={**begun["headers"]}),
+    return read_from(
+        lambda begun: BegunUpload(id=text_of(begun["upload"]), url=text_of(begun["url"]), headers={**begun["headers"]}),
         answer,
         what="upload",
     )
@@ -150,27 +151,29 @@ def upload_of(answer: Any) -> BegunUpload:
 
 def page_of(answer: Any) -> tuple[list[ScheduledJob], str]:
     """Return the jobs of a page, and where the next one begins: "" after the last. Raises Unavailable."""
-    return _read(lambda page: ([ScheduledJob.of(job) for job in page["jobs"]], page["next"] or ""), answer, what="jobs")
+    return read_from(
+        lambda page: ([ScheduledJob.of(job) for job in page["jobs"]], page["next"] or ""), answer, what="jobs"
+    )
 
 
 def queues_of(answer: Any) -> list[QueueSettings]:
     """Return the queues in an answer. Raises Unavailable when it holds none."""
-    return _read(lambda listed: [_settings_of(queue) for queue in listed["queues"]], answer, what="queues")
+    return read_from(lambda listed: [_settings_of(queue) for queue in listed["queues"]], answer, what="queues")
 
 
 def overview_of(answer: Any) -> Overview:
     """Return the overview of a queue in an answer. Raises Unavailable when it holds none."""
-    return _read(_overview_of, answer, what="queue")
+    return read_from(_overview_of, answer, what="queue")
 
 
 def control_of(answer: Any) -> Control:
     """Return a queue's pause and rate in an answer. Raises Unavailable when it holds none."""
-    return _read(_control_of, answer, what="pause and rate")
+    return read_from(_control_of, answer, what="pause and rate")
 
 
 def _settings_of(answer: Mapping[str, Any]) -> QueueSettings:
     return QueueSettings(
-        name=_text(answer["queue"]),
+        name=text_of(answer["queue"]),
         partitions=answer["partitions"],
         retention=timedelta(seconds=answer["retention"]),
         precise=answer["precise"],
@@ -193,7 +196,7 @@ def _overview_of(answer: Mapping[str, Any]) -> Overview:
 
 
 def _control_of(answer: Mapping[str, Any]) -> Control:
-    rate = None if answer["rate"] is None else Rate.parse(_text(answer["rate"]))
+    rate = None if answer["rate"] is None else Rate.parse(text_of(answer["rate"]))
     return Control(paused=bool(answer["paused"]), rate=rate)
 
 
@@ -201,7 +204,8 @@ def _depth_of(answer: Mapping[str, Any]) -> Depth:
     return Depth(waiting=answer["waiting"], in_flight=answer["in_flight"], delayed=answer["delayed"])
 
 
-def _read(read: Callable[[Any], A], answer: Any, *, what: str) -> A:
+def read_from(read: Callable[[Any], A], answer: Any, *, what: str) -> A:
+    """Return what `read` finds in an answer. Raises Unavailable when that is not as it should be."""
     try:
         return read(answer)
     except (LookupError, TypeError, ValueError, OverflowError) as fault:
@@ -209,13 +213,13 @@ def _read(read: Callable[[Any], A], answer: Any, *, what: str) -> A:
         raise Unavailable(f"the answer holds no {what}: {type(fault).__name__}") from None
 
 
-def _text(value: object) -> str:
+def text_of(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError
     return value
 
 
-def _number(value: object) -> int:
+def number_of(value: object) -> int:
     if type(value) is not int:
         raise TypeError
     return value
@@ -223,8 +227,8 @@ def _number(value: object) -> int:
 
 # The fields of attempts, and how each is read.
 _OUTCOME: Mapping[str, Callable[[Any], Any]] = {
-    "attempts": _number,
+    "attempts": number_of,
     "started": instant.parse,
     "ended": instant.parse,
-    "error": _text,
+    "error": text_of,
 }

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Protocol, Self, TypeVar
 
 from dueline.client.answers import Job, ScheduledJob
+from dueline.client.http_schedules import HttpSchedules
 from dueline.client.new_job import NewJob
 from dueline.errors import DuelineError
 from dueline.lookup.control import Control
@@ -86,3 +87,6 @@ class Api(Protocol[D]):
 
         Raises QueueNotFound.
         """
+
+    def schedules(self, queue: str) -> HttpSchedules:
+        """Return the schedules of a queue, before any request. Raises Forbidden where HTTP alone has them."""

@@ -1,19 +1,19 @@
 """The client for asyncio: the same methods, each run in a thread."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from datetime import datetime, timedelta
-from functools import update_wrapper
-from itertools import islice
+from functools import partial, update_wrapper
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from dueline.client.answers import Job, ScheduledJob
+from dueline.client.async_schedules import AsyncSchedules
 from dueline.client.client import Client
+from dueline.client.in_threads import in_a_thread, in_portions
 from dueline.client.new_job import NewJob
 from dueline.client.single import Single
 from dueline.errors import DuelineError
-from dueline.lookup.listing import MOST_JOBS
 from dueline.retry.patience import Patience
 
 if TYPE_CHECKING:
@@ -23,12 +23,7 @@ P = ParamSpec("P")
 A = TypeVar("A")
 
 
-def _in_a_thread(call: Callable[Concatenate[Client, P], A]) -> Callable[Concatenate["AsyncClient", P], Awaitable[A]]:
-    def asked(self: "AsyncClient", /, *args: P.args, **given: P.kwargs) -> Awaitable[A]:
-        return asyncio.to_thread(call, self.client, *args, **given)
-
-    update_wrapper(asked, call)
-    return asked
+_in_a_thread = partial(in_a_thread, of=attrgetter("client"))
 
 
 def _in_the_loop(
@@ -90,30 +85,18 @@ class AsyncClient:
     resume = _in_a_thread(Client.resume)
     set_rate = _in_a_thread(Client.set_rate)
 
+    def schedules(self, queue: str) -> AsyncSchedules:
+        """Return the schedules of a queue, as Client.schedules does: at once, and without a request."""
+        return AsyncSchedules(self.client.schedules(queue))
+
     async def schedule_each(self, queue: str, jobs: Iterable[NewJob]) -> AsyncIterator[Job | DuelineError]:
         """Schedule each job and yield the results, as Client.schedule_each does; `jobs` is iterated in a thread."""
-        async for result in _in_portions(self.client.schedule_each(queue, jobs)):
+        async for result in in_portions(self.client.schedule_each(queue, jobs)):
             yield result
 
     async def jobs(
         self, queue: str, *, start: datetime | None = None, end: datetime | None = None
     ) -> AsyncIterator[ScheduledJob]:
         """Yield the scheduled jobs, as Client.jobs does."""
-        async for job in _in_portions(self.client.jobs(queue, start=start, end=end)):
+        async for job in in_portions(self.client.jobs(queue, start=start, end=end)):
             yield job
-
-
-async def _in_portions(items: Iterator[A]) -> AsyncIterator[A]:
-    try:
-        while some := await asyncio.to_thread(lambda: list(islice(items, MOST_JOBS))):
-            for item in some:
-                yield item
-    finally:
-        await asyncio.to_thread(_close, items)
-
-
-def _close(items: Iterator[A]) -> None:
-    """Close an iterator, which waits for requests in flight; one that still runs in its thread is left to it."""
-    if isinstance(items, Generator):
-        with suppress(ValueError):
-            items.close()

@@ -16,6 +16,8 @@ from dueline.client.api import MOST_AT_ONCE, Api, Draft
 from dueline.client.http_api import MOST_BYTES
 from dueline.client.linger import shared_requests
 from dueline.client.new_job import NewJob, a_job, bound_of, checked_time
+from dueline.client.pages import pages_of
+from dueline.client.schedules import Schedules
 from dueline.client.single import Single
 from dueline.clock import SystemClock
 from dueline.errors import DuelineError
@@ -143,7 +145,7 @@ class Client:
         9998.
         """
         first, last = bound_of(start, name="start"), bound_of(end, name="end")
-        return self._pages(partial(self._api.page, queue_name(queue), start=first, end=last))
+        return pages_of(self._calls, partial(self._api.page, queue_name(queue), start=first, end=last))
 
     def reschedule(self, id: str, *, at: datetime | None = None, delay: float | timedelta | None = None) -> Job:
         """Move a job to `at`, or to `delay` from now by the deployment's clock; return the new job that replaces it.
@@ -205,6 +207,13 @@ class Client:
         checked, limit = queue_name(queue), rate_of(rate)
         return self._calls.ask(lambda: self._api.set_rate(checked, limit))
 
+    def schedules(self, queue: str) -> Schedules:
+        """Return the schedules of a queue, which make jobs by a rule. Nothing is asked yet.
+
+        Raises QueueNotFound if `queue` cannot be the name of a queue, and Forbidden for a direct client.
+        """
+        return Schedules(self._api.schedules(queue_name(queue)), calls=self._calls)
+
     def _one_schedule(self, queue: str, job: NewJob) -> Single[Draft, Job]:
         draft = self._api.draft(job, trace=otel.current())
         ask, share = self._api.schedule, self._shared.schedule
@@ -231,13 +240,6 @@ class Client:
             of_queue = self._calls.ask_for_each(cancel, [ids[place] for place in places], pace=pace)
             results |= zip(places, of_queue, strict=True)
         return [results[place] for place in range(len(ids))]
-
-    def _pages(self, ask: Callable[..., tuple[Sequence[ScheduledJob], str]]) -> Iterator[ScheduledJob]:
-        jobs, after = self._calls.ask(partial(ask, after=""))
-        yield from jobs
-        while after:
-            jobs, after = self._calls.ask(partial(ask, after=after))
-            yield from jobs
 
 
 def _queue_of(id: JobId | DuelineError) -> str:

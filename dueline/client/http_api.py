@@ -11,6 +11,7 @@ from dueline.client.answers import Job, ScheduledJob, control_of, overview_of, p
 from dueline.client.dated import Dated
 from dueline.client.http_answer import error_of
 from dueline.client.http_draft import HttpDraft, Name
+from dueline.client.http_schedules import HttpSchedules
 from dueline.client.id_maker import IdMaker
 from dueline.client.new_job import NewJob
 from dueline.client.transport import Transport
@@ -165,6 +166,9 @@ class HttpApi:
     def set_rate(self, queue: str, rate: Rate | None) -> Control:
         body = json.dumps({"rate": None if rate is None else str(rate)})
         return control_of(self._ask("PUT", f"/queues/{queue}/rate", body))
+
+    def schedules(self, queue: str) -> HttpSchedules:
+        return HttpSchedules(queue, self._ask)
 
     def _uploaded(self, queue: str, draft: HttpDraft) -> str:
         """Upload the payload of a job; return what to post in its place."""

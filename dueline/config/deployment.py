@@ -4,15 +4,15 @@ import re
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
-import yaml
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError, field_validator, model_validator
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel, BeforeValidator, Field, field_validator, model_validator
 
 from dueline.config.capacity import ON_DEMAND, Capacity, MaybeCapacity, Storage
 from dueline.config.names import Names
 from dueline.config.queue import STRICT, Queue, Retry
+from dueline.config.schedule import Schedule
+from dueline.config.yaml_file import load_as, none_is_empty
 from dueline.model.job import MAX_RETENTION, QUEUE_NAME
 from dueline.model.queue_settings import PLANNER, QueueSettings
 from dueline.model.work_settings import WorkSettings
@@ -22,16 +22,7 @@ _MINUTE = 60
 _OF_A_QUEUES_STACK = "-queue(-|$)"
 
 
-class ConfigurationError(ValueError):
-    """queues.yaml is not as it should be; the message names each field, its value and what is allowed."""
-
-
-def _none_is_empty(settings: Any) -> Any:
-    """Take a name with a colon and nothing after it for one without settings."""
-    return {} if settings is None else settings
-
-
-_MayBeBare = Annotated[Queue, BeforeValidator(_none_is_empty, json_schema_input_type=Queue | None)]
+_MayBeBare = Annotated[Queue, BeforeValidator(none_is_empty, json_schema_input_type=Queue | None)]
 
 
 class Deployment(BaseModel):
@@ -98,7 +89,7 @@ class Deployment(BaseModel):
     point_in_time_recovery: bool = Field(
         default=True, description="The jobs table can be restored to any second of the last 35 days."
     )
-    queues: Annotated[dict[QueueName, _MayBeBare], BeforeValidator(_none_is_empty)] = Field(
+    queues: Annotated[dict[QueueName, _MayBeBare], BeforeValidator(none_is_empty)] = Field(
         default={},
         json_schema_extra={"additionalProperties": False, "propertyNames": {"not": {"const": PLANNER.name}}},
         description=f"The queues, by name. `{PLANNER.name}` is Dueline's own.",
@@ -183,58 +174,18 @@ class Deployment(BaseModel):
         )
 
 
-class _UniqueKeys(yaml.SafeLoader):
-    """YAML in which a key that stands twice is an error, not the last one's win."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [str(key.value) for key, _ in node.value]
-        twice = sorted({key for key in keys if keys.count(key) > 1})
-        if twice:
-            raise ConfigurationError(f"line {node.start_mark.line + 1}: {', '.join(twice)} is given twice")
-        return super().construct_mapping(node, deep)
-
-
 def load(path: Path) -> Deployment:
     """Return the deployment that a file describes.
 
     Raises ConfigurationError, which names every field that is wrong, its value and what is allowed.
     """
-    try:
-        settings = yaml.load(path.read_text(), Loader=_UniqueKeys)  # noqa: S506, a SafeLoader
-        return Deployment.model_validate({} if settings is None else settings)
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{path}: cannot be read: {error}") from None
-    except yaml.YAMLError as error:
-        raise ConfigurationError(f"{path}: not YAML: {error}") from None
-    except RecursionError:
-        raise ConfigurationError(f"{path}: it is nested too deeply to be read") from None
-    except ConfigurationError as error:
-        raise ConfigurationError(f"{path}: {error}") from None
-    except ValidationError as error:
-        lines = [f"{path}: settings that are wrong: {len(error.errors())}", *map(_describe, error.errors())]
-        raise ConfigurationError("\n  ".join(lines)) from None
-
-
-def _describe(error: ErrorDetails) -> str:
-    where = ".".join(str(part) for part in error["loc"] if part != "[key]")
-    if error["type"] == "value_error" and isinstance(error["input"], dict):
-        # Of several settings together: the message begins with the name of one of them.
-        return f"{where}.{_message(error)}".removeprefix(".")
-    if not where:
-        return f"it holds {error['input']!r}, not settings"
-    return f"{where} is {error['input']!r}: {_message(error)}"
-
-
-def _message(error: ErrorDetails) -> str:
-    if error["type"] == "extra_forbidden":
-        return f"unknown setting; there are {', '.join(_known_at(error['loc']))}"
-    if error["type"] == "model_type":
-        return f"must be settings, each a name and a value; there are {', '.join(_known_at(error['loc']))}"
-    return error["msg"].removeprefix("Value error, ")
+    return load_as(Deployment, path, known=_known_at)
 
 
 def _known_at(place: Sequence[int | str]) -> Iterable[str]:
     """Return the names of the settings that there are at a place in queues.yaml, or around it."""
     if place[0] != "queues":
         return (Capacity if place[0] == "capacity" else Deployment).model_fields
+    if place[2:3] == ("schedules",):
+        return Schedule.model_fields
     return (Retry if place[2:3] == ("retry",) else Queue).model_fields

@@ -2,13 +2,16 @@
 
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from dueline.config.schedule import Schedule, ScheduleName
+from dueline.config.yaml_file import none_is_empty
 from dueline.model.job import MAX_PRIORITY, MAX_RETENTION
 from dueline.model.retry_policy import MAX_HIDDEN_SECONDS, Backoff, RetryPolicy
 
-# Each is a schedule in the queue's stack, and CloudFormation takes 500 resources a stack.
+# Each is a resource in the queue's stack, and CloudFormation takes 500 resources a stack.
 MOST_PARTITIONS = 400
+MOST_SCHEDULES = 50
 # Jobs a second that one partition carries, with rows of up to 1 KB: half of what it sustains, so that an hour's backlog
 # is made up for within another. Source: docs/benchmarks.md, "Scale, by simulation".
 JOBS_PER_PARTITION = 500
@@ -114,7 +117,21 @@ class Queue(BaseModel):
         default=False,
         description="Workers of Dueline's library note what becomes of jobs, for look-ups: two writes an attempt.",
     )
+    schedules: Annotated[dict[ScheduleName, Schedule], BeforeValidator(none_is_empty)] = Field(
+        default={},
+        max_length=MOST_SCHEDULES,
+        json_schema_extra={"additionalProperties": False},
+        description="The queue's schedules, by name: a deployment puts them, and deletes those that are here no more.",
+    )
     retry: Retry = Field(default=Retry(), description="When workers of Dueline's library try a job again that failed.")
+
+    @model_validator(mode="after")
+    def _schedules_fit(self) -> Self:
+        for name, schedule in self.schedules.items():
+            if schedule.priority > self.priorities:
+                place = f"schedules.{name}.priority is {schedule.priority}"
+                raise ValueError(f"{place}: it must be from 1 to priorities, which is {self.priorities}")
+        return self
 
     @model_validator(mode="after")
     def _receives_fit(self) -> Self:

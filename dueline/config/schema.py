@@ -7,6 +7,7 @@ from typing import Any
 
 from dueline.config.deployment import Deployment
 from dueline.config.queue import Queue
+from dueline.config.schedule import Schedule
 
 DOCS = Path(__file__).parents[2] / "docs"
 _INTRODUCTION = """\
@@ -48,6 +49,18 @@ protected from deletion.
 """
 
 
+_WHAT_SCHEDULES_ARE = """\
+One of `cron` and `every` is to be given; [what each means, and what a deployment does](schedules.md#in-queuesyaml).
+
+```yaml
+queues:
+  emails:
+    schedules:
+      digest: {cron: 0 9 * * MON-FRI, zone: Europe/Berlin, payload: {to: all}}
+```
+"""
+
+
 def documents() -> dict[str, str]:
     """Return the documents that describe queues.yaml, by file name."""
     deployment = Deployment.model_json_schema()
@@ -58,6 +71,7 @@ def documents() -> dict[str, str]:
         f"## The deployment\n\n{_table(own)}",
         _WHAT_IT_SAVES,
         f"## A queue\n\n{_table(Queue.model_json_schema())}",
+        f"## A schedule of a queue\n\n{_WHAT_SCHEDULES_ARE}\n{_table(Schedule.model_json_schema())}",
     )
     return {
         "queues.schema.json": json.dumps(deployment, indent=2) + "\n",
@@ -95,6 +109,8 @@ def _default(setting: Mapping[str, Any]) -> str:
 def _allowed(setting: Mapping[str, Any]) -> str:
     """Return what is allowed, of what a schema says of a setting that may also be null."""
     allowed = next((kind for kind in setting.get("anyOf", []) if kind.get("type") != "null"), setting)
+    if not allowed.keys() & {"type", "const", "enum", "pattern"}:
+        return "any"
     if "const" in allowed:
         return f"`{allowed['const']}`, or settings"
     if "enum" in allowed:
@@ -103,7 +119,12 @@ def _allowed(setting: Mapping[str, Any]) -> str:
         return f"`{allowed['pattern']}`".replace("|", "\\|")
     if allowed["type"] == "boolean":
         return "`true`, `false`"
-    return f"{allowed['minimum']:,} to {allowed['maximum']:,}"
+    if allowed["type"] == "object":
+        return "by name"
+    if allowed["type"] == "string":
+        return "text"
+    least, most = allowed["minimum"], allowed.get("maximum")
+    return f"from {least:,}" if most is None else f"{least:,} to {most:,}"
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import re
 from datetime import datetime
 from typing import Any
 
-from dueline.errors import InvalidJob
+from dueline.errors import InvalidJob, InvalidSchedule
 from dueline.model import instant
 from dueline.model.text import shown
 
@@ -42,6 +42,13 @@ def fields(told: object) -> dict[str, Any]:
         return {"schedule": match[1], "nominal": instant.parse(match[2]), "exclusive": match[3] is not None}
     except ValueError as error:
         raise InvalidJob(f"its schedule is {shown(told, most=200)}: {error}") from None
+
+
+def checked_name(name: object) -> str:
+    """Return a schedule's name. Raises InvalidSchedule unless it has 1 to 64 of a-z, A-Z, 0-9, -, _ and ."""
+    if isinstance(name, str) and re.fullmatch(SCHEDULE_NAME, name):
+        return name
+    raise InvalidSchedule(f"name is {shown(name)}: it must have 1 to 64 of a-z, A-Z, 0-9, -, _ and .")
 
 
 def check(schedule: object, nominal: object, *, exclusive: bool) -> None:

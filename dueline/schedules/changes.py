@@ -9,10 +9,11 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from dueline.errors import NotYet, ScheduleChanged, ScheduleNotFound
+from dueline.model.nominal import checked_name
 from dueline.model.queue_settings import QueueSettings
 from dueline.ports import Clock, Table
 from dueline.protocol.table_route import TableRoute
-from dueline.schedules.definition import Definition, check_of_queue, checked_name
+from dueline.schedules.definition import Definition, check_of_queue
 from dueline.schedules.found import Found, find
 from dueline.schedules.head import Head
 from dueline.schedules.transaction import Transaction, Wish

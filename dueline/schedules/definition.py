@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 from dueline.errors import InvalidJob, InvalidSchedule
 from dueline.model import instant
 from dueline.model.job import MAX_PAYLOAD_BYTES, check_priority, check_tenant
-from dueline.model.nominal import SCHEDULE_NAME
 from dueline.model.packing import pack
 from dueline.model.queue_settings import QueueSettings
 from dueline.model.text import shown
@@ -88,13 +87,6 @@ class Definition:
         }
         of_rule = {each.name: read.pop(each.name) for each in fields(Rule) if each.name in read}
         return cls(rule=Rule(**of_rule), **read)
-
-
-def checked_name(name: object) -> str:
-    """Return a schedule's name. Raises InvalidSchedule unless it has 1 to 64 of a-z, A-Z, 0-9, -, _ and ."""
-    if isinstance(name, str) and re.fullmatch(SCHEDULE_NAME, name):
-        return name
-    raise InvalidSchedule(f"name is {shown(name)}: it must have 1 to 64 of a-z, A-Z, 0-9, -, _ and .")
 
 
 def check_of_queue(definition: Definition, queue: QueueSettings) -> None:

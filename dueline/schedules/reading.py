@@ -13,10 +13,10 @@ from dueline.errors import DuelineError, InvalidSchedule, JobNotFound
 from dueline.lookup.outcome import Outcome
 from dueline.lookup.status import Status, statuses_of
 from dueline.model.job import JobId, State
+from dueline.model.nominal import checked_name
 from dueline.model.queue_settings import QueueSettings
 from dueline.ports import Clock, Spread, Table
 from dueline.schedules.changes import not_found
-from dueline.schedules.definition import checked_name
 from dueline.schedules.found import find
 from dueline.schedules.head import Head, read_head
 from dueline.schedules.occurrence import occurrence_id

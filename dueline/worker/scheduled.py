@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from dueline.errors import InvalidSchedule
+from dueline.model.nominal import checked_name
 from dueline.worker.handler_runner import Handler
 from dueline.worker.received import ReceivedJob
 
@@ -71,13 +72,13 @@ def _no_function(job: ReceivedJob) -> None:
 
 def _check(name: str, given: Mapping[str, Any]) -> None:
     """Raise InvalidSchedule before any request, where that can be known."""
+    checked_name(name)
     try:
-        from dueline.schedules.definition import Definition, checked_name
+        from dueline.schedules.definition import Definition
         from dueline.schedules.rule import Rule
     except ModuleNotFoundError:
         # Of dueline[schedules], which a worker need not have: the API refuses what is wrong when the worker starts.
         return
-    checked_name(name)
     known = {**given, "payload": _json(given["payload"])}
     known |= {each: _span(known[each]) for each in ("every", "jitter")}
     rule = {each: known.pop(each) for each in ("cron", "every", "zone", "start", "end", "count")}

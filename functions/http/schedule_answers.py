@@ -71,6 +71,9 @@ class ScheduleAnswer(RuleAnswer):
     owner: NotRequired[Annotated[str, Field(description="Who declared it.", examples=["emails-service"])]]
     description: NotRequired[Annotated[str, Field(description="What it is for.", examples=["The daily digest."])]]
     planned_to: Annotated[Instant, Field(description="Runs up to here are made.")]
+    etag: Annotated[
+        str, Field(description="What `If-Match` takes, as the header `ETag`.", examples=['"1-1799049600000"'])
+    ]
     next: Annotated[list[NextRun], Field(description=f"The next {SHOWN} runs.")]
 
 
@@ -138,6 +141,7 @@ def schedule_answer(head: Head, *, now: datetime) -> ScheduleAnswer:
         "deleted": head.deleted,
         **_defined(head.definition),
         "planned_to": instant.text(head.planned_to),
+        "etag": head.etag,
         "next": next_runs(head.definition.rule, after=max(now, head.start)) if head.is_live else [],
     }
     return cast(ScheduleAnswer, answer)

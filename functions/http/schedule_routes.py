@@ -9,11 +9,11 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from dueline.aws.resources import Resources
 from dueline.config.registry import Registry
 from dueline.model.job import Job
+from dueline.model.nominal import checked_name
 from dueline.protocol.dispatch import Dispatcher
 from dueline.protocol.table_route import TableRoute
 from dueline.schedules import reading
 from dueline.schedules.changes import Changed, Changes
-from dueline.schedules.definition import checked_name
 from dueline.schedules.head import Head
 from dueline.schedules.running import Runs
 from functions.http import schedule_forms

@@ -21,7 +21,7 @@ from tests.e2e.inbox import HANG_SECONDS, wait_until
 from tests.e2e.working import working
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
-CLIENT, WORKER, IN_LAMBDA, PLAIN = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+CLIENT, SCHEDULE, WORKER, IN_LAMBDA, PLAIN = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 (SIGNED,) = re.findall(r"(    curl --aws-sigv4 .*?)\n\n", README, re.DOTALL)
 (FIRST,) = re.findall(r"    make up\n(    API=.*?)\n\n", README, re.DOTALL)
 
@@ -66,6 +66,14 @@ def answer_of(script: str, *, folder: Path, **environment: str) -> Any:
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+@pytest.mark.usefixtures("credentials", "endpoints")
+def test_a_schedule_is_put_by_the_python_client(capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, Any] = {}
+    exec(SCHEDULE.replace("connect()", 'connect("e2e")'), names)
+    names["schedules"].delete("digest")
+    assert " 09:00:00+0" in capsys.readouterr().out
 
 
 @needs_curl

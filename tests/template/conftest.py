@@ -16,6 +16,7 @@ AHEAD = {
     "priorities": 5,
     "longest_run": 900,
     "track": True,
+    "schedules": {f"s.{number}": {"every": 60 + number, "payload": {"n": number}} for number in range(50)},
     "retry": {"backoff": "exponential", "attempts": 7, "delay": 5, "max_delay": 600},
 }
 

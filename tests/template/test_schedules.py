@@ -94,3 +94,20 @@ def test_a_throttled_tick_is_dropped_before_the_next_ones_pile_up(three: Assembl
     assert config["MaximumRetryAttempts"] == 1
     assert three.core.spelled(config["FunctionName"]) == "lambda:function:dueline-tick"
     assert three.core.spelled(config["DestinationConfig"]["OnFailure"]["Destination"]) == "sqs:dueline-tick-dlq"
+
+
+def test_the_schedules_of_queues_yaml_are_made_by_the_api_once_the_queue_and_its_ticks_stand(
+    three: Assembly, one_more: Assembly
+) -> None:
+    ahead = one_more.queues["ahead"]
+    declared = ahead.of_type("Custom::DuelineSchedule")
+    assert {each["Schedule"] for each in declared.values()} == {f"s.{number}" for number in range(50)}
+    [first] = [id for id, each in declared.items() if each["Schedule"] == "s.0"]
+    assert declared[first]["Queue"] == "ahead"
+    assert json.loads(declared[first]["Definition"]) == {"every": 60, "payload": '{"n":0}'}
+    assert ahead.spelled(declared[first]["ServiceToken"]) == "lambda:function:dueline-api"
+    [gate] = ahead.of_type("AWS::CloudFormation::WaitConditionHandle")
+    assert ahead.depends_on(first) >= {gate}
+    ticks = set(ahead.of_type("AWS::Scheduler::Schedule"))
+    assert ahead.depends_on(gate) >= ticks | set(ahead.of_type("AWS::SQS::Queue"))
+    assert not three.queues["queue-0"].of_type("Custom::DuelineSchedule")

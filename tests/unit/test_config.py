@@ -1,6 +1,7 @@
 """queues.yaml is checked whole, and its documents are true."""
 
 import json
+import re
 from collections import Counter
 from itertools import product
 from pathlib import Path
@@ -12,10 +13,12 @@ import yaml
 from pydantic import ValidationError
 
 from dueline.config import registry, work
-from dueline.config.deployment import ConfigurationError, Deployment, load
+from dueline.config.deployment import Deployment, load
 from dueline.config.names import Names
+from dueline.config.schedules_file import load_schedules
 from dueline.config.schema import DOCS, documents
 from dueline.config.settings import ApiSettings, IngestSettings, TickSettings
+from dueline.config.yaml_file import ConfigurationError
 from dueline.errors import QueueNotFound
 from dueline.model.job import MAX_PRIORITY, Partition
 from dueline.model.retry_policy import Backoff, RetryPolicy
@@ -124,6 +127,16 @@ def test_the_repos_own_queues_yaml_loads() -> None:
         (
             "queues: {emails: {retry: {backoff: never}}}",
             ["queues.emails.retry.backoff is 'never'", "'linear-exponential', 'constant', 'linear' or 'exponential'"],
+        ),
+        (
+            "queues: {emails: {schedules: {a: {cron: 0 25 * * *}}}}",
+            ["queues.emails.schedules.a.cron is '0 25 * * *'", "0 to 23"],
+        ),
+        ("queues: {emails: {schedules: {a: {evry: 60}}}}", ["schedules.a.evry is 60", "there are cron, every,"]),
+        ("queues: {emails: {schedules: {a: {every: 59}}}}", ["schedules.a.every is 59", "equal to 60"]),
+        (
+            "queues: {emails: {schedules: {a: {every: 60, priority: 2}}}}",
+            ["queues.emails.schedules.a.priority is 2", "from 1 to priorities, which is 1"],
         ),
         ("queues: {emails: {retry: {attempts: 0}}}", ["queues.emails.retry.attempts is 0", "equal to 1"]),
         ("queues: {emails: {retry: {attempts: 1001}}}", ["queues.emails.retry.attempts is 1001", "equal to 1000"]),
@@ -271,6 +284,16 @@ def test_the_documents_say_what_the_code_takes(name: str) -> None:
     assert (DOCS / name).read_text() == documents()[name], "run make schema"
 
 
+@pytest.mark.parametrize("page", ["schedules.md", "queues.md"])
+def test_the_schedules_that_the_docs_show_load(queues_yaml: Path, page: str) -> None:
+    shown = [text for text in re.findall(r"```yaml\n(.*?)```", (DOCS / page).read_text(), re.DOTALL) if "cron" in text]
+    for text in shown:
+        queues_yaml.write_text(text)
+        assert load(queues_yaml).queues["emails"].schedules["digest"].definition.rule.zone == "Europe/Berlin"
+        assert load_schedules(queues_yaml)["emails"].keys() == load(queues_yaml).queues["emails"].schedules.keys()
+    assert shown
+
+
 @pytest.mark.parametrize(
     ("text", "valid"),
     [
@@ -280,6 +303,9 @@ def test_the_documents_say_what_the_code_takes(name: str) -> None:
         ("queues:\n  emails: {track: true, retry: {backoff: constant, attempts: 3}}\n", True),
         ("queues:\n  emails: {retry: {backoff: never}}\n", False),
         ("queues:\n  emails: {retry: {colour: red}}\n", False),
+        ("queues:\n  emails: {schedules: {digest: {cron: 0 9 * * MON, payload: {to: all}}, b: {every: 60}}}\n", True),
+        ("queues:\n  emails: {schedules: {digest: {zone: UTC}}}\n", False),
+        ("queues:\n  emails: {schedules: {'a#b': {every: 60}}}\n", False),
         ("queues:\n  Emails:\n", False),
         ("queues:\n  dueline-planner:\n", False),
         ("colour: red", False),

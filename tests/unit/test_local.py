@@ -9,7 +9,7 @@ import typer
 import yaml
 
 import local.__main__ as main
-from dueline.config.deployment import ConfigurationError
+from dueline.config.yaml_file import ConfigurationError
 from local.pid_file import AlreadyUp, pid_file, pid_of
 from local.template import configure
 

@@ -47,6 +47,12 @@ PUBLIC = {
     "ScheduleChanged",
     "ScheduleNotFound",
     "ScheduledJob",
+    "AsyncSchedules",
+    "NextRun",
+    "Run",
+    "Schedule",
+    "SubmittedRun",
+    "Schedules",
     "State",
     "Throttled",
     "TooManySchedules",
@@ -136,10 +142,11 @@ def test_workers_are_an_extra_with_powertools_and_prometheus():
     assert PROJECT["project"]["optional-dependencies"]["worker"] == WORKER
 
 
-def test_what_computes_schedules_is_an_extra_and_of_the_command_line_too():
+def test_what_computes_schedules_is_an_extra_and_of_deployments_and_the_command_line_too():
     extras = {name: {each.split(">")[0] for each in its} for name, its in EXTRAS.items()}
     assert extras["schedules"] == {"cronsim", "tzdata"}
-    assert extras["cli"] == {"typer", "rich", *extras["schedules"]}
+    assert extras["deploy"] == {"pydantic", "PyYAML", *extras["schedules"]}
+    assert extras["cli"] == {"typer", "rich", *extras["deploy"]}
 
 
 def test_the_command_line_has_one_command():

@@ -1,0 +1,76 @@
+"""YAML files that people write: read, checked as a whole, and what is wrong told by the field."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+Model = TypeVar("Model", bound=BaseModel)
+_OF_ONE = re.compile(r"[a-z][a-z0-9_.-]* is ")
+Known = Callable[[Sequence[int | str]], Iterable[str]]
+
+
+class ConfigurationError(ValueError):
+    """A file is not as it should be; the message names each field, its value and what is allowed."""
+
+
+class _UniqueKeys(yaml.SafeLoader):
+    """YAML in which a key that stands twice is an error, not the last one's win."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [str(key.value) for key, _ in node.value]
+        twice = sorted({key for key in keys if keys.count(key) > 1})
+        if twice:
+            raise ConfigurationError(f"line {node.start_mark.line + 1}: {', '.join(twice)} is given twice")
+        return super().construct_mapping(node, deep)
+
+
+def none_is_empty(settings: Any) -> Any:
+    """Take a name with a colon and nothing after it for one without settings."""
+    return {} if settings is None else settings
+
+
+def load_as(
+    model: type[Model], path: Path, *, known: Known, prepare: Callable[[Any], Any] = lambda settings: settings
+) -> Model:
+    """Return what a file holds, as a model of what `prepare` makes of it. `known` names the settings at a place.
+
+    Raises ConfigurationError, which names every field that is wrong, its value and what is allowed.
+    """
+    try:
+        settings = yaml.load(path.read_text(), Loader=_UniqueKeys)  # noqa: S506, a SafeLoader
+        return model.model_validate(prepare({} if settings is None else settings))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{path}: cannot be read: {error}") from None
+    except yaml.YAMLError as error:
+        raise ConfigurationError(f"{path}: not YAML: {error}") from None
+    except RecursionError:
+        raise ConfigurationError(f"{path}: it is nested too deeply to be read") from None
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{path}: {error}") from None
+    except ValidationError as error:
+        lines = [_describe(each, known) for each in error.errors()]
+        raise ConfigurationError("\n  ".join([f"{path}: settings that are wrong: {len(lines)}", *lines])) from None
+
+
+def _describe(error: ErrorDetails, known: Known) -> str:
+    where = ".".join(str(part) for part in error["loc"] if part != "[key]")
+    if error["type"] == "value_error" and isinstance(error["input"], dict):
+        # Of several settings together: most messages begin with the name of one of them.
+        message = _message(error, known)
+        return f"{where}{'.' if _OF_ONE.match(message) else ': '}{message}".removeprefix(".").removeprefix(": ")
+    if not where:
+        return f"it holds {error['input']!r}, not settings"
+    return f"{where} is {error['input']!r}: {_message(error, known)}"
+
+
+def _message(error: ErrorDetails, known: Known) -> str:
+    if error["type"] == "extra_forbidden":
+        return f"unknown setting; there are {', '.join(known(error['loc']))}"
+    if error["type"] == "model_type":
+        return f"must be settings, each a name and a value; there are {', '.join(known(error['loc']))}"
+    return error["msg"].removeprefix("Value error, ")
