@@ -51,7 +51,8 @@ class ByIds:
     def again(self) -> str:
         if self.ids.route is Route.DIRECT:
             return "to go on, though a line that was scheduled all the same comes twice"
-        return f"to go on, with none scheduled twice until {instant.text(self.ids.due)}"
+        # A tick hands a job to SQS up to its lookahead before that is due.
+        return f"to go on, with none scheduled twice until some minutes before {instant.text(self.ids.due)}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
