@@ -117,7 +117,7 @@ def a_job_told(id: JobId, state: str = "accepted") -> dict[str, Any]:
 
 
 def an_api(asked: Asked) -> Reply:
-    """Answer as the API does: a job is told by the key that it came with, due at NOW."""
+    """Answer as the API does: a job is told by the id that it came with, or by its key, due at NOW."""
     if asked.path.endswith("/cancellations"):
         return told({"jobs": [a_job_told(JobId.parse(id), "cancelled") for id in asked.json["ids"]]})
     if asked.method == "PATCH":
@@ -127,7 +127,8 @@ def an_api(asked: Asked) -> Reply:
         state = "scheduled" if asked.method == "GET" else "cancelled"
         return told(a_job_told(JobId.parse(asked.path.rpartition("/")[2]), state))
     jobs: Sequence[Any] = asked.json.get("jobs", [asked.json])
-    answers = [a_job_told(an_id(uid=_uid_of(job["key"]), due=NOW)) for job in jobs]
+    ids = [JobId.parse(job["id"]) if "id" in job else an_id(uid=_uid_of(job["key"]), due=NOW) for job in jobs]
+    answers = [a_job_told(id) for id in ids]
     return told({"jobs": answers}) if "jobs" in asked.json else told(answers[0], 201)
 
 

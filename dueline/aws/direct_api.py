@@ -15,7 +15,9 @@ from dueline.aws.resources import Resources
 from dueline.aws.service_clock import ServiceClock
 from dueline.aws.sessions import of_each_process
 from dueline.client.answers import Job, ScheduledJob
+from dueline.client.dated import Moment
 from dueline.client.http_schedules import HttpSchedules
+from dueline.client.id_terms import IdTerms
 from dueline.client.new_job import NewJob
 from dueline.config.names import Names
 from dueline.config.settings import ApiSettings
@@ -103,6 +105,12 @@ class DirectApi:
             # From here on nothing fails as a whole: what was sent would be sent again, under other ids.
             statuses = self._statuses(results, queue=settings, until=until)
             return [as_callers(each) if isinstance(each, DuelineError) else _job(*each) for each in statuses]
+
+    def id_terms(self, queue: str) -> IdTerms:
+        with of_callers(f"asking for queue {queue}"):
+            partitions, now = self._published.queue(queue).partitions, self._resources.clock.now()
+        moment = Moment(earliest=now, latest=now)
+        return IdTerms(partitions=partitions, direct_horizon=self._direct_horizon, moment=moment)
 
     def get(self, id: JobId) -> Job:
         with of_callers(f"looking up job {id}"):

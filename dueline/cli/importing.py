@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from itertools import compress, tee
 from typing import Any
 
@@ -13,16 +14,17 @@ import typer
 from dueline.cli import connect, options
 from dueline.cli.connect import Run
 from dueline.cli.faults import DONE, exit_code_of
+from dueline.cli.import_ids import ImportIds
+from dueline.cli.line_names import ByIds, ByKeys, LineNames
 from dueline.cli.lines import Left, Lines
 from dueline.cli.output import json_of
 from dueline.cli.screen import Bar, end_with
 from dueline.cli.signals import sigterm_as_ctrl_c, undisturbed
 from dueline.client.answers import Job
+from dueline.client.id_terms import id_terms
 from dueline.client.new_job import NewJob
 from dueline.errors import DuelineError
-from dueline.model import instant
 from dueline.model.job import queue_name
-from dueline.protocol import keys
 from dueline.retry.patience import Patience
 
 # An import tries as often as it takes, and gives up after so long without any progress.
@@ -38,22 +40,36 @@ class Kind:
     examples: list[tuple[int, DuelineError]] = field(default_factory=list)
 
 
-class Import:
-    """One run over lines: `asked` is what is asked of each job, and line 7 goes under the key `{key}-7`.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """What is asked of each line's job: when it is due, by what it is one job, and the `rest`.
 
-    Without a key of the caller's it makes one, so that lines that failed can be given back and none is there twice.
-    `source` is how the lines were given, and `left` where those go that were not scheduled. It finds the deployment, so
-    that no lines are read from stdin in vain. Raises what `connect.client` raises, QueueNotFound, and InvalidJob for
-    what no job can be asked with.
+    That is a `key` of the caller's or a `run`, an earlier one that goes on and says when its jobs are due, or neither.
     """
 
-    def __init__(self, run: Run, queue: str, source: str, *, key: str | None, asked: Mapping[str, Any], left: Left):
+    at: datetime | None = None
+    delay: timedelta | None = None
+    key: str | None = None
+    run: ImportIds | None = None
+    rest: Mapping[str, Any]
+
+
+class Import:
+    """One run over lines: each is a job under a name of its own, so that lines that failed can be given back.
+
+    That is an id, or a key where the caller gave one, and where the deployment does not tell what ids need. `source` is
+    how the lines were given, and `left` where those go that were not scheduled. It finds the deployment, so that no
+    lines are read from stdin in vain. Raises what `connect.client` raises, QueueNotFound, and InvalidJob for what no
+    job can be asked with.
+    """
+
+    def __init__(self, run: Run, queue: str, source: str, *, asked: Asked, left: Left):
         self._run, self._screen = run, run.screen
         self._queue, self._source, self._asked, self._left = queue, source, asked, left
         queue_name(queue)
         self._client = connect.client(run.target, patience=PATIENCE)
-        self._key = str(uuid.uuid4()) if key is None else key
-        NewJob(payload=None, key=self._key, **asked).checked(now=None)
+        self._names = self._first_names()
+        NewJob(payload=None, at=asked.at, delay=asked.delay, key=asked.key, **asked.rest).checked(now=None)
         self._kinds: dict[str, Kind] = {}
         self._is_left = bytearray()
         self._code = DONE
@@ -63,16 +79,36 @@ class Import:
 
         Raises InvalidJob, before any is sent, when the key is too long for the last of them.
         """
-        keys.checked(self._key_of(lines.last))
+        NewJob(payload=None, **self._names.of(lines.last)).checked(now=None)
         # Each line is left until its job is known: whatever ends the run, and wherever, none is lost.
         self._is_left = bytearray(b"\1") * lines.count
         with sigterm_as_ctrl_c():
             try:
+                self._names = self._names_to_send(lines)
                 self._send(lines)
             finally:
                 self._keep(lines)
                 self._report(lines.count)
         end_with([self._code])
+
+    def _first_names(self) -> LineNames:
+        if self._asked.run is not None:
+            return ByIds(queue=self._queue, ids=self._asked.run)
+        key = str(uuid.uuid4()) if self._asked.key is None else self._asked.key
+        return ByKeys(key=key, at=self._asked.at, delay=self._asked.delay)
+
+    def _names_to_send(self, lines: Lines) -> LineNames:
+        """Return ids in place of keys where those are nobody's, if what ids need is told.
+
+        Not before the lines are read, which may take long: a delay begins now.
+        """
+        asked = self._asked
+        is_named = asked.run is not None or asked.key is not None
+        terms = None if is_named or not lines.count else id_terms(self._client, self._queue)
+        if terms is None:
+            return self._names
+        ids = ImportIds.begun(uuid.uuid4(), terms, at=asked.at, delay=asked.delay)
+        return ByIds(queue=self._queue, ids=ids)
 
     def _send(self, lines: Lines) -> None:
         to_send, to_tell = tee(lines)
@@ -85,10 +121,7 @@ class Import:
 
     def _new_jobs(self, lines: Iterator[tuple[int, bytes]]) -> Iterator[NewJob]:
         for number, line in lines:
-            yield NewJob(payload=_payload_of(line, number), key=self._key_of(number), **self._asked)
-
-    def _key_of(self, number: int) -> str:
-        return f"{self._key}-{number}"
+            yield NewJob(payload=_payload_of(line, number), **self._names.of(number), **self._asked.rest)
 
     def _note(self, result: Job | DuelineError, number: int) -> None:
         if isinstance(result, DuelineError):
@@ -123,23 +156,21 @@ class Import:
     def _report_left(self) -> None:
         left = self._left
         if self._screen.as_json:
-            fields = {"lines": left.count, "file": None if left.fault else str(left.path), "key": self._key}
+            fields = {"lines": left.count, "file": None if left.fault else str(left.path), **self._names.told}
             return self._screen.json({"left": fields}, is_fault=True)
         if left.fault:
             self._screen.note(f"{_lines(left.count)} left, which {left.path} could not take: {left.fault.strerror}")
         else:
             self._screen.note(f"{_lines(left.count)} left, in {left.path}, each under its old number")
-        self._screen.note(f"to go on, with none scheduled twice: {self._command()}")
+        self._screen.note(f"{self._names.again}: {self._command()}")
         return None
 
     def _command(self) -> str:
-        at, delay = self._asked["at"], self._asked["delay"]
+        rest = self._asked.rest
         options = {
-            "--key": self._key,
-            "--at": None if at is None else instant.text(instant.round_up(at)),
-            "--delay": None if delay is None else f"{delay.total_seconds():.3f}".rstrip("0").rstrip("."),
-            "--tenant": self._asked["tenant"],
-            "--priority": None if self._asked["priority"] == 1 else str(self._asked["priority"]),
+            **self._names.options,
+            "--tenant": rest["tenant"],
+            "--priority": None if rest["priority"] == 1 else str(rest["priority"]),
         }
         source = self._source if self._left.fault else f"@{self._left.path}"
         target = self._run.target.options

@@ -7,7 +7,8 @@ import typer
 
 from dueline.cli import options
 from dueline.cli.connect import Run, run_of
-from dueline.cli.importing import Import
+from dueline.cli.import_ids import ImportIds
+from dueline.cli.importing import Asked, Import
 from dueline.cli.lines import Left, lines_of
 from dueline.cli.output import json_of
 from dueline.client.answers import Job
@@ -25,6 +26,12 @@ Id = Annotated[
 Tenant = Annotated[str | None, typer.Option(help="Whose job it is.")]
 Priority = Annotated[int, typer.Option(help="1 is the most urgent.")]
 OfLines = Annotated[bool, typer.Option("--lines", help="PAYLOAD has one a line; all are checked before any is sent.")]
+OfRun = Annotated[
+    ImportIds | None,
+    typer.Option(
+        "--run", parser=ImportIds.parse, metavar="TOKEN", help="Go on with an earlier run of --lines, which printed it."
+    ),
+]
 LeftFile = Annotated[
     Path | None, typer.Option("--left", metavar="FILE", show_default=False, help="Where lines go that failed.")
 ]
@@ -41,19 +48,23 @@ def schedule(
     tenant: Tenant = None,
     priority: Priority = 1,
     lines: OfLines = False,
+    of_run: OfRun = None,
     left: LeftFile = None,
 ) -> None:
     """Schedule a job: at an instant, after a delay, or now."""
     run = run_of(ctx)
-    asked: dict[str, Any] = {"at": at, "delay": delay, "tenant": tenant, "priority": priority}
+    rest: dict[str, Any] = {"tenant": tenant, "priority": priority}
     if left and not lines:
         raise typer.BadParameter("--left goes with --lines")
+    if of_run and not lines:
+        raise typer.BadParameter("--run goes with --lines")
     if id and lines:
         raise typer.BadParameter("--id is of one job: with --lines give --key")
     if lines:
-        _schedule_lines(run, queue, payload, key=key, asked=asked, left=left)
+        asked = Asked(at=at, delay=delay, key=key, run=of_run, rest=rest)
+        _schedule_lines(run, queue, payload, asked=asked, left=left)
     else:
-        job = NewJob(payload=options.payload(payload), key=key, id=id, **asked)
+        job = NewJob(payload=options.payload(payload), at=at, delay=delay, key=key, id=id, **rest)
         show_job(run, _schedule(run, queue, job))
 
 
@@ -84,12 +95,14 @@ def _schedule(run: Run, queue: str, job: NewJob) -> Job:
         raise
 
 
-def _schedule_lines(
-    run: Run, queue: str, source: str, *, key: str | None, asked: dict[str, Any], left: Path | None
-) -> None:
+def _schedule_lines(run: Run, queue: str, source: str, *, asked: Asked, left: Path | None) -> None:
+    beside = {"--at": asked.at, "--delay": asked.delay, "--key": asked.key}
+    if asked.run and (more := [name for name, value in beside.items() if value is not None]):
+        reason = "a run says which jobs its lines are, and when these are due"
+        raise typer.BadParameter(f"--run and {more[0]} are both given: give one of them, {reason}")
     if left is not None and left.exists():
         raise typer.BadParameter(f"--left is {str(left)!r}, which is there already: it must be a new file")
     kept = Left(left) if left else Left.at(run.screen.now)
-    importing = Import(run, queue, source, key=key, asked=asked, left=kept)
+    importing = Import(run, queue, source, asked=asked, left=kept)
     with lines_of(source) as lines:
         importing.carry_out(lines)

@@ -6,6 +6,7 @@ from typing import Protocol, Self, TypeVar
 
 from dueline.client.answers import Job, ScheduledJob
 from dueline.client.http_schedules import HttpSchedules
+from dueline.client.id_terms import IdTerms
 from dueline.client.new_job import NewJob
 from dueline.errors import DuelineError
 from dueline.lookup.control import Control
@@ -52,6 +53,9 @@ class Api(Protocol[D]):
 
     def schedule(self, queue: str, drafts: Sequence[D]) -> Sequence[Job | DuelineError]:
         """Schedule up to 500 jobs; return the job or the error of each, in order."""
+
+    def id_terms(self, queue: str) -> IdTerms | None:
+        """Return what the ids of a queue's jobs need, None where that is not told. Raises QueueNotFound."""
 
     def get(self, id: JobId) -> Job:
         """Look a job up. Raises JobNotFound."""

@@ -13,6 +13,7 @@ from dueline.client.http_answer import error_of
 from dueline.client.http_draft import HttpDraft, Name
 from dueline.client.http_schedules import HttpSchedules
 from dueline.client.id_maker import IdMaker
+from dueline.client.id_terms import IdTerms
 from dueline.client.new_job import NewJob
 from dueline.client.transport import Transport
 from dueline.errors import RETRYABLE, DuelineError, InvalidJob, Unavailable
@@ -128,6 +129,9 @@ class HttpApi:
             return [Job.of(self._ask("POST", _jobs(queue), text, headers=headers))]
         body = f'{{"jobs":[{",".join(draft.text for draft in drafts)}]}}'
         return self._ask_for_each(_jobs(queue), body, read=Job.of, count=len(drafts), headers=headers)
+
+    def id_terms(self, queue: str) -> IdTerms | None:
+        return None if self._ids is None else self._ids.terms(queue)
 
     def get(self, id: JobId) -> Job:
         return Job.of(self._ask("GET", _job(id)))

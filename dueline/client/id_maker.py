@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from dueline.client.dated import Dated, Moment
+from dueline.client.dated import Dated
 from dueline.client.http_draft import HttpDraft
-from dueline.errors import DuelineError
-from dueline.model import instant
+from dueline.client.id_terms import IdTerms
+from dueline.errors import RETRYABLE, DuelineError
 from dueline.model.job import JobId, Partition
-from dueline.model.routing import JOBS_TO_A_PARTITION, partition_of, route_of
+from dueline.model.routing import JOBS_TO_A_PARTITION, partition_of
 from dueline.ports import Clock
 
 # A queue whose count of partitions grows is known to grow after so long; jobs go to the old ones meanwhile.
@@ -24,7 +24,7 @@ _NONSENSE = 10**9
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Terms:
-    """What the ids of a queue's jobs need: partitions that take jobs, and within what time the route is direct."""
+    """What is told of a queue: partitions that take jobs, and within what time the route is direct."""
 
     partitions: int
     direct_horizon: timedelta
@@ -57,26 +57,41 @@ class IdMaker:
 
         A delay begins now, by AWS's clock, and never early. Up to 100 jobs share a partition.
         """
-        terms = self._known().get(queue)
-        moment = self._dated.moment()
-        if terms is None or moment is None:
+        terms = self._terms_now(self._known(), queue)
+        if terms is None:
             return None
         ids: list[JobId] = []
         for start in range(0, len(drafts), JOBS_TO_A_PARTITION):
             number = partition_of(self._new_uid(), terms.partitions)
             partition = Partition(queue=queue, number=number)
             some = drafts[start : start + JOBS_TO_A_PARTITION]
-            ids += [self._id(partition, _due(each, moment), moment, terms) for each in some]
+            ids += [self._id(partition, terms.due(at=each.at, delay=each.delay), terms) for each in some]
         return ids
+
+    def terms(self, queue: str) -> IdTerms | None:
+        """Ask what the ids of a queue's jobs need; return None where that is not told.
+
+        Raises Throttled or Unavailable.
+        """
+        try:
+            return self._terms_now(self._ask(), queue)
+        except RETRYABLE:
+            raise
+        except DuelineError:
+            return None
 
     def forget(self) -> None:
         """Ask anew the next time: an id was refused."""
         self._terms = None
 
-    def _id(self, partition: Partition, due: datetime, moment: Moment, terms: _Terms) -> JobId:
-        # By the earliest time: SQS must be able to hold what goes the direct route.
-        route = route_of(due, now=moment.earliest, direct_horizon=terms.direct_horizon)
-        return JobId(partition=partition, route=route, due=due, uid=self._new_uid())
+    def _id(self, partition: Partition, due: datetime, terms: IdTerms) -> JobId:
+        return JobId(partition=partition, route=terms.route(due), due=due, uid=self._new_uid())
+
+    def _terms_now(self, known: Mapping[str, _Terms], queue: str) -> IdTerms | None:
+        terms, moment = known.get(queue), self._dated.moment()
+        if terms is None or moment is None:
+            return None
+        return IdTerms(partitions=terms.partitions, direct_horizon=terms.direct_horizon, moment=moment)
 
     def _known(self) -> Mapping[str, _Terms]:
         known = self._terms
@@ -85,30 +100,23 @@ class IdMaker:
         if known is not None:
             # First, so that other threads go on with what is known meanwhile.
             self._until = self._in_a_while()
-        terms = self._ask() or known or {}
+        terms = self._ask_if_it_answers() or known or {}
         self._terms, self._until = terms, self._in_a_while()
         return terms
 
-    def _ask(self) -> Mapping[str, _Terms] | None:
+    def _ask_if_it_answers(self) -> Mapping[str, _Terms] | None:
         try:
-            answer = self._dated.send("GET", "/queues", None, headers={}).content(now=self._clock.now())
+            return self._ask()
         except DuelineError:
             return None
+
+    def _ask(self) -> Mapping[str, _Terms]:
+        answer = self._dated.send("GET", "/queues", None, headers={}).content(now=self._clock.now())
         queues = answer.get("queues")
-        return (
-            {each["queue"]: _terms_of(each) for each in queues if _is_told(each)} if isinstance(queues, list) else None
-        )
+        return {each["queue"]: _terms_of(each) for each in queues if _is_told(each)} if isinstance(queues, list) else {}
 
     def _in_a_while(self) -> float:
         return self._clock.monotonic() + KNOWN_FOR_SECONDS * (1 - _SPREAD * self._jitter())
-
-
-def _due(draft: HttpDraft, moment: Moment) -> datetime:
-    """Return when a job is due, as the API would: in whole milliseconds, and never in the past."""
-    if draft.delay:
-        return instant.round_up(moment.latest + timedelta(seconds=draft.delay))
-    present = instant.from_epoch_ms(instant.epoch_ms(moment.earliest))
-    return present if draft.at is None else max(present, instant.round_up(draft.at))
 
 
 def _is_told(queue: Any) -> bool:

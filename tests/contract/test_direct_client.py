@@ -4,6 +4,7 @@ import json
 import math
 import os
 import threading
+import uuid
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -39,6 +40,8 @@ from dueline import (
 )
 from dueline.aws import clients
 from dueline.aws.dynamodb.table import DynamoTable
+from dueline.cli.import_ids import ImportIds
+from dueline.client.id_terms import id_terms
 from dueline.config import registry
 from dueline.config.names import Names
 from dueline.config.settings import PUBLISHED_SCHEMAS, ApiSettings
@@ -271,6 +274,16 @@ def stored(session):
     pages += [table.page(Partition(queue="invoices", number=0), after=rows.FIRST, until="~")]
     found = [row for page in pages for row in page.rows]
     return [rows.read_job(row) for row in found if rows.prefix_and_kind(row["sk"])[1] == rows.JOB]
+
+
+def test_lines_go_under_ids_that_their_run_makes_and_are_one_row_each_however_often(client, session):
+    ids = ImportIds.begun(uuid.uuid4(), id_terms(client, "emails"), at=None, delay=HOUR)
+    jobs = [NewJob(payload=line, id=str(ids.id("emails", line))) for line in range(3)]
+    for _ in range(2):
+        assert {(job.route, job.state) for job in client.schedule_many("emails", jobs)} == {
+            (Route.TABLE, State.SCHEDULED)
+        }
+    assert {str(job.id): job.payload for job in stored(session)} == {job.id: str(job.payload) for job in jobs}
 
 
 def map_ids(jobs):

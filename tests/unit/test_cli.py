@@ -22,9 +22,10 @@ from dueline.cli import connect, importing, lines, main, options, redrive
 from dueline.cli.app import COMMANDS, app
 from dueline.cli.connect import Target
 from dueline.cli.faults import EXIT_CODES, exit_code_of
+from dueline.cli.import_ids import ImportIds
 from dueline.cli.screen import Screen
 from dueline.memory import MemoryQueue, VirtualClock
-from dueline.model.job import JobId
+from dueline.model.job import JobId, Route
 from dueline.model.message import ERROR, ID, REASON, Message
 from dueline.operate.redrive import Ends
 from tests.builders import a_job, an_id
@@ -303,7 +304,12 @@ def test_a_job_that_may_be_scheduled_is_asked_for_again_under_the_id_that_is_tol
     assert run("schedule", "emails", "-", "--lines", "--id", id, stdin="1").exit_code == 2
 
 
+OF_IDS = told({"queues": [{"queue": "emails", "taking": 4, "direct_horizon": 890}]})
+RUN = "5f0f3f5e-0000-4000-8000-000000000000.4.t.4102444800000"
+
+
 def test_lines_are_scheduled_each_for_itself(run, gate):
+    gate.of_ids = OF_IDS
     lines = '{"n": 1}\n\n{"n": 2}\n3\n'
     result = run("schedule", "emails", "-", "--lines", "--key", "batch", "--delay", "60", stdin=lines)
     assert (result.exit_code, result.stdout) == (0, "scheduled 3 of 3\n")
@@ -367,19 +373,83 @@ def test_errors_of_lines_are_told_by_kind_with_a_count_and_a_few_examples(run, g
 
 
 @pytest.mark.usefixtures("impatient")
-def test_what_is_left_can_be_given_back_as_it_says_and_goes_under_the_same_keys(run, gate):
+@pytest.mark.parametrize(("of_ids", "name"), [(told({"queues": []}), "key"), (OF_IDS, "id")])
+def test_what_is_left_can_be_given_back_as_it_says_and_is_the_same_jobs(run, gate, of_ids, name):
     lines = '{"n": 1}\n\n{"n": "é"}\r\n{"n": 4}'
-    gate.script = [refused(503, "unavailable")]
+    gate.of_ids, gate.script = of_ids, [refused(503, "unavailable")]
     result = run("schedule", "emails", "-", "--lines", "--priority", "2", "--at", SOON.isoformat(), stdin=lines)
     (file,) = Path().glob("dueline-left-*.jsonl")
     assert (file.read_text(), file.stat().st_mode & 0o777) == ('{"n": 1}\n\n{"n": "é"}\n{"n": 4}\n', 0o600)
-    command = shlex.split(result.stderr.splitlines()[-1].partition("twice: dueline ")[2])
-    again = run(*command)
+    said, _, command = result.stderr.splitlines()[-1].partition(": dueline ")
+    assert "none scheduled twice" in said
+    again = run(*shlex.split(command))
     assert (again.exit_code, again.stdout, again.stderr) == (0, "scheduled 3 of 3\n", "")
     first, second = (asked.json["jobs"] for asked in gate.asked)
     assert first == second
-    assert len({job["key"] for job in first}) == 3
+    assert len({job[name] for job in first}) == 3
     assert list(Path().iterdir()) == [file]
+
+
+def test_without_a_key_a_line_goes_under_an_id_that_its_run_and_its_number_make(run, gate):
+    gate.of_ids = OF_IDS
+    result = run("schedule", "emails", "-", "--lines", "--at", SOON.isoformat(), "--tenant", "t", stdin="1\n\n3\n")
+    assert (result.exit_code, result.stdout) == (0, "scheduled 2 of 2\n")
+    one, three = ((job.pop("id"), job) for asked in gate.asked for job in asked.json["jobs"])
+    assert [one[1], three[1]] == [{"payload": 1, "tenant": "t"}, {"payload": 3, "tenant": "t"}]
+    first, second = JobId.parse(one[0]), JobId.parse(three[0])
+    assert (first.due, first.route, first.partition) == (second.due, second.route, second.partition)
+    assert (first.due, first.route) == (SOON, Route.TABLE)
+    assert first.uid != second.uid
+
+
+def test_a_run_makes_the_same_ids_again_whatever_the_deployment_tells_by_then(run, gate):
+    assert run("schedule", "emails", "-", "--lines", "--run", RUN, stdin="1\n2\n").exit_code == 0
+    gate.of_ids = OF_IDS
+    assert run("schedule", "emails", "-", "--lines", "--run", RUN, stdin="\n2\n").exit_code == 0
+    (one, two), again = gate.asked[0].json["jobs"], gate.asked[1].json
+    assert again == two
+    assert two["id"] == str(ImportIds.parse(RUN).id("emails", 2)) != one["id"]
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize(
+    ("delay", "said"),
+    [("1h", "with none scheduled twice until some minutes before 20"), ("60", "scheduled all the same comes twice")],
+)
+def test_what_a_later_try_may_do_is_told(run, gate, delay, said):
+    gate.of_ids, gate.api = OF_IDS, lambda _: refused(503, "unavailable")
+    result = run("schedule", "emails", "-", "--lines", "--left", "left", "--delay", delay, stdin="1\n")
+    assert said in result.stderr.splitlines()[-1]
+    (*_, left) = documents(run("schedule", "emails", "@left", "--lines", "--json", "--run", RUN).stderr)
+    assert left["left"].keys() == {"lines", "file", "run"}
+    assert left["left"]["run"] == RUN
+
+
+@pytest.mark.usefixtures("impatient")
+def test_lines_are_kept_when_nothing_tells_what_ids_need_and_nothing_is_asked_for_none(run, gate):
+    gate.of_ids = refused(503, "unavailable", "lost")
+    result = run("schedule", "emails", "-", "--lines", "--left", "left", "--delay", "1h", stdin="1\n\n3\n")
+    assert (result.exit_code, gate.asked, Path("left").read_text()) == (1, [], "1\n\n3\n")
+    assert re.search(r"twice: dueline .* @left --lines --key \S+ --delay 3600\n", result.stderr)
+    assert run("schedule", "emails", "-", "--lines", stdin="\n").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--run", RUN, "--at", SOON.isoformat()], "--run and --at are both given"),
+        (["--run", RUN, "--delay", "0"], "--run and --delay are both given"),
+        (["--run", RUN, "--key", "k"], "--run and --key are both given"),
+        (["--run", RUN.replace(".t.", ".x.")], "is no run: it must be of the form {UUID}.{partitions}.{d or t}.{due"),
+        (["--run", RUN.replace(".4.", ".0.")], "is no run"),
+        (["--run", RUN.upper()], "is no run"),
+    ],
+)
+def test_a_run_that_is_none_or_says_two_things_exits_2_before_anything_is_sent(run, gate, options, said):
+    result = run("schedule", "emails", "-", "--lines", *options, stdin="1\n")
+    assert (result.exit_code, gate.asked) == (2, [])
+    assert said in result.stderr
+    assert "--run goes with --lines" in run("schedule", "emails", "1", "--run", RUN).stderr
 
 
 @pytest.mark.usefixtures("impatient")

@@ -11,6 +11,7 @@ from dueline import Client, Job, NewJob, Patience, Route
 from dueline.client import http_api
 from dueline.client.dated import Dated
 from dueline.client.http_answer import HttpAnswer
+from dueline.client.id_terms import id_terms
 from dueline.errors import Forbidden, IdReused, InvalidJob, QueueNotFound, Throttled, Unavailable
 from dueline.memory import VirtualClock
 from dueline.model import instant
@@ -180,6 +181,20 @@ def test_where_it_is_not_known_what_an_id_needs_a_job_has_one_key_at_every_try(w
     assert [posted.keys() for posted in world.posted] == [{"payload", "delay", "key"}] * 3
     client.schedule("emails", 1)
     assert world.asked == 1
+
+
+def test_what_ids_need_is_told_to_whoever_makes_its_own(world):
+    told = id_terms(world.client(), "emails")
+    assert (told.partitions, told.direct_horizon) == (4, timedelta(seconds=890))
+    assert told.moment.earliest <= world.now <= told.moment.latest
+    world.queues = 403, {"message": "Forbidden"}
+    assert id_terms(world.client(), "emails") is None
+    world.queues = 200, listed(taking=None)
+    assert id_terms(world.client(), "emails") is None
+    world.queues = 503, {"message": "Service Unavailable"}
+    with pytest.raises(Unavailable):
+        id_terms(world.client(attempts=3), "emails")
+    assert world.asked == 6
 
 
 def test_a_job_keeps_its_key_once_it_was_sent_under_it_though_ids_can_be_made_by_then(world):
