@@ -55,8 +55,7 @@ class Client:
     ) -> None:
         self._api = api
         self._shared = shared_requests(api, linger)
-        self._clock = clock or SystemClock()
-        self._calls = Calls(patience=patience or Patience(), clock=self._clock, jitter=jitter)
+        self._calls = Calls(patience=patience or Patience(), clock=clock or SystemClock(), jitter=jitter)
 
     @classmethod
     def connect(
