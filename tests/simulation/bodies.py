@@ -13,6 +13,7 @@ from dueline.model.message import Message
 from dueline.model.request import Request
 from dueline.model.rows import Key
 from dueline.protocol.ingest import Received
+from dueline.protocol.keys import Repeat
 from tests.builders import NOW
 from tests.simulation import acts, planning
 from tests.simulation.broken import Broken
@@ -61,7 +62,8 @@ def _submit(world: "World", me: "Running", requests: Sequence[Request], *, queue
     world.record.accepted.update({job.id: job for job in accepted})
     for job in accepted:
         world.record.submitted.setdefault(job.id, me.process.monotonic())
-        if submitted_state(job) is not State.ACCEPTED:
+        # Of a repeat only its first call knows where it is.
+        if not isinstance(job, Repeat) and submitted_state(job) is not State.ACCEPTED:
             world.record.acknowledged.setdefault(job.id, me.process.monotonic())
     return f"accepted {', '.join(str(job.id) for job in accepted) or 'nothing'}"
 
