@@ -29,7 +29,8 @@ class CoreStack(Stack):
     """The tables, the inbound queue, the bucket of large payloads, the functions, the API and what watches them."""
 
     def __init__(self, scope: Construct, id: str, *, deployment: Deployment) -> None:
-        super().__init__(scope, id, description="Dueline: the tables, the functions and the API that all queues share.")
+        description = "Dueline: the tables, the functions and the API that all queues share."
+        super().__init__(scope, id, description=description, suppress_template_indentation=True)
         names = deployment.names
         code = functions_code(self, deployment=deployment)
         payloads = PayloadsBucket(self, "Payloads", name=Arns(self, names=names).payloads_bucket)

@@ -27,7 +27,7 @@ class QueueStack(Stack):
     """A queue, its levels, dead-letter queue, schedules, alarms, policies to attach and parameter for clients."""
 
     def __init__(self, scope: Construct, id: str, *, deployment: Deployment, queue: QueueSettings) -> None:
-        super().__init__(scope, id, description=f"Dueline: the queue {queue.name}.")
+        super().__init__(scope, id, description=f"Dueline: the queue {queue.name}.", suppress_template_indentation=True)
         names = deployment.names
         dead_letters = DurableQueue(self, "DeadLetterQueue", name=names.queue_dlq(queue.name))
         levels = [

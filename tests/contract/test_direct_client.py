@@ -529,7 +529,7 @@ def test_of_many_cancels_only_those_are_asked_again_of_which_no_job_was_found(cl
 
 def test_partitions_that_were_added_are_used_within_a_minute(session, deployment, monkeypatch):
     client = a_client(session)
-    clock = client._clock
+    clock = client._calls._clock
     assert partitions_of(client) <= {"0", "1", "2"}
     publish(session, NAMES.queue_parameter("emails"), {"url": "…", **registry.settings_of(a_queue(partitions=999))})
     assert partitions_of(client) <= {"0", "1", "2"}
