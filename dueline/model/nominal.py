@@ -12,7 +12,9 @@ from dueline.errors import InvalidJob, InvalidSchedule
 from dueline.model import instant
 from dueline.model.text import shown
 
-SCHEDULE_NAME = r"[A-Za-z0-9._-]{1,64}"
+# No dot comes first: clients shorten a path with `.` or `..` in it.
+SCHEDULE_NAME = r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}"
+_CHARACTERS = "a name has 1 to 64 of a-z, A-Z, 0-9, -, _ and ., which may not come first"
 _SKIP = "!skip"
 _FORM = re.compile(rf"({SCHEDULE_NAME})@([^!]+)({_SKIP})?")
 
@@ -45,10 +47,13 @@ def fields(told: object) -> dict[str, Any]:
 
 
 def checked_name(name: object) -> str:
-    """Return a schedule's name. Raises InvalidSchedule unless it has 1 to 64 of a-z, A-Z, 0-9, -, _ and ."""
+    """Return a schedule's name: 1 to 64 of a-z, A-Z, 0-9, -, _ and ., which may not come first.
+
+    Raises InvalidSchedule for any other.
+    """
     if isinstance(name, str) and re.fullmatch(SCHEDULE_NAME, name):
         return name
-    raise InvalidSchedule(f"name is {shown(name)}: it must have 1 to 64 of a-z, A-Z, 0-9, -, _ and .")
+    raise InvalidSchedule(f"name is {shown(name)}: {_CHARACTERS}")
 
 
 def check(schedule: object, nominal: object, *, exclusive: bool) -> None:
@@ -56,6 +61,6 @@ def check(schedule: object, nominal: object, *, exclusive: bool) -> None:
     if schedule is None and nominal is None and not exclusive:
         return
     if not (isinstance(schedule, str) and re.fullmatch(SCHEDULE_NAME, schedule)):
-        raise InvalidJob(f"schedule is {shown(schedule)}: a name has 1 to 64 of a-z, A-Z, 0-9, -, _ and .")
+        raise InvalidJob(f"schedule is {shown(schedule)}: {_CHARACTERS}")
     if not (isinstance(nominal, datetime) and nominal.tzinfo is not None):
         raise InvalidJob(f"nominal is {shown(nominal)}: it must be an instant with a time zone")

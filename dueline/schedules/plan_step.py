@@ -7,10 +7,11 @@ from datetime import datetime
 from enum import Enum, auto
 from typing import Self
 
-from dueline.errors import InvalidJob
+from dueline.errors import DuelineError, InvalidJob
 from dueline.model import instant
-from dueline.model.job import Job
+from dueline.model.job import Job, queue_name
 from dueline.model.message import Message
+from dueline.model.nominal import checked_name
 from dueline.schedules.head import Head
 from dueline.schedules.missed import to_submit
 from dueline.schedules.occurrence import between, occurrence, planning_job, step
@@ -42,12 +43,12 @@ class Asked:
             asked = json.loads(received.message.body)
             return cls(
                 received=received,
-                queue=str(asked["queue"]),
-                schedule=str(asked["schedule"]),
+                queue=queue_name(asked["queue"]),
+                schedule=checked_name(asked["schedule"]),
                 generation=int(asked["generation"]),
                 planned_from=instant.parse(asked["from"]),
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (DuelineError, LookupError, OverflowError, RecursionError, TypeError, ValueError) as error:
             reason = f"message {received.message_id} is no planning job: {type(error).__name__}: {error}"
             raise InvalidJob(reason) from None
 

@@ -12,6 +12,7 @@ from typing import Any
 from dueline.errors import DuelineError, InvalidSchedule, JobNotFound
 from dueline.lookup.outcome import Outcome
 from dueline.lookup.status import Status, statuses_of
+from dueline.model import instant
 from dueline.model.job import JobId, State
 from dueline.model.nominal import checked_name
 from dueline.model.queue_settings import QueueSettings
@@ -109,6 +110,8 @@ def history(
     """
     _check_limit(limit, most=MOST_RUNS)
     head = get(queue.name, name, table=table)
+    # No rule names an instant before 1970.
+    before = None if before is None else max(before, instant.EPOCH)
     named = list(islice(_named(head, before), limit))
     statuses = statuses_of(
         [each.id for each in named], queue=queue, table=table, clock=clock, until=until, spread=spread

@@ -23,6 +23,8 @@ from dueline.schedules.submitting import submit
 MOST_BACKFILLED = 500
 # The schedule and the nominal are part of the idempotency key as well.
 MAX_KEY_CHARACTERS = 128
+# No key of a job has it: those are printable.
+_SEPARATOR = "\x1f"
 _MOMENT = timedelta(microseconds=1)
 
 
@@ -64,7 +66,7 @@ class Runs:
         if payload is not None:
             head = replace(head, definition=replace(head.definition, payload=payload))
         job = self._job(head, self._present())
-        (run,) = self._submit([(job, f"{name}#{_checked(key)}")] if key is not None else [(job, None)])
+        (run,) = self._submit([(job, _key_of(name, key))])
         return run
 
     def backfill(self, queue: str, name: str, *, start: datetime, end: datetime, key: str | None = None) -> list[Job]:
@@ -76,12 +78,13 @@ class Runs:
         now, head = self._present(), get(queue, name, table=self._table)
         if end > now:
             raise InvalidSchedule(f"to is {instant.text(end)}: it must not be in the future")
-        following = head.definition.rule.after(start - _MOMENT)
+        # No rule names an instant before 1970.
+        following = head.definition.rule.after(max(start, instant.EPOCH) - _MOMENT)
         nominals = list(islice(takewhile(lambda nominal: nominal < end, following), MOST_BACKFILLED + 1))
         if len(nominals) > MOST_BACKFILLED:
             raise InvalidSchedule(f"there are over {MOST_BACKFILLED} runs from {start} to {end}: ask for fewer at once")
         jobs = [replace(self._job(head, each), exclusive=False) for each in nominals]
-        of_keys = [None if key is None else f"{name}@{instant.text(each)}#{_checked(key)}" for each in nominals]
+        of_keys = [_key_of(f"{name}@{instant.text(each)}", key) for each in nominals]
         return self._submit(list(zip(jobs, of_keys, strict=True)))
 
     def _job(self, head: Head, nominal: datetime) -> Job:
@@ -112,8 +115,10 @@ class Runs:
         return replace(claimed, nominal=claimed.id.due) if is_now else claimed
 
 
-def _checked(key: str) -> str:
-    """Return a key. Raises InvalidJob unless it has 1 to 128 printable ASCII characters."""
-    if len(keys.checked(key)) > MAX_KEY_CHARACTERS:
+def _key_of(run: str, key: str | None) -> str | None:
+    """Return the idempotency key of a run. Raises InvalidJob unless `key` has 1 to 128 printable ASCII characters."""
+    if key is None:
+        return None
+    if not (isinstance(key, str) and 1 <= len(key) <= MAX_KEY_CHARACTERS and key.isascii() and key.isprintable()):
         raise InvalidJob(f"key is {shown(key)}: it must have 1 to {MAX_KEY_CHARACTERS} printable ASCII characters")
-    return key
+    return f"{run}{_SEPARATOR}{key}"

@@ -120,7 +120,9 @@ def test_a_wrong_one_is_refused_with_its_field_its_value_and_what_is_allowed(api
 
 
 def test_a_name_that_none_may_have_and_a_queue_that_there_is_not_are_refused(api):
-    assert told_of(api, "PUT", "/queues/emails/schedules/a%23b", WEEKDAYS)["code"] == "invalid_schedule"
+    # Clients shorten a path with the last two: DELETE /queues/emails/schedules/.. would reach another route.
+    for name in ("a%23b", ".", ".."):
+        assert told_of(api, "PUT", f"/queues/emails/schedules/{name}", WEEKDAYS)["code"] == "invalid_schedule"
     status, problem = ask(api, "PUT", "/queues/dueline-planner/schedules/digest", WEEKDAYS)
     assert (status, problem["code"]) == (404, "queue_not_found")
 
@@ -185,6 +187,9 @@ def test_a_run_now_is_sent_with_the_schedules_payload_or_another_and_once_under_
     assert (status, run.keys()) == (201, {"id", "nominal"})
     keyed = [told_of(api, "POST", f"{DIGEST}/run", {"payload": 2}, headers={"idempotency-key": "k"}) for _ in range(2)]
     assert keyed[0] == keyed[1]
+    # A job's own key is no run's, whatever it is.
+    job = told_of(api, "POST", "/queues/emails/jobs", {"payload": {"to": "all"}, "key": "digest#l"})
+    assert told_of(api, "POST", f"{DIGEST}/run", headers={"idempotency-key": "l"})["id"] != job["id"]
     assert [(payload, schedule) for payload, schedule, _ in sent(api)][:2] == [
         ('{"to":"all"}', "digest"),
         ("2", "digest"),
@@ -214,11 +219,14 @@ def test_a_backfill_is_a_job_for_each_instant_of_the_rule(api):
     status, problem = ask(api, "POST", f"{DIGEST}/backfill", {**week, "to": "2200-01-01T00:00:00Z"})
     assert (status, problem["code"]) == (400, "invalid_schedule")
     assert ask(api, "POST", f"{DIGEST}/backfill", {"from": "2026-01-05T00:00:00Z"})[1]["detail"] == "to is missing"
+    first = {"from": "0001-01-01T00:00:00Z", "to": "1970-01-02T00:00:00Z"}
+    assert len(told_of(api, "POST", f"{DIGEST}/backfill", first)["runs"]) == 1
 
 
 def test_history_tells_of_runs_the_latest_first_and_of_none_before_the_first(api):
     ask(api, "PUT", DIGEST, {"every": 60})
-    assert told_of(api, "GET", f"{DIGEST}/history") == {"runs": []}
+    for query in ({}, {"before": "0001-01-01T00:00:00Z"}):
+        assert told_of(api, "GET", f"{DIGEST}/history", query=query) == {"runs": []}
     assert ask(api, "GET", f"{DIGEST}/history", query={"limit": "101"})[0] == 400
     assert ask(api, "GET", f"{DIGEST}/history", query={"before": "now"})[0] == 400
     assert told_of(api, "GET", "/queues/emails/schedules/none/history")["code"] == "schedule_not_found"

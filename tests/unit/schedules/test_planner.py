@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -14,6 +15,8 @@ from dueline.schedules.plan_step import Received
 from tests.builders import NOW, a_job, a_queue
 from tests.scheduled import Scheduled, at
 from tests.wire import done_in_part, failing, losing_the_answer, on, straight
+
+PLANNING = '{"queue": "emails", "schedule": "digest", "generation": 1, "from": "2026-01-01T00:00:00.000Z"}'
 
 
 def received(system, head, planned_from, *, first_received=None, **overrides):
@@ -178,10 +181,22 @@ def test_a_step_of_a_paused_or_deleted_generation_is_done(end):
     assert system.in_the_table() == before
 
 
-def test_a_message_that_is_no_planning_job_is_put_back_for_the_dead_letter_queue_and_harms_no_other():
+@pytest.mark.parametrize(
+    "body",
+    [
+        a_job().payload,
+        "[" * 100_000,
+        PLANNING.replace('"generation": 1', '"generation": 1e999'),
+        PLANNING.replace("digest", "x" * 3000),
+        PLANNING.replace("emails", "x" * 3000),
+    ],
+    ids=["a job", "deep", "infinite", "long name", "long queue"],
+)
+def test_a_message_that_is_no_planning_job_is_put_back_for_the_dead_letter_queue_and_harms_no_other(body):
     system = Scheduled()
     head = system.define().head
-    bad = Received(message_id="bad", message=Message.of(a_job()), first_received=NOW)
+    message = replace(Message.of(a_job()), body=body)
+    bad = Received(message_id="bad", message=message, first_received=NOW)
     planned = plan(system, bad, received(system, head, NOW))
     assert list(planned.again) == ["bad"]
     assert "message bad is no planning job" in planned.faults.pop()
