@@ -190,6 +190,11 @@ class World:
     def _go_on(self) -> None:
         """Let schedules go on, and change, and go on: they need nobody's help."""
         heads = self.record.timetable.latest()
+        # A tick that stood still before may have put a planning job off.
+        for _ in range(ROUNDS if heads else 0):
+            if PLANNER.name not in self.mail or not self.mail[PLANNER.name].held():
+                break
+            self._go_round()
         for minute in range(GOES_ON if heads else 0):
             if minute == CHANGED_AT:
                 self.record.timetable.check_all_goes_on(now=self.turns.now() - timedelta(seconds=A_MINUTE))
