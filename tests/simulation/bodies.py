@@ -175,7 +175,8 @@ def collect(world: "World", act: acts.Collect) -> None:
 
 def _note_what_is_lost(world: "World", key: Key) -> None:
     """Note a job that TTL takes although no whole tick came to its row: that much is not promised."""
-    for id in [*world.record.expected, *world.record.timetable.jobs]:
+    # A key may vouch later for a job whose first caller died.
+    for id in {*world.record.expected, *world.record.attempted, *world.record.timetable.jobs}:
         if rows.job_key(id) == key:
             seen_from = (id.due - world.periods.lookahead - NOW).total_seconds() + CLOCKS_DIFFER
             ticks = [at for at in world.record.finished[id.partition] if at >= seen_from]
