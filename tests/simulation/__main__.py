@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from itertools import islice, product
+from itertools import chain, islice, product
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from tests.simulation.calls import ACTS, AND_CRASHES, MEETING, PAGES, SCENES, broken_by, every_fault, every_visitor
 from tests.simulation.mutations import MUTATIONS
-from tests.simulation.proof import Caught, prove, table_of
+from tests.simulation.proof import ROOT, Caught, prove, table_of, told_seeds
 from tests.simulation.run import first_failure, report_of, run, shrunk
 from tests.simulation.schedules import has_schedules
 
@@ -97,12 +97,14 @@ def replay(seed: int, whole: Annotated[bool, typer.Option("--whole", help="Do no
 def mutations(
     only: Annotated[str, typer.Option(help="Only those whose name contains this.")] = "",
     number: Annotated[int, typer.Option(help="How many seeds each is given.", min=1)] = 20_000,
+    again: Annotated[bool, typer.Option("--again", help="First the seed that docs/reliability.md tells.")] = False,
     jobs: Jobs = 2,
 ) -> None:
     """Break one thing of the protocol at a time, and show that the simulation catches it: a table in Markdown."""
     chosen = [mutation for mutation in MUTATIONS if only in mutation.name]
+    told = told_seeds((ROOT / "docs" / "reliability.md").read_text()) if again else {}
     with ProcessPoolExecutor(jobs) as pool, _progress() as progress:
-        proofs = {pool.submit(prove, mutation, number): mutation for mutation in chosen}
+        proofs = {pool.submit(prove, each, number, told=told.get(each.name)): each for each in chosen}
         results: dict[str, Caught | None] = {}
         task = progress.add_task("mutations", total=len(chosen))
         while proofs:
@@ -114,12 +116,15 @@ def mutations(
 
 
 @app.command(hidden=True)
-def catch(number: int, expected: Annotated[list[str], typer.Argument()], scheduled: bool = False) -> None:
+def catch(
+    number: int, expected: Annotated[list[str], typer.Argument()], scheduled: bool = False, told: int | None = None
+) -> None:
     """Run seeds until one breaks an expected promise; print it as JSON: what a mutated copy is asked for.
 
-    If `scheduled`, only those whose worlds have schedules.
+    If `scheduled`, only those whose worlds have schedules. The seed `told` comes first.
     """
-    for seed in filter(has_schedules, range(number)) if scheduled else range(number):
+    seeds = filter(has_schedules, range(number)) if scheduled else range(number)
+    for seed in chain([] if told is None else [told], seeds):
         _, failure = run(seed=seed)
         if failure is not None and failure.promise in expected:
             found = {"promise": failure.promise, "seed": seed, "decisions": len(shrunk(failure))}

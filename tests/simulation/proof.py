@@ -1,6 +1,7 @@
 """Show that the simulation catches a mutation: in a copy of the code, which alone is broken."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 from tests.simulation.mutation import Mutation
 
 ROOT = Path(__file__).parents[2]
+_ROW = re.compile(r"^\| (.+) \| .+ \| (\d+) \| .+ \|$", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,8 +25,11 @@ class Caught:
     decisions: int
 
 
-def prove(mutation: Mutation, number: int) -> Caught | None:
-    """Run up to so many seeds against a mutation; return the first that broke a promise that it names."""
+def prove(mutation: Mutation, number: int, *, told: int | None = None) -> Caught | None:
+    """Run up to so many seeds against a mutation; return the first that broke a promise that it names.
+
+    The seed `told`, if any, comes before all others.
+    """
     with tempfile.TemporaryDirectory() as folder:
         for part in ("dueline", "tests"):
             shutil.copytree(
@@ -34,10 +39,16 @@ def prove(mutation: Mutation, number: int) -> Caught | None:
             edit.apply(Path(folder))
         command = [sys.executable, "-m", "tests.simulation", "catch", str(number), *mutation.breaks]
         command += ["--scheduled"] if mutation.needs_schedules else []
+        command += [] if told is None else ["--told", str(told)]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.stderr:
         raise RuntimeError(f"{mutation.name}: {done.stderr}")
     return Caught(**json.loads(done.stdout)) if done.returncode == 0 else None
+
+
+def told_seeds(docs: str) -> dict[str, int]:
+    """Return by which seed each mutation was caught, as a page tells it in the table of `table_of`."""
+    return {name: int(runs) - 1 for name, runs in _ROW.findall(docs)}
 
 
 def table_of(mutations: Sequence[Mutation], results: Mapping[str, Caught | None]) -> str:
