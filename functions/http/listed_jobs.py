@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field, with_config
 # pydantic reads no other TypedDict before Python 3.12.
 from typing_extensions import TypedDict
 
-from dueline.client.answers import payload_fields
+from dueline.client.answers import attributes, payload_fields
 from dueline.lookup.listing import Listed, place_text
 from dueline.model import instant
 from dueline.model.job import MAX_PRIORITY, Job, State
@@ -75,12 +75,5 @@ def page_of_jobs(listed: Listed) -> Page:
 
 
 def _told(job: Job) -> dict[str, Any]:
-    """Return what a job is besides its state: its payload, and its attributes as far as it has them."""
-    attributes = {
-        "tenant": job.tenant,
-        "priority": job.priority,
-        "schedule": job.schedule,
-        "nominal": job.nominal and instant.text(job.nominal),
-        "traceparent": job.trace and job.trace.parent,
-    }
-    return {name: value for name, value in attributes.items() if value is not None} | payload_fields(job)
+    nominal = {} if job.nominal is None else {"nominal": instant.text(job.nominal)}
+    return attributes(job) | nominal | payload_fields(job)
