@@ -5,11 +5,10 @@ import { clock, local } from "./format.js";
 import { Button, Table } from "./parts.js";
 
 const HEIGHT = 150;
-const theme = matchMedia("(prefers-color-scheme: dark)");
 
 /**
- * `points`: [[epoch seconds, value]], sparse; `from` and `to`: ISO; `step`: seconds of a point. `bars`: as bars, otherwise a
- * line. `gap`: what a missing point means, 0 or null. `until` (ISO): what is after it is not known, and drawn so. `onPick`
+ * `points`: [[epoch seconds, value]], sparse; `from` and `to`: ISO; `step`: seconds of a point. `bars`: as bars, otherwise
+ * in steps. `gap`: what a missing point means, 0 or null. `until` (ISO): what is after it is not known, and drawn so. `onPick`
  * (epoch seconds): a point was chosen.
  */
 export function Chart({ title, summary, points, from, to, step = 60, bars = false, gap = null, until, format, unit, onPick }) {
@@ -53,8 +52,9 @@ export function filled(points, { from, to, step, gap }) {
 
 function drawn(place, { data, ...shown }) {
   const plot = new uPlot(options(place, shown), data, place);
+  const theme = matchMedia("(prefers-color-scheme: dark)");
   const fit = new ResizeObserver(() => plot.setSize({ width: place.clientWidth, height: HEIGHT }));
-  const recolour = () => plot.redraw(false, true);
+  const recolour = () => plot.redraw(true, true);
   fit.observe(place);
   theme.addEventListener("change", recolour);
   return () => {
@@ -68,7 +68,7 @@ function options(place, { bars, range, format, until, onPoint }) {
   const colour = (name) => () => getComputedStyle(place).getPropertyValue(name);
   const axis = { stroke: colour("--muted"), font: "12px system-ui", ticks: { show: false } };
   const grid = { stroke: colour("--line"), width: 1 };
-  const paths = bars ? uPlot.paths.bars({ size: [0.8, 40, 1], align: 1 }) : uPlot.paths.linear();
+  const paths = bars ? uPlot.paths.bars({ size: [0.8, 40, 1], align: 1 }) : uPlot.paths.stepped({ align: 1 });
   return {
     width: place.clientWidth,
     height: HEIGHT,
@@ -80,7 +80,7 @@ function options(place, { bars, range, format, until, onPoint }) {
       { ...axis, grid: { show: false }, values: (_, times) => times.map((at) => clock(at * 1000)), space: 64, size: 26 },
       { ...axis, grid, values: (_, values) => values.map(format), size: 52, space: 32 },
     ],
-    series: [{}, { paths, stroke: colour("--accent"), fill: bars ? colour("--accent") : undefined, width: bars ? 0 : 1.5, points: { show: false } }],
+    series: [{}, { paths, stroke: colour("--accent"), fill: colour(bars ? "--accent" : "--accent-soft"), width: bars ? 0 : 1.5, points: { show: false } }],
     hooks: {
       setCursor: [(plot) => onPoint(plot.cursor.idx)],
       drawClear: [(plot) => until && shade(plot, Date.parse(until) / 1000, colour("--unknown")())],

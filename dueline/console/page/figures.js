@@ -45,12 +45,13 @@ export function grouped(points, step) {
   return [...sums];
 }
 
+const stepWords = (step) => (step === 60 ? "a minute" : span(step));
 const highest = (points) => points.reduce((most, point) => (point[1] > most[1] ? point : most), [0, -1]);
 
-function comingWords({ counted, more, until, overdue }, points, step) {
+export function comingWords({ counted, more, until, overdue }, points, step) {
   if (!counted && !more) return "Nothing is due.";
   const [at, most] = highest(points);
-  const peak = points.length > 1 ? ` Most at ${clock(at * 1000)}: ${number(most)} in ${span(step)}.` : "";
+  const peak = points.length > 1 ? ` Most at ${clock(at * 1000)}: ${number(most)} in ${stepWords(step)}.` : "";
   const late = overdue ? ` ${plural(overdue, "job")} of them should have been handed over before.` : "";
   const rest = more ? ` Counting ended there: what is due after ${local(until, Date.now())} is not in the chart.` : "";
   return `${more ? `${number(counted)} or more jobs` : plural(counted, "job")} in the table.${peak}${late}${rest}`;
@@ -78,7 +79,7 @@ function Throughput({ series, hours, span: range }) {
   const all = points.reduce((sum, [, jobs]) => sum + jobs, 0);
   const [at, most] = highest(points);
   const share = shareOf(series.on_time, points);
-  const words = `${plural(all, "job")} handed over${most > 0 ? `, ${number(most)} in the ${span(range.step)} from ${clock(at * 1000)}` : ""}.`;
-  return html`<${Chart} title=${`Throughput, last ${plural(hours, "hour")}`} bars gap=${0} points=${points} format=${number} unit="jobs" ...${range}
+  const words = `${plural(all, "job")} handed over${most > 0 ? `, at most ${number(most)} in ${stepWords(range.step)}, at ${clock(at * 1000)}` : ""}.`;
+  return html`<${Chart} title=${`Throughput, last ${plural(hours, "hour")}`} gap=${0} points=${points} format=${number} unit="jobs" ...${range}
     summary=${share === null ? words : `${words} ${percent(share)} on time.`} />`;
 }

@@ -8,6 +8,9 @@ export const number = (value) => NUMBER.format(value);
 
 export const plural = (count, word, words = `${word}s`) => `${number(count)} ${count === 1 ? word : words}`;
 
+/** A count that may have ended before the end: "1,000+". */
+export const atLeast = (count, more) => `${number(count)}${more ? "+" : ""}`;
+
 /** "0.4 s", "42 s", "3 min 5 s", "2 d 4 h": two units at most. */
 export function span(seconds) {
   if (seconds > 0 && seconds < 9.95 && seconds % 1) return `${seconds.toFixed(1)} s`;
@@ -21,12 +24,14 @@ export function span(seconds) {
   return first < 0 ? "0 s" : parts.filter(Boolean).join(" ");
 }
 
-/** "12 s ago" or "in 3 min". */
+/** "12 s ago", "in 95 s", "in 3 min": one unit, of which there are at least two. */
 export function relative(at, now) {
   const seconds = (new Date(at) - now) / 1000;
-  if (Math.abs(seconds) < 1) return "now";
-  const whole = span(Math.round(Math.abs(seconds)));
-  return seconds < 0 ? `${whole} ago` : `in ${whole}`;
+  const away = Math.round(Math.abs(seconds));
+  if (away < 1) return "now";
+  const [unit, size] = UNITS.find(([, size]) => away >= 2 * size) ?? ["s", 1];
+  const told = `${number(Math.floor(away / size))} ${unit}`;
+  return seconds < 0 ? `${told} ago` : `in ${told}`;
 }
 
 const two = (value) => String(value).padStart(2, "0");

@@ -4,9 +4,9 @@ import { html } from "./vendor/preact-htm.js";
 import { get } from "./api.js";
 import { Controls } from "./controls.js";
 import { Coming, Past, lastHour } from "./figures.js";
-import { number, percent, plural, span } from "./format.js";
+import { atLeast, number, percent, plural, span } from "./format.js";
 import { Facts, Failure, Freshness, Instant, Loading, Table, Tile } from "./parts.js";
-import { States, scheduled } from "./queues.js";
+import { States } from "./queues.js";
 import { usePolled } from "./refresh.js";
 import { queuePath } from "./route.js";
 
@@ -23,14 +23,17 @@ export function Queue({ queue: name, query, path }) {
   const queue = polled.data && { ...polled.data, name, ...lastHour(polled, past.data?.series) };
   const again = () => [polled, due].forEach((each) => each.again());
   return html`
-    <div class="head"><h1>${name}</h1>${queue && html`<${States} queue=${queue} />`}
+    <div class="head"><h1>${name}</h1>${queue && html`<${States} queue=${queue} /><${Controls} queue=${queue} onDone=${again} />`}
       <${Freshness} polled=${polled} seconds=${SECONDS} /></div>
-    ${queue && html`<${Failure} error=${polled.error} at=${polled.at} /><${Controls} queue=${queue} onDone=${again} /><${Now} queue=${queue} />`}
+    ${queue && html`<${Failure} error=${polled.error} at=${polled.at} /><${Now} queue=${queue} />`}
     ${!queue && html`<${Loading} error=${polled.error} />`}
     <${Spans} hours=${hours} path=${path} />
     <${Coming} name=${name} polled=${due} hours=${hours} />
     <${Past} polled=${past} hours=${hours} />
-    ${queue && html`<${Settings} queue=${queue} />`}`;
+    <div class="charts">
+      ${queue?.levels?.length > 1 && html`<${Levels} levels=${queue.levels} />`}
+      ${queue && html`<${Settings} queue=${queue} />`}
+    </div>`;
 }
 
 const Spans = ({ hours, path }) => html`<nav class="spans" aria-label="Span of the charts"><span class="muted">Span</span>
@@ -48,12 +51,11 @@ function Now({ queue }) {
     <${Tile} label="Waiting" value=${number(queue.waiting)} note="for workers" />
     <${Tile} label="In flight" value=${number(queue.in_flight)} note="at workers" />
     <${Tile} label="Delayed" value=${number(queue.delayed)} note="due in a moment" />
-    <${Tile} label="Scheduled" value=${scheduled(queue.scheduled, queue.more_scheduled)} note="for later" href=${queuePath(name, "jobs")} />
+    <${Tile} label="Scheduled" value=${atLeast(queue.scheduled, queue.more_scheduled)} note="for later" href=${queuePath(name, "jobs")} />
     <${Tile} label="Next due" value=${html`<${Instant} at=${queue.next_due} near />`} note=${queue.next_due && html`<${Instant} at=${queue.next_due} />`} />
     <${Tile} label="Last tick" value=${fence === null ? "never" : `${span(Math.round(fence))} ago`} tone=${fence === null || fence > 150 ? "bad" : ""} note="about a minute is well" />
     <${Tile} label="Rate" value=${rate} tone=${rate.startsWith("0/") ? "warn" : ""} note="all its workers" />
-  </div>
-  ${queue.levels?.length > 1 && html`<h2>Levels</h2><${Levels} levels=${queue.levels} />`}`;
+  </div>`;
 }
 
 const COLUMNS = [
@@ -62,13 +64,14 @@ const COLUMNS = [
 
 function Levels({ levels }) {
   const rows = levels.map((level, index) => ({ ...level, priority: index + 1 }));
-  return html`<${Table} caption="Levels, the most urgent first" columns=${COLUMNS} rows=${rows} keyOf=${(row) => row.priority} />`;
+  return html`<section class="panel"><h2>Levels</h2><p class="muted">Each is an SQS queue of its own, 1 the most urgent.</p>
+    <${Table} caption="Levels" columns=${COLUMNS} rows=${rows} keyOf=${(row) => row.priority} /></section>`;
 }
 
 function Settings({ queue }) {
   const taking = queue.taking ?? queue.partitions;
   const partitions = taking === queue.partitions ? number(taking) : `${number(queue.partitions)}, of which ${number(taking)} take jobs`;
-  return html`<h2>Settings</h2><p class="muted">They are set in <code>queues.yaml</code>, and heeded once that is deployed.</p>
+  return html`<section class="panel"><h2>Settings</h2><p class="muted">They are set in <code>queues.yaml</code>, and heeded once that is deployed.</p>
     <${Facts} facts=${[
       ["Partitions", partitions, "Slices of the queue, each with its own tick"],
       ["Levels", plural(queue.priorities, "priority", "priorities"), "Each is an SQS queue of its own"],
@@ -76,5 +79,5 @@ function Settings({ queue }) {
       ["Direct horizon", span(queue.direct_horizon), "What is due within it goes straight to the queue, and is not in the table"],
       ["Precise", queue.precise ? "yes" : "no", "Jobs come up to 1.25 s early, and its workers wait that out"],
       ["Tracking", queue.track ? "yes" : "no", "Whether look-ups tell what workers noted of a job"],
-    ]} />`;
+    ]} /></section>`;
 }

@@ -3,7 +3,7 @@
 import { html } from "./vendor/preact-htm.js";
 import { get } from "./api.js";
 import { Controls } from "./controls.js";
-import { number, percent, plural, span } from "./format.js";
+import { atLeast, number, percent, plural, span } from "./format.js";
 import { Empty, Failure, Field, Freshness, Instant, Loading, State, Table, Tile } from "./parts.js";
 import { usePolled } from "./refresh.js";
 import { queuePath, setQuery } from "./route.js";
@@ -30,7 +30,7 @@ function Found({ data: { queues, figures }, find, again }) {
     <${Sums} queues=${queues} />
     ${many && html`<${Search} find=${find} found=${found.length} of=${queues.length} />`}
     <${Table} caption="Queues, worst first" stack columns=${columns(again)} rows=${found.slice(0, MOST_SHOWN)} keyOf=${(q) => q.name}
-      classOf=${(queue) => standingOf(queue)[0]?.tone ?? ""} />
+      classOf=${(queue) => standingOf(queue)[0]?.tone ?? "calm"} />
     ${!found.length && html`<${Empty}>No queue has “${find}” in its name.<//>`}
     ${found.length > MOST_SHOWN && html`<${Empty}>${number(found.length - MOST_SHOWN)} more that are no worse: search by name.<//>`}
     ${figures.reason && html`<p class="muted small">On time is not known: ${figures.reason}</p>`}`;
@@ -45,17 +45,15 @@ function Search({ find, found, of }) {
 function Sums({ queues }) {
   const sums = sumsOf(queues);
   return html`<div class="tiles">
-    <${Tile} label="Need attention" value=${sums.bad ? `${sums.bad} of ${queues.length}` : "none"} tone=${sums.bad ? "bad" : "ok"} />
-    <${Tile} label="Latest job" value=${span(sums.lateness)} tone=${sums.lateness > 60 ? "bad" : ""} note="past due" />
+    <${Tile} label="Need attention" value=${sums.bad ? `${sums.bad} of ${queues.length}` : "none"} tone=${sums.bad ? "bad" : "ok"} note="queues" />
+    <${Tile} label="Late" value=${span(sums.lateness)} tone=${sums.lateness > 60 ? "bad" : ""} note="oldest job past due" />
     <${Tile} label="Dead" value=${number(sums.dead)} tone=${sums.dead ? "bad" : ""} note="failed for good" />
     <${Tile} label="Paused" value=${number(sums.paused)} tone=${sums.paused ? "warn" : ""} note="queues" />
     <${Tile} label="Waiting" value=${number(sums.waiting)} note="for workers" />
     <${Tile} label="In flight" value=${number(sums.inFlight)} note="at workers" />
-    <${Tile} label="Scheduled" value=${scheduled(sums.scheduled, sums.moreScheduled)} note="for later" />
+    <${Tile} label="Scheduled" value=${atLeast(sums.scheduled, sums.moreScheduled)} note="for later" />
   </div>`;
 }
-
-export const scheduled = (count, more) => `${number(count)}${more ? " or more" : ""}`;
 
 export const States = ({ queue }) => {
   const said = standingOf(queue);
@@ -66,7 +64,7 @@ const shown = (field, show = number) => (queue) =>
   queue[field] === null ? html`<span class="none" title="Not known">–</span>` : show(queue[field]);
 const zero = (value) => (value ? number(value) : html`<span class="none">0</span>`);
 const dead = (queue) => (queue.dead ? html`<a href=${queuePath(queue.name, "dead-letters")}>${number(queue.dead)}</a>` : zero(queue.dead));
-const later = ({ name, scheduled: count, more_scheduled: more }) => html`<a href=${queuePath(name, "jobs")}>${scheduled(count, more)}</a>`;
+const later = ({ name, scheduled: count, more_scheduled: more }) => html`<a href=${queuePath(name, "jobs")}>${atLeast(count, more)}</a>`;
 const told = (show) => (queue) => (queue.error ? html`<span class="none" title="Not known">–</span>` : show(queue));
 
 const columns = (again) => [
@@ -79,6 +77,6 @@ const columns = (again) => [
   { name: "dead", label: "Dead", end: true, title: "In the dead-letter queue", cell: told(dead) },
   { name: "scheduled", label: "Scheduled", end: true, title: "In the table, for later; counted up to 1,000", cell: told(later) },
   { name: "next", label: "Next due", end: true, cell: told(({ next_due }) => html`<${Instant} at=${next_due} near />`) },
-  { name: "rate", label: "Rate", end: true, title: "How many jobs its workers may begin", cell: told(({ rate }) => rate ?? html`<span class="none">no limit</span>`) },
+  { name: "rate", label: "Rate", end: true, title: "How many jobs its workers may begin", cell: told(({ rate }) => rate ?? html`<span class="none">none</span>`) },
   { name: "actions", label: "Actions", end: true, cell: (queue) => html`<${Controls} queue=${queue} onDone=${again} />` },
 ];

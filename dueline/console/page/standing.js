@@ -9,9 +9,12 @@ const ON_TIME_GOAL = 0.999;
 
 /** What is to be said of a queue, the worst first: [{word, tone, why, size}]. `size` orders queues that share a word. */
 export function standingOf(queue) {
-  if (queue.error) return [{ word: "no answer", tone: "bad", why: queue.error.detail, size: 0 }];
-  return [ticks, late, dead, paused, behind, onTime, limited].flatMap((say) => say(queue) ?? []);
+  if (queue.error) return [noAnswer(queue.error)];
+  return [late, ticks, dead, paused, behind, onTime, limited].flatMap((say) => say(queue) ?? []);
 }
+
+const noAnswer = ({ status, detail }) =>
+  status === 403 ? { word: "no access", tone: "idle", why: detail, size: 0 } : { word: "no answer", tone: "bad", why: detail, size: 0 };
 
 const ticks = ({ fence_age }) =>
   fence_age === null
@@ -46,13 +49,14 @@ const onTime = ({ on_time }) =>
 const limited = ({ rate }) =>
   rate && !rate.startsWith("0/") ? { word: "limited", tone: "idle", why: `Its rate is limited to ${rate}`, size: 0 } : null;
 
-const WORST_FIRST = ["no answer", "no tick", "late", "dead letters", "paused", "stopped", "waiting", "was late", "limited"];
+const WELL = "well";
+const WORST_FIRST = ["no answer", "late", "no tick", "dead letters", "paused", "stopped", "waiting", "was late", "limited", WELL, "no access"];
 
 /** The queues, worst first; of those that stand alike, by how badly, then by name. */
 export function worstFirst(queues) {
   const ranked = queues.map((queue) => {
     const [worst] = standingOf(queue);
-    return { queue, rank: worst ? WORST_FIRST.indexOf(worst.word) : WORST_FIRST.length, size: worst?.size ?? 0 };
+    return { queue, rank: WORST_FIRST.indexOf(worst?.word ?? WELL), size: worst?.size ?? 0 };
   });
   const compare = (a, b) => a.rank - b.rank || (a.size === b.size ? 0 : b.size - a.size) || byName(a.queue, b.queue);
   return ranked.sort(compare).map(({ queue }) => queue);
