@@ -5,17 +5,21 @@ import { clock, local } from "./format.js";
 import { Button, Table } from "./parts.js";
 
 const HEIGHT = 150;
+const COUNTS = Array.from({ length: 9 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
+const SECONDS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, ...[1, 2, 4, 8, 12, 24, 48, 96, 192].map((hours) => hours * 3600)];
+
+const widest = (_, labels) => 14 + 7 * Math.max(3, ...(labels ?? []).map((label) => label.length));
 
 /**
  * `points`: [[epoch seconds, value]], sparse; `from` and `to`: ISO; `step`: seconds of a point. `bars`: as bars, otherwise
  * in steps. `gap`: what a missing point means, 0 or null. `until` (ISO): what is after it is not known, and drawn so. `onPick`
- * (epoch seconds): a point was chosen.
+ * (epoch seconds): a point was chosen. `seconds`: the values are.
  */
-export function Chart({ title, summary, points, from, to, step = 60, bars = false, gap = null, until, format, unit, onPick }) {
+export function Chart({ title, summary, points, from, to, step = 60, bars = false, gap = null, until, format, unit, onPick, seconds = false }) {
   const place = useRef(null);
   const [at, setAt] = useState(null);
   const data = filled(points, { from, to, step, gap });
-  useEffect(() => drawn(place.current, { data, bars, range: [from, to], format, until, onPoint: setAt }), [JSON.stringify(points), from, to, until]);
+  useEffect(() => drawn(place.current, { data, bars, range: [from, to], seconds, format, until, onPoint: setAt }), [JSON.stringify(points), from, to, until]);
   const named = (index) => `${clock(data[0][index] * 1000)}: ${data[1][index] == null ? "nothing reported" : `${format(data[1][index])} ${unit}`}`;
   return html`<figure class="chart">
     <figcaption><h2>${title}</h2><p>${summary}</p></figcaption>
@@ -64,7 +68,7 @@ function drawn(place, { data, ...shown }) {
   };
 }
 
-function options(place, { bars, range, format, until, onPoint }) {
+function options(place, { bars, range, seconds, format, until, onPoint }) {
   const colour = (name) => () => getComputedStyle(place).getPropertyValue(name);
   const axis = { stroke: colour("--muted"), font: "12px system-ui", ticks: { show: false } };
   const grid = { stroke: colour("--line"), width: 1 };
@@ -78,7 +82,7 @@ function options(place, { bars, range, format, until, onPoint }) {
     scales: { x: { range: () => range.map((at) => Date.parse(at) / 1000) }, y: { range: (_, __, most) => [0, Math.max(most * 1.1, 1)] } },
     axes: [
       { ...axis, grid: { show: false }, values: (_, times) => times.map((at) => clock(at * 1000)), space: 64, size: 26 },
-      { ...axis, grid, values: (_, values) => values.map(format), size: 52, space: 32 },
+      { ...axis, grid, values: (_, values) => values.map(format), incrs: seconds ? SECONDS : COUNTS, size: widest, space: 32 },
     ],
     series: [{}, { paths, stroke: colour("--accent"), fill: colour(bars ? "--accent" : "--accent-soft"), width: bars ? 0 : 1.5, points: { show: false } }],
     hooks: {

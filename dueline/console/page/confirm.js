@@ -49,9 +49,10 @@ async function outcome(act, tell, close) {
 }
 
 function Told({ result, close }) {
-  const focus = (button) => button?.base?.focus?.();
-  return html`<div class="notice ok" role="status">${result}</div>
-    <p class="verbs"><${Button} kind="primary" onClick=${close} ref=${focus}>Close<//></p>`;
+  const told = useRef(null);
+  useLayoutEffect(() => told.current.querySelector(".verbs button").focus(), []);
+  return html`<div class="said" ref=${told}><div class="notice ok" role="status">${result}</div>
+    <p class="verbs"><${Button} kind="primary" onClick=${close}>Close<//></p></div>`;
 }
 
 function Typed({ wanted, text, setText }) {

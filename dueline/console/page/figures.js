@@ -3,7 +3,7 @@
 import { html } from "./vendor/preact-htm.js";
 import { Chart } from "./chart.js";
 import { clock, local, number, percent, plural, span } from "./format.js";
-import { Failure, Freshness, Loading } from "./parts.js";
+import { Failure, Loading } from "./parts.js";
 import { navigate, queuePath } from "./route.js";
 
 const HOUR = 3600;
@@ -25,13 +25,13 @@ function shareOf(shares, throughput) {
 
 export function Coming({ name, polled, hours }) {
   const { data, error, at } = polled;
-  if (!data) return html`<${Loading} error=${error} what="what is due" />`;
+  if (!data) return html`<section><${Loading} error=${error} what="what is due" /></section>`;
   const step = hours > 6 ? 600 : 60;
   const points = grouped(data.minutes, step);
   const pick = (from) => navigate(`${queuePath(name, "jobs")}?${new URLSearchParams({ from: iso(from), to: iso(from + step) })}`);
-  return html`<${Failure} error=${error} at=${at} />
+  return html`<section class="view"><${Failure} error=${error} at=${at} what="what is due" />
     <${Chart} title=${`Due in the next ${plural(hours, "hour")}`} summary=${comingWords(data, points, step)} bars gap=${0} unit="jobs" onPick=${pick}
-      ...${{ points, step, format: number, from: data.from, to: data.to, until: data.more ? data.until : undefined }} />`;
+      ...${{ points, step, format: number, from: data.from, to: data.to, until: data.more ? data.until : undefined }} /></section>`;
 }
 
 const iso = (seconds) => new Date(seconds * 1000).toISOString().replace(".000", "");
@@ -59,19 +59,19 @@ export function comingWords({ counted, more, until, overdue }, points, step) {
 
 export function Past({ polled, hours }) {
   const { data, error, at } = polled;
-  if (!data) return html`<${Loading} error=${error} what="the last hours" />`;
+  if (!data) return html`<section><${Loading} error=${error} what="the last hours" /></section>`;
   const { series, from, to, period: step } = data;
   const span = { from, to, step };
-  return html`<${Failure} error=${error} at=${at} />
+  return html`<section class="view"><${Failure} error=${error} at=${at} what="the last hours" />
     ${series ? html`<div class="charts"><${Lateness} points=${series.lateness} hours=${hours} span=${span} />
         <${Throughput} series=${series} hours=${hours} span=${span} /></div>`
-      : html`<div class="notice"><strong>Lateness and throughput of the last hours are not known</strong><p>${data.reason}</p></div>`}`;
+      : html`<div class="notice"><strong>Lateness and throughput of the last hours are not known</strong><p>${data.reason}</p></div>`}</section>`;
 }
 
 function Lateness({ points, hours, span: range }) {
   const [at, most] = highest(points);
   const words = most < 0 ? "Nothing was reported." : most === 0 ? "No job was handed over late." : `At worst ${span(most)}, at ${clock(at * 1000)}.`;
-  return html`<${Chart} title=${`Lateness, last ${plural(hours, "hour")}`} summary=${words} points=${points} format=${span} unit="late" ...${range} />`;
+  return html`<${Chart} title=${`Lateness, last ${plural(hours, "hour")}`} summary=${words} points=${points} format=${span} unit="late" seconds ...${range} />`;
 }
 
 function Throughput({ series, hours, span: range }) {

@@ -34,11 +34,11 @@ export function Freshness({ polled, seconds }) {
   </p>`;
 }
 
-/** What failed and why; `at` is when what is still shown was read. */
-export function Failure({ error, at }) {
+/** What failed and why: "Could not load {what}: …"; `at` is when what is still shown was read. */
+export function Failure({ error, at, what }) {
   if (!error) return null;
   return html`<div class="notice bad" role="alert">
-    <strong>${error.title ?? "This went wrong"}</strong>${error.status ? html` <span class="muted">${error.status}</span>` : ""}
+    <strong>${what && `Could not load ${what}: `}${error.title ?? "This went wrong"}</strong>${error.status ? html` <span class="muted">${error.status}</span>` : ""}
     <p>${error.detail ?? error.message}</p>
     ${at && html`<p>What is shown is <${Age} at=${at} />.</p>`}
   </div>`;
@@ -46,7 +46,7 @@ export function Failure({ error, at }) {
 
 /** A view's state before its first data: that it loads, or why it cannot. */
 export function Loading({ error, what = "figures" }) {
-  return error ? html`<${Failure} error=${error} />` : html`<p class="empty" role="status">Loading ${what} …</p>`;
+  return error ? html`<${Failure} error=${error} what=${what} />` : html`<p class="empty" role="status">Loading ${what} …</p>`;
 }
 
 export const Empty = ({ children }) => html`<p class="empty">${children}</p>`;

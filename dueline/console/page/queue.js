@@ -4,11 +4,11 @@ import { html } from "./vendor/preact-htm.js";
 import { get } from "./api.js";
 import { Controls } from "./controls.js";
 import { Coming, Past, lastHour } from "./figures.js";
-import { atLeast, number, percent, plural, span } from "./format.js";
-import { Facts, Failure, Freshness, Instant, Loading, Table, Tile } from "./parts.js";
-import { States } from "./queues.js";
+import { atLeast, number, percent, plural, relative, span } from "./format.js";
+import { Facts, Failure, Freshness, Instant, Loading, State, Table, Tile } from "./parts.js";
 import { usePolled } from "./refresh.js";
 import { queuePath } from "./route.js";
+import { standingOf } from "./standing.js";
 
 const SECONDS = 10;
 const FIGURES_SECONDS = 60;
@@ -22,18 +22,24 @@ export function Queue({ queue: name, query, path }) {
   const past = usePolled(() => get(`${asked}/figures?hours=${hours}`), FIGURES_SECONDS, `${name} ${hours}`);
   const queue = polled.data && { ...polled.data, name, ...lastHour(polled, past.data?.series) };
   const again = () => [polled, due].forEach((each) => each.again());
-  return html`
-    <div class="head"><h1>${name}</h1>${queue && html`<${States} queue=${queue} /><${Controls} queue=${queue} onDone=${again} />`}
+  return html`<div class="view">
+    <div class="head"><h1>${name}</h1>${queue && html`<${Controls} queue=${queue} onDone=${again} />`}
       <${Freshness} polled=${polled} seconds=${SECONDS} /></div>
-    ${queue && html`<${Failure} error=${polled.error} at=${polled.at} /><${Now} queue=${queue} />`}
-    ${!queue && html`<${Loading} error=${polled.error} />`}
+    ${queue && html`<${Failure} error=${polled.error} at=${polled.at} what="the queue" /><${Why} queue=${queue} /><${Now} queue=${queue} />`}
+    ${!queue && html`<${Loading} error=${polled.error} what="the queue" />`}
     <${Spans} hours=${hours} path=${path} />
     <${Coming} name=${name} polled=${due} hours=${hours} />
     <${Past} polled=${past} hours=${hours} />
     <div class="charts">
       ${queue?.levels?.length > 1 && html`<${Levels} levels=${queue.levels} />`}
       ${queue && html`<${Settings} queue=${queue} />`}
-    </div>`;
+    </div></div>`;
+}
+
+function Why({ queue }) {
+  const said = standingOf(queue);
+  return html`<ul class="why">${said.map(({ word, tone, why }) => html`<li key=${word}><${State} ...${{ word, tone }} /> ${why}.</li>`)}
+    ${!said.length && html`<li><${State} word="well" tone="ok" /> Jobs are handed over in time, and none failed for good.</li>`}</ul>`;
 }
 
 const Spans = ({ hours, path }) => html`<nav class="spans" aria-label="Span of the charts"><span class="muted">Span</span>
@@ -44,7 +50,7 @@ function Now({ queue }) {
   const { name, lateness, on_time: onTime, fence_age: fence } = queue;
   const rate = queue.rate ?? "no limit";
   return html`<div class="tiles">
-    <${Tile} label="Late" value=${span(lateness)} tone=${lateness > 60 ? "bad" : ""} note="oldest job not handed over" />
+    <${Tile} label="Late" value=${span(lateness)} tone=${lateness > 60 ? "bad" : ""} note="oldest job" />
     <${Tile} label="On time" value=${onTime === null ? "–" : percent(onTime)} tone=${onTime !== null && onTime < 0.999 ? "warn" : ""}
       note=${onTime === null ? "not known" : "of the last hour"} />
     <${Tile} label="Dead" value=${number(queue.dead)} tone=${queue.dead ? "bad" : ""} note="failed for good" href=${queuePath(name, "dead-letters")} />
@@ -53,7 +59,7 @@ function Now({ queue }) {
     <${Tile} label="Delayed" value=${number(queue.delayed)} note="due in a moment" />
     <${Tile} label="Scheduled" value=${atLeast(queue.scheduled, queue.more_scheduled)} note="for later" href=${queuePath(name, "jobs")} />
     <${Tile} label="Next due" value=${html`<${Instant} at=${queue.next_due} near />`} note=${queue.next_due && html`<${Instant} at=${queue.next_due} />`} />
-    <${Tile} label="Last tick" value=${fence === null ? "never" : `${span(Math.round(fence))} ago`} tone=${fence === null || fence > 150 ? "bad" : ""} note="about a minute is well" />
+    <${Tile} label="Last tick" value=${fence === null ? "never" : relative(-1000 * fence, 0)} tone=${fence === null || fence > 150 ? "bad" : ""} note="about a minute is well" />
     <${Tile} label="Rate" value=${rate} tone=${rate.startsWith("0/") ? "warn" : ""} note="all its workers" />
   </div>`;
 }

@@ -16,24 +16,24 @@ const MOST_SHOWN = 200;
 export function Queues({ query }) {
   const polled = usePolled(() => get("/console/overview"), SECONDS);
   const { data, error, at, again } = polled;
-  return html`
+  return html`<div class="view">
     <div class="head"><h1>Queues</h1><${Freshness} polled=${polled} seconds=${SECONDS} /></div>
-    ${data && html`<${Failure} error=${error} at=${at} />`}
-    ${data ? html`<${Found} data=${data} find=${query.find ?? ""} again=${again} />` : html`<${Loading} error=${error} what="queues" />`}`;
+    ${data && html`<${Failure} error=${error} at=${at} what="the queues" />`}
+    ${data ? html`<${Found} data=${data} find=${query.find ?? ""} again=${again} />` : html`<${Loading} error=${error} what="the queues" />`}</div>`;
 }
 
 function Found({ data: { queues, figures }, find, again }) {
   const found = worstFirst(queues.filter(({ name }) => name.includes(find.trim().toLowerCase())));
   const many = queues.length >= SEARCH_FROM || find;
   if (!queues.length) return html`<${Empty}>No queue is deployed yet: <code>queues.yaml</code> declares them.<//>`;
-  return html`
+  return html`<div class="view">
     <${Sums} queues=${queues} />
     ${many && html`<${Search} find=${find} found=${found.length} of=${queues.length} />`}
     <${Table} caption="Queues, worst first" stack columns=${columns(again)} rows=${found.slice(0, MOST_SHOWN)} keyOf=${(q) => q.name}
-      classOf=${(queue) => standingOf(queue)[0]?.tone ?? "calm"} />
+      classOf=${(queue) => (queue.error?.status === 403 ? "calm" : standingOf(queue)[0]?.tone ?? "calm")} />
     ${!found.length && html`<${Empty}>No queue has “${find}” in its name.<//>`}
     ${found.length > MOST_SHOWN && html`<${Empty}>${number(found.length - MOST_SHOWN)} more that are no worse: search by name.<//>`}
-    ${figures.reason && html`<p class="muted small">On time is not known: ${figures.reason}</p>`}`;
+    ${figures.reason && html`<p class="muted small">On time is not known: ${figures.reason}</p>`}</div>`;
 }
 
 function Search({ find, found, of }) {
