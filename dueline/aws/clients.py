@@ -108,6 +108,11 @@ def ssm(session: "Session | None" = None, *, longest: timedelta) -> "SSMClient":
     return client
 
 
+def cloudwatch(session: "Session", *, longest: timedelta) -> Any:
+    """Return a CloudWatch client."""
+    return _client("cloudwatch", session, longest)
+
+
 def s3(session: "Session | None" = None, *, longest: timedelta) -> Any:
     """Return an S3 client.
 
