@@ -122,6 +122,11 @@ def s3(session: "Session | None" = None, *, longest: timedelta) -> Any:
     return _client("s3", session, longest, Config(signature_version="s3v4", s3={"addressing_style": "virtual"}))
 
 
+def sts(session: "Session | None" = None, *, longest: timedelta) -> Any:
+    """Return an STS client."""
+    return _client("sts", session, longest)
+
+
 def config(longest: timedelta, *, connect_seconds: float = _CONNECT_SECONDS, connections: int = LANES) -> Config:
     """Return the settings of a client, by default a function's."""
     return Config(

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from dueline import __version__
-from dueline.cli import jobs, options, queues, redrive, schedule, schedules, worker
+from dueline.cli import console, jobs, options, queues, redrive, schedule, schedules, worker
 from dueline.cli.connect import Run, Target
 from dueline.cli.faults import EXIT_CODES
 from dueline.cli.group import Group
@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[Callable[..., Any], str]] = {
     "resume": (queues.resume, "dueline resume emails"),
     "rate": (queues.rate, "dueline rate emails 50/s"),
     "worker": (worker.worker, "dueline worker shop.worker:worker --concurrency 20"),
+    "console": (console.console, "dueline console --read-only"),
     "redrive": (redrive.redrive, "dueline redrive emails --error KeyError --older-than 2h --apply"),
 }
 
