@@ -1,6 +1,6 @@
 """A run of the command line: which deployment it asks, and where its answers are shown."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -8,10 +8,13 @@ import typer
 
 from dueline.cli.screen import Screen
 from dueline.client.client import Client
+from dueline.client.transport import Transport
 from dueline.operate.redrive import Ends
 from dueline.retry.patience import Patience
 
 _NAME = "dueline"
+# A browser has six connections to one host.
+_LANES = 6
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,6 +61,29 @@ def client(target: Target, *, patience: Patience | None = None) -> Client:
         with faults.of_callers("finding AWS credentials"):
             session = clients.session(profile=target.profile, region=target.region)
     return Client.connect(target.name, url=target.url, session=session, patience=patience)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reached:
+    """The way to a deployment's API: its URL, its region if that is known, and whose credentials are used."""
+
+    way: Transport
+    url: str
+    region: str | None
+    caller: Callable[[], str | None]
+
+
+def api(target: Target) -> Reached:
+    """Return the way to a deployment's API. Raises DeploymentNotFound, Forbidden or Unavailable."""
+    from dueline.aws import caller, clients, faults, gateway
+
+    session = None
+    if target.profile or target.region or target.url is None:
+        with faults.of_callers("finding AWS credentials"):
+            session = clients.session(profile=target.profile, region=target.region)
+    way = gateway.connect(target.name, url=target.url, session=session, lanes=_LANES)
+    region = None if session is None else session.region_name
+    return Reached(way=way, url=way.url, region=region, caller=caller.caller_of(session))
 
 
 def dead_letters(target: Target, queue: str | None) -> Ends:
