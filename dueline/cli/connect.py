@@ -8,7 +8,7 @@ import typer
 
 from dueline.cli.screen import Screen
 from dueline.client.client import Client
-from dueline.client.transport import Transport
+from dueline.console.forward import Way
 from dueline.operate.redrive import Ends
 from dueline.retry.patience import Patience
 
@@ -67,7 +67,7 @@ def client(target: Target, *, patience: Patience | None = None) -> Client:
 class Reached:
     """The way to a deployment's API: its URL, its region if that is known, and whose credentials are used."""
 
-    way: Transport
+    way: Way
     url: str
     region: str | None
     caller: Callable[[], str | None]

@@ -72,4 +72,5 @@ def _routes(run: Run, *, read_only: bool) -> Iterator[Route]:
 def _show(run: Run, url: str) -> None:
     if run.screen.as_json:
         return run.screen.json({"url": url})
-    return run.screen.line(f"the console: {url}\nCtrl-C ends it; whoever has this URL may do what you may")
+    run.screen.line(f"the console: {url}")
+    return run.screen.line("whoever has this URL may do what you may; Ctrl-C ends it")
