@@ -44,7 +44,7 @@ function Top({ about }) {
   return html`<header class="top">
     <a class="brand" href="/">Dueline</a>
     <span class="place">${about.deployment}${about.region && ` · ${about.region}`}</span>
-    ${about.read_only && html`<${State} word="read-only" tone="warn" title="Started with --read-only: nothing can be changed" />`}
+    ${about.read_only && html`<${State} word="read-only" tone="warn" /><span class="place">started with <code>--read-only</code>: nothing can be changed</span>`}
     ${about.as && html`<span class="as" title=${about.as}>as ${about.as.replace(/^arn:[^:]*:[^:]*:[^:]*:/, "")}</span>`}
   </header>`;
 }

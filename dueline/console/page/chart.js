@@ -19,11 +19,11 @@ export function Chart({ title, summary, points, from, to, step = 60, bars = fals
   const place = useRef(null);
   const [at, setAt] = useState(null);
   const data = filled(points, { from, to, step, gap });
-  useEffect(() => drawn(place.current, { data, bars, range: [from, to], seconds, format, until, onPoint: setAt }), [JSON.stringify(points), from, to, until]);
+  useEffect(() => place.current && drawn(place.current, { data, bars, range: [from, to], seconds, format, until, onPoint: setAt }), [JSON.stringify(points), from, to, until]);
   const named = (index) => `${clock(data[0][index] * 1000)}: ${data[1][index] == null ? "nothing reported" : `${format(data[1][index])} ${unit}`}`;
   return html`<figure class="chart">
     <figcaption><h2>${title}</h2><p>${summary}</p></figcaption>
-    <div class=${onPick ? "plot pick" : "plot"} ref=${place} aria-hidden="true" onClick=${() => onPick && at != null && onPick(data[0][at])} />
+    ${points.length > 0 && html`<div class=${onPick ? "plot pick" : "plot"} ref=${place} aria-hidden="true" onClick=${() => onPick && at != null && onPick(data[0][at])} />`}
     <p class="point" aria-hidden="true">${at != null && at < data[0].length ? named(at) : "\u00a0"}</p>
     <${Values} ...${{ title, points, format, unit, onPick }} />
   </figure>`;

@@ -44,10 +44,11 @@ function Resume({ queue, onClose }) {
     await post(api(queue, "resume"));
     return `${queue.name} is resumed. ${SOON}`;
   };
+  const stopped = queue.rate?.startsWith("0/");
   return html`<${Confirm} title=${`Resume ${queue.name}?`} verb="Resume" act=${act} onClose=${onClose}>
-    <p>Its workers begin jobs again, at once, with the ${plural(queue.waiting, "job")} that wait${queue.waiting === 1 ? "s" : ""} now.
-      Rate: ${rateWords(queue.rate)}.</p>
-    ${queue.waiting > 0 && !queue.rate && html`<p>To spare what the jobs call, set a rate first.</p>`}
+    <p>${stopped ? "Its rate is 0, so that its workers begin no jobs until that is changed too." : "Its workers begin jobs again."}
+      ${" "}${plural(queue.waiting, "job")} ${queue.waiting === 1 ? "waits" : "wait"} in the queue.</p>
+    <p>Rate: ${rateWords(queue.rate)}.${queue.waiting > 0 && !queue.rate ? " To spare what the jobs call, set one first." : ""}</p>
   <//>`;
 }
 
@@ -65,10 +66,10 @@ function Rate({ queue, onClose }) {
   return html`<${Confirm} title=${`Rate of ${queue.name}`} verb=${limited ? "Set the rate" : "Lift the limit"} ...${{ act, ready, onClose }}>
     <p>How many jobs all its workers together may begin. Now: ${rateWords(queue.rate)}. ${OTHERS}</p>
     <${Choice} checked=${limited} onPick=${() => setLimited(true)} label="At most" />
-    <div class="row"><${Field} label="Jobs" hint="0 to 100,000">
+    <div class="row"><${Field} label="Jobs, 0 to 100,000">
       <input inputmode="numeric" value=${jobs} disabled=${!limited} onInput=${(event) => setJobs(event.target.value)} /><//>
-      <${Field} label="In"><select value=${unit} disabled=${!limited} onChange=${(event) => setUnit(event.target.value)}>
-        <option value="s">a second</option><option value="m">a minute</option><option value="h">an hour</option></select><//></div>
+      <${Field} label="Each"><select value=${unit} disabled=${!limited} onChange=${(event) => setUnit(event.target.value)}>
+        <option value="s">second</option><option value="m">minute</option><option value="h">hour</option></select><//></div>
     <${Choice} checked=${!limited} onPick=${() => setLimited(false)} label="No limit" />
     ${rate?.startsWith("0/") && html`<p class="notice warn">0 stops them as a pause does: jobs wait in the queue.</p>`}
     <p class="muted">It holds until it is changed${queue.paused ? ". The queue is paused: it begins nothing until it is resumed" : ""}.</p>

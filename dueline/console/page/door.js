@@ -10,7 +10,7 @@ export function Door({ refused, onOpen }) {
     event.preventDefault();
     if (text.trim() && keepToken(text)) onOpen();
   };
-  return html`<main class="door" id="main">
+  return html`<main class="door view" id="main">
     <h1>${refused ? "This console was started anew" : "This page needs a console of your own"}</h1>
     <p>${refused ? "The token that this tab has is not the one of the console that runs now." : WHY}</p>
     <ol>

@@ -52,9 +52,9 @@ export function comingWords({ counted, more, until, overdue }, points, step) {
   if (!counted && !more) return "Nothing is due.";
   const [at, most] = highest(points);
   const peak = points.length > 1 ? ` Most at ${clock(at * 1000)}: ${number(most)} in ${stepWords(step)}.` : "";
-  const late = overdue ? ` ${plural(overdue, "job")} of them should have been handed over before.` : "";
-  const rest = more ? ` Counting ended there: what is due after ${local(until, Date.now())} is not in the chart.` : "";
-  return `${more ? `${number(counted)} or more jobs` : plural(counted, "job")} in the table.${peak}${late}${rest}`;
+  const late = overdue ? ` ${number(overdue)} overdue.` : "";
+  const all = more ? `${number(counted)} or more jobs: counting ended at ${local(until, Date.now())}, the grey part is not known.` : `${plural(counted, "job")}.`;
+  return `${all}${late}${peak}`;
 }
 
 export function Past({ polled, hours }) {

@@ -40,7 +40,7 @@ export function Failure({ error, at, what }) {
   return html`<div class="notice bad" role="alert">
     <strong>${what && `Could not load ${what}: `}${error.title ?? "This went wrong"}</strong>${error.status ? html` <span class="muted">${error.status}</span>` : ""}
     <p>${error.detail ?? error.message}</p>
-    ${at && html`<p>What is shown is <${Age} at=${at} />.</p>`}
+    ${at && html`<p>What is shown is as of <${Age} at=${at} />.</p>`}
   </div>`;
 }
 
@@ -60,7 +60,7 @@ export const State = ({ word, tone = "idle", title }) => html`<span class=${`sta
  */
 export function Button({ children, onClick, kind = "plain", type = "button", writes, why, label, busy, ...more }) {
   const { read_only } = useContext(About);
-  const reason = writes && read_only ? "This console is read-only: it was started with --read-only" : why;
+  const reason = writes && read_only ? "This console is read-only: it was started with --read-only" : why || undefined;
   const act = (event) => (reason || busy ? event.preventDefault() : onClick?.(event));
   return html`<button class=${`button ${kind}`} type=${type} onClick=${act} title=${reason} aria-label=${label}
     aria-disabled=${Boolean(reason || busy)} aria-busy=${Boolean(busy)} ...${more}>${children}</button>`;

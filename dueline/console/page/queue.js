@@ -8,7 +8,7 @@ import { atLeast, number, percent, plural, relative, span } from "./format.js";
 import { Facts, Failure, Freshness, Instant, Loading, State, Table, Tile } from "./parts.js";
 import { usePolled } from "./refresh.js";
 import { queuePath } from "./route.js";
-import { standingOf } from "./standing.js";
+import { isPoor, standingOf } from "./standing.js";
 
 const SECONDS = 10;
 const FIGURES_SECONDS = 60;
@@ -51,7 +51,7 @@ function Now({ queue }) {
   const rate = queue.rate ?? "no limit";
   return html`<div class="tiles">
     <${Tile} label="Late" value=${span(lateness)} tone=${lateness > 60 ? "bad" : ""} note="oldest job" />
-    <${Tile} label="On time" value=${onTime === null ? "–" : percent(onTime)} tone=${onTime !== null && onTime < 0.999 ? "warn" : ""}
+    <${Tile} label="On time" value=${onTime === null ? "–" : percent(onTime)} tone=${isPoor(onTime) ? "warn" : ""}
       note=${onTime === null ? "not known" : "of the last hour"} />
     <${Tile} label="Dead" value=${number(queue.dead)} tone=${queue.dead ? "bad" : ""} note="failed for good" href=${queuePath(name, "dead-letters")} />
     <${Tile} label="Waiting" value=${number(queue.waiting)} note="for workers" />
@@ -59,7 +59,7 @@ function Now({ queue }) {
     <${Tile} label="Delayed" value=${number(queue.delayed)} note="due in a moment" />
     <${Tile} label="Scheduled" value=${atLeast(queue.scheduled, queue.more_scheduled)} note="for later" href=${queuePath(name, "jobs")} />
     <${Tile} label="Next due" value=${html`<${Instant} at=${queue.next_due} near />`} note=${queue.next_due && html`<${Instant} at=${queue.next_due} />`} />
-    <${Tile} label="Last tick" value=${fence === null ? "never" : relative(-1000 * fence, 0)} tone=${fence === null || fence > 150 ? "bad" : ""} note="about a minute is well" />
+    <${Tile} label="Last tick" value=${fence === null ? "never" : relative(-1000 * fence, 0)} tone=${fence === null || fence > 150 ? "bad" : ""} note="60 s is well" />
     <${Tile} label="Rate" value=${rate} tone=${rate.startsWith("0/") ? "warn" : ""} note="all its workers" />
   </div>`;
 }

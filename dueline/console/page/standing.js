@@ -5,7 +5,7 @@ import { percent, plural, span } from "./format.js";
 const LATE_SECONDS = 60;
 const GRACE_SECONDS = 5;
 const STILL_SECONDS = 150;
-const ON_TIME_GOAL = 0.999;
+const ON_TIME_GOAL = 0.999 - 1e-9; // what sums of floats may lack
 
 /** What is to be said of a queue, the worst first: [{word, tone, why, size}]. `size` orders queues that share a word. */
 export function standingOf(queue) {
@@ -41,8 +41,10 @@ const behind = ({ waiting, in_flight, paused }) =>
     ? { word: "waiting", tone: "warn", why: `${plural(waiting, "job")} wait for workers`, size: waiting }
     : null;
 
+export const isPoor = (share) => share !== null && share < ON_TIME_GOAL;
+
 const onTime = ({ on_time }) =>
-  on_time !== null && on_time < ON_TIME_GOAL
+  isPoor(on_time)
     ? { word: "was late", tone: "warn", why: `${percent(on_time)} of the last hour's jobs were on time`, size: 1 - on_time }
     : null;
 

@@ -72,7 +72,7 @@ test("a chart has every step of its span, and more than is counted is said", () 
   assert.deepEqual(filled([[180, 7]], span), [[120, 180, 240], [0, 7, 0]]);
   assert.deepEqual(grouped([[600, 1], [660, 2], [1200, 4]], 600), [[600, 3], [1200, 4]]);
   const many = { counted: 1000, more: true, until: "2027-01-04T08:00:00Z", overdue: 2 };
-  assert.match(comingWords(many, [[600, 3], [1200, 4]], 600), /^1,000 or more jobs .*: 4 in 10 min\. 2 jobs of them .*after 2027-01-04 \d\d:\d\d:00/);
+  assert.match(comingWords(many, [[600, 3], [1200, 4]], 600), /^1,000 or more jobs: counting ended at 2027-01-04 \d\d:\d\d:00, .* 2 overdue\. Most at \d\d:20: 4 in 10 min\.$/);
   assert.equal(comingWords({ counted: 0, more: false, overdue: 0 }, [], 60), "Nothing is due.");
 });
 
