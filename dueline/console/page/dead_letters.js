@@ -19,7 +19,7 @@ export function DeadLetters({ queue }) {
   const start = () => looked(queue, setLook).then(() => setChosen([]));
   const closed = (done) => { close(); if (done) { polled.again(); start(); } };
   const asked = { queue, errors: chosen, kinds: look.result?.kinds, onClose: closed };
-  return html`<div class="head"><h1>Dead letters</h1><${Freshness} polled=${polled} seconds=${SECONDS} /></div>
+  return html`<div class="view"><div class="head"><h1>Dead letters</h1><${Freshness} polled=${polled} seconds=${SECONDS} /></div>
     <${Failure} error=${polled.error} at=${polled.at} />
     ${polled.data ? html`<${Count} dead=${polled.data.dead} />` : !polled.error && html`<${Loading} />`}
     <p><${Button} kind="primary" busy=${look.run} onClick=${start}>${look.result ? "Look again" : "Look at them"}<//>
@@ -28,11 +28,10 @@ export function DeadLetters({ queue }) {
     <${Failure} error=${look.error} />
     ${look.result && html`<${Found} look=${look} chosen=${chosen} setChosen=${setChosen} open=${open} />`}
     ${dialog === "redrive" && html`<${Redrive} ...${asked} />`}
-    ${dialog === "delete" && html`<${Delete} ...${asked} />`}`;
+    ${dialog === "delete" && html`<${Delete} ...${asked} />`}</div>`;
 }
 
-const Count = ({ dead }) => html`<p><strong class=${dead ? "figure bad" : "figure"}>${plural(dead, "job")}</strong>
-  in the dead-letter queue, as SQS estimates.</p>`;
+const Count = ({ dead }) => html`<p><strong>${plural(dead, "job")}</strong> in the dead-letter queue, as SQS estimates.</p>`;
 
 async function looked(queue, setLook) {
   setLook((old) => ({ ...old, error: null, run: { done: 0, of: null } }));
