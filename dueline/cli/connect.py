@@ -2,14 +2,17 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import typer
 
 from dueline.cli.screen import Screen
 from dueline.client.client import Client
 from dueline.client.transport import Transport
+from dueline.clock import SystemClock
+from dueline.console.reach import Reach
 from dueline.operate.redrive import Ends
+from dueline.retry.calls import in_lanes
 from dueline.retry.patience import Patience
 
 _NAME = "dueline"
@@ -84,6 +87,23 @@ def api(target: Target) -> Reached:
     way = gateway.connect(target.name, url=target.url, session=session, lanes=_LANES)
     region = None if session is None else session.region_name
     return Reached(way=way, url=way.url, region=region, caller=caller.caller_of(session))
+
+
+def reach(target: Target) -> Reach:
+    """Return what the console reaches of a deployment. Raises DeploymentNotFound, Forbidden or Unavailable."""
+    from dueline.aws import clients
+    from dueline.aws.figures import CloudWatchFigures
+
+    return Reach(
+        # A page asks again by itself, and must not wait for long.
+        client=client(target, patience=Patience(attempts=2, seconds=5)),
+        dead_letters=partial(dead_letters, target),
+        figures=CloudWatchFigures(
+            target.name, session=lambda: clients.session(profile=target.profile, region=target.region)
+        ),
+        clock=SystemClock(),
+        spread=in_lanes,
+    )
 
 
 def dead_letters(target: Target, queue: str | None) -> Ends:

@@ -15,7 +15,9 @@ from dueline.console.about import About
 from dueline.console.api import api_routes
 from dueline.console.console import HEADERS, Console
 from dueline.console.guard import Guard, new_token
+from dueline.console.queue_calls import queue_routes
 from dueline.console.routes import Route, Routes
+from dueline.console.runs import Runs
 from dueline.console.server import served
 
 
@@ -43,8 +45,9 @@ def opened(run: Run, *, port: int, read_only: bool) -> Iterator[str]:
 
     Raises DeploymentNotFound, Forbidden or Unavailable, and typer.BadParameter where the port is taken.
     """
-    token = new_token()
-    routes = Routes(_routes(run, read_only=read_only))
+    token, reach = new_token(), connect.reach(run.target)
+    runs = Runs(reach.clock)
+    routes = Routes([*_routes(run, read_only=read_only), *queue_routes(reach, runs)])
 
     def of(port: int) -> Console:
         return Console(guard=Guard(port=port, token=token), routes=routes, read_only=read_only)
@@ -54,6 +57,7 @@ def opened(run: Run, *, port: int, read_only: bool) -> Iterator[str]:
             address = stack.enter_context(served(lambda port: of(port).answer, port=port, headers=HEADERS))
         except OSError as error:
             raise typer.BadParameter(f"port {port} cannot be had: {error.strerror}") from None
+        stack.callback(runs.close)
         yield f"{address}/#token={token}"
 
 
