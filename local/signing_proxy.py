@@ -28,7 +28,8 @@ def signing_proxy(api: str, *, authority: Path | None = None) -> Iterator[str]:
 
     `authority` is the file of what TLS trusts.
     """
-    signer = Signer(lambda: boto3.Session(region_name=REGION, **CREDENTIALS))
+    keys = CREDENTIALS["aws_access_key_id"], CREDENTIALS["aws_secret_access_key"]
+    signer = Signer(lambda: boto3.Session(*keys, region_name=REGION))
     authorities = None if authority is None else str(authority)
     gateway = Gateway(
         api, sign=signer.sign, ways=Ways(lanes=_LANES, read_seconds=_READ_SECONDS, authorities=authorities)

@@ -11,6 +11,7 @@ import typer
 from dueline.cli import connect
 from dueline.cli.connect import Run, run_of
 from dueline.cli.signals import sigterm_as_ctrl_c
+from dueline.clock import SystemClock
 from dueline.console.about import About
 from dueline.console.api import api_routes
 from dueline.console.console import HEADERS, Console
@@ -45,9 +46,8 @@ def opened(run: Run, *, port: int, read_only: bool) -> Iterator[str]:
 
     Raises DeploymentNotFound, Forbidden or Unavailable, and typer.BadParameter where the port is taken.
     """
-    token, reach = new_token(), connect.reach(run.target)
-    runs = Runs(reach.clock)
-    routes = Routes([*_routes(run, read_only=read_only), *queue_routes(reach, runs)])
+    token, runs = new_token(), Runs(SystemClock())
+    routes = Routes(_routes(run, runs=runs, read_only=read_only))
 
     def of(port: int) -> Console:
         return Console(guard=Guard(port=port, token=token), routes=routes, read_only=read_only)
@@ -61,7 +61,7 @@ def opened(run: Run, *, port: int, read_only: bool) -> Iterator[str]:
         yield f"{address}/#token={token}"
 
 
-def _routes(run: Run, *, read_only: bool) -> Iterator[Route]:
+def _routes(run: Run, *, runs: Runs, read_only: bool) -> Iterator[Route]:
     reached = connect.api(run.target)
     yield from About(
         deployment=run.target.name,
@@ -71,9 +71,11 @@ def _routes(run: Run, *, read_only: bool) -> Iterator[Route]:
         caller=reached.caller,
     ).routes()
     yield from api_routes(reached.way)
+    yield from queue_routes(connect.reach(run.target, client=reached.client), runs)
 
 
 def _show(run: Run, url: str) -> None:
     if run.screen.as_json:
         return run.screen.json({"url": url})
-    return run.screen.line(f"the console: {url}\nCtrl-C ends it; whoever has this URL may do what you may")
+    run.screen.line(f"the console: {url}")
+    return run.screen.line("whoever has this URL may do what you may; Ctrl-C ends it")

@@ -7,9 +7,8 @@ from http import HTTPMethod, HTTPStatus
 from typing import Any
 
 from dueline.client.http_answer import error_of
-from dueline.client.transport import Transport
 from dueline.console import problems
-from dueline.console.forward import forward
+from dueline.console.forward import Way, forward
 from dueline.console.routes import Call, Route, always, never
 from dueline.console.web import Answer
 
@@ -38,7 +37,7 @@ ROUTES = {
 }
 
 
-def api_routes(way: Transport) -> Iterator[Route]:
+def api_routes(way: Way) -> Iterator[Route]:
     """Return the routes to an API."""
     answer = partial(_answer, way=way)
     for form, methods in ROUTES.items():
@@ -47,7 +46,7 @@ def api_routes(way: Transport) -> Iterator[Route]:
             yield Route(method=HTTPMethod(method), form=PREFIX + form, answer=answer, writes=writes)
 
 
-def _answer(call: Call, *, way: Transport) -> Answer:
+def _answer(call: Call, *, way: Way) -> Answer:
     path = call.request.path.removeprefix(PREFIX)
     answer = forward(call.request, path, way=way)
     is_told = answer.headers.get("content-type", "").startswith(problems.TYPE)

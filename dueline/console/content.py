@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import BinaryIO
+from typing import Protocol
 
 from dueline.console.problems import Refused
 from dueline.model.text import shown
@@ -14,10 +14,14 @@ _MOST_SKIPPED_BYTES = 8 * MOST_BYTES
 _READ_BYTES = 1 << 16
 
 
+class _Readable(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
 class Content:
     """What follows a request's headers on its connection."""
 
-    def __init__(self, file: BinaryIO, headers: Mapping[str, str]) -> None:
+    def __init__(self, file: _Readable, headers: Mapping[str, str]) -> None:
         self._file = file
         self._length = headers.get("content-length", "0")
         self._is_chunked = "transfer-encoding" in headers

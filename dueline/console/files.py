@@ -1,6 +1,6 @@
 """The page: its files, by their names, and index.html at each view's path."""
 
-from http import HTTPMethod, HTTPStatus
+from http import HTTPStatus
 from pathlib import Path
 
 from dueline.console.problems import Refused
@@ -32,7 +32,7 @@ _VIEWS = [pattern(form) for form in VIEWS]
 def answer(request: Request) -> Answer:
     """Return the file at a path. Raises Refused where there is none."""
     if not request.is_read:
-        allowed = {"allow": HTTPMethod.GET}
+        allowed = {"allow": "GET"}
         raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, "a page is got", code="method_not_allowed", headers=allowed)
     file = _file_at(request.path)
     if file is None:

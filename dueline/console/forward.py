@@ -1,15 +1,24 @@
 """Forwarding: a request goes on to the deployment's HTTP API, signed with the caller's credentials."""
 
+from collections.abc import Mapping
+from typing import Protocol
 from urllib.parse import quote, unquote_to_bytes
 
-from dueline.client.transport import Transport
+from dueline.client.http_answer import HttpAnswer
 from dueline.console.web import Answer, Request
 
 _REQUEST_HEADERS = {"content-type", "accept", "idempotency-key", "if-match", "traceparent", "tracestate"}
 _ANSWER_HEADERS = {"content-type", "etag", "retry-after"}
 
 
-def forward(request: Request, path: str, *, way: Transport) -> Answer:
+class Way(Protocol):
+    """The way to an API, or what stands in for it."""
+
+    def send(self, method: str, path: str, body: bytes | None, *, headers: Mapping[str, str]) -> HttpAnswer:
+        """Send a request, once. Raises Forbidden without credentials, and Unavailable when no answer comes."""
+
+
+def forward(request: Request, path: str, *, way: Way) -> Answer:
     """Send a request on to a path, with its query string, body and what it says of them; return the answer.
 
     Raises Forbidden or Unavailable.

@@ -115,15 +115,14 @@ def _told(queue: str, overview: Overview | DuelineError, reported: _Reported, *,
         return _UNKNOWN | {"error": problems.told(overview)}
     due = overview.next_due
     overdue = 0.0 if due is None else max(0.0, (now - due).total_seconds())
-    depths = [_depth(depth) for depth in (overview.depth, *overview.levels)]
     return {
         "scheduled": overview.scheduled,
         "more_scheduled": overview.more_scheduled,
         "next_due": None if due is None else instant.text(due),
         "overdue": overdue > 0,
         "fence_age": overview.fence_age,
-        **depths[0],
-        "levels": [{"priority": number, **depth} for number, depth in enumerate(depths[1:], start=1)],
+        **_depth(overview.depth),
+        "levels": [{"priority": number, **_depth(depth)} for number, depth in enumerate(overview.levels, start=1)],
         "dead": overview.dead,
         "paused": overview.control.paused,
         "rate": None if overview.control.rate is None else str(overview.control.rate),

@@ -68,7 +68,7 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+    protocol_version = default_request_version = "HTTP/1.1"
     server_version = "dueline"
     sys_version = ""
     disable_nagle_algorithm = True
