@@ -127,7 +127,7 @@ def test_the_client_and_the_worker_reach_the_adapters_in_one_connect_function_an
     assert not [node for node in elsewhere if OUTSIDE.search(ast.unparse(node))]
 
 
-def test_the_command_line_reaches_the_adapters_in_three_functions_of_one_module():
+def test_the_command_line_reaches_the_adapters_in_four_functions_of_one_module():
     modules = sorted((ROOT / "dueline" / "cli").glob("*.py"))
     reached = {
         (path.stem, node.name): imports
@@ -139,6 +139,7 @@ def test_the_command_line_reaches_the_adapters_in_three_functions_of_one_module(
     assert reached == {
         ("connect", "api"): ["from dueline.aws import caller, clients, faults, gateway"],
         ("connect", "client"): ["from dueline.aws import clients, faults"],
+        ("connect", "reach"): ["from dueline.aws import clients", "from dueline.aws.figures import CloudWatchFigures"],
         ("connect", "dead_letters"): [
             "from dueline.aws import clients, faults",
             "from dueline.aws.sqs import dead_letters",
