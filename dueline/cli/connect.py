@@ -2,19 +2,26 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from uuid import uuid4
 
 import typer
 
 from dueline.cli.screen import Screen
 from dueline.client.client import Client
+from dueline.client.http_api import HttpApi
+from dueline.clock import SystemClock
 from dueline.console.forward import Way
+from dueline.console.reach import Reach
 from dueline.operate.redrive import Ends
+from dueline.retry.calls import LANES, in_lanes
 from dueline.retry.patience import Patience
 
 _NAME = "dueline"
-# A browser has six connections to one host.
-_LANES = 6
+# A browser has six connections to one host, and each may ask of several queues.
+_LANES = 6 + LANES
+# A page asks again by itself, and must not wait for long.
+_OF_A_PAGE = Patience(attempts=2, seconds=5)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,9 +72,13 @@ def client(target: Target, *, patience: Patience | None = None) -> Client:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reached:
-    """The way to a deployment's API: its URL, its region if that is known, and whose credentials are used."""
+    """The way to a deployment's API: its URL, its region if that is known, and whose credentials are used.
+
+    `client` goes the same way.
+    """
 
     way: Way
+    client: Client
     url: str
     region: str | None
     caller: Callable[[], str | None]
@@ -83,7 +94,24 @@ def api(target: Target) -> Reached:
             session = clients.session(profile=target.profile, region=target.region)
     way = gateway.connect(target.name, url=target.url, session=session, lanes=_LANES)
     region = None if session is None else session.region_name
-    return Reached(way=way, url=way.url, region=region, caller=caller.caller_of(session))
+    asking = Client(HttpApi(way, clock=SystemClock(), new_key=lambda: str(uuid4())), patience=_OF_A_PAGE)
+    return Reached(way=way, client=asking, url=way.url, region=region, caller=caller.caller_of(session))
+
+
+def reach(target: Target, *, client: Client) -> Reach:
+    """Return what the console reaches of a deployment besides the API. Nothing is asked yet."""
+    from dueline.aws import clients
+    from dueline.aws.figures import CloudWatchFigures
+
+    return Reach(
+        client=client,
+        dead_letters=partial(dead_letters, target),
+        figures=CloudWatchFigures(
+            target.name, session=lambda: clients.session(profile=target.profile, region=target.region)
+        ),
+        clock=SystemClock(),
+        spread=in_lanes,
+    )
 
 
 def dead_letters(target: Target, queue: str | None) -> Ends:

@@ -11,11 +11,14 @@ import typer
 from dueline.cli import connect
 from dueline.cli.connect import Run, run_of
 from dueline.cli.signals import sigterm_as_ctrl_c
+from dueline.clock import SystemClock
 from dueline.console.about import About
 from dueline.console.api import api_routes
 from dueline.console.console import HEADERS, Console
 from dueline.console.guard import Guard, new_token
+from dueline.console.queue_calls import queue_routes
 from dueline.console.routes import Route, Routes
+from dueline.console.runs import Runs
 from dueline.console.server import served
 
 
@@ -43,8 +46,8 @@ def opened(run: Run, *, port: int, read_only: bool) -> Iterator[str]:
 
     Raises DeploymentNotFound, Forbidden or Unavailable, and typer.BadParameter where the port is taken.
     """
-    token = new_token()
-    routes = Routes(_routes(run, read_only=read_only))
+    token, runs = new_token(), Runs(SystemClock())
+    routes = Routes(_routes(run, runs=runs, read_only=read_only))
 
     def of(port: int) -> Console:
         return Console(guard=Guard(port=port, token=token), routes=routes, read_only=read_only)
@@ -54,10 +57,11 @@ def opened(run: Run, *, port: int, read_only: bool) -> Iterator[str]:
             address = stack.enter_context(served(lambda port: of(port).answer, port=port, headers=HEADERS))
         except OSError as error:
             raise typer.BadParameter(f"port {port} cannot be had: {error.strerror}") from None
+        stack.callback(runs.close)
         yield f"{address}/#token={token}"
 
 
-def _routes(run: Run, *, read_only: bool) -> Iterator[Route]:
+def _routes(run: Run, *, runs: Runs, read_only: bool) -> Iterator[Route]:
     reached = connect.api(run.target)
     yield from About(
         deployment=run.target.name,
@@ -67,6 +71,7 @@ def _routes(run: Run, *, read_only: bool) -> Iterator[Route]:
         caller=reached.caller,
     ).routes()
     yield from api_routes(reached.way)
+    yield from queue_routes(connect.reach(run.target, client=reached.client), runs)
 
 
 def _show(run: Run, url: str) -> None:

@@ -83,9 +83,7 @@ class DeadLetterRuns:
 
     def _redrive(self, ends: Ends, progress: Progress, **given: Any) -> Redrive:
         rule = partial(to_its_queue, levels=len(ends.queues))
-        return Redrive(
-            ends, rule=rule, calls=self._calls(), spread=self._reach.spread, on_progress=progress, **given
-        )
+        return Redrive(ends, rule=rule, calls=self._calls(), spread=self._reach.spread, on_progress=progress, **given)
 
     def _calls(self) -> Calls:
         return Calls(patience=Patience(), clock=self._reach.clock, jitter=random.random)

@@ -47,7 +47,7 @@ class _Counted:
 def due(queue: str, query: Mapping[str, str], *, reach: Reach) -> dict[str, Any]:
     """Return how many scheduled jobs of a queue are due in each minute of the next `hours`, and how many are overdue.
 
-    It costs ten requests at most for jobs of usual size, however many there are. Raises QueueNotFound or InvalidJob,
+    However many there are, it costs eleven requests at most for jobs of usual size. Raises QueueNotFound or InvalidJob,
     Throttled, Unavailable or Forbidden.
     """
     span = asked.hours(query, default=_DEFAULT_HOURS, most=_MOST_HOURS)
@@ -71,5 +71,3 @@ def due(queue: str, query: Mapping[str, str], *, reach: Reach) -> dict[str, Any]
 def _minute_of(at: datetime) -> int:
     seconds = instant.epoch_ms(at) // 1000
     return seconds - seconds % _MINUTE_SECONDS
-
-

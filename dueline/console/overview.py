@@ -4,11 +4,10 @@ A glance is one request for each queue, each at a cost that does not grow with w
 once in a minute, since it learns no more often, and is paid for each metric that it tells.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from operator import call
 from typing import Any
 
 from dueline.config import metrics
@@ -22,6 +21,7 @@ from dueline.lookup.overview import Overview
 from dueline.model import instant
 from dueline.model.queue_settings import QueueSettings
 from dueline.operate.figures import Points, Series
+from dueline.ports import Depth
 from dueline.retry.calls import attempt
 
 _PERIOD_SECONDS = 60
@@ -41,7 +41,9 @@ class _Reported:
 
     def on_time(self, queue: str) -> float | None:
         read = self.read.get(queue, {})
-        return share(*(sum(value for _, value in read.get(metric, ())) for metric in (metrics.ON_TIME, metrics.DELAYED)))
+        return share(
+            *(sum(value for _, value in read.get(metric, ())) for metric in (metrics.ON_TIME, metrics.DELAYED))
+        )
 
     def lateness(self, queue: str) -> float:
         points = self.read.get(queue, {}).get(metrics.LATENESS, ())
@@ -64,9 +66,11 @@ class Glance:
         Raises Throttled, Unavailable or Forbidden where there are no queues to be told.
         """
         reach, queues = self._reach, self._queues.read()
-        asking = [self._reported.read, *(partial(attempt, reach.client.queue, queue.name) for queue in queues)]
-        found: Any = list(reach.spread(call, asking))
-        reported, overviews = found[0], found[1:]
+        asking: list[Callable[[], Any]] = [
+            self._reported.read,
+            *(partial(attempt, reach.client.queue, queue.name) for queue in queues),
+        ]
+        reported, *overviews = reach.spread(_answer_of, asking)
         now = reach.clock.now()
         return {
             "asked": instant.text(now),
@@ -85,9 +89,7 @@ class Glance:
             for metric, statistic in _WANTED.items()
         ]
         try:
-            read = iter(
-                self._reach.figures.read(wanted, start=now - _ON_TIME_SPAN, end=now, period=_PERIOD_SECONDS)
-            )
+            read = iter(self._reach.figures.read(wanted, start=now - _ON_TIME_SPAN, end=now, period=_PERIOD_SECONDS))
         except DuelineError as error:
             return _Reported(at=now, read={}, reason=str(error))
         by_queue = {queue.name: {metric: next(read) for metric in _WANTED} for queue in queues}
@@ -96,14 +98,16 @@ class Glance:
         return _Reported(at=now, read=by_queue, reason=reason)
 
 
+def _answer_of(ask: Callable[[], Any]) -> Any:
+    return ask()
+
+
 def _settings(queue: QueueSettings) -> dict[str, Any]:
     return {"name": queue.name, **settings_of(queue)}
 
 
-_UNKNOWN: dict[str, Any] = dict.fromkeys(
-    ("scheduled", "more_scheduled", "next_due", "overdue", "fence_age", "waiting", "in_flight", "delayed")
-    + ("levels", "dead", "paused", "rate", "lateness", "on_time")
-)
+_COUNTS = ("scheduled", "more_scheduled", "next_due", "fence_age", "waiting", "in_flight", "delayed", "levels", "dead")
+_UNKNOWN: dict[str, Any] = dict.fromkeys((*_COUNTS, "overdue", "paused", "rate", "lateness", "on_time"))
 
 
 def _told(queue: str, overview: Overview | DuelineError, reported: _Reported, *, now: datetime) -> dict[str, Any]:
@@ -111,15 +115,14 @@ def _told(queue: str, overview: Overview | DuelineError, reported: _Reported, *,
         return _UNKNOWN | {"error": problems.told(overview)}
     due = overview.next_due
     overdue = 0.0 if due is None else max(0.0, (now - due).total_seconds())
-    depths = [_depth(depth) for depth in (overview.depth, *overview.levels)]
     return {
         "scheduled": overview.scheduled,
         "more_scheduled": overview.more_scheduled,
         "next_due": None if due is None else instant.text(due),
         "overdue": overdue > 0,
         "fence_age": overview.fence_age,
-        **depths[0],
-        "levels": [{"priority": number, **depth} for number, depth in enumerate(depths[1:], start=1)],
+        **_depth(overview.depth),
+        "levels": [{"priority": number, **_depth(depth)} for number, depth in enumerate(overview.levels, start=1)],
         "dead": overview.dead,
         "paused": overview.control.paused,
         "rate": None if overview.control.rate is None else str(overview.control.rate),
@@ -129,5 +132,5 @@ def _told(queue: str, overview: Overview | DuelineError, reported: _Reported, *,
     }
 
 
-def _depth(depth: Any) -> dict[str, int]:
+def _depth(depth: Depth) -> dict[str, int]:
     return {"waiting": depth.waiting, "in_flight": depth.in_flight, "delayed": depth.delayed}

@@ -48,18 +48,26 @@ class Refused(Exception):
 
 def of(error: Refused | DuelineError) -> Answer:
     """Return an error as an answer."""
+    headers = error.headers if isinstance(error, Refused) else {}
+    details = told(error)
+    return Answer.json(details, details["status"], content_type=TYPE, **headers)
+
+
+def told(error: Refused | DuelineError) -> dict[str, Any]:
+    """Return the problem details of an error."""
     if isinstance(error, Refused):
-        answer = problem(error.status, str(error), code=error.code, **error.more)
-        return Answer(status=answer.status, content=answer.content, headers={**answer.headers, **error.headers})
+        return _details(error.status, str(error), error.code) | error.more
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), HTTPStatus.INTERNAL_SERVER_ERROR)
-    more = {} if error.job_id is None else {"id": error.job_id}
-    return problem(status, str(error), code=error.code, **more)
+    return _details(status, str(error), error.code) | ({} if error.job_id is None else {"id": error.job_id})
 
 
-def problem(status: int, detail: str, *, code: str, **more: Any) -> Answer:
+def problem(status: int, detail: str, *, code: str) -> Answer:
     """Return problem details as an answer."""
-    told = {"type": "about:blank", "title": _title(status), "status": status, "code": code, "detail": detail}
-    return Answer.json(told | more, status, content_type=TYPE)
+    return Answer.json(_details(status, detail, code), status, content_type=TYPE)
+
+
+def _details(status: int, detail: str, code: str) -> dict[str, Any]:
+    return {"type": "about:blank", "title": _title(status), "status": status, "code": code, "detail": detail}
 
 
 def _title(status: int) -> str:

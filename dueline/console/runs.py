@@ -92,12 +92,12 @@ class Runs:
         with self._lock:
             return self._last(queue)
 
-    def close(self) -> None:
-        """End what is under way: the messages that it holds are visible again."""
+    def close(self, *, seconds: float = _CLOSING_SECONDS) -> None:
+        """End what is under way, and wait for so long: then the messages that it held are visible again."""
         self._closing = True
         for run in list(self._runs.values()):
             if run.thread.is_alive():
-                run.thread.join(_CLOSING_SECONDS)
+                run.thread.join(seconds)
 
     def _last(self, queue: str) -> Run | None:
         return next((run for run in reversed(self._runs.values()) if run.queue == queue), None)

@@ -18,8 +18,8 @@ from dueline.retry.calls import Calls
 class Deleted:
     """The result of a run: `found` messages were received, those of `kinds` were selected, and `deleted` are gone.
 
-    `failed` counts, by reason, the selected messages that SQS did not delete this time: they stay. `hidden` messages
-    were in flight when the run began.
+    `failed` counts, by reason, the selected messages that SQS did not delete this time: they stay, and are visible
+    again within HIDDEN_SECONDS. `hidden` messages were in flight when the run began.
     """
 
     found: int
