@@ -47,15 +47,15 @@ function Found({ look: { result, at }, chosen, setChosen, open }) {
   const { kinds, found, there, hidden } = result;
   const words = chosen.length ? "those chosen" : "all";
   const toggle = (error) => setChosen(chosen.includes(error) ? chosen.filter((one) => one !== error) : [...chosen, error]);
-  return html`<section><h2>By error</h2>
+  return html`<section class="view"><h2>By error</h2>
     <p role="status">${plural(found, LETTER)} read <${Age} at=${at} />${found < there ? `, of ${number(there)}` : ""}.
       ${hidden > 0 && ` ${number(hidden)} more ${hidden === 1 ? "is" : "are"} hidden: in someone else's hands, back within 10 minutes.`}</p>
     ${kinds.length === 0 && html`<${Empty}>No dead letters were found.<//>`}
     ${kinds.length > 0 && html`<${Table} caption="Dead letters by error" columns=${columns(chosen, toggle)} rows=${kinds}
         keyOf=${(kind) => kind.error} stack />
       <p class="row"><${Button} kind="primary" onClick=${() => open("redrive")}>Redrive ${words} …<//>
-        <${Button} kind="danger" writes onClick=${() => open("delete")}>Delete ${words} …<//></p>
-      <h2>Samples</h2>${kinds.map((kind) => html`<${Samples} key=${kind.error} kind=${kind} />`)}`}
+        <${Button} writes onClick=${() => open("delete")}>Delete ${words} …<//></p>
+      <h2>Samples</h2>${kinds.map((kind, i) => html`<${Samples} key=${kind.error} kind=${kind} open=${i === 0} />`)}`}
   </section>`;
 }
 
@@ -68,10 +68,10 @@ const columns = (chosen, toggle) => [
   { name: "last", label: "Last", cell: ({ newest }) => html`<${Instant} at=${newest} />` },
 ];
 
-function Samples({ kind: { error, count, samples } }) {
-  return html`<details open=${count > 0 && samples.length === 1}><summary><code>${error}</code>
+function Samples({ kind: { error, count, samples }, open }) {
+  return html`<details class="panel" open=${open}><summary><code>${error}</code>
       <span class="muted"> ${samples.length} of ${number(count)}</span></summary>
-    ${samples.map((sample, i) => html`<article key=${i} class="sample">
+    ${samples.map((sample, i) => html`<article key=${i} class="letter">
       <p>${sample.id && html`<${JobLink} id=${sample.id} /> `}${sample.reason && html`<strong>${sample.reason}</strong> `}
         <span class="muted">sent <${Instant} at=${sample.sent} />${sample.attempts && `, ${plural(sample.attempts, "attempt")}`}${
           sample.tenant && `, of ${sample.tenant}`}${sample.trace && `, trace ${sample.trace}`}</span></p>

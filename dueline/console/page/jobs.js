@@ -26,7 +26,7 @@ export function Jobs({ queue, query }) {
   return html`<div class="view"><div class="head"><h1>Jobs</h1><${Freshness} polled=${polled} seconds=${SECONDS} /></div>
     <div class="row">
       <${Button} kind="primary" writes onClick=${() => open("schedule")}>Schedule a job …<//>
-      <${Button} writes kind="danger" onClick=${() => open("cancel")}>Cancel those below …<//>
+      <${Button} writes onClick=${() => open("cancel")}>Cancel many …<//>
       <${ById} queue=${queue} />
     </div>
     <${Filters} query=${query} more=${MORE} />

@@ -13,5 +13,5 @@ export function NextRuns({ next, zone }) {
   ];
   const changes = next.some(({ clock }) => clock);
   const shown = columns.filter(({ name }) => (name === "zone" ? zone !== "UTC" : changes || name !== "clock wrap"));
-  return html`<${Table} caption="Next runs" columns=${shown} rows=${next} keyOf=${({ nominal }) => nominal} stack />`;
+  return html`<${Table} caption="Next runs" columns=${shown} rows=${next} keyOf=${({ nominal }) => nominal} />`;
 }

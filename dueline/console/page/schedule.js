@@ -48,7 +48,7 @@ function Verbs({ schedule: { paused }, open }) {
     [paused ? "Resume" : "Pause", paused ? "resume" : "pause"], ["Run now", "run"], ["Backfill", "backfill"], ["Change", "change"],
   ];
   return html`<p class="row">${verbs.map(([word, what]) => html`<${Button} key=${what} writes onClick=${() => open(what)}>${word} …<//>`)}
-    <${Button} writes kind="danger" onClick=${() => open("delete")}>Delete …<//></p>`;
+    <${Button} writes onClick=${() => open("delete")}>Delete …<//></p>`;
 }
 
 function LastRuns({ runs }) {
@@ -62,7 +62,7 @@ function LastRuns({ runs }) {
     { name: "error wrap", label: "Error", cell: ({ error }) => error && html`<code>${error}</code>` },
     { name: "id", label: "Job", cell: ({ id }) => html`<${JobLink} id=${id} />` },
   ];
-  return html`<${Table} caption="Last runs" columns=${columns} rows=${runs} keyOf=${({ id }) => id} stack />`;
+  return html`<${Table} caption="Last runs" columns=${columns} rows=${runs} keyOf=${({ id }) => id} />`;
 }
 
 function onTime(lateness) {
