@@ -37,8 +37,8 @@ export function Backfill({ queue, schedule, onClose }) {
       <${Button} onClick=${count} busy=${busy}>Count them<//></div>
     <${Failure} error=${error} />
     ${runs && html`<p role="status"><strong>${runs.length > MOST ? `Over ${MOST}` : plural(runs.length, "run")}</strong>${
-      runs.length > MOST ? `: ${MOST} at a time are allowed.` : ""}${runs.length > 0 && html`, the first at
-      <${Instant} at=${runs[0].nominal} />, the last at <${Instant} at=${runs.at(-1).nominal} />`}</p>`}
+      runs.length > MOST ? `: ${MOST} at a time are allowed.` : ""}${runs.length > 0 && html`, the first at <${Instant}
+      at=${runs[0].nominal} />, the last at <${Instant} at=${runs.at(-1).nominal} />`}</p>`}
   <//>`;
 }
 

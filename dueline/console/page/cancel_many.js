@@ -5,7 +5,8 @@ import { post } from "./api.js";
 import { Confirm } from "./confirm.js";
 import { local, number, plural } from "./format.js";
 import { JobLink } from "./job_link.js";
-import { matcher, pages, payloadText } from "./listed.js";
+import { pages } from "./listed.js";
+import { matcher, payloadText } from "./matching.js";
 import { Button, Failure, Instant, Progress } from "./parts.js";
 
 const MOST = 10000;

@@ -6,7 +6,8 @@ import { Confirm } from "./confirm.js";
 import { span } from "./format.js";
 import { JobForm, MoveForm } from "./job_form.js";
 import { JobLink } from "./job_link.js";
-import { findListed, payloadText } from "./listed.js";
+import { findListed } from "./listed.js";
+import { payloadText } from "./matching.js";
 import { Button, Facts, Failure, Freshness, Instant, Loading, State, Text, useDialog } from "./parts.js";
 import { usePolled } from "./refresh.js";
 import { queuePath } from "./route.js";
@@ -51,13 +52,14 @@ function useListed(queue, job) {
 
 function Verbs({ job, listed, open }) {
   const { state } = job;
-  const moved = state === "scheduled" ? listed.job?.schedule && OF_SCHEDULE : state === "accepted" ? "" : LEFT;
+  const ended = ENDED.includes(state) && "It has ended";
+  const moved = state === "scheduled" ? listed.job?.schedule && OF_SCHEDULE : state === "accepted" ? "" : ended || LEFT;
   const copied = "payload" in (listed.job ?? {}) ? "" : "The API tells a payload only while a job waits in the table, as JSON";
   return html`<p class="row">
     <${Button} writes why=${moved} onClick=${() => open("now")}>Run now …<//>
     <${Button} writes why=${moved} onClick=${() => open("move")}>Reschedule …<//>
     <${Button} writes why=${copied} onClick=${() => open("copy")}>Schedule a copy …<//>
-    <${Button} writes why=${ENDED.includes(state) && "It has ended"} onClick=${() => open("cancel")}>Cancel the job …<//>
+    <${Button} writes why=${ended} onClick=${() => open("cancel")}>Cancel the job …<//>
   </p>${moved === OF_SCHEDULE && html`<p class="muted">${moved}.</p>`}`;
 }
 

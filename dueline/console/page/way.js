@@ -33,7 +33,7 @@ export function way(job) {
   if (HANDED_OVER.includes(state)) steps.push(dueStep, { name: "dispatched", note: "To its queue." });
   if (attempts > 1) steps.push({ name: attempts === 2 ? "attempt 1" : `attempts 1 to ${attempts - 1}`, tone: "warn", note: "Failed." });
   if (attempts) steps.push(last(job));
-  if (state === "cancel_requested") steps.push({ name: "cancel requested", tone: "warn", note: STATES[state][1] });
+  if (state === "cancel_requested") steps.push(dueStep, { name: "cancel requested", tone: "warn", note: STATES[state][1] });
   if (state === "dispatched") steps.push({ name: attempts ? "next attempt" : "received", ahead: true, note: UNTOLD });
   if (job.ended && state !== "dispatched") steps.push({ name: state, at: job.ended, tone: STATES[state][0], note: STATES[state][1] });
   return steps;

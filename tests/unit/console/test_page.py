@@ -1,4 +1,4 @@
-"""The console's page: its files come as they are, and what it decides holds, as node says of page.test.mjs."""
+"""The console's page: its files come as they are, and what it decides holds, as node says of page.test.mjs and views.test.mjs."""
 
 import subprocess
 from pathlib import Path
@@ -17,6 +17,6 @@ def test_each_file_of_the_page_comes_without_a_token_and_by_its_type(browser):
 
 
 def test_what_the_page_decides_holds():
-    command = ["node", "--test", "--test-reporter=spec", "page.test.mjs"]
+    command = ["node", "--test", "--test-reporter=spec", "page.test.mjs", "views.test.mjs"]
     run = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=60, check=False)
     assert run.returncode == 0, run.stdout
