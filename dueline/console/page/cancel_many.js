@@ -22,7 +22,7 @@ export function CancelMany({ queue, query, onClose }) {
   }, []);
   const { ids, isWhole } = seen;
   return html`<${Confirm} title=${`Cancel many jobs of ${queue}?`} verb=${`Cancel ${plural(ids.length, "job")}`} danger
-    act=${(tell) => cancelAll(queue, ids, tell)} onClose=${onClose} ready=${isWhole && ids.length > 0}>
+    act=${(tell) => cancelAll(queue, ids, tell)} onClose=${onClose} ready=${isWhole && ids.length > 0} back="Keep them">
     <p>Of the jobs that are scheduled, ${filterWords(query)}:</p>
     <${Seen} seen=${seen} />
     <p class="muted">A job that is cancelled cannot be brought back. What was handed to the queue already is not counted here.</p>
@@ -70,7 +70,7 @@ function Seen({ seen: { ids, sample, fetched, more, isWhole, error } }) {
   return html`<div role="status">
     <p><strong>${plural(ids.length, "job")}</strong> of ${number(fetched)} that were fetched.
       ${more && ` There are more in this span than the ${number(MOST)} that are fetched at a time: cancel these, then count again.`}</p>
-    <ul class="sample">${sample.map((job) => html`<li key=${job.id}><${JobLink} id=${job.id} /> due <${Instant} at=${job.due} />
+    <ul class="list">${sample.map((job) => html`<li key=${job.id}><${JobLink} id=${job.id} /> due <${Instant} at=${job.due} />
       ${job.tenant && ` of ${job.tenant}`} <code>${payloadText(job).slice(0, 120)}</code></li>`)}</ul>
     ${ids.length > sample.length && html`<p class="muted">and ${number(ids.length - sample.length)} more</p>`}
   </div>`;
@@ -102,7 +102,7 @@ function note(tally, { jobs }) {
 }
 
 function Result({ tally: { cancelled, cancel_requested: requested, refused, asked, of }, error }) {
-  return html`<ul class="result">
+  return html`<ul class="list">
       <li><strong>${number(cancelled.length)} cancelled</strong> (200): they never come, that is a promise.</li>
       <li><strong>${number(requested.length)} cancel requested</strong> (202): they may still come, since they are in their queue
         or on their way there. Workers that ask skip them.

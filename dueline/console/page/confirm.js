@@ -10,7 +10,7 @@ import { Button, Failure, Field, useId } from "./parts.js";
  * `danger` colours the verb; `typed` is a text to type first; `ready=${false}` switches the verb off; `onClose(done)` must
  * take the dialog away, `done` says whether it was done.
  */
-export function Confirm({ title, children, verb, act, onClose, danger = false, typed = "", ready = true }) {
+export function Confirm({ title, children, verb, act, onClose, danger = false, typed = "", ready = true, back = "Cancel" }) {
   const dialog = useRef(null);
   const [stage, setStage] = useState({ name: "asking" });
   const [text, setText] = useState("");
@@ -32,7 +32,7 @@ export function Confirm({ title, children, verb, act, onClose, danger = false, t
           ${typed && html`<${Typed} wanted=${typed} text=${text} setText=${setText} />`}
           ${stage.news}
           <${Failure} error=${stage.error} />
-          <${Verbs} busy=${stage.name === "busy"} off=${!ready || text !== typed} ...${{ verb, danger, close }} />`}
+          <${Verbs} busy=${stage.name === "busy"} off=${!ready || text !== typed} ...${{ verb, danger, close, back }} />`}
     </form>
   </dialog>`;
 }
@@ -61,9 +61,9 @@ function Typed({ wanted, text, setText }) {
   <//>`;
 }
 
-function Verbs({ busy, off, verb, danger, close }) {
+function Verbs({ busy, off, verb, danger, close, back }) {
   return html`<p class="verbs">
-    <${Button} onClick=${close} why=${busy && "It has begun"}>Cancel<//>
+    <${Button} onClick=${close} why=${busy && "It has begun"}>${back}<//>
     <${Button} type="submit" kind=${danger ? "danger" : "primary"} writes busy=${busy}
       why=${off && "First fill in what is asked above"}>${busy ? "Working …" : verb}<//>
   </p>`;

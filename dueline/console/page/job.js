@@ -25,8 +25,8 @@ export function Job({ queue, id }) {
   const closed = () => { close(); polled.again(); };
   if (!job) return html`<h1>Job</h1><${Loading} error=${polled.error} what="the job" />`;
   const [tone, meaning] = STATES[job.state];
-  return html`<div class="head"><h1>Job <code>${id.split(".").at(-1).slice(0, 8)}</code>
-      <${State} word=${job.state.replace("_", " ")} tone=${tone} /></h1><${Freshness} polled=${polled} seconds=${SECONDS} /></div>
+  return html`<div class="view"><div class="head"><h1>Job <code>${id.split(".").at(-1).slice(0, 8)}</code></h1>
+      <${State} word=${job.state.replace("_", " ")} tone=${tone} /><${Freshness} polled=${polled} seconds=${SECONDS} /></div>
     <${Failure} error=${polled.error} at=${polled.at} />
     <p>${meaning} ${job.moved_to && html`It was moved to <${JobLink} id=${job.moved_to} />.`}</p>
     <${Verbs} job=${job} listed=${listed} open=${open} />
@@ -36,7 +36,7 @@ export function Job({ queue, id }) {
     ${dialog === "cancel" && html`<${Cancel} job=${job} onClose=${closed} />`}
     ${dialog === "move" && html`<${MoveForm} job=${job} onClose=${closed} />`}
     ${dialog === "now" && html`<${MoveForm} job=${job} now onClose=${closed} />`}
-    ${dialog === "copy" && html`<${JobForm} queue=${queue} copy=${listed.job} onClose=${close} />`}`;
+    ${dialog === "copy" && html`<${JobForm} queue=${queue} copy=${listed.job} onClose=${close} />`}</div>`;
 }
 
 /** The job as it is listed, which is all that tells its payload; kept once it has been seen. */
@@ -57,8 +57,8 @@ function Verbs({ job, listed, open }) {
     <${Button} writes why=${moved} onClick=${() => open("now")}>Run now …<//>
     <${Button} writes why=${moved} onClick=${() => open("move")}>Reschedule …<//>
     <${Button} writes why=${copied} onClick=${() => open("copy")}>Schedule a copy …<//>
-    <${Button} writes kind="danger" why=${ENDED.includes(state) && "It has ended"} onClick=${() => open("cancel")}>Cancel the job …<//>
-  </p>`;
+    <${Button} writes why=${ENDED.includes(state) && "It has ended"} onClick=${() => open("cancel")}>Cancel the job …<//>
+  </p>${moved === OF_SCHEDULE && html`<p class="muted">${moved}.</p>`}`;
 }
 
 function Way({ job }) {
@@ -66,7 +66,7 @@ function Way({ job }) {
     <li key=${name} class=${ahead ? "next" : tone}>
       <strong>${name}</strong>${ahead && html` <span class="muted">to come</span>`}
       ${at && html` <${Instant} at=${at} /> <span class="muted">(<${Instant} at=${at} near />)</span>`}
-      ${note && html`<span class="note">${note}</span>`}
+      ${note && ` ${note}`}
     </li>`)}</ol>`;
 }
 
@@ -102,7 +102,7 @@ function Cancel({ job, onClose }) {
     const [, meaning] = STATES[body.state];
     return html`<strong>${body.state === "cancelled" ? "Cancelled" : "Cancel requested"}.</strong> ${meaning}`;
   };
-  return html`<${Confirm} title="Cancel this job?" verb="Cancel the job" danger act=${act} onClose=${onClose}>
+  return html`<${Confirm} title="Cancel this job?" verb="Cancel the job" danger back="Keep it" act=${act} onClose=${onClose}>
     <p>It is due <${Instant} at=${job.due} />. A job that is cancelled cannot be brought back; a copy can be scheduled.</p>
   <//>`;
 }

@@ -23,10 +23,10 @@ export function Jobs({ queue, query }) {
   const [dialog, open, close] = useDialog();
   const closed = (done) => { close(); if (done) polled.again(); };
   const more = () => { most.current += STEP; polled.again(); };
-  return html`<div class="head"><h1>Jobs</h1><${Freshness} polled=${polled} seconds=${SECONDS} /></div>
+  return html`<div class="view"><div class="head"><h1>Jobs</h1><${Freshness} polled=${polled} seconds=${SECONDS} /></div>
     <div class="row">
       <${Button} kind="primary" writes onClick=${() => open("schedule")}>Schedule a job …<//>
-      <${Button} writes kind="danger" onClick=${() => open("cancel")}>Cancel those below …<//>
+      <${Button} writes onClick=${() => open("cancel")}>Cancel many …<//>
       <${ById} queue=${queue} />
     </div>
     <${Filters} query=${query} more=${MORE} />
@@ -34,7 +34,7 @@ export function Jobs({ queue, query }) {
     ${polled.data ? html`<${List} queue=${queue} query=${query} fetched=${polled.data} more=${more} />`
       : !polled.error && html`<${Loading} what="jobs" />`}
     ${dialog === "schedule" && html`<${JobForm} queue=${queue} onClose=${closed} />`}
-    ${dialog === "cancel" && html`<${CancelMany} queue=${queue} query=${query} onClose=${closed} />`}`;
+    ${dialog === "cancel" && html`<${CancelMany} queue=${queue} query=${query} onClose=${closed} />`}</div>`;
 }
 
 /** Go to the job of an id, be it of this queue or of another one. */

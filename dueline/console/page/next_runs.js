@@ -11,6 +11,7 @@ export function NextRuns({ next, zone }) {
     { name: "utc", label: "UTC", cell: ({ nominal }) => utc(nominal) },
     { name: "clock wrap", label: "Clock", cell: ({ clock }) => clock && html`<strong>${clock}</strong>` },
   ];
-  const shown = next.some(({ clock }) => clock) ? columns : columns.slice(0, -1);
-  return html`<${Table} caption="Next runs" columns=${shown} rows=${next} keyOf=${({ nominal }) => nominal} stack />`;
+  const changes = next.some(({ clock }) => clock);
+  const shown = columns.filter(({ name }) => (name === "zone" ? zone !== "UTC" : changes || name !== "clock wrap"));
+  return html`<${Table} caption="Next runs" columns=${shown} rows=${next} keyOf=${({ nominal }) => nominal} />`;
 }

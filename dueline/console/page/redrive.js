@@ -56,7 +56,7 @@ export function Delete({ queue, errors, kinds, onClose }) {
 const sum = (counts) => counts.reduce((total, { count }) => total + count, 0);
 
 function Counts({ result: { found, hidden, stay = [], failed = [] }, done, count }) {
-  return html`<ul class="result" role="status">
+  return html`<ul class="list" role="status">
     <li><strong>${plural(count, "job")}</strong> ${done}, of ${number(found)} that were read.</li>
     ${stay.map(({ reason, count }) => html`<li key=${reason}><strong>${number(count)} stay</strong>, for good: ${reason}</li>`)}
     ${failed.map(({ reason, count }) => html`<li key=${reason}><strong>${number(count)} failed</strong> this time, try again: ${reason}</li>`)}

@@ -21,7 +21,7 @@ const ON_TIME_SECONDS = 60;
 export function Schedule({ queue, name }) {
   const path = schedulePath(queue, name);
   const load = async () => {
-    const [schedule, { runs }] = await Promise.all([get(path), get(`${path}/history?limit=${LAST}`)]);
+    const [schedule, { runs }] = await Promise.all([get(path), get(`${path}/history?limit=${LAST}&before=${new Date().toISOString()}`)]);
     return { ...schedule, runs };
   };
   const polled = usePolled(load, SECONDS, path);
@@ -29,7 +29,7 @@ export function Schedule({ queue, name }) {
   const schedule = polled.data;
   if (!schedule) return html`<h1>${name}</h1><${Loading} error=${polled.error} what="the schedule" />`;
   const closed = () => { close(); polled.again(); };
-  return html`<div class="head"><h1>${name}</h1>
+  return html`<div class="view"><div class="head"><h1>${name}</h1>
       <${State} word=${schedule.paused ? "paused" : "runs"} tone=${schedule.paused ? "warn" : "ok"} />
       <${Freshness} polled=${polled} seconds=${SECONDS} /></div>
     <${Failure} error=${polled.error} at=${polled.at} />
@@ -40,7 +40,7 @@ export function Schedule({ queue, name }) {
     <section class="panel"><h2>Last runs</h2>${schedule.runs.length ? html`<${LastRuns} runs=${schedule.runs} />`
       : html`<${Empty}>None yet. Those that were asked for beside the rule are not told here.<//>`}</section>
     <section class="panel"><h2>Settings</h2><${Facts} facts=${facts(schedule)} /><${Text} value=${schedule.payload} /></section>
-    ${dialog && html`<${DIALOGS[dialog.what]} queue=${queue} schedule=${dialog.schedule} onClose=${closed} />`}`;
+    ${dialog && html`<${DIALOGS[dialog.what]} queue=${queue} schedule=${dialog.schedule} onClose=${closed} />`}</div>`;
 }
 
 function Verbs({ schedule: { paused }, open }) {
@@ -48,7 +48,7 @@ function Verbs({ schedule: { paused }, open }) {
     [paused ? "Resume" : "Pause", paused ? "resume" : "pause"], ["Run now", "run"], ["Backfill", "backfill"], ["Change", "change"],
   ];
   return html`<p class="row">${verbs.map(([word, what]) => html`<${Button} key=${what} writes onClick=${() => open(what)}>${word} …<//>`)}
-    <${Button} writes kind="danger" onClick=${() => open("delete")}>Delete …<//></p>`;
+    <${Button} writes onClick=${() => open("delete")}>Delete …<//></p>`;
 }
 
 function LastRuns({ runs }) {
@@ -62,7 +62,7 @@ function LastRuns({ runs }) {
     { name: "error wrap", label: "Error", cell: ({ error }) => error && html`<code>${error}</code>` },
     { name: "id", label: "Job", cell: ({ id }) => html`<${JobLink} id=${id} />` },
   ];
-  return html`<${Table} caption="Last runs" columns=${columns} rows=${runs} keyOf=${({ id }) => id} stack />`;
+  return html`<${Table} caption="Last runs" columns=${columns} rows=${runs} keyOf=${({ id }) => id} />`;
 }
 
 function onTime(lateness) {

@@ -17,7 +17,7 @@ export function Schedules({ queue }) {
   const closed = (done) => { close(); if (done) polled.again(); };
   const more = () => { most.current += STEP; polled.again(); };
   const { data, error } = polled;
-  return html`<div class="head"><h1>Schedules</h1><${Freshness} polled=${polled} seconds=${SECONDS} /></div>
+  return html`<div class="view"><div class="head"><h1>Schedules</h1><${Freshness} polled=${polled} seconds=${SECONDS} /></div>
     <p class="row"><${Button} kind="primary" writes onClick=${() => open("new")}>New schedule …<//></p>
     <${Failure} error=${error} at=${polled.at} />
     ${!data && !error && html`<${Loading} what="schedules" />`}
@@ -25,7 +25,7 @@ export function Schedules({ queue }) {
       rows=${data.schedules} keyOf=${(each) => each.schedule} stack />`
       : html`<${Empty}>This queue has no schedules. One makes jobs by a rule, again and again.<//>`)}
     ${data?.more && html`<p><${Button} onClick=${more}>Fetch ${STEP} more<//></p>`}
-    ${dialog && html`<${ScheduleForm} queue=${queue} onClose=${closed} />`}`;
+    ${dialog && html`<${ScheduleForm} queue=${queue} onClose=${closed} />`}</div>`;
 }
 
 async function fetchSchedules(queue, most) {
