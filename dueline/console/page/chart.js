@@ -23,7 +23,7 @@ export function Chart({ title, summary, points, from, to, step = 60, bars = fals
   const named = (index) => `${clock(data[0][index] * 1000)}: ${data[1][index] == null ? "nothing reported" : `${format(data[1][index])} ${unit}`}`;
   return html`<figure class="chart">
     <figcaption><h2>${title}</h2><p>${summary}</p></figcaption>
-    ${points.length > 0 && html`<div class=${onPick ? "plot pick" : "plot"} ref=${place} aria-hidden="true" onClick=${() => onPick && at != null && onPick(data[0][at])} />`}
+    ${points.length > 0 && html`<div class=${onPick ? "plot pick" : "plot"} ref=${place} aria-hidden="true" onClick=${() => onPick && data[1][at] && onPick(data[0][at])} />`}
     <p class="point" aria-hidden="true">${at != null && at < data[0].length ? named(at) : "\u00a0"}</p>
     <${Values} ...${{ title, points, format, unit, onPick }} />
   </figure>`;
@@ -86,10 +86,16 @@ function options(place, { bars, range, seconds, format, until, onPoint }) {
     ],
     series: [{}, { paths, stroke: colour("--accent"), fill: colour(bars ? "--accent" : "--accent-soft"), width: bars ? 0 : 1.5, points: { show: false } }],
     hooks: {
-      setCursor: [(plot) => onPoint(plot.cursor.idx)],
+      setCursor: [(plot) => onPoint(stepAt(plot))],
       drawClear: [(plot) => until && shade(plot, Date.parse(until) / 1000, colour("--unknown")())],
     },
   };
+}
+
+/** The step that the pointer is in; uPlot itself tells the nearest beginning of one. */
+function stepAt(plot) {
+  const { idx, left } = plot.cursor;
+  return idx && plot.data[0][idx] > plot.posToVal(left, "x") ? idx - 1 : idx;
 }
 
 function shade(plot, from, fill) {

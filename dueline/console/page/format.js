@@ -1,4 +1,4 @@
-// Figures, spans and instants as text. An instant is ISO 8601 or milliseconds; `now` is in milliseconds.
+// Figures, spans and instants as text, where no line ends between a figure and its unit. An instant is ISO 8601 or milliseconds; `now` is in milliseconds.
 
 const NUMBER = new Intl.NumberFormat("en");
 const UNITS = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
@@ -13,15 +13,15 @@ export const atLeast = (count, more) => `${number(count)}${more ? "+" : ""}`;
 
 /** "0.4 s", "42 s", "3 min 5 s", "2 d 4 h": two units at most. */
 export function span(seconds) {
-  if (seconds > 0 && seconds < 9.95 && seconds % 1) return `${seconds.toFixed(1)} s`;
+  if (seconds > 0 && seconds < 9.95 && seconds % 1) return `${seconds.toFixed(1)}\u00a0s`;
   let left = Math.round(seconds);
   const first = UNITS.findIndex(([, size]) => left >= size);
   const parts = UNITS.slice(first, first + 2).map(([unit, size]) => {
     const count = Math.floor(left / size);
     left -= count * size;
-    return count ? `${number(count)} ${unit}` : "";
+    return count ? `${number(count)}\u00a0${unit}` : "";
   });
-  return first < 0 ? "0 s" : parts.filter(Boolean).join(" ");
+  return first < 0 ? "0\u00a0s" : parts.filter(Boolean).join(" ");
 }
 
 /** "12 s ago", "in 95 s", "in 3 min": one unit, of which there are at least two. */
@@ -30,7 +30,7 @@ export function relative(at, now) {
   const away = Math.round(Math.abs(seconds));
   if (away < 1) return "now";
   const [unit, size] = UNITS.find(([, size]) => away >= 2 * size) ?? ["s", 1];
-  const told = `${number(Math.floor(away / size))} ${unit}`;
+  const told = `${number(Math.floor(away / size))}\u00a0${unit}`;
   return seconds < 0 ? `${told} ago` : `in ${told}`;
 }
 
@@ -54,7 +54,7 @@ export const utc = (at) => `${new Date(at).toISOString().slice(0, 19).replace("T
 /** A share of 0 to 1 as "99.95 %", rounded down: it is 100 % only when it is all. */
 export function percent(share) {
   const floor = Math.floor(share * 10000 + 1e-6) / 100;
-  return `${floor === 100 ? "100" : floor.toFixed(2)} %`;
+  return `${floor === 100 ? "100" : floor.toFixed(2)}\u00a0%`;
 }
 
 /** A rate such as "50/s" as "50 a second"; null as "no limit". */

@@ -45,7 +45,7 @@ function Search({ find, found, of }) {
 function Sums({ queues }) {
   const sums = sumsOf(queues);
   return html`<div class="tiles">
-    <${Tile} label="Need attention" value=${sums.bad ? `${sums.bad} of ${queues.length}` : "none"} tone=${sums.bad ? "bad" : "ok"} note="queues" />
+    <${Tile} label="Need attention" value=${number(sums.bad)} tone=${sums.bad ? "bad" : ""} note=${`of ${plural(queues.length, "queue")}`} />
     <${Tile} label="Late" value=${span(sums.lateness)} tone=${sums.lateness > 60 ? "bad" : ""} note="oldest job past due" />
     <${Tile} label="Dead" value=${number(sums.dead)} tone=${sums.dead ? "bad" : ""} note="failed for good" />
     <${Tile} label="Paused" value=${number(sums.paused)} tone=${sums.paused ? "warn" : ""} note="queues" />
