@@ -55,7 +55,7 @@ function Found({ look: { result, at }, chosen, setChosen, open }) {
         keyOf=${(kind) => kind.error} stack />
       <p class="row"><${Button} kind="primary" onClick=${() => open("redrive")}>Redrive ${words} …<//>
         <${Button} writes onClick=${() => open("delete")}>Delete ${words} …<//></p>
-      <h2>Samples</h2>${kinds.map((kind, i) => html`<${Samples} key=${kind.error} kind=${kind} open=${i === 0} />`)}`}
+      <h2>Samples</h2>${kinds.map((kind) => html`<${Samples} key=${kind.error} kind=${kind} />`)}`}
   </section>`;
 }
 
@@ -68,13 +68,13 @@ const columns = (chosen, toggle) => [
   { name: "last", label: "Last", cell: ({ newest }) => html`<${Instant} at=${newest} />` },
 ];
 
-function Samples({ kind: { error, count, samples }, open }) {
-  return html`<details class="panel" open=${open}><summary><code>${error}</code>
+function Samples({ kind: { error, count, samples } }) {
+  return html`<details class="panel"><summary><code>${error}</code>
       <span class="muted"> ${samples.length} of ${number(count)}</span></summary>
     ${samples.map((sample, i) => html`<article key=${i} class="letter">
       <p>${sample.id && html`<${JobLink} id=${sample.id} /> `}${sample.reason && html`<strong>${sample.reason}</strong> `}
         <span class="muted">sent <${Instant} at=${sample.sent} />${sample.attempts && `, ${plural(sample.attempts, "attempt")}`}${
           sample.tenant && `, of ${sample.tenant}`}${sample.trace && `, trace ${sample.trace}`}</span></p>
-      <${Text} value=${sample.payload + (sample.cut ? " …" : "")} />
+      <${Text} value=${sample.payload + (sample.cut ? " …" : "")} label=${`Payload ${i + 1} of ${error}`} />
     </article>`)}</details>`;
 }

@@ -26,8 +26,8 @@ export function Job({ queue, id }) {
   const closed = () => { close(); polled.again(); };
   if (!job) return html`<h1>Job</h1><${Loading} error=${polled.error} what="the job" />`;
   const [tone, meaning] = STATES[job.state];
-  return html`<div class="view"><div class="head"><h1>Job <code>${id.split(".").at(-1).slice(0, 8)}</code></h1>
-      <${State} word=${job.state.replace("_", " ")} tone=${tone} /><${Freshness} polled=${polled} seconds=${SECONDS} /></div>
+  return html`<div class="view"><div class="head"><h1>Job <code>${id.split(".").at(-1).slice(0, 8)}</code> <${State}
+      word=${job.state.replace("_", " ")} tone=${tone} /></h1><${Freshness} polled=${polled} seconds=${SECONDS} /></div>
     <${Failure} error=${polled.error} at=${polled.at} />
     <p>${meaning} ${job.moved_to && html`It was moved to <${JobLink} id=${job.moved_to} />.`}</p>
     <${Verbs} job=${job} listed=${listed} open=${open} />

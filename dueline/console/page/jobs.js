@@ -27,7 +27,7 @@ export function Jobs({ queue, query }) {
   return html`<div class="view"><div class="head"><h1>Jobs</h1><${Freshness} polled=${polled} seconds=${SECONDS} /></div>
     <div class="row">
       <${Button} kind="primary" writes onClick=${() => open("schedule")}>Schedule a job …<//>
-      <${Button} writes onClick=${() => open("cancel")}>Cancel many …<//>
+      <${Button} writes onClick=${() => open("cancel")}>Cancel those below …<//>
       <${ById} queue=${queue} />
     </div>
     <${Filters} query=${query} more=${MORE} />
