@@ -33,8 +33,8 @@ export function Backfill({ queue, schedule, onClose }) {
     onClose=${onClose} ready=${runs?.length > 0 && runs.length <= MOST}>
     <p>Makes a job, due now, for each time that the rule names in a span that has passed. Those that it made then are not looked at.</p>
     <div class="filters">${[["from", "From"], ["to", "To just before"]].map(([name, label]) => html`<${Field} key=${name} label=${label}>
-      <input type="datetime-local" step="1" value=${span[name]} onInput=${set(name)} required /><//>`)}
-      <${Button} onClick=${count} busy=${busy}>Count them<//></div>
+      <input type="datetime-local" step="1" value=${span[name]} onInput=${set(name)} required /><//>`)}</div>
+    <p><${Button} onClick=${count} busy=${busy}>Count them<//></p>
     <${Failure} error=${error} />
     ${runs && html`<p role="status"><strong>${runs.length > MOST ? `Over ${MOST}` : plural(runs.length, "run")}</strong>${
       runs.length > MOST ? `: ${MOST} at a time are allowed.` : ""}${runs.length > 0 && html`, the first at <${Instant}

@@ -105,11 +105,11 @@ function note(tally, { jobs }) {
 function Result({ tally: { cancelled, cancel_requested: requested, refused, asked, of }, error }) {
   return html`<ul class="list">
       <li><strong>${number(cancelled.length)} cancelled</strong> (200): they never come, that is a promise.</li>
-      <li><strong>${number(requested.length)} cancel requested</strong> (202): they may still come, since they are in their queue
+      <li class=${requested.length ? "warn" : ""}><strong>${number(requested.length)} cancel requested</strong> (202): they may still come, since they are in their queue
         or on their way there. Workers that ask skip them.
         ${requested.slice(0, SAMPLE).map((id) => html` <${JobLink} key=${id} id=${id} />`)}</li>
-      ${[...refused].map(([why, count]) => html`<li key=${why}><strong>${number(count)} not cancelled:</strong> ${why}</li>`)}
-      ${asked < of && html`<li><strong>${number(of - asked)} not asked for:</strong> ${error ? "it failed before" : "you stopped it"}. They are
+      ${[...refused].map(([why, count]) => html`<li key=${why} class="bad"><strong>${number(count)} not cancelled:</strong> ${why}</li>`)}
+      ${asked < of && html`<li class="warn"><strong>${number(of - asked)} not asked for:</strong> ${error ? "it failed before" : "you stopped it"}. They are
         scheduled as before.</li>`}
     </ul>
     <${Failure} error=${error} />`;

@@ -33,7 +33,7 @@ export function Job({ queue, id }) {
     <${Verbs} job=${job} listed=${listed} open=${open} />
     <section class="panel"><h2>Its way</h2><${Way} job=${job} /></section>
     <section class="panel"><h2>What it is</h2><${Facts} facts=${facts(job, listed.job)} /></section>
-    <section class="panel"><h2>Payload</h2><${Payload} listed=${listed} /></section>
+    <section class="panel"><h2>Payload</h2><${Payload} job=${job} listed=${listed} /></section>
     ${dialog === "cancel" && html`<${Cancel} job=${job} onClose=${closed} />`}
     ${dialog === "move" && html`<${MoveForm} job=${job} onClose=${closed} />`}
     ${dialog === "now" && html`<${MoveForm} job=${job} now onClose=${closed} />`}
@@ -92,10 +92,12 @@ function facts(job, listed = {}) {
 
 const traceId = ({ traceparent }) => traceparent && html`<code title=${traceparent}>${traceparent.split("-")[1]}</code>`;
 
-function Payload({ listed: { job, error } }) {
-  if (error) return html`<${Failure} error=${error} />`;
-  if (!job) return html`<p class="muted">The API tells it, with the attributes, only while the job waits in the table.</p>`;
-  return html`<${Text} value=${payloadText(job, 2)} />`;
+function Payload({ job, listed }) {
+  if (listed.error) return html`<${Failure} error=${listed.error} what="the payload" />`;
+  if (listed.job) return html`<${Text} value=${payloadText(listed.job, 2)} />`;
+  const letters = html` Its dead letter has it: see <a href=${queuePath(job.queue, "dead-letters")}>dead letters</a>.`;
+  return html`<p class="muted">The API tells it, with the attributes, only while the job waits in the table.${
+    job.state === "failed" && letters}</p>`;
 }
 
 function Cancel({ job, onClose }) {

@@ -58,8 +58,8 @@ const sum = (counts) => counts.reduce((total, { count }) => total + count, 0);
 function Counts({ result: { found, hidden, stay = [], failed = [] }, done, count }) {
   return html`<ul class="list" role="status">
     <li><strong>${plural(count, "job")}</strong> ${done}, of ${number(found)} that were read.</li>
-    ${stay.map(({ reason, count }) => html`<li key=${reason}><strong>${number(count)} stay</strong>, for good: ${reason}</li>`)}
-    ${failed.map(({ reason, count }) => html`<li key=${reason}><strong>${number(count)} failed</strong> this time, try again: ${reason}</li>`)}
+    ${stay.map(({ reason, count }) => html`<li key=${reason} class="warn"><strong>${number(count)} stay</strong>, for good: ${reason}</li>`)}
+    ${failed.map(({ reason, count }) => html`<li key=${reason} class="bad"><strong>${number(count)} failed</strong> this time, try again: ${reason}</li>`)}
     ${hidden > 0 && html`<li>${number(hidden)} were in someone else's hands: they are back within 10 minutes.</li>`}
   </ul>`;
 }
