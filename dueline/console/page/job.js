@@ -24,7 +24,7 @@ export function Job({ queue, id }) {
   const listed = useListed(queue, job);
   const [dialog, open, close] = useDialog();
   const closed = () => { close(); polled.again(); };
-  if (!job) return html`<h1>Job</h1><${Loading} error=${polled.error} what="the job" />`;
+  if (!job) return html`<div class="view"><h1>Job</h1><${Loading} error=${polled.error} what="the job" /></div>`;
   const [tone, meaning] = STATES[job.state];
   return html`<div class="view"><div class="head"><h1>Job <code>${id.split(".").at(-1).slice(0, 8)}</code> <${State}
       word=${job.state.replace("_", " ")} tone=${tone} /></h1><${Freshness} polled=${polled} seconds=${SECONDS} /></div>

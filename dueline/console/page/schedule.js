@@ -27,7 +27,7 @@ export function Schedule({ queue, name }) {
   const polled = usePolled(load, SECONDS, path);
   const [dialog, open, close] = useDialog();
   const schedule = polled.data;
-  if (!schedule) return html`<h1>${name}</h1><${Loading} error=${polled.error} what="the schedule" />`;
+  if (!schedule) return html`<div class="view"><h1>${name}</h1><${Loading} error=${polled.error} what="the schedule" /></div>`;
   const closed = () => { close(); polled.again(); };
   return html`<div class="view"><div class="head"><h1>${name}</h1>
       <${State} word=${schedule.paused ? "paused" : "runs"} tone=${schedule.paused ? "warn" : "ok"} />
