@@ -18,7 +18,7 @@ HEADERS = {
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
 }
-_CALLS = ("/api", "/console")
+_CALLS = ("/api/", "/console/")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

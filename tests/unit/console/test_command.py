@@ -37,6 +37,15 @@ def looks(monkeypatch):
     return urls
 
 
+@pytest.fixture
+def _interruptible():
+    """Have Ctrl-C do what it does in a terminal: what is started in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_interruptible")
 @pytest.mark.parametrize("signalled", [signal.SIGINT, signal.SIGTERM])
 def test_it_opens_the_page_and_ends_by_ctrl_c_with_0(monkeypatch, gate, signalled):
     seen = []

@@ -37,6 +37,10 @@ def test_a_head_has_a_gets_headers_and_nothing_after_them(browser, gate):
         assert (head.status, head.body) == (200, b"")
         assert head.headers["content-length"] == got.headers["content-length"] == str(len(got.body))
     assert [asked.method for asked in gate.asked] == ["GET", "GET"]
+    host, port = browser.host.split(":")
+    with socket.create_connection((host, int(port)), timeout=HANG_SECONDS) as connection:
+        connection.sendall(f"HEAD / HTTP/1.1\r\nHost: {browser.host}\r\nConnection: close\r\n\r\n".encode())
+        assert connection.makefile("rb").read().endswith(b"\r\n\r\n")
 
 
 @pytest.mark.parametrize(
