@@ -22,7 +22,7 @@ from dueline.operate.redrive import Ends
 from dueline.ports import Depth
 from dueline.retry.calls import in_lanes
 from tests.builders import NOW, a_job, a_queue, an_id
-from tests.waiting import wait_until
+from tests.waiting import HANG_SECONDS, wait_until
 from tests.wire import Wire
 
 EMPTY = Overview(
@@ -80,7 +80,7 @@ class Metrics:
 class Place:
     """A deployment with the queue `emails`, and a console of it."""
 
-    def __init__(self, *letters):
+    def __init__(self, *letters, moment=HANG_SECONDS):
         self.clock, self.wire, self.api, self.metrics = VirtualClock(NOW), Wire(), Api(), Metrics()
         self.dead = MemoryQueue(name="dead", clock=self.clock)
         self.queue = MemoryQueue(name="emails", clock=self.clock)
@@ -88,7 +88,12 @@ class Place:
             self.dead.send([letter])
         client = Client(self.api, patience=Patience(attempts=1), clock=self.clock)
         self.reach = Reach(
-            client=client, dead_letters=self._ends, figures=self.metrics, clock=self.clock, spread=in_lanes
+            client=client,
+            dead_letters=self._ends,
+            figures=self.wire.to("metrics", self.metrics),
+            clock=self.clock,
+            spread=in_lanes,
+            moment=moment,
         )
         self.runs = Runs(self.clock)
         self.routes = Routes(queue_routes(self.reach, self.runs))
@@ -122,13 +127,15 @@ class Place:
 
 
 class Held:
-    """Holds calls up until it is let go."""
+    """Holds calls up until it is let go; `count` is how many it met."""
 
     def __init__(self, name):
         self.name, self.is_met, self.may_go = name, threading.Event(), threading.Event()
+        self.count = 0
 
     def __call__(self, call):
         if call.name == self.name:
+            self.count += 1
             self.is_met.set()
             self.may_go.wait(60)
         return call.do(*call.args)
