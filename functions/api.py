@@ -20,7 +20,7 @@ from dueline.errors import DuelineError, JobNotFound
 from dueline.lookup.control import Control
 from dueline.lookup.listing import list_jobs
 from dueline.lookup.status import status_of
-from dueline.lookup.submitted import moved_status, submitted_statuses
+from dueline.lookup.submitted import moved_status, status_under, submitted_statuses
 from dueline.model.job import JobId, State
 from dueline.model.trace import TraceContext
 from dueline.operate import control
@@ -39,7 +39,7 @@ from functions.http.job_answers import (
     status_or_refused,
     upload_answer,
 )
-from functions.http.listed_jobs import Page, page_of_jobs
+from functions.http.listed_jobs import Page, page_of_jobs, page_of_one
 from functions.http.logs_and_metrics import (
     record_cancelled,
     record_control,
@@ -125,9 +125,11 @@ def upload(queue: str) -> tuple[UploadAnswer, int]:
 
 @app.get("/queues/<queue>/jobs")
 def list_scheduled(queue: str) -> Page:
-    """List the scheduled jobs, in due order, a page at a time."""
-    settings, now = REGISTRY.queue(queue), RESOURCES.clock.now()
-    span = query_strings.read_span(app.current_event.query_string_parameters, now=now)
+    """List the scheduled jobs, in due order, a page at a time, or the one of an idempotency key."""
+    settings, now, asked = REGISTRY.queue(queue), RESOURCES.clock.now(), app.current_event.query_string_parameters
+    span = query_strings.read_span(asked, now=now)
+    if "key" in asked:
+        return page_of_one(*status_under(asked["key"], queue=settings, table=RESOURCES.table, now=now))
     return page_of_jobs(list_jobs(span, queue=settings, table=RESOURCES.table, now=now, spread=RESOURCES.spread))
 
 

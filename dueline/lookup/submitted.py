@@ -8,7 +8,7 @@ from dueline.lookup.status import Status, status_of, statuses_of
 from dueline.model.job import Job, JobId, Route, State
 from dueline.model.queue_settings import QueueSettings
 from dueline.ports import Clock, Spread, Table
-from dueline.protocol.keys import Repeat
+from dueline.protocol.keys import Repeat, job_under
 from dueline.protocol.reschedule import Moved, naming
 from dueline.protocol.write_through import NotInTable
 
@@ -45,6 +45,15 @@ def moved_status(moved: Moved, *, queue: QueueSettings, table: Table, now: datet
         return moved.id, Status(state=State.SCHEDULED)
     with naming(str(moved.id)):
         return moved.id, status_of(moved.id, queue=queue, table=table, now=now)
+
+
+def status_under(key: str, *, queue: QueueSettings, table: Table, now: datetime) -> JobStatus:
+    """Return the job that was scheduled under a key, and its status.
+
+    Raises JobNotFound where there is none, or where it is past its retention; Throttled or Unavailable.
+    """
+    id = job_under(key, queue.name, table=table, now=now)
+    return id, status_of(id, queue=queue, table=table, now=now)
 
 
 def submitted_state(job: Job) -> State:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Self
 
-from dueline.errors import RETRYABLE, InvalidJob, KeyReused
+from dueline.errors import RETRYABLE, InvalidJob, JobNotFound, KeyReused, Unavailable
 from dueline.model import rows
 from dueline.model.job import Job, JobId
 from dueline.model.text import shown
@@ -57,6 +57,23 @@ def is_free(key: str, queue: str, *, table: Table, now: datetime) -> bool:
     row_key = rows.idempotency_key(queue, key)
     reading = table.read([row_key])
     return row_key not in reading.unread and not rows.is_live(reading.rows.get(row_key), now=now)
+
+
+def job_under(key: str, queue: str, *, table: Table, now: datetime) -> JobId:
+    """Return the job that a call asked for under a key, whether or not it was submitted then.
+
+    Raises JobNotFound where there is none, InvalidJob for what is no key, Throttled or Unavailable.
+    """
+    row_key = rows.idempotency_key(queue, checked(key))
+    reading = table.read([row_key])
+    if row_key in reading.unread:
+        raise Unavailable(f"the row of key {key!r} could not be read: try again")
+    row = reading.rows.get(row_key)
+    id = JobId.parse(str(row["id"])) if row and rows.is_live(row, now=now) else None
+    # Only a direct producer's own row names a job of another queue: it tells nothing of that.
+    if id is None or id.queue != queue:
+        raise JobNotFound(f"no job of queue {queue} was scheduled under the key {key!r}, or its retention is over")
+    return id
 
 
 def note_done(jobs: Iterable[tuple[str, JobId]], *, table: Table, spread: Spread) -> None:

@@ -2,18 +2,19 @@
 
 from typing import Annotated, Any, NotRequired, cast
 
-from pydantic import ConfigDict, Field, with_config
+from pydantic import ConfigDict, Field, JsonValue, with_config
 
 # pydantic reads no other TypedDict before Python 3.12.
 from typing_extensions import TypedDict
 
 from dueline.client.answers import attributes, payload_fields
 from dueline.lookup.listing import Listed, place_text
+from dueline.lookup.status import Status
 from dueline.model import instant
-from dueline.model.job import MAX_PRIORITY, Job, State
-from functions.http.job_answers import Instant, JobAnswer, job_answer
+from dueline.model.job import MAX_PRIORITY, Job, JobId, State
+from functions.http.job_answers import Instant, JobAnswer, job_answer, status_answer
 
-_PAYLOAD_FIELDS = ("payload", "payload_text", "payload_at")
+_PAYLOADS: list[JsonValue] = [{"required": [field]} for field in ("payload", "payload_text", "payload_at")]
 
 
 class PayloadPlace(TypedDict):
@@ -36,7 +37,9 @@ class _PayloadFields(TypedDict):
 
 class _Attributes(TypedDict):
     tenant: NotRequired[Annotated[str, Field(description="Whose job it is.", examples=["customer-7"])]]
-    priority: Annotated[int, Field(ge=1, le=MAX_PRIORITY, description="1 is the most urgent.", examples=[1])]
+    priority: NotRequired[
+        Annotated[int, Field(ge=1, le=MAX_PRIORITY, description="1 is the most urgent.", examples=[1])]
+    ]
     schedule: NotRequired[Annotated[str, Field(description="The schedule that made it.", examples=["digest"])]]
     nominal: NotRequired[Annotated[Instant, Field(description="The instant that the schedule's rule names, in UTC.")]]
     traceparent: NotRequired[
@@ -50,9 +53,9 @@ class _Attributes(TypedDict):
     ]
 
 
-@with_config(ConfigDict(json_schema_extra={"oneOf": [{"required": [field]} for field in _PAYLOAD_FIELDS]}))
+@with_config(ConfigDict(json_schema_extra={"oneOf": [*_PAYLOADS, {"not": {"anyOf": _PAYLOADS}}]}))
 class ListedJob(JobAnswer, _Attributes, _PayloadFields):
-    """A job that is scheduled, with its payload and its attributes."""
+    """A job with its payload and its attributes; without them if it was asked for by its key."""
 
 
 class Page(TypedDict):
@@ -72,6 +75,10 @@ def page_of_jobs(listed: Listed) -> Page:
     """Return a page of scheduled jobs with their payloads, and where the next one begins, which may be nowhere."""
     jobs = [cast(ListedJob, {**job_answer(job.id, State.SCHEDULED), **_told(job)}) for job in listed.jobs]
     return {"jobs": jobs, "next": None if listed.after is None else place_text(listed.after)}
+
+
+def page_of_one(id: JobId, status: Status) -> Page:
+    return {"jobs": [cast(ListedJob, status_answer(id, status))], "next": None}
 
 
 def _told(job: Job) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from dueline.errors import InvalidJob
 from dueline.lookup.listing import FAR_END, MOST_JOBS, Span, read_place
 from dueline.model import instant
 from functions.http.bodies import describe_errors
-from functions.http.forms import At, whole_number
+from functions.http.forms import At, Key, whole_number
 
 
 def _read_place(text: str) -> str:
@@ -46,6 +46,12 @@ class JobsQuery(BaseModel):
         json_schema_extra={"minLength": 1},
         description="Go on behind an earlier page: its `next`, as it was.",
         examples=["IjIwMjctMDEtMDRUMDg6MDA6MDAuMDAwWiI"],
+    )
+    key: Key = Field(
+        default="",
+        description="Only the job that was scheduled under this idempotency key, wherever it is now, without its"
+        " payload; then nothing else counts.",
+        examples=["welcome-ann"],
     )
 
 

@@ -39,6 +39,15 @@ def throttled(*_, **__):
 KEYED = {"payload": 1, "delay": 3600, "key": "order 5"}
 
 
+def test_a_job_is_found_by_its_key_wherever_it_is_and_by_no_other(api):
+    for asked in (KEYED, {"payload": 1, "key": "x/&y"}):
+        _, job = ask(api, "POST", "/queues/emails/jobs", asked)
+        status, page = call(api, "GET", "/queues/emails/jobs", query={"key": asked["key"], "limit": "1"})
+        assert (status, page) == (200, {"jobs": [job], "next": None})
+    for query, status in (({"key": "order"}, 404), ({"key": "ü"}, 400), ({"key": ""}, 400)):
+        assert call(api, "GET", "/queues/emails/jobs", query=query)[0] == status, query
+
+
 def test_of_many_a_repeat_that_cannot_be_looked_up_is_an_error_of_its_own_and_the_others_are_told(api, monkeypatch):
     _, first = ask(api, "POST", "/queues/emails/jobs", KEYED)
     monkeypatch.setattr(api.RESOURCES.table, "read", throttled)

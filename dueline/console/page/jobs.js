@@ -1,6 +1,7 @@
 // The jobs of a queue that are scheduled, in due order.
 
 import { html, useMemo, useRef, useState } from "./vendor/preact-htm.js";
+import { get } from "./api.js";
 import { CancelMany } from "./cancel_many.js";
 import { Filters } from "./filters.js";
 import { JobForm } from "./job_form.js";
@@ -28,7 +29,7 @@ export function Jobs({ queue, query }) {
     <div class="row">
       <${Button} kind="primary" writes onClick=${() => open("schedule")}>Schedule a job …<//>
       <${Button} writes onClick=${() => open("cancel")}>Cancel those below …<//>
-      <${ById} queue=${queue} />
+      <${Find} queue=${queue} />
     </div>
     <${Filters} query=${query} more=${MORE} />
     <${Failure} error=${polled.error} at=${polled.at} />
@@ -38,17 +39,26 @@ export function Jobs({ queue, query }) {
     ${dialog === "cancel" && html`<${CancelMany} queue=${queue} query=${query} onClose=${closed} />`}</div>`;
 }
 
-/** Go to the job of an id, be it of this queue or of another one. */
-function ById({ queue }) {
-  const [id, setId] = useState("");
-  const go = (event) => {
+const ID = /^([a-z0-9-]{1,60})\.\d+\.[dt]\.\d+\.[0-9a-f-]+$/;
+
+/** Go to the job of an id, be it of this queue or of another one, or of an idempotency key of this queue. */
+function Find({ queue }) {
+  const [text, setText] = useState("");
+  const [error, setError] = useState(null);
+  const go = async (event) => {
     event.preventDefault();
-    const asked = id.trim();
-    if (asked) navigate(queuePath(/^([a-z0-9-]{1,60})\.\d/.exec(asked)?.[1] ?? queue, "jobs", asked));
+    const asked = text.trim();
+    const id = ID.test(asked) ? asked : await idOf(queue, asked).catch(setError);
+    if (id) navigate(queuePath(ID.exec(id)[1], "jobs", id));
   };
-  return html`<form class="row" role="search" onSubmit=${go}><${Field} label="Find a job by its id">
-    <input type="search" value=${id} onInput=${(event) => setId(event.target.value)} spellcheck="false" /><//>
-    <${Button} type="submit">Open<//></form>`;
+  return html`<form class="row" role="search" onSubmit=${go}><${Field} label="Find a job by its id or key">
+    <input type="search" value=${text} onInput=${(event) => setText(event.target.value)} required spellcheck="false" /><//>
+    <${Button} type="submit">Open<//></form><${Failure} error=${error} what="the job" />`;
+}
+
+async function idOf(queue, key) {
+  const { jobs } = await get(`/api/queues/${queue}/jobs?${new URLSearchParams({ key })}`);
+  return jobs[0].id;
 }
 
 function List({ queue, query, fetched, more }) {

@@ -85,7 +85,8 @@ JOB_OPERATIONS = (
         path="/queues/{queue}/jobs",
         tag="jobs",
         summary="List what is scheduled",
-        description="The jobs of a queue that are in the table, in due order, with their payloads.",
+        description="The jobs of a queue that are in the table, in due order, with their payloads; or the job of an"
+        " idempotency key.",
         query=query_strings.JobsQuery,
         answers={
             HTTPStatus.OK: Body(

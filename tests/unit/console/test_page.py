@@ -1,4 +1,4 @@
-"""The console's page: its files come as they are, and what it decides holds, as node says of page.test.mjs and views.test.mjs."""
+"""The console's page: its files come as they are, and what it decides holds, as node says of its tests here."""
 
 import subprocess
 from pathlib import Path
