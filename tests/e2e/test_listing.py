@@ -40,7 +40,9 @@ def listed(http: httpx.Client, **query: Any) -> list[dict[str, Any]]:
 def test_what_is_scheduled_is_listed_in_due_order_with_its_payload(
     http: httpx.Client, jobs: list[dict[str, Any]]
 ) -> None:
-    assert listed(http) == [{**job, "state": "scheduled", "payload": {"n": n, "ü": 1.5}} for n, job in enumerate(jobs)]
+    assert listed(http) == [
+        {**job, "state": "scheduled", "priority": 1, "payload": {"n": n, "ü": 1.5}} for n, job in enumerate(jobs)
+    ]
 
 
 def test_pages_follow_on_one_another(http: httpx.Client, jobs: list[dict[str, Any]]) -> None:
