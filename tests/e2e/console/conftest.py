@@ -1,53 +1,19 @@
-"""`dueline console`, started as its user starts it, over a deployment of its own, and a browser before it."""
+"""`dueline console` over a deployment of its own, and a browser before it."""
 
-import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import boto3
 import pytest
 from selenium import webdriver
 
 from dueline import Client
-from local.emulator import CREDENTIALS, REGION, Emulator
+from local.emulator import Emulator
 from local.endpoints import Endpoints
-from local.template import ROOT
 from tests.e2e.conftest import FirstJobs
 from tests.e2e.console.chromium import chromium, skip_without_chromium
 from tests.e2e.console.page import Page
+from tests.e2e.console.serving import Served, administrator, serving
 from tests.e2e.environment import environment_of
-from tests.e2e.newcomer import at_a_terminal
-from tests.waiting import HANG_SECONDS
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Served:
-    """A console that runs: the URL of its page, and its token."""
-
-    url: str
-    token: str
-
-
-@contextmanager
-def serving(env: Mapping[str, str], *options: str) -> Iterator[Served]:
-    """Run `dueline console` while the context is open; Ctrl-C ends it in order."""
-    typed = [sys.executable, "-m", "dueline", "console", "--no-browser", "--port", "0", *options]
-    pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    process = subprocess.Popen(typed, cwd=ROOT, env=dict(env), preexec_fn=at_a_terminal, **pipe)  # type: ignore[call-overload]
-    try:
-        told = next((line for line in process.stdout if "#token=" in line), "nothing")
-        url, _, token = next(word for word in told.split() if "#token=" in word).partition("/#token=")
-        yield Served(url=url, token=token)
-        process.send_signal(signal.SIGINT)
-        rest, _ = process.communicate(timeout=HANG_SECONDS)
-        assert process.returncode == 0, rest
-    finally:
-        process.kill()
-        process.communicate()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -85,10 +51,8 @@ def page(browser: webdriver.Chrome, served: Served) -> Page:
 @pytest.fixture(scope="session")
 def client(emulator: Emulator, endpoints: Endpoints) -> Iterator[Client]:
     """The client of a team that schedules jobs."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AWS_ENDPOINT_URL", emulator.endpoint)
-        patch.setenv("AWS_CA_BUNDLE", str(emulator.authority))
-        yield Client.connect(endpoints.name, session=boto3.Session(region_name=REGION, **CREDENTIALS))
+    with administrator(emulator, endpoints.name) as client:
+        yield client
 
 
 Letter = Callable[..., None]

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from selenium import webdriver
@@ -86,6 +87,16 @@ class Page:
 
         self.until(lambda: self._did(choose), f"{option} of {name}")
 
+    def set_time(self, name: Name, at: datetime) -> None:
+        """Fill a field for a date and time of the reader's own: typing into one depends on the machine's language."""
+        script = """
+            const [field, ms] = arguments;
+            const local = new Date(ms - new Date(ms).getTimezoneOffset() * 60000).toISOString().slice(0, 19);
+            Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set.call(field, local);
+            for (const name of ["input", "change"]) field.dispatchEvent(new Event(name, {bubbles: true}));
+        """
+        self.driver.execute_script(script, self.see("DateTime", name), at.timestamp() * 1000)
+
     def says(self, *texts: Name) -> None:
         """Wait until the page shows all of these texts."""
         for text in texts:
@@ -102,15 +113,11 @@ class Page:
     @property
     def text(self) -> str:
         """All that is shown, as text."""
-        return str(self.driver.execute_script("return document.body.innerText"))
+        return str(self.driver.execute_script("return document.body.innerText")).replace("\N{NO-BREAK SPACE}", " ")
 
     @property
     def path(self) -> str:
         return str(self.driver.execute_script("return location.pathname + location.search"))
-
-    def rows(self, name: Name) -> list[str]:
-        """Return the text of the rows that have this in them."""
-        return [node.name for node in self.all("row", name)]
 
     def fetched(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
         """Ask the console's server what the page itself could: with its token, from its origin."""
@@ -135,10 +142,13 @@ class Page:
             raise
 
     def _nodes(self) -> Iterator[Node]:
-        for each in self.driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]:
+        tree = {each["nodeId"]: each for each in self.driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]}
+        for each in tree.values():
             if not each["ignored"] and "backendDOMNodeId" in each:
-                name = " ".join(str(each.get("name", {}).get("value", "")).split())
-                yield Node(role=each["role"]["value"], name=name, id=each["backendDOMNodeId"])
+                role, name = each["role"]["value"], _name_of(each)
+                # A row has no name: it is known by what its cells say.
+                said = " ".join(_said(each, tree)) if role == "row" else name
+                yield Node(role=role, name=" ".join(said.split()), id=each["backendDOMNodeId"])
 
     def _element(self, node: Node) -> WebElement:
         told = self.driver.execute_cdp_cmd("DOM.resolveNode", {"backendNodeId": node.id})
@@ -147,6 +157,19 @@ class Page:
         self.driver.execute_cdp_cmd("Runtime.callFunctionOn", asked)
         found: WebElement = self.driver.execute_script("return window.found")
         return found
+
+
+def _name_of(node: dict[str, Any]) -> str:
+    return str(node.get("name", {}).get("value", ""))
+
+
+def _said(node: dict[str, Any], tree: dict[str, dict[str, Any]]) -> Iterator[str]:
+    """Yield the texts below a node."""
+    if node["role"]["value"] == "StaticText":
+        yield _name_of(node)
+    for child in node.get("childIds", []):
+        if child in tree and node["role"]["value"] != "StaticText":
+            yield from _said(tree[child], tree)
 
 
 def _is_named(name: str, wanted: Name | None) -> bool:
