@@ -21,7 +21,7 @@ FIRST ?= $(shell date +%s)
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run up down check test test-busy lint docs soak soak-short fuzz pictures bench bench-quick format schema clean
+.PHONY: help setup run up down console check test test-busy lint docs soak soak-short fuzz pictures bench bench-quick format schema clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
@@ -36,6 +36,9 @@ up: $(READY) ## Deploy into a local AWS and stay up (TICK=aws: with AWS's own sc
 
 down: $(READY) ## End what `make up` started
 	@$(BIN)/python -m local down
+
+console: $(READY) ## Open the console of what is up, after `make up`: a page in the browser; OPTIONS=--read-only
+	@env=$$($(BIN)/python -m local env) && eval "$$env" && exec $(BIN)/python -m dueline console $(OPTIONS)
 
 check: lint $(ENGINES) ## The fast checks: lint, types, unit and contract tests
 	$(BIN)/pytest -q tests/unit tests/contract dueline local

@@ -31,16 +31,15 @@ from dueline.protocol.uploads import begin
 from functions.http import bodies, problems, query_strings
 from functions.http.job_answers import (
     JobAnswer,
-    Page,
     Results,
     UploadAnswer,
     cancelled_or_refused,
     job_answer,
-    page_of_jobs,
     status_answer,
     status_or_refused,
     upload_answer,
 )
+from functions.http.listed_jobs import Page, page_of_jobs
 from functions.http.logs_and_metrics import (
     record_cancelled,
     record_control,

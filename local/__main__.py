@@ -146,6 +146,7 @@ def _print(line: str) -> None:
 def _addresses(endpoints: Endpoints) -> str:
     return (
         f"up: {endpoints.api}\nits docs: {endpoints.docs}\nall endpoints: {ENDPOINTS}\n"
+        "its console: make console\n"
         'for `dueline` and boto3: eval "$(.venv/bin/python -m local env)"\nCtrl-C or `make down` ends it'
     )
 

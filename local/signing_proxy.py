@@ -4,72 +4,42 @@ It serves the API's documentation as well, under /docs and /openapi.json, which 
 Only a local run has one. On AWS every request is signed by its caller, and IAM decides.
 """
 
-import ssl
-import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
-import httpx
+import boto3
 
+from dueline.aws.gateway import Gateway, Signer, Ways
+from dueline.console.forward import forward
+from dueline.console.server import served
+from dueline.console.web import Answer, Request
 from local.docs_pages import page
-from local.signed import Signed
+from local.emulator import CREDENTIALS, REGION
 
-_REQUEST_HEADERS = {"content-type", "accept", "idempotency-key", "if-match", "traceparent", "tracestate"}
-_RESPONSE_HEADERS = {"content-type", "etag", "retry-after"}
+# Tests ask for much at once, of an emulator that has to start functions first.
+_LANES = 100
+_READ_SECONDS = 60
 
 
 @contextmanager
-def signing_proxy(api: str, *, verify: ssl.SSLContext | bool = True) -> Iterator[str]:
-    """Run a proxy before the API at the URL `api` while the context is open; yield the proxy's own URL."""
-    with httpx.Client(base_url=api, auth=Signed(), timeout=60, verify=verify) as client:
-        server = _Proxy(client)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            server.server_close()
+def signing_proxy(api: str, *, authority: Path | None = None) -> Iterator[str]:
+    """Run a proxy before the API at the URL `api` while the context is open; yield the proxy's own URL.
+
+    `authority` is the file of what TLS trusts.
+    """
+    keys = CREDENTIALS["aws_access_key_id"], CREDENTIALS["aws_secret_access_key"]
+    signer = Signer(lambda: boto3.Session(*keys, region_name=REGION))
+    authorities = None if authority is None else str(authority)
+    gateway = Gateway(
+        api, sign=signer.sign, ways=Ways(lanes=_LANES, read_seconds=_READ_SECONDS, authorities=authorities)
+    )
+    with served(lambda _: lambda request: _answer(request, gateway)) as url:
+        yield url
 
 
-class _Proxy(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def __init__(self, client: httpx.Client) -> None:
-        super().__init__(("127.0.0.1", 0), _ProxyHandler)
-        self.client = client
-
-
-class _ProxyHandler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    server: _Proxy
-
-    def _forward(self) -> None:
-        body = self.rfile.read(int(self.headers.get("content-length", 0)))
-        headers = {name: value for name, value in self.headers.items() if name.lower() in _REQUEST_HEADERS}
-        answer = self.server.client.request(self.command, self.path, content=body, headers=headers)
-        returned = {name: answer.headers[name] for name in _RESPONSE_HEADERS & set(answer.headers)}
-        self._respond(answer.status_code, returned, answer.content)
-
-    def _serve_page_or_forward(self) -> None:
-        shown = page(self.path)
-        if shown is None:
-            self._forward()
-        else:
-            self._respond(HTTPStatus.OK, {"content-type": shown.content_type}, shown.content)
-
-    def _respond(self, status: int, headers: Mapping[str, str], content: bytes) -> None:
-        self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.send_header("content-length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    do_GET = _serve_page_or_forward  # noqa: N815, names that http.server calls
-    do_POST = do_DELETE = do_PATCH = do_PUT = _forward  # noqa: N815
-
-    def log_message(self, *_: object) -> None:
-        """Say nothing: a request's line may be long, and the demonstration owns the screen."""
+def _answer(request: Request, gateway: Gateway) -> Answer:
+    shown = page(request.target) if request.is_read else None
+    if shown is None:
+        return forward(request, request.path, way=gateway)
+    return Answer(content=shown.content, headers={"content-type": shown.content_type})

@@ -108,6 +108,11 @@ def ssm(session: "Session | None" = None, *, longest: timedelta) -> "SSMClient":
     return client
 
 
+def cloudwatch(session: "Session", *, longest: timedelta) -> Any:
+    """Return a CloudWatch client."""
+    return _client("cloudwatch", session, longest)
+
+
 def s3(session: "Session | None" = None, *, longest: timedelta) -> Any:
     """Return an S3 client.
 
@@ -115,6 +120,11 @@ def s3(session: "Session | None" = None, *, longest: timedelta) -> Any:
     URLs.
     """
     return _client("s3", session, longest, Config(signature_version="s3v4", s3={"addressing_style": "virtual"}))
+
+
+def sts(session: "Session | None" = None, *, longest: timedelta) -> Any:
+    """Return an STS client."""
+    return _client("sts", session, longest)
 
 
 def config(longest: timedelta, *, connect_seconds: float = _CONNECT_SECONDS, connections: int = LANES) -> Config:

@@ -40,6 +40,7 @@ class Ways:
     """
 
     lanes: int
+    read_seconds: float = _READ_SECONDS
     authorities: str | None = None
     config: Any = field(default_factory=Config)  # of which more is documented than typed
 
@@ -54,7 +55,7 @@ class Ways:
             verify=self.authorities or True,
             proxies=dict(proxies),
             proxies_config=self.config.proxies_config,
-            timeout=(_CONNECT_SECONDS, _READ_SECONDS),
+            timeout=(_CONNECT_SECONDS, self.read_seconds),
             max_pool_connections=self.lanes,
         )
 
@@ -114,18 +115,23 @@ class Gateway:
     """The API at `url`. `sign` adds a request's signature."""
 
     def __init__(self, url: str, *, sign: Callable[[AWSRequest], None], ways: Ways) -> None:
-        self._url = url.rstrip("/")
+        self.url = url.rstrip("/")
         self._sign = sign
         self._ways = ways
         self._session = PerProcess(lambda: cache(ways.session))
 
-    def send(self, method: str, path: str, body: str | None, *, headers: Mapping[str, str]) -> HttpAnswer:
-        """Send one request, once; `headers` are not signed. Raises Unavailable when no answer comes."""
-        usual = {"content-type": "application/json", "user-agent": f"dueline/{__version__}"}
-        request = AWSRequest(method=method, url=self._url + path, data=body, headers=usual)
+    def send(self, method: str, path: str, body: str | bytes | None, *, headers: Mapping[str, str]) -> HttpAnswer:
+        """Send one request, once; of `headers` the content type alone is signed.
+
+        Raises Unavailable when no answer comes.
+        """
+        added = {name.lower(): value for name, value in headers.items()}
+        content_type = added.pop("content-type", "application/json")
+        usual = {"content-type": content_type, "user-agent": f"dueline/{__version__}"}
+        request = AWSRequest(method=method, url=self.url + path, data=body, headers=usual)
         self._sign(request)
         # Whatever instruments HTTP calls puts a trace context of its own in their place, after the signature.
-        for name, value in headers.items():
+        for name, value in added.items():
             request.headers[name] = value
         return self._answer_to(request, asked=f"{method} {path}")
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from dueline import __version__
-from dueline.cli import jobs, options, queues, redrive, schedule, schedules, worker
+from dueline.cli import console, jobs, options, queues, redrive, schedule, schedules, worker
 from dueline.cli.connect import Run, Target
 from dueline.cli.faults import EXIT_CODES
 from dueline.cli.group import Group
@@ -20,12 +20,14 @@ COMMANDS: dict[str, tuple[Callable[..., Any], str]] = {
     "get": (jobs.get, "dueline get emails.0.t.1799049600000.0d6a387e-1c2f-4b7a-9a51-7f6f0a3f9d10"),
     "cancel": (jobs.cancel, "dueline cancel emails.0.t.1799049600000.0d6a387e-1c2f-4b7a-9a51-7f6f0a3f9d10"),
     "reschedule": (jobs.reschedule, "dueline reschedule emails.0.t.1799049600000.0d6a387e-… --delay 3d"),
+    "run-now": (jobs.run_now, "dueline run-now emails.0.t.1799049600000.0d6a387e-1c2f-4b7a-9a51-7f6f0a3f9d10"),
     "jobs": (jobs.jobs, "dueline jobs emails --from 2027-01-04T00:00:00Z --limit 20"),
     "queues": (queues.queues, "dueline queues emails"),
     "pause": (queues.pause, "dueline pause emails"),
     "resume": (queues.resume, "dueline resume emails"),
     "rate": (queues.rate, "dueline rate emails 50/s"),
     "worker": (worker.worker, "dueline worker shop.worker:worker --concurrency 20"),
+    "console": (console.console, "dueline console --read-only"),
     "redrive": (redrive.redrive, "dueline redrive emails --error KeyError --older-than 2h --apply"),
 }
 

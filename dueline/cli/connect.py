@@ -1,17 +1,27 @@
 """A run of the command line: which deployment it asks, and where its answers are shown."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from uuid import uuid4
 
 import typer
 
 from dueline.cli.screen import Screen
 from dueline.client.client import Client
+from dueline.client.http_api import HttpApi
+from dueline.clock import SystemClock
+from dueline.console.forward import Way
+from dueline.console.reach import Reach
 from dueline.operate.redrive import Ends
+from dueline.retry.calls import LANES, in_lanes
 from dueline.retry.patience import Patience
 
 _NAME = "dueline"
+# A browser has six connections to one host, and each may ask of several queues.
+_LANES = 6 + LANES
+# A page asks again by itself, and must not wait for long.
+_OF_A_PAGE = Patience(attempts=2, seconds=5)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,6 +68,50 @@ def client(target: Target, *, patience: Patience | None = None) -> Client:
         with faults.of_callers("finding AWS credentials"):
             session = clients.session(profile=target.profile, region=target.region)
     return Client.connect(target.name, url=target.url, session=session, patience=patience)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reached:
+    """The way to a deployment's API: its URL, its region if that is known, and whose credentials are used.
+
+    `client` goes the same way.
+    """
+
+    way: Way
+    client: Client
+    url: str
+    region: str | None
+    caller: Callable[[], str | None]
+
+
+def api(target: Target) -> Reached:
+    """Return the way to a deployment's API. Raises DeploymentNotFound, Forbidden or Unavailable."""
+    from dueline.aws import caller, clients, faults, gateway
+
+    session = None
+    if target.profile or target.region or target.url is None:
+        with faults.of_callers("finding AWS credentials"):
+            session = clients.session(profile=target.profile, region=target.region)
+    way = gateway.connect(target.name, url=target.url, session=session, lanes=_LANES)
+    region = None if session is None else session.region_name
+    asking = Client(HttpApi(way, clock=SystemClock(), new_key=lambda: str(uuid4())), patience=_OF_A_PAGE)
+    return Reached(way=way, client=asking, url=way.url, region=region, caller=caller.caller_of(session))
+
+
+def reach(target: Target, *, client: Client) -> Reach:
+    """Return what the console reaches of a deployment besides the API. Nothing is asked yet."""
+    from dueline.aws import clients
+    from dueline.aws.figures import CloudWatchFigures
+
+    return Reach(
+        client=client,
+        dead_letters=partial(dead_letters, target),
+        figures=CloudWatchFigures(
+            target.name, session=lambda: clients.session(profile=target.profile, region=target.region)
+        ),
+        clock=SystemClock(),
+        spread=in_lanes,
+    )
 
 
 def dead_letters(target: Target, queue: str | None) -> Ends:

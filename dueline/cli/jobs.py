@@ -1,7 +1,7 @@
 """Look jobs up, list them, move them and take them back."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import islice
@@ -34,14 +34,7 @@ Limit = Annotated[int, typer.Option(min=1, max=10**9, help="How many at most.")]
 def get(ctx: typer.Context, ids: options.Ids) -> None:
     """Look jobs up."""
     run = run_of(ctx)
-    found = list(in_lanes(partial(attempt, run.client.get), ids))
-    jobs = [each for each in found if isinstance(each, Job)]
-    if run.screen.as_json or len(jobs) == 1:
-        for job in jobs:
-            show_job(run, job)
-    elif jobs:
-        run.screen.table(["id", "due", "state"], ((job.id, job.due, job.state.value) for job in jobs))
-    end_with(_codes(run, ids, found))
+    _show_each(run, ids, run.client.get)
 
 
 def cancel(ctx: typer.Context, ids: options.Ids) -> None:
@@ -66,6 +59,12 @@ def reschedule(
     show_job(run, run.client.reschedule(id, at=at, delay=delay))
 
 
+def run_now(ctx: typer.Context, ids: options.Ids) -> None:
+    """Let scheduled jobs run now; show those that take their places. Exits 4 when one is on its way already."""
+    run = run_of(ctx)
+    _show_each(run, ids, run.client.run_now)
+
+
 def jobs(ctx: typer.Context, queue: options.Queue, start: From = None, end: To = None, limit: Limit = 100) -> None:
     """List what is scheduled, in due order."""
     run = run_of(ctx)
@@ -78,6 +77,17 @@ def jobs(ctx: typer.Context, queue: options.Queue, start: From = None, end: To =
     run.screen.table(["id", "due", "payload"], ((job.id, job.due, _shown(job)) for job in listed))
     if len(listed) == limit:
         run.screen.line(f"the first {limit}: --limit shows more, --from goes on")
+
+
+def _show_each(run: Run, ids: Sequence[str], ask: Callable[[str], Job]) -> None:
+    found = list(in_lanes(partial(attempt, ask), ids))
+    jobs = [each for each in found if isinstance(each, Job)]
+    if run.screen.as_json or len(jobs) == 1:
+        for job in jobs:
+            show_job(run, job)
+    elif jobs:
+        run.screen.table(["id", "due", "state"], ((job.id, job.due, job.state.value) for job in jobs))
+    end_with(_codes(run, ids, found))
 
 
 def _codes(run: Run, ids: Iterable[str], results: Iterable[object]) -> list[int]:

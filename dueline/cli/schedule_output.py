@@ -9,13 +9,13 @@ from dueline.cli.output import json_of
 from dueline.client.schedule_answers import NextRun, Schedule
 
 _SECOND = timedelta(seconds=1)
+_TOLD = ("words", "start", "end", "count", "tenant", "priority", "catch_up", "overlap", "owner", "description", "etag")
 
 
 def show_schedule(run: Run, schedule: Schedule) -> None:
     """Show one schedule, and when it runs next."""
     if run.screen.as_json:
         return run.screen.json(schedule_fields(schedule))
-    told = ("start", "end", "count", "tenant", "priority", "catch_up", "overlap", "owner", "description", "etag")
     run.screen.record(
         {
             "schedule": f"{schedule.queue}/{schedule.name}",
@@ -25,7 +25,7 @@ def show_schedule(run: Run, schedule: Schedule) -> None:
             "effective from": schedule.effective_from,
             "payload": json.dumps(schedule.payload),
             "jitter": schedule.jitter or None,
-            **{name.replace("_", " "): getattr(schedule, name) for name in told},
+            **{name.replace("_", " "): getattr(schedule, name) for name in _TOLD},
         }
     )
     if schedule.next:
@@ -38,7 +38,7 @@ def schedule_fields(schedule: Schedule) -> dict[str, Any]:
     """Return a schedule as the HTTP API's answers have it."""
     fields = json_of(schedule)
     spans = {name: getattr(schedule, name) // _SECOND for name in ("every", "jitter") if name in fields}
-    runs = [{"nominal": json_of(each.nominal), "local": each.local.isoformat()} for each in schedule.next]
+    runs = [json_of(each) | {"local": each.local.isoformat()} for each in schedule.next]
     return {
         "queue": fields.pop("queue"),
         "schedule": fields.pop("name"),

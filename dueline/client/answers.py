@@ -86,23 +86,27 @@ class PayloadPlace:
 class ScheduledJob(Job):
     """A job that waits in the table, with its `payload`, or where a large payload is kept (`payload_at`).
 
-    A payload that is not JSON is in `payload_text`.
+    A payload that is not JSON is in `payload_text`. A job that a schedule made has its name, and `nominal`.
     """
 
     payload: object = field(default=None, repr=False)
     payload_text: str | None = field(default=None, repr=False)
     payload_at: PayloadPlace | None = None
+    tenant: str | None = None
+    priority: int = 1
+    schedule: str | None = None
+    nominal: datetime | None = None
+    traceparent: str | None = None
 
     @classmethod
     def waiting(cls, job: core.Job) -> "ScheduledJob":
         """Return a job that waits in the table, as the client returns it."""
-        at = {"id": str(job.id), "queue": job.id.queue, "route": job.id.route, "state": State.SCHEDULED}
-        fields: dict[str, Any] = at | {"due": job.id.due} | _payload_of(payload_fields(job))
-        return cls(**fields)
+        at: dict[str, Any] = {"id": str(job.id), "queue": job.id.queue, "route": job.id.route, "state": State.SCHEDULED}
+        return cls(**at, due=job.id.due, **attributes(job), **_payload_of(payload_fields(job)))
 
     @classmethod
     def _further_fields(cls, answer: Mapping[str, Any]) -> dict[str, Any]:
-        return _payload_of(answer)
+        return _payload_of(answer) | {name: read(answer[name]) for name, read in _ATTRIBUTES.items() if name in answer}
 
 
 def outcome_of(answer: Mapping[str, Any]) -> dict[str, Any]:
@@ -113,6 +117,13 @@ def outcome_of(answer: Mapping[str, Any]) -> dict[str, Any]:
 def _payload_of(answer: Mapping[str, Any]) -> dict[str, Any]:
     inline = {name: answer[name] for name in ("payload", "payload_text") if name in answer}
     return inline | ({"payload_at": PayloadPlace(**answer["payload_at"])} if "payload_at" in answer else {})
+
+
+def attributes(job: core.Job) -> dict[str, Any]:
+    """Return what a job is besides its id and its payload, as far as it is something."""
+    told = {name: getattr(job, name) for name in ("tenant", "priority", "schedule", "nominal")}
+    told["traceparent"] = job.trace and job.trace.parent
+    return {name: value for name, value in told.items() if value is not None}
 
 
 def payload_fields(job: core.Job) -> dict[str, Any]:
@@ -231,4 +242,8 @@ _OUTCOME: Mapping[str, Callable[[Any], Any]] = {
     "started": instant.parse,
     "ended": instant.parse,
     "error": text_of,
+}
+_ATTRIBUTES: Mapping[str, Callable[[Any], Any]] = dict.fromkeys(("tenant", "schedule", "traceparent"), text_of) | {
+    "priority": number_of,
+    "nominal": instant.parse,
 }

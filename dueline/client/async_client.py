@@ -77,6 +77,7 @@ class AsyncClient:
     schedule_many = _in_a_thread(Client.schedule_many)
     get = _in_a_thread(Client.get)
     reschedule = _in_a_thread(Client.reschedule)
+    run_now = _in_a_thread(Client.run_now)
     cancel = _in_the_loop(Client.cancel, Client._one_cancel)
     cancel_many = _in_a_thread(Client.cancel_many)
     queues = _in_a_thread(Client.queues)

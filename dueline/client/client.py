@@ -13,6 +13,7 @@ from dueline import otel
 from dueline.client import http_api
 from dueline.client.answers import Job, ScheduledJob
 from dueline.client.api import MOST_AT_ONCE, Api, Draft
+from dueline.client.by_queue import by_queue
 from dueline.client.http_api import MOST_BYTES
 from dueline.client.linger import shared_requests
 from dueline.client.new_job import NewJob, a_job, bound_of, checked_time
@@ -158,6 +159,13 @@ class Client:
         move = partial(self._api.reschedule, parsed, at=asked.at, delay=asked.delay, key=str(uuid.uuid4()))
         return self._calls.ask(move)
 
+    def run_now(self, id: str) -> Job:
+        """Move a scheduled job to now; return the new job that replaces it. It reaches its queue within seconds.
+
+        Raises as `reschedule` does: AlreadyFinished also for a job that is due within minutes and on its way already.
+        """
+        return self.reschedule(id, delay=0)
+
     def cancel(self, id: str) -> State:
         """Cancel (unschedule) a job; return CANCELLED or CANCEL_REQUESTED.
 
@@ -232,17 +240,9 @@ class Client:
         return results
 
     def _cancel(self, ids: Sequence[JobId | DuelineError], *, pace: Pace) -> list[State | DuelineError]:
-        results: dict[int, State | DuelineError] = {}
-        for queue in dict.fromkeys(map(_queue_of, ids)):
-            places = [place for place, id in enumerate(ids) if _queue_of(id) == queue]
-            cancel = partial(self._api.cancel, queue)
-            of_queue = self._calls.ask_for_each(cancel, [ids[place] for place in places], pace=pace)
-            results |= zip(places, of_queue, strict=True)
-        return [results[place] for place in range(len(ids))]
-
-
-def _queue_of(id: JobId | DuelineError) -> str:
-    return id.queue if isinstance(id, JobId) else ""
+        return by_queue(
+            ids, lambda queue, some: self._calls.ask_for_each(partial(self._api.cancel, queue), some, pace=pace)
+        )
 
 
 def _after(draft: Draft, error: DuelineError) -> Draft:

@@ -11,14 +11,19 @@ from dueline.model import instant
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NextRun:
-    """When a schedule runs: the instant that its rule names, in UTC, and the same in its zone. Jitter is left out."""
+    """When a schedule runs: the instant that its rule names, in UTC, and the same in its zone. Jitter is left out.
+
+    `clock` says what a change of the clock has to do with it, if anything.
+    """
 
     nominal: datetime
     local: datetime
+    clock: str | None = None
 
     @classmethod
     def _of(cls, answer: Mapping[str, Any]) -> Self:
-        return cls(nominal=instant.parse(answer["nominal"]), local=datetime.fromisoformat(answer["local"]))
+        clock = text_of(answer["clock"]) if "clock" in answer else None
+        return cls(nominal=instant.parse(answer["nominal"]), local=datetime.fromisoformat(answer["local"]), clock=clock)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,7 +33,7 @@ class Schedule:
     Each change makes a new `generation`, which serves after `effective_from`: up to there what was before it serves,
     never both, never neither. `next` are its next five runs: none while it is `paused`, or once it is `deleted`. Runs
     up to `planned_to` are made. `etag` names the generation: given as `if_match`, it lets a change through only if
-    nobody has changed the schedule since. The other fields are those that `put` takes.
+    nobody has changed the schedule since. `words` are its rule in words. The other fields are those that `put` takes.
     """
 
     queue: str
@@ -54,6 +59,7 @@ class Schedule:
     planned_to: datetime
     next: tuple[NextRun, ...]
     etag: str
+    words: str | None = None
 
     @classmethod
     def of(cls, answer: Any) -> Self:
@@ -170,4 +176,5 @@ _MAYBE: Mapping[str, Callable[[Any], Any]] = {
     "tenant": text_of,
     "owner": text_of,
     "description": text_of,
+    "words": text_of,
 }

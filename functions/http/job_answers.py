@@ -3,17 +3,15 @@
 docs/openapi.json is written from their types: a field is a line in its type, and a line where it is filled in.
 """
 
-from typing import Annotated, Any, NotRequired, cast
+from typing import Annotated, NotRequired, cast
 
-from pydantic import ConfigDict, Field, with_config
+from pydantic import Field
 from pydantic.config import JsonDict
 
 # pydantic reads no other TypedDict before Python 3.12.
 from typing_extensions import TypedDict
 
-from dueline.client.answers import payload_fields
 from dueline.errors import DuelineError
-from dueline.lookup.listing import Listed, place_text
 from dueline.lookup.outcome import MAX_ERROR_CHARACTERS, Outcome
 from dueline.lookup.status import Status
 from dueline.lookup.submitted import JobStatus
@@ -34,7 +32,6 @@ QueueName = Annotated[str, Field(description="The queue's name in queues.yaml.",
 _DATE_TIME: JsonDict = {"format": "date-time"}
 Instant = Annotated[str, Field(json_schema_extra=_DATE_TIME, examples=["2027-01-04T08:00:00.000Z"])]
 _ROUTES = [route.name.lower() for route in Route]
-_PAYLOAD_FIELDS = ("payload", "payload_text", "payload_at")
 _STATES = [state.value for state in State]
 
 
@@ -127,42 +124,6 @@ class UploadAnswer(TypedDict):
     expires: Annotated[Instant, Field(description="Until when it must be sent, in UTC.")]
 
 
-class PayloadPlace(TypedDict):
-    """Where a payload is kept in S3."""
-
-    bucket: Annotated[str, Field(description="The bucket.", examples=["dueline-payloads-123456789012-eu-west-1"])]
-    key: Annotated[
-        str, Field(description="The object's key.", examples=["0032/emails/0d6a387e-6d3b-4b8e-9f51-3d7c1f0a2b4c"])
-    ]
-    bytes: Annotated[int, Field(ge=1, description="Its size in bytes.", examples=[6_000_000])]
-
-
-class _PayloadFields(TypedDict):
-    payload: NotRequired[Annotated[Any, Field(description="The payload, if it is JSON.", examples=[{"to": "ann"}])]]
-    payload_text: NotRequired[
-        Annotated[str, Field(description="The payload as text, if it is no JSON.", examples=["no JSON"])]
-    ]
-    payload_at: NotRequired[Annotated[PayloadPlace, Field(description="Where the payload is kept, if it is large.")]]
-
-
-@with_config(ConfigDict(json_schema_extra={"oneOf": [{"required": [field]} for field in _PAYLOAD_FIELDS]}))
-class ListedJob(JobAnswer, _PayloadFields):
-    """A job that is scheduled, with its payload."""
-
-
-class Page(TypedDict):
-    """A page of what is scheduled, in due order. It may hold fewer jobs than asked for, even none: `next` goes on."""
-
-    jobs: Annotated[list[ListedJob], Field(description="The jobs of this page.")]
-    next: Annotated[
-        str | None,
-        Field(
-            description="Where the next page begins; null on the last one.",
-            examples=["IjIwMjctMDEtMDRUMDg6MDA6MDAuMDAwWiI"],
-        ),
-    ]
-
-
 class Refused(TypedDict):
     """What is wrong with one of many."""
 
@@ -208,12 +169,6 @@ def upload_answer(begun: Begun) -> UploadAnswer:
         "headers": dict(begun.headers),
         "expires": instant.text(begun.expires),
     }
-
-
-def page_of_jobs(listed: Listed) -> Page:
-    """Return a page of scheduled jobs with their payloads, and where the next one begins, which may be nowhere."""
-    jobs = [cast(ListedJob, {**job_answer(job.id, State.SCHEDULED), **payload_fields(job)}) for job in listed.jobs]
-    return {"jobs": jobs, "next": None if listed.after is None else place_text(listed.after)}
 
 
 def outcome_answer(outcome: Outcome) -> OutcomeAnswer:

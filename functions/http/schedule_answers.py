@@ -17,10 +17,14 @@ from dueline.schedules.definition import CatchUp, Definition, Overlap
 from dueline.schedules.head import Head
 from dueline.schedules.reading import Listed, Run, RunState
 from dueline.schedules.rule import Rule
-from dueline.schedules.zones import zone_of
+from dueline.schedules.shown_runs import shown_runs
 from functions.http.job_answers import Id, Instant, OutcomeAnswer, QueueName, outcome_answer
 
 SHOWN = 5
+Words = Annotated[
+    str,
+    Field(description="The rule in words, for people.", examples=["At 09:00 on Monday through Friday, Europe/Berlin"]),
+]
 ScheduleName = Annotated[str, Field(description="The schedule's name.", examples=["digest"])]
 Seconds = Annotated[int, Field(ge=0)]
 _GIVEN = ("cron", "every", "start", "end", "count", "tenant", "owner", "description")
@@ -31,6 +35,15 @@ class NextRun(TypedDict):
 
     nominal: Annotated[Instant, Field(description="The instant that the rule names, in UTC.")]
     local: Annotated[str, Field(description="The same in the schedule's zone.", examples=["2027-01-04T09:00:00+01:00"])]
+    clock: NotRequired[
+        Annotated[
+            str,
+            Field(
+                description="What a change of the clock has to do with it, in words.",
+                examples=["put forward by 1:00:00 since the run before"],
+            ),
+        ]
+    ]
 
 
 class RuleAnswer(TypedDict):
@@ -42,6 +55,7 @@ class RuleAnswer(TypedDict):
     start: NotRequired[Annotated[Instant, Field(description="No run is before it.")]]
     end: NotRequired[Annotated[Instant, Field(description="All runs are before it.")]]
     count: NotRequired[Annotated[int, Field(ge=1, description="How many runs there are from `start` on.")]]
+    words: Words
 
 
 class ScheduleAnswer(RuleAnswer):
@@ -89,6 +103,7 @@ class SchedulesPage(TypedDict):
 class Preview(TypedDict):
     """The next runs of a rule, which is none of a schedule yet."""
 
+    words: Words
     next: Annotated[list[NextRun], Field(description="The next runs, the earliest first.")]
 
 
@@ -153,6 +168,7 @@ def _defined(definition: Definition) -> dict[str, Any]:
     return {
         **{name: told[name] for name in _GIVEN if name in told},
         "zone": definition.rule.zone,
+        "words": definition.rule.words,
         "payload": json.loads(definition.payload),
         "priority": definition.priority,
         "jitter": int(definition.jitter.total_seconds()),
@@ -163,11 +179,7 @@ def _defined(definition: Definition) -> dict[str, Any]:
 
 def next_runs(rule: Rule, *, after: datetime, limit: int = SHOWN) -> list[NextRun]:
     """Return the next runs of a rule, in UTC and in its zone."""
-    zone = zone_of(rule.zone)
-    return [
-        {"nominal": instant.text(nominal), "local": nominal.astimezone(zone).isoformat()}
-        for nominal in islice(rule.after(after), limit)
-    ]
+    return [cast(NextRun, run.fields) for run in islice(shown_runs(rule, after=after), limit)]
 
 
 def page_of_schedules(listed: Listed, *, now: datetime) -> SchedulesPage:

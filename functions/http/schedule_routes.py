@@ -136,7 +136,8 @@ class ScheduleRoutes:
     def preview_schedule(self) -> Preview:
         """Tell the next runs of a rule, without making a schedule of it."""
         definition, since, limit = schedule_forms.read_preview(self._body())
-        return {"next": next_runs(definition.rule, after=since or self._resources.clock.now(), limit=limit)}
+        after = since or self._resources.clock.now()
+        return {"words": definition.rule.words, "next": next_runs(definition.rule, after=after, limit=limit)}
 
     def _changes(self) -> Changes:
         resources = self._resources

@@ -160,6 +160,6 @@ def test_a_local_runs_door_needs_no_credentials(
 ) -> None:
     for name in ("config", "shared_credentials"):
         monkeypatch.setenv(f"AWS_{name.upper()}_FILE", str(tmp_path / name))
-    with signing_proxy(endpoints.api, verify=emulator.trust()) as api:
+    with signing_proxy(endpoints.api, authority=emulator.authority) as api:
         client = Client.connect(url=api)
         assert client.cancel(client.schedule("emails", 1, delay=3600).id) is State.CANCELLED

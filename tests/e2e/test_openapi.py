@@ -21,7 +21,7 @@ YEAR = 366 * 86_400
 
 @pytest.fixture(scope="module")
 def opened(emulator: Emulator, endpoints: Endpoints) -> Iterator[str]:
-    with signing_proxy(endpoints.api, verify=emulator.trust()) as url:
+    with signing_proxy(endpoints.api, authority=emulator.authority) as url:
         yield url
 
 

@@ -82,7 +82,7 @@ def test_the_first_job_by_curl_in_a_local_run(
 ) -> None:
     assert len(FIRST.splitlines()) < 10
     (tmp_path / ".local").mkdir()
-    with signing_proxy(endpoints.api, verify=emulator.trust()) as api:
+    with signing_proxy(endpoints.api, authority=emulator.authority) as api:
         (tmp_path / ".local" / "endpoints.json").write_text(json.dumps({"api": api}))
         told = answer_of(FIRST, folder=tmp_path)
     assert http.get(f"/queues/emails/jobs/{told['id']}").is_success
@@ -155,7 +155,7 @@ def record_of(job: dict[str, Any], arn: str) -> dict[str, Any]:
 
 
 def test_a_local_run_needs_no_signature(endpoints: Endpoints, emulator: Emulator) -> None:
-    with signing_proxy(endpoints.api, verify=emulator.trust()) as api:
+    with signing_proxy(endpoints.api, authority=emulator.authority) as api:
         answer = httpx.post(f"{api}/queues/emails/jobs", json={"payload": 1, "delay": 3600}, timeout=HANG_SECONDS)
         assert answer.status_code == 201
         assert httpx.get(f"{api}/queues/emails/jobs/{answer.json()['id']}", timeout=HANG_SECONDS).is_success

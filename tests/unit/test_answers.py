@@ -10,11 +10,14 @@ from dueline.lookup.control import Control
 from dueline.lookup.listing import Listed, read_place
 from dueline.lookup.outcome import Outcome
 from dueline.lookup.overview import Overview
+from dueline.model import instant
 from dueline.model.job import State
 from dueline.model.rate import Rate
 from dueline.model.request import json_text
+from dueline.model.trace import TraceContext
 from dueline.ports import Depth
-from functions.http.job_answers import job_answer, page_of_jobs
+from functions.http.job_answers import job_answer
+from functions.http.listed_jobs import page_of_jobs
 from functions.http.queue_answers import control_answer, overview_answer
 from tests.builders import NOW, a_job, a_queue, an_id
 
@@ -48,6 +51,15 @@ def test_a_payload_that_is_no_json_is_told_as_text(text):
     job = page_of(text)
     assert job["payload_text"] == text
     assert "payload" not in job
+
+
+def test_a_listed_job_tells_whose_it_is_what_made_it_and_its_trace():
+    parent = "00-0d6a387e6d3b4b8e9f513d7c1f0a2b4c-3d7c1f0a2b4c0d6a-01"
+    made = a_job(tenant="ann", priority=2, schedule="digest", nominal=NOW, trace=TraceContext(parent=parent))
+    made, plain = page_of_jobs(Listed(jobs=(made, a_job()), after=None))["jobs"]
+    names = ("tenant", "priority", "schedule", "nominal", "traceparent")
+    assert [made[name] for name in names] == ["ann", 2, "digest", instant.text(NOW), parent]
+    assert [name for name in names if name in plain] == ["priority"]
 
 
 def nested(levels):

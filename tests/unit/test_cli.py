@@ -760,6 +760,15 @@ def test_a_job_is_moved(run, gate):
     assert run("reschedule", old).exit_code == 2
 
 
+def test_jobs_run_now_and_one_that_is_on_its_way_exits_4(run, gate):
+    ids = [str(an_id()), str(an_id())]
+    (job,) = documents(run("run-now", ids[0], "--json").stdout)
+    assert (gate.asked[0].method, gate.asked[0].json, job["id"] == ids[0]) == ("PATCH", {"delay": 0}, False)
+    gate.script = [refused(409, "already_finished", "has left")]
+    result = run("run-now", *ids)
+    assert (result.exit_code, "has left" in result.stderr, "scheduled" in result.stdout) == (4, True, True)
+
+
 # Jobs and queues
 
 

@@ -454,6 +454,14 @@ def test_a_move_to_no_time_is_refused_before_any_request(client, gate, given):
     assert gate.asked == []
 
 
+def test_a_job_runs_now_by_a_move_without_a_delay_by_the_deployments_clock(client, gate):
+    gate.script = [BUSY]
+    client.run_now(id := str(an_id()))
+    assert [(each.method, each.path, each.json) for each in gate.asked] == [
+        ("PATCH", f"/queues/emails/jobs/{id}", {"delay": 0})
+    ] * 2
+
+
 def test_a_move_that_comes_too_late_names_the_job_that_took_its_place(client, gate):
     gate.script = [told(problem(409, "already_finished", "moved", id="another"), 409)]
     with pytest.raises(errors.AlreadyFinished, match="moved") as raised:

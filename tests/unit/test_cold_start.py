@@ -73,7 +73,10 @@ OURS_OF = {
             " table_route uploads write_through",
         ),
         *under("functions", "api http"),
-        *under("functions.http", "bodies forms job_answers logs_and_metrics problems query_strings queue_answers"),
+        *under(
+            "functions.http",
+            "bodies forms job_answers listed_jobs logs_and_metrics problems query_strings queue_answers",
+        ),
     },
 }
 OF_RULES = {"cronsim"}

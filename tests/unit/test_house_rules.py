@@ -50,6 +50,7 @@ CONSTRUCTOR_LINES = 40  # of a stack or a construct, which lists what it is made
 MAY_NOT_IMPORT = {
     "functions": {"dueline.config.deployment", "dueline.config.queue"},
     "dueline.aws": {"dueline.config.deployment", "dueline.config.queue"},
+    "dueline.console": {"dueline.aws", "dueline.cli"},
     "local": {"functions", "infra"},
 }
 
@@ -126,7 +127,7 @@ def test_the_client_and_the_worker_reach_the_adapters_in_one_connect_function_an
     assert not [node for node in elsewhere if OUTSIDE.search(ast.unparse(node))]
 
 
-def test_the_command_line_reaches_the_adapters_in_two_functions_of_one_module():
+def test_the_command_line_reaches_the_adapters_in_four_functions_of_one_module():
     modules = sorted((ROOT / "dueline" / "cli").glob("*.py"))
     reached = {
         (path.stem, node.name): imports
@@ -136,7 +137,9 @@ def test_the_command_line_reaches_the_adapters_in_two_functions_of_one_module():
         and (imports := [text for each in imported_under(node) if "dueline.aws" in (text := ast.unparse(each))])
     }
     assert reached == {
+        ("connect", "api"): ["from dueline.aws import caller, clients, faults, gateway"],
         ("connect", "client"): ["from dueline.aws import clients, faults"],
+        ("connect", "reach"): ["from dueline.aws import clients", "from dueline.aws.figures import CloudWatchFigures"],
         ("connect", "dead_letters"): [
             "from dueline.aws import clients, faults",
             "from dueline.aws.sqs import dead_letters",
@@ -148,6 +151,13 @@ def test_the_command_line_reaches_the_adapters_in_two_functions_of_one_module():
 def test_files_stay_under_250_lines():
     lines = {module_of(path): len(path.read_text().splitlines()) for path in FILES}
     assert {module: length for module, length in lines.items() if length >= 250} == {}
+
+
+def test_the_files_of_the_consoles_page_stay_as_short_as_others():
+    page = ROOT / "dueline" / "console" / "page"
+    files = [file for file in page.rglob("*") if file.suffix in (".css", ".js") and "vendor" not in file.parts]
+    lines = {file.name: len(file.read_text().splitlines()) for file in files}
+    assert {name: length for name, length in lines.items() if length >= 250} == {}
 
 
 def test_bodies_stay_under_20_lines():

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, TypeAdapter, with_config
 
 from dueline.config.registry import settings_of
 from dueline.model.job import State
-from functions.http import job_answers, problems, queue_answers, schedule_answers
+from functions.http import job_answers, listed_jobs, problems, queue_answers, schedule_answers
 from functions.http.openapi import examples
 from functions.http.openapi.document import PATH, document, text
 from functions.http.openapi.operation import Body
@@ -18,7 +18,7 @@ from tests.called import imported
 DOCUMENT = document()
 FORMS = {
     name
-    for module in (job_answers, queue_answers, schedule_answers)
+    for module in (job_answers, listed_jobs, queue_answers, schedule_answers)
     for name, each in vars(module).items()
     if hasattr(each, "__total__")
 }
@@ -173,7 +173,7 @@ def test_what_may_be_posted_is_a_job_or_many_and_nothing_more(body, may_be):
     [
         (job_answers.JobAnswer, job_answers.job_answer(an_id(), State.CANCELLED, moved_to=an_id())),
         (job_answers.JobAnswer, examples.failed()),
-        (job_answers.Page, examples.page()),
+        (listed_jobs.Page, examples.page()),
         (queue_answers.OverviewAnswer, examples.overview()),
         (queue_answers.QueueAnswer, queue_answers.queue_answer(a_queue(), taking=1, direct_horizon=890)),
         (queue_answers.ControlAnswer, examples.control(rate="50/s")),

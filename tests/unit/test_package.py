@@ -156,7 +156,9 @@ def test_the_command_line_has_one_command():
 def test_the_wheel_has_the_package_alone_and_says_that_it_is_typed():
     setuptools = PROJECT["tool"]["setuptools"]
     assert setuptools["packages"]["find"] == {"include": ["dueline*"]}
-    assert setuptools["package-data"] == {"dueline": ["py.typed"]}
+    assert setuptools["package-data"] == {"dueline": ["py.typed", "console/page/**/*"]}
     assert (ROOT / "dueline" / "py.typed").exists()
     data = {path for path in (ROOT / "dueline").rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")}
-    assert data == {ROOT / "dueline" / "py.typed"}
+    page = ROOT / "dueline" / "console" / "page"
+    assert {path for path in data if not path.is_relative_to(page)} == {ROOT / "dueline" / "py.typed"}
+    assert page / "index.html" in data

@@ -139,15 +139,20 @@ def test_schedules_are_listed_by_name_a_page_at_a_time(api):
     assert (status, problem["detail"]) == (400, 'limit is "0": must be a whole number from 1 to 100')
 
 
-def test_a_preview_tells_the_next_runs_of_a_rule_and_makes_no_schedule(api):
+def test_a_preview_tells_a_rule_in_words_and_its_next_runs_and_makes_no_schedule(api):
     rule = {"cron": "30 2 * * *", "zone": "Europe/Berlin", "from": "2027-03-27T12:00:00Z", "limit": 2}
     assert ask(api, "POST", "/schedules/preview", rule) == (
         200,
         {
+            "words": "At 02:30 every day, Europe/Berlin",
             "next": [
-                {"nominal": "2027-03-28T01:00:00.000Z", "local": "2027-03-28T03:00:00+02:00"},
+                {
+                    "nominal": "2027-03-28T01:00:00.000Z",
+                    "local": "2027-03-28T03:00:00+02:00",
+                    "clock": "put forward by 1:00:00 since the run before",
+                },
                 {"nominal": "2027-03-29T00:30:00.000Z", "local": "2027-03-29T02:30:00+02:00"},
-            ]
+            ],
         },
     )
     assert ask(api, "POST", "/schedules/preview", {"every": 1})[0] == 400

@@ -16,7 +16,7 @@ from dueline.model.queue_settings import QueueSettings
 from dueline.model.rate import Rate
 from dueline.ports import Depth
 from dueline.protocol.uploads import Begun, Upload
-from functions.http import job_answers, problems, queue_answers
+from functions.http import job_answers, listed_jobs, problems, queue_answers
 
 ID = "emails.0.t.1799049600000.0d6a387e-6d3b-4b8e-9f51-3d7c1f0a2b4c"
 MOVED = "emails.0.t.1799136000000.7c9e6679-7425-40de-944b-e07fc1f90ae7"
@@ -62,11 +62,11 @@ def results(state: State) -> Any:
 
 def page() -> Any:
     scheduled = Job(id=_JOB, payload='{"to":"ann"}', expires=_JOB.due + _RETENTION)
-    return job_answers.page_of_jobs(Listed(jobs=(scheduled,), after="2027-01-04T08:00:00.000Z"))
+    return listed_jobs.page_of_jobs(Listed(jobs=(scheduled,), after="2027-01-04T08:00:00.000Z"))
 
 
 def last_page() -> Any:
-    return job_answers.page_of_jobs(Listed(jobs=(), after=None))
+    return listed_jobs.page_of_jobs(Listed(jobs=(), after=None))
 
 
 def queues() -> Any:

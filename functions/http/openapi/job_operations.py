@@ -3,7 +3,7 @@
 from http import HTTPStatus
 
 from dueline.model.job import State
-from functions.http import forms, job_answers, query_strings
+from functions.http import forms, job_answers, listed_jobs, query_strings
 from functions.http.openapi import examples
 from functions.http.openapi.operation import Body, Operation
 
@@ -89,7 +89,7 @@ JOB_OPERATIONS = (
         query=query_strings.JobsQuery,
         answers={
             HTTPStatus.OK: Body(
-                form=job_answers.Page,
+                form=listed_jobs.Page,
                 description="A page of jobs.",
                 examples={"page": examples.page(), "last": examples.last_page()},
             )

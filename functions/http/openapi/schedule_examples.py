@@ -42,7 +42,8 @@ def page() -> Any:
 
 
 def preview() -> Any:
-    return {"next": schedule_answers.next_runs(_HEAD.definition.rule, after=_NOW)}
+    rule = _HEAD.definition.rule
+    return {"words": rule.words, "next": schedule_answers.next_runs(rule, after=_NOW)}
 
 
 def run() -> Any:

@@ -1,0 +1,23 @@
+// Times as people type them: an instant of their own clock, or a span.
+
+const SECONDS = { "": 1, s: 1, m: 60, h: 3600, d: 86400 };
+
+/** The seconds of "90", "15m", "2h", "3d", as the command line takes them. Throws an Error that says what is allowed. */
+export function seconds(text, name = "delay") {
+  const [, count, unit] = /^\s*(\d+(?:\.\d+)?)\s*([smhd]?)\s*$/.exec(text) ?? [];
+  if (!count) throw new Error(`${name} is "${text}": it must be seconds, or a number with s, m, h or d, such as 15m`);
+  return Number(count) * SECONDS[unit];
+}
+
+/** The instant, in UTC, of what a date and time field holds: the reader's own time. Throws an Error. */
+export function instant(text, name = "time") {
+  const at = new Date(text);
+  if (Number.isNaN(at.getTime())) throw new Error(`${name} is "${text}": it must be a date and a time`);
+  return at.toISOString();
+}
+
+/** What a date and time field shows of an instant. */
+export function fieldText(at) {
+  const when = new Date(at);
+  return new Date(when - when.getTimezoneOffset() * 60000).toISOString().slice(0, 19);
+}

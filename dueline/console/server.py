@@ -1,0 +1,125 @@
+"""The server: on 127.0.0.1 alone, a thread a connection. It logs no request."""
+
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import MappingProxyType
+from typing import Any
+
+from dueline.console import problems
+from dueline.console.content import Content
+from dueline.console.problems import Refused
+from dueline.console.web import Answer, Answering, Request
+from dueline.errors import DuelineError
+
+_ADDRESS = "127.0.0.1"
+_IDLE_SECONDS = 120
+_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+
+
+@contextmanager
+def served(
+    answering: Callable[[int], Answering], *, port: int = 0, headers: Mapping[str, str] = _NO_HEADERS
+) -> Iterator[str]:
+    """Serve what `answering` returns for the port while the context is open; yield the URL. Port 0 is any free one.
+
+    `headers` go with every answer. Raises OSError where the port is taken.
+    """
+    server = _Server(port, answering, headers)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    try:
+        yield f"http://{_ADDRESS}:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
+
+    def __init__(self, port: int, answering: Callable[[int], Answering], headers: Mapping[str, str]) -> None:
+        super().__init__((_ADDRESS, port), _Handler)
+        self.answering = answering(self.server_port)
+        self.headers = headers
+
+    def answer(self, request: Request) -> Answer:
+        """Return an answer, whatever happens: a problem where it is no other."""
+        try:
+            return self.answering(request)
+        except (Refused, DuelineError) as error:
+            return problems.of(error)
+        except Exception as error:
+            _report(error, request)
+            detail = f"the console failed: {type(error).__name__}; what is known of it is in the terminal it runs in"
+            return problems.problem(HTTPStatus.INTERNAL_SERVER_ERROR, detail, code="console_failed")
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a connection that ended: its page was closed."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = default_request_version = "HTTP/1.1"
+    server_version = "dueline"
+    sys_version = ""
+    disable_nagle_algorithm = True
+    timeout = _IDLE_SECONDS
+    server: _Server
+
+    def _answer(self) -> None:
+        headers = _joined(self.headers.items())
+        content = Content(self.rfile, headers)
+        # Not self.path: of that, http.server has removed a second slash.
+        target = self.requestline.split()[1]
+        request = Request(method=self.command, target=target, headers=headers, body=content.read)
+        answer = self.server.answer(request)
+        self.close_connection |= not content.can_be_skipped
+        self._give(answer)
+        if not self.close_connection:
+            self.close_connection = not content.skip()
+
+    def _give(self, answer: Answer) -> None:
+        self.send_response(answer.status)
+        for name, value in {**self.server.headers, **answer.headers}.items():
+            self.send_header(name, value)
+        if self.close_connection:
+            self.send_header("connection", "close")
+        self.send_header("content-length", str(len(answer.content)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(answer.content)
+
+    do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = _answer  # noqa: N815, of http.server
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Answer a request that http.server cannot read, or whose method it does not know."""
+        self.close_connection = True
+        self._give(problems.problem(code, message or HTTPStatus(code).description, code="bad_request"))
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing: a request's line may hold what is secret, and others own the screen."""
+
+
+def _joined(headers: Any) -> dict[str, str]:
+    """Return headers by their names in lower case. One that is repeated is no single value that anyone expects."""
+    joined: dict[str, str] = {}
+    for name, value in headers:
+        key = name.lower()
+        joined[key] = f"{joined[key]}, {value}" if key in joined else value
+    return joined
+
+
+def _report(error: Exception, request: Request) -> None:
+    """Write where it failed, and nothing of what was asked or answered."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    asked = f"{request.method} {request.path.encode('unicode_escape').decode()}"
+    sys.stderr.write(f"dueline: {asked}: {type(error).__name__} at {last.filename}:{last.lineno}\n")

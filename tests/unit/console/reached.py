@@ -1,0 +1,154 @@
+"""A console's own calls, over a deployment in memory."""
+
+import json
+import threading
+from dataclasses import replace
+from datetime import timedelta
+
+from dueline import Client, Patience
+from dueline.client.answers import ScheduledJob
+from dueline.console import problems
+from dueline.console.problems import Refused
+from dueline.console.queue_calls import queue_routes
+from dueline.console.reach import Reach
+from dueline.console.routes import Routes
+from dueline.console.runs import Runs
+from dueline.console.web import Request
+from dueline.errors import DuelineError, QueueNotFound
+from dueline.lookup.overview import Overview
+from dueline.memory import MemoryQueue, VirtualClock
+from dueline.model.message import ATTEMPTS, ERROR, ID, REASON, Message
+from dueline.operate.redrive import Ends
+from dueline.ports import Depth
+from dueline.retry.calls import in_lanes
+from tests.builders import NOW, a_job, a_queue, an_id
+from tests.waiting import HANG_SECONDS, wait_until
+from tests.wire import Wire
+
+EMPTY = Overview(
+    scheduled=0,
+    more_scheduled=False,
+    next_due=None,
+    fence_age=42.5,
+    levels=(Depth(waiting=0, in_flight=0, delayed=0),),
+    dead=0,
+)
+
+
+class Api:
+    """What a client asks, answered from lists. An overview may be an error."""
+
+    def __init__(self):
+        self.overviews = {"emails": EMPTY}
+        self.jobs = []
+        self.pages = 0
+
+    def queues(self):
+        return [a_queue(name=name) for name in self.overviews]
+
+    def overview(self, queue):
+        if isinstance(told := self.overviews[queue], DuelineError):
+            raise told
+        return told
+
+    def page(self, queue, *, start, end, after):
+        self.pages += 1
+        there = sorted((job for job in self.jobs if start <= job.id.due < end), key=lambda job: job.id.due)
+        first = int(after or 0)
+        more = str(first + 100) if len(there) > first + 100 else ""
+        return [ScheduledJob.waiting(job) for job in there[first : first + 100]], more
+
+
+class Metrics:
+    """Metrics by queue and name, as lists of minutes ago and values; or an error."""
+
+    def __init__(self):
+        self.values = {}
+        self.fault = None
+        self.reads = 0
+
+    def read(self, asked, *, start, end, period):
+        self.reads += 1
+        if self.fault:
+            raise self.fault
+        every = [
+            [(end - timedelta(minutes=ago), v) for ago, v in self.values.get((s.queue, s.metric), [])] for s in asked
+        ]
+        return [[(at, value) for at, value in sorted(points) if at >= start] for points in every]
+
+
+class Place:
+    """A deployment with the queue `emails`, and a console of it."""
+
+    def __init__(self, *letters, moment=HANG_SECONDS):
+        self.clock, self.wire, self.api, self.metrics = VirtualClock(NOW), Wire(), Api(), Metrics()
+        self.dead = MemoryQueue(name="dead", clock=self.clock)
+        self.queue = MemoryQueue(name="emails", clock=self.clock)
+        for letter in letters:
+            self.dead.send([letter])
+        client = Client(self.api, patience=Patience(attempts=1), clock=self.clock)
+        self.reach = Reach(
+            client=client,
+            dead_letters=self._ends,
+            figures=self.wire.to("metrics", self.metrics),
+            clock=self.clock,
+            spread=in_lanes,
+            moment=moment,
+        )
+        self.runs = Runs(self.clock)
+        self.routes = Routes(queue_routes(self.reach, self.runs))
+
+    def _ends(self, queue):
+        if queue not in self.api.overviews:
+            raise QueueNotFound(f"there is no queue {queue!r}")
+        return Ends(dead_letters=self.wire.to("dead", self.dead), queues=[self.wire.to("queue", self.queue)])
+
+    def ask(self, path, body=None):
+        """Return the status and the content of the answer."""
+        content = b"" if body is None else json.dumps(body).encode()
+        method = "GET" if body is None else "POST"
+        try:
+            route, call = self.routes.find(Request(method=method, target=path, headers={}, body=lambda: content))
+            answer = route.answer(call)
+        except (Refused, DuelineError) as error:
+            answer = problems.of(error)
+        return answer.status, json.loads(answer.content)
+
+    def run(self, action, body, *, queue="emails"):
+        """Carry out a run over dead letters; return how it ended."""
+        status, begun = self.ask(f"/console/queues/{queue}/dead-letters/{action}", body)
+        assert status == 202, begun
+        path = f"/console/runs/{begun['run']}"
+        assert wait_until(lambda: self.ask(path)[1]["state"] != "running", every=0.002)
+        return self.ask(path)[1]
+
+    def left(self):
+        return sorted(each.message.body for each in self.dead.deliveries if each.visible <= self.clock.now())
+
+
+class Held:
+    """Holds calls up until it is let go; `count` is how many it met."""
+
+    def __init__(self, name):
+        self.name, self.is_met, self.may_go = name, threading.Event(), threading.Event()
+        self.count = 0
+
+    def __call__(self, call):
+        if call.name == self.name:
+            self.count += 1
+            self.is_met.set()
+            self.may_go.wait(60)
+        return call.do(*call.args)
+
+
+def a_letter(body="1", *, error="KeyError", **more):
+    attributes = {ID: str(an_id()), REASON: f"why {body}", ATTEMPTS: "3"} | more
+    return Message(body=body, attributes=attributes | ({ERROR: error} if error else {}))
+
+
+def due_in(seconds):
+    return a_job(due=NOW + timedelta(seconds=seconds))
+
+
+def an_overview(**told):
+    return replace(EMPTY, **told)
