@@ -108,7 +108,9 @@ class Page:
             self.until(lambda text=text: not _has(self.text, text), f"no {text!r}")
 
     def until(self, met: Callable[[], bool], what: str) -> None:
-        assert wait_until(lambda: self._did(met)), f"waited for {what}; at {self.driver.current_url}:\n{self.text}"
+        assert wait_until(lambda: self._did(met)), (
+            f"waited for {what}; at {self.driver.current_url}:\n{self.text[:3000]}"
+        )
 
     @property
     def text(self) -> str:
@@ -142,7 +144,9 @@ class Page:
             raise
 
     def _nodes(self) -> Iterator[Node]:
-        tree = {each["nodeId"]: each for each in self.driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]}
+        tree = {
+            each["nodeId"]: each for each in self.driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+        }
         for each in tree.values():
             if not each["ignored"] and "backendDOMNodeId" in each:
                 role, name = each["role"]["value"], _name_of(each)

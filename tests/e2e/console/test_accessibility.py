@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from selenium import webdriver
+from selenium.webdriver.common.keys import Keys
 
 from dueline import Client
 from tests.e2e.console.chromium import TELEPHONE, WIDE, prefer, resize
@@ -67,7 +68,6 @@ def shown(page: Page, client: Client, letter: Letter) -> dict[str, Callable[[], 
         "a pause": ask("/", "Pause invoices"),
         "a new schedule": ask("/queues/reminders/schedules", "New schedule …"),
         "many cancelled": ask("/queues/invoices/jobs", "Cancel many …"),
-        "no such page": view("/queues/invoices/nowhere", "status"),
     }
 
 
@@ -87,7 +87,18 @@ def test_axe_finds_nothing_in_light_or_dark_and_nothing_is_wider_than_a_telephon
     assert {where: what for where, what in found.items() if what} == {}
 
 
-def test_a_table_and_its_dialog_are_used_by_keyboard_alone(page: Page) -> None:
+def test_a_dialog_takes_the_focus_and_gives_it_back_and_is_used_by_keyboard_alone(page: Page, client: Client) -> None:
     page.open()
-    page.see("rowheader", "emails")
-    assert page
+    button = page.see("button", "Pause invoices")
+    page.driver.execute_script("arguments[0].focus()", button)
+    press(page, Keys.ENTER)
+    page.see("dialog", "Pause invoices?")
+    assert page.driver.execute_script("return document.activeElement.closest('dialog') !== null")
+    press(page, Keys.ESCAPE)
+    page.until(lambda: not page.all("dialog"), "the dialog to go")
+    assert page.driver.execute_script("return document.activeElement === arguments[0]", button)
+    assert client.queue("invoices").control.paused is False
+
+
+def press(page: Page, key: str) -> None:
+    page.driver.switch_to.active_element.send_keys(key)

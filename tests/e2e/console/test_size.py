@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from dueline import Client, Job, NewJob
+from dueline import Client, NewJob
 from tests.e2e.console.page import Page
 
 HOUR = (Path(__file__).parent / "hour.js").read_text()
-REFRESHES, WARM = 720, 120
+WARM = 60
 # What a browser keeps as it likes, such as compiled code.
 SLACK_BYTES = 400_000
 
@@ -22,25 +22,23 @@ def test_the_first_view_asks_the_same_of_a_queue_with_more_than_it_counts(page: 
         return [path for path in page.driver.execute_script(script) if path.startswith(("/api/", "/console/"))]
 
     with_none = asked()
-    wrong = [NewJob(payload=number, delay=7200, tenant="wrong") for number in range(1200)]
-    jobs = [job for job in client.schedule_many("invoices", wrong) if isinstance(job, Job)]
+    client.schedule_many("invoices", [NewJob(payload=number, delay=7200, tenant="wrong") for number in range(1001)])
     assert asked() == with_none
     assert set(with_none) == {"/console/about", "/console/overview"}
     page.see("row", re.compile(r"^invoices .* 1,000\+ "))
     page.open("/queues/invoices")
-    page.says("1,000 or more jobs")
-    assert not any(isinstance(told, Exception) for told in client.cancel_many([job.id for job in jobs]))
+    page.says(re.compile("or more jobs: counting ended"))
 
 
-@pytest.mark.parametrize("path", ["/", "/queues/invoices"])
-def test_an_hour_of_refreshes_leaves_no_more_nodes_listeners_or_memory(page: Page, path: str) -> None:
+@pytest.mark.parametrize(("path", "refreshes"), [("/", 720), ("/queues/webhooks", 540)])
+def test_an_hour_of_refreshes_leaves_no_more_nodes_listeners_or_memory(page: Page, path: str, refreshes: int) -> None:
     driver = page.driver
     faster = driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": HOUR})
     try:
         page.open(path)
         page.see("heading")
         warm = held_after(page, WARM)
-        hour = held_after(page, WARM + REFRESHES)
+        hour = held_after(page, WARM + refreshes)
     finally:
         driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", faster)
     assert hour["Nodes"] <= warm["Nodes"] + 50

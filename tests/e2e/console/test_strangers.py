@@ -132,6 +132,7 @@ def test_read_only_is_refused_by_the_server_whatever_the_page_asks(
     page.see("rowheader", "emails")
     page.says("read-only")
     assert page.see("button", "Pause invoices").get_attribute("aria-disabled") == "true"
+    before = client.queue("invoices")
     json = {"content-type": "application/json"}
     for method, path, body in (
         ("POST", "/api/queues/invoices/pause", {}),
@@ -144,5 +145,5 @@ def test_read_only_is_refused_by_the_server_whatever_the_page_asks(
         assert (status, "read-only" in told) == (403, True), (path, told)
     assert page.fetched("POST", "/api/schedules/preview", {"cron": "0 9 * * *", "zone": "UTC"}, **json)[0] == 200
     assert page.fetched("POST", "/console/queues/invoices/dead-letters/look", {}, **json)[0] == 202
-    told = client.queue("invoices")
-    assert (told.control.paused, told.control.rate, told.scheduled, told.depth.waiting) == (False, None, 0, 0)
+    after = client.queue("invoices")
+    assert (after.control, after.scheduled, after.depth) == (before.control, before.scheduled, before.depth)
