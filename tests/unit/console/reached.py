@@ -8,6 +8,8 @@ from datetime import timedelta
 from dueline import Client, Patience
 from dueline.client.answers import ScheduledJob
 from dueline.console import problems
+from dueline.console.console import Console
+from dueline.console.guard import Guard
 from dueline.console.problems import Refused
 from dueline.console.queue_calls import queue_routes
 from dueline.console.reach import Reach
@@ -103,13 +105,14 @@ class Place:
             raise QueueNotFound(f"there is no queue {queue!r}")
         return Ends(dead_letters=self.wire.to("dead", self.dead), queues=[self.wire.to("queue", self.queue)])
 
-    def ask(self, path, body=None):
+    def ask(self, path, body=None, *, read_only=False):
         """Return the status and the content of the answer."""
+        console = Console(guard=Guard(port=1, token=""), routes=self.routes, read_only=read_only)
         content = b"" if body is None else json.dumps(body).encode()
         method = "GET" if body is None else "POST"
+        headers = {"host": "127.0.0.1:1", "content-type": "application/json"}
         try:
-            route, call = self.routes.find(Request(method=method, target=path, headers={}, body=lambda: content))
-            answer = route.answer(call)
+            answer = console.answer(Request(method=method, target=path, headers=headers, body=lambda: content))
         except (Refused, DuelineError) as error:
             answer = problems.of(error)
         return answer.status, json.loads(answer.content)

@@ -63,6 +63,29 @@ def test_a_name_that_was_rebound_to_this_machine_gets_nothing_not_even_the_page(
     assert gate.asked == []
 
 
+@pytest.mark.parametrize(
+    ("name", "ours", "other"),
+    [
+        ("host", "{host}", "evil.example"),
+        ("origin", "http://{host}", "https://evil.example"),
+        ("sec-fetch-site", "same-origin", "cross-site"),
+    ],
+)
+def test_a_header_that_is_there_twice_is_none_of_its_values(browser, gate, name, ours, other):
+    ours = ours.format(host=browser.host)
+    for values in ((ours, other), (other, ours)):
+        browser.connection.putrequest("GET", "/api/queues", skip_host=True)
+        browser.connection.putheader("x-dueline-console", browser.token)
+        if name != "host":
+            browser.connection.putheader("host", browser.host)
+        for value in values:
+            browser.connection.putheader(name, value)
+        browser.connection.endheaders()
+        answer = browser.connection.getresponse()
+        assert (answer.read() != b"", answer.status in (403, 421)) == (True, True)
+    assert gate.asked == []
+
+
 @pytest.mark.parametrize("method_and_path", WRITES)
 @pytest.mark.parametrize(
     "content_type", [None, "", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]

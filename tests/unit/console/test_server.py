@@ -95,6 +95,18 @@ def test_a_length_that_is_none_is_refused(browser, gate, length):
     assert (refused.status, refused.headers["connection"], gate.asked) == (400, "close", [])
 
 
+def test_a_body_that_is_cut_off_is_not_passed_on(browser, gate):
+    host, port = browser.host.split(":")
+    head = {"Host": browser.host, "X-Dueline-Console": browser.token, "Content-Type": "application/json"}
+    lines = [f"{name}: {value}" for name, value in (head | {"Content-Length": "9"}).items()]
+    with socket.create_connection((host, int(port)), timeout=HANG_SECONDS) as connection:
+        connection.sendall("\r\n".join(["POST /api/queues/emails/jobs HTTP/1.1", *lines, "", "{}"]).encode())
+        connection.shutdown(socket.SHUT_WR)
+        answer = http.client.HTTPResponse(connection)
+        answer.begin()
+        assert (answer.status, gate.asked) == (400, [])
+
+
 def test_a_body_in_chunks_is_refused_before_a_byte_of_it_is_taken_for_a_request(browser, gate):
     refused = browser.ask("POST", "/api/queues/emails/jobs", transfer_encoding="chunked")
     assert (refused.status, refused.headers["connection"]) == (411, "close")
@@ -166,11 +178,29 @@ def test_nothing_is_logged_of_what_is_asked(browser, gate, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("body", ["{", "[]", "5", "\xff", "[" * 100_000])
+NO_OBJECTS = ["{", "[]", "5", "\xff", pytest.param("[" * 100_000, id="deep")]
+
+
+@pytest.mark.parametrize("body", ['{"a": 1}', ""])
+def test_a_call_of_the_consoles_own_takes_a_json_object_and_reads_it_as_often_as_it_likes(body):
+    def twice(call):
+        assert call.json() == call.json()
+        return Answer.json(call.json())
+
+    assert asked_of_its_own(twice, body) == 200
+
+
+@pytest.mark.parametrize("body", NO_OBJECTS)
 def test_a_call_of_the_consoles_own_that_is_no_json_object_is_refused(body):
-    routes = Routes([Route(method=HTTPMethod.POST, form="/console/x", answer=lambda call: Answer.json(call.json()))])
+    assert asked_of_its_own(lambda call: Answer.json(call.json()), body) == 400
+
+
+def asked_of_its_own(answer, body):
+    """Return the status of a call with a body that is answered so."""
+    routes = Routes([Route(method=HTTPMethod.POST, form="/console/x", answer=answer)])
     with served(lambda _: lambda request: (found := routes.find(request))[0].answer(found[1])) as url:
         connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=HANG_SECONDS)
         connection.request("POST", "/console/x", body=body.encode("latin-1"))
-        assert connection.getresponse().status == 400
+        status = connection.getresponse().status
         connection.close()
+    return status
