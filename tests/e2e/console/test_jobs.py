@@ -12,6 +12,7 @@ from tests.waiting import wait_until
 
 # By the table, and handed over some seconds later: it leaves a lookahead before it is due.
 ABOUT_TO_LEAVE = 26
+FIND = "Find a job by its id or key"
 
 
 @pytest.fixture
@@ -53,12 +54,25 @@ def test_jobs_are_found_by_tenant_text_field_and_time_and_the_address_keeps_what
 
 def test_a_job_is_looked_up_by_its_id_from_any_queue(page: Page, scheduled: list[Job]) -> None:
     page.open("/queues/emails/jobs")
-    page.fill("Find a job by its id", scheduled[0].id, role="searchbox")
+    page.fill(FIND, scheduled[0].id, role="searchbox")
     page.click("button", "Open")
     page.see("heading", re.compile("^Job [0-9a-f]{8}"))
     assert page.path == f"/queues/invoices/jobs/{scheduled[0].id}"
     page.open("/queues/invoices/jobs/invoices.9.t.1.x")
     page.see("alert")
+
+
+def test_a_job_is_looked_up_by_its_idempotency_key(page: Page, client: Client) -> None:
+    job = client.schedule("emails", {"to": "ann"}, delay=7200, key="order 5/7")
+    page.open("/queues/emails/jobs")
+    page.fill(FIND, "order 5", role="searchbox")
+    page.click("button", "Open")
+    page.says("Could not load the job: Not Found")
+    page.fill(FIND, "order 5/7", role="searchbox")
+    page.click("button", "Open")
+    page.see("heading", re.compile("^Job .* scheduled$"))
+    assert page.path == f"/queues/emails/jobs/{job.id}"
+    client.cancel(job.id)
 
 
 def test_a_job_is_scheduled_and_what_is_wrong_with_it_is_said(page: Page, client: Client) -> None:
