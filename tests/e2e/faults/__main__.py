@@ -46,7 +46,7 @@ def of_schedules(
 ) -> None:
     """Those who change, plan and send runs of schedules are killed and throttled. Exits 1 if a promise is broken."""
     plan = schedules.Plan(
-        schedules=number, changes=changes, kills=kills, seconds=seconds, spread=60, tail=tail, seed=seed
+        schedules=number, changes=changes, kills=kills, seconds=seconds, lead=(0, 60), tail=tail, seed=seed
     )
     _tell(lambda play, folder: schedules.keep_to_schedules(plan, play, folder))
 

@@ -17,12 +17,16 @@ EVERY = timedelta(seconds=60)
 # A head keeps the last 20 generations: so all of them are known at the end.
 MOST_CHANGES = 18
 MATCHED_SHARE = 0.3
+# The lookahead of a local run, and a second: sooner no change takes effect.
+CUT_AFTER = timedelta(seconds=20)
+# Of changes, so many are of any schedule; the others of one of the few that are due next after their cut.
+ANY_SHARE, FEW = 0.3, 2
 _MOST_TRIES = 100
 # What follows most often upon what a schedule is, as far as is known.
 _NEXT = {
-    "put": ("put", "put", "pause", "delete"),
+    "put": ("put", "put", "pause", "pause", "delete"),
     "resume": ("put", "pause", "delete"),
-    "pause": ("resume", "resume", "put", "delete"),
+    "pause": ("resume", "resume", "resume", "put", "delete"),
     "delete": ("put", "put", "put", "pause"),
 }
 
@@ -74,6 +78,7 @@ class Changing:
         self._scattered = scattered
         self._origin = datetime.now(UTC).replace(second=0, microsecond=0)
         self._latest: dict[Schedule, Told] = {}
+        self._anchors: dict[Schedule, datetime] = {}
         self._changes: Counter[Schedule] = Counter()
         self._writing = threading.Lock()
 
@@ -82,19 +87,26 @@ class Changing:
         anchor = self._new_anchor(datetime.now(UTC) + timedelta(seconds=lead))
         self._ask(schedule, "put", anchor, tries=tries)
 
-    def change_some(self, schedules: Sequence[Schedule], *, within: float) -> None:
-        """Change one of these schedules in any way, a rule that is put to run within so many seconds."""
+    def change_some(self, schedules: Sequence[Schedule], *, lead: tuple[float, float]) -> None:
+        """Change one of these schedules in any way; a rule that is put runs first in so many to so many seconds."""
         with self._writing:
             left = [each for each in schedules if self._changes[each] < MOST_CHANGES]
         if not left:
             return
-        schedule, tries = self._scattered.choice(left), self._scattered.choice((1, _MOST_TRIES))
+        is_any = self._scattered.random() < ANY_SHARE
+        schedule = self._scattered.choice(left if is_any else self._due_after_a_cut(left))
+        tries = self._scattered.choice((1, _MOST_TRIES))
         latest = self._latest.get(schedule)
         act = self._scattered.choice(_NEXT[latest.act] if latest else ("put",))
         if act == "put":
-            self.put(schedule, lead=self._scattered.uniform(0, within), tries=tries)
+            self.put(schedule, lead=self._scattered.uniform(*lead), tries=tries)
         else:
             self._ask(schedule, act, tries=tries)
+
+    def _due_after_a_cut(self, schedules: Sequence[Schedule]) -> list[Schedule]:
+        """Return the schedules of which a run is due the soonest after a change that is made now."""
+        cut = datetime.now(UTC) + CUT_AFTER
+        return sorted(schedules, key=lambda each: (self._anchors.get(each, cut) - cut) % EVERY)[:FEW]
 
     def _new_anchor(self, wished: datetime) -> datetime:
         """Return a start in the past from which each minute is as wished, and which no other rule has."""
@@ -116,6 +128,7 @@ class Changing:
             with self._writing:
                 self.told.append(told)
                 self._latest[schedule] = told
+                self._anchors[schedule] = datetime.fromisoformat(told.body["start"])
 
     def _request(
         self, schedule: Schedule, act: str, anchor: datetime | None, headers: dict[str, str]

@@ -46,7 +46,7 @@ STEPS: Steps = MappingProxyType(
 # The same for those who plan and change schedules: to die before the change, or after it, is to die in its middle.
 STEPS_OF_SCHEDULES: Steps = MappingProxyType(
     {
-        TICK: (("checkpoint", True), ("send", True), ("read", False), ("checkpoint", False), ("send", False)),
+        TICK: (("checkpoint", True), ("read", False), ("send", True), ("checkpoint", False), ("send", False)),
         API: (
             ("change", True),
             ("submit a planning job", True),
@@ -72,7 +72,7 @@ ONE_IN = 3
 # Most ticks find nothing to send.
 PATIENCE_REQUESTS = {TICK: 60, API: 25, DIRECT: 15, INGEST: 6, PLANNER: 15}
 # Jobs by the table are due 25 s ahead, and handed over 19 s before that: sooner ticks have nothing to send.
-FIRST_AFTER_SECONDS = {TICK: 6.0, API: 0.0, DIRECT: 0.0, INGEST: 0.0, PLANNER: 0.0}
+FIRST_AFTER_SECONDS: Mapping[str, float] = MappingProxyType({TICK: 6.0})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -158,7 +158,7 @@ def in_a_flood(exchange: Exchange) -> Answer | None:
 class Killer:
     """Kills processes of the functions that `steps` names, each as often, evenly over so many seconds.
 
-    `beside` is what becomes of the requests of those that live.
+    `beside` is what becomes of the requests of those that live, and `first_after` when the first of a function dies.
 
     A process has no effect but by its requests. So to die before one takes effect, or after it did and before its
     answer is read, are all the ways there are to die; other requests of the same process may be on their way meanwhile.
@@ -168,6 +168,7 @@ class Killer:
     seconds: float
     steps: Steps = field(default_factory=lambda: STEPS)
     beside: Around = in_a_flood
+    first_after: Mapping[str, float] = field(default_factory=lambda: FIRST_AFTER_SECONDS)
     done: list[Kill] = field(default_factory=list)
     _aims: list[_Aim] = field(init=False)
     _doomed: set[int] = field(default_factory=set)
@@ -180,7 +181,7 @@ class Killer:
         self._aims = [self._aim(function, left=left) for function, left in shares.items()]
 
     def _aim(self, function: str, *, left: int) -> _Aim:
-        steps, first = cycle(self.steps[function]), time.monotonic() + FIRST_AFTER_SECONDS[function]
+        steps, first = cycle(self.steps[function]), time.monotonic() + self.first_after.get(function, 0.0)
         step, has_effect = next(steps)
         return _Aim(function=function, steps=steps, step=step, has_effect=has_effect, due=first, left=left)
 

@@ -47,14 +47,14 @@ class Plan:
     """How much of it there is to be.
 
     For `seconds` schedules are changed and processes killed; for `tail` seconds after the last change what is then runs
-    on. Rules that are put run first within `spread` seconds.
+    on. Rules that are put run first in from so many to so many seconds, their `lead`.
     """
 
     schedules: int
     changes: int
     kills: int
     seconds: float
-    spread: float
+    lead: tuple[float, float]
     tail: float
     seed: int
 
@@ -91,10 +91,12 @@ class _Season:
     def pass_by(self) -> None:
         """Put all schedules, then change them until there was enough of everything."""
         plan, self._stage.proxy.around = self._plan, self.losing
-        self.changing.put(STILL, lead=plan.spread)
+        self.changing.put(STILL, lead=max(plan.lead))
         assert wait_until(lambda: self.losing.lost > 0), "nobody sends the planning job that is to be lost"
         self.weather = Weather(seconds=plan.seconds)
-        self.killer = Killer(kills=plan.kills, seconds=plan.seconds, steps=STEPS_OF_SCHEDULES, beside=self.weather)
+        self.killer = Killer(
+            kills=plan.kills, seconds=plan.seconds, steps=STEPS_OF_SCHEDULES, beside=self.weather, first_after={}
+        )
         self.losing.around, self._ends = self.killer, time.monotonic() + plan.seconds
         with ThreadPoolExecutor(LANES) as lanes:
             list(lanes.map(self._put, self.schedules))
@@ -102,19 +104,19 @@ class _Season:
         self.losing.around = straight
 
     def _put(self, schedule: Schedule) -> None:
-        self.changing.put(schedule, lead=self._scattered.uniform(0, self._plan.spread))
+        self.changing.put(schedule, lead=self._scattered.uniform(*self._plan.lead))
 
     def _change(self) -> None:
         plan, changed = self._plan, self.schedules[len(self.schedules) // STEADY_ONE_IN :]
         pause = LANES * plan.seconds / plan.changes
         while time.monotonic() < self._ends + (0 if self._is_enough() else HANG_SECONDS):
-            self.changing.change_some(changed, within=plan.spread)
+            self.changing.change_some(changed, lead=plan.lead)
             time.sleep(self._scattered.uniform(0, 2 * pause))
 
     def _is_enough(self) -> bool:
         told = list(self.changing.told)
-        changes = len(told) - len(self.schedules)
-        return changes >= self._plan.changes and {each.act for each in told} >= ACTS and self.killer.is_done
+        has_changes = len(told) >= len(self.schedules) + self._plan.changes and {each.act for each in told} >= ACTS
+        return has_changes and self.weather.is_over and self.killer.is_done
 
     def spans(self) -> dict[Schedule, list[Span]]:
         return {schedule: spans_of(head) for schedule, head in _heads(self._stage).items()}
@@ -208,7 +210,7 @@ def _figures(
         "changes answered": dict(Counter(told.act for told in season.changing.told)),
         "answers": dict(books.statuses),
         "kills by step": dict(sorted(Counter(map(str, season.killer.done)).items())),
-        "requests throttled": season.weather.throttled,
+        "requests throttled": dict(season.weather.throttled),
         "runs that had to come": len(expected),
         "runs that came": len(books.times),
         "repeats by cause": dict(Counter(cause for found in causes.values() for cause in found)),

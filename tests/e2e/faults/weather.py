@@ -1,6 +1,7 @@
 """What befalls those who are not killed while schedules are changed: a drought, ticks that fail, messages lost."""
 
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,8 +9,10 @@ from tests.e2e.faults.exchange import Answer, Around, Exchange, straight
 from tests.e2e.faults.killing import TICK
 from tests.e2e.faults.mishaps import the_table_throttled
 
-# From which share of the season to which.
-DROUGHT, NO_TICKS = (0.3, 0.4), (0.6, 0.75)
+DROUGHT, NO_TICKS = "of all", "of ticks"
+# From which share of a season to which, or until there were enough.
+_SHARES = {DROUGHT: (0.3, 0.4), NO_TICKS: (0.6, 0.75)}
+FEWEST = 8
 
 
 @dataclass(kw_only=True, slots=True)
@@ -17,20 +20,21 @@ class Weather:
     """Throttles the tables for a tenth of a season, and for a while ticks alone: it is as if they were missed."""
 
     seconds: float
-    throttled: int = 0
+    throttled: Counter[str] = field(default_factory=Counter)
     _begun: float = field(default_factory=time.monotonic)
 
     def __call__(self, exchange: Exchange) -> Answer | None:
         share = (time.monotonic() - self._begun) / self.seconds
-        if _within(DROUGHT, share) or (_within(NO_TICKS, share) and exchange.process.function == TICK):
-            self.throttled += 1
-            return the_table_throttled(exchange)
+        for kind, (begin, end) in _SHARES.items():
+            is_on = begin <= share and (share < end or self.throttled[kind] < FEWEST)
+            if is_on and (kind == DROUGHT or exchange.process.function == TICK):
+                self.throttled[kind] += 1
+                return the_table_throttled(exchange)
         return exchange.pass_on()
 
-
-def _within(span: tuple[float, float], share: float) -> bool:
-    begin, end = span
-    return begin <= share < end
+    @property
+    def is_over(self) -> bool:
+        return all(self.throttled[kind] >= FEWEST for kind in _SHARES)
 
 
 @dataclass(kw_only=True, slots=True)
