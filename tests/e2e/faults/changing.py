@@ -3,7 +3,7 @@
 import random
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -122,13 +122,22 @@ class Changing:
             latest = self._latest.get(schedule)
         is_matched = latest is not None and self._scattered.random() < MATCHED_SHARE
         headers = {"If-Match": latest.body["etag"]} if latest and is_matched else {}
-        answer = self._books.answered(tries, partial(self._request, schedule, act, anchor, headers))
+        answer = self._books.answered(
+            tries, partial(self._heard, partial(self._request, schedule, act, anchor, headers))
+        )
         if answer.is_success:
             told = Told(schedule=schedule, act=act, anchor=anchor, body=answer.json())
             with self._writing:
                 self.told.append(told)
                 self._latest[schedule] = told
                 self._anchors[schedule] = datetime.fromisoformat(told.body["start"])
+
+    def _heard(self, request: Callable[[], httpx.Response]) -> httpx.Response:
+        """Return an answer; one that is not heard in time is as that of a gateway that waits no longer."""
+        try:
+            return request()
+        except httpx.TransportError:
+            return httpx.Response(httpx.codes.GATEWAY_TIMEOUT)
 
     def _request(
         self, schedule: Schedule, act: str, anchor: datetime | None, headers: dict[str, str]

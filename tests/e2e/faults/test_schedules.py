@@ -8,7 +8,7 @@ from tests.e2e.faults.processes import PROC
 from tests.e2e.faults.schedules import Plan, keep_to_schedules
 from tests.e2e.faults.stage import Play
 
-PLAN = Plan(schedules=7, changes=14, kills=6, seconds=5, lead=(20, 30), tail=8, seed=5)
+PLAN = Plan(schedules=7, changes=14, kills=6, seconds=5, lead=(20, 26), tail=6, seed=5)
 
 
 @pytest.mark.skipif(not PROC.exists(), reason="only Linux tells when a process is dead")
