@@ -12,8 +12,10 @@ DuelineError
 ├── DeploymentTooOld                     the deployment does not read what this direct client writes: deploy it again
 ├── ClientTooOld                         the deployment takes a later version than this direct client writes: upgrade
 ├── AlreadyFinished                 409  it is too late: the job was sent to its queue, cancelled or rescheduled
+├── RunOfSchedule                   409  the job is a run of a schedule: it can be cancelled, but not rescheduled
 ├── ScheduleChanged                 412  somebody else has changed the schedule since it was read
 ├── TooManySchedules                409  the queue has as many schedules as it may have
+├── TooManyChanges                  409  the schedule was changed too often within its jitter: change it later
 ├── IdReused (ValueError)           409  the id belongs to a job with another payload
 ├── KeyReused (ValueError)          422  the idempotency key belongs to a job with another payload
 ├── Throttled                       429  AWS throttled the request: try again later
@@ -117,6 +119,15 @@ class AlreadyFinished(DuelineError):
     code = "already_finished"
 
 
+class RunOfSchedule(DuelineError):
+    """The job is a run of a schedule, which cannot be rescheduled: cancel it, or run the schedule now.
+
+    Nothing was changed.
+    """
+
+    code = "run_of_schedule"
+
+
 class ScheduleChanged(DuelineError):
     """The schedule is not as the caller read it: somebody else has changed it since. Nothing was changed."""
 
@@ -127,6 +138,15 @@ class TooManySchedules(DuelineError):
     """The queue has as many schedules as it may have. Nothing was changed."""
 
     code = "too_many_schedules"
+
+
+class TooManyChanges(DuelineError):
+    """The schedule was changed too often within its jitter: the message says from when on it can be changed again.
+
+    A pause or a delete goes at once. Nothing was changed.
+    """
+
+    code = "too_many_changes"
 
 
 class IdReused(DuelineError, ValueError):

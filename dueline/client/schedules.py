@@ -53,7 +53,7 @@ class Schedules:
 
         It runs by `cron` in a `zone`, or `every` so often: 60 s at least, a timedelta or seconds. Each run is a job of
         that payload, tenant and priority. A paused schedule stays paused. Raises InvalidSchedule, QueueNotFound,
-        TooManySchedules or ScheduleChanged.
+        TooManySchedules, TooManyChanges or ScheduleChanged.
         """
         rule = {"cron": cron, "every": every, "zone": zone, "start": start, "end": end, "count": count}
         job = {"tenant": tenant, "priority": priority, "jitter": jitter, "catch_up": catch_up, "overlap": overlap}

@@ -56,7 +56,7 @@ class Changes:
     def put(self, queue: QueueSettings, name: str, definition: Definition, *, if_match: str | None = None) -> Changed:
         """Create a schedule, or change it; an identical definition changes nothing. A paused one stays paused.
 
-        Raises InvalidSchedule, TooManySchedules, ScheduleChanged; Throttled or Unavailable.
+        Raises InvalidSchedule, TooManySchedules, TooManyChanges, ScheduleChanged; Throttled or Unavailable.
         """
         check_of_queue(definition, queue)
         return self._run(queue.name, name, partial(_defined, definition, queue), if_match)

@@ -18,9 +18,11 @@ from dueline.errors import (
     NotYet,
     PayloadTooLarge,
     QueueNotFound,
+    RunOfSchedule,
     ScheduleChanged,
     ScheduleNotFound,
     Throttled,
+    TooManyChanges,
     TooManySchedules,
     Unavailable,
 )
@@ -41,8 +43,9 @@ _MEANS = {
     HTTPStatus.NOT_FOUND: "No such queue, no such job (a malformed id, another queue's, one of a partition that never"
     " was, one past its retention), no such schedule, or no such route.",
     HTTPStatus.CONFLICT: "The job has left for its queue, was cancelled, or was moved: `id` is what took its place."
-    " There is no second job. Or the id that was given is of a job with another payload, tenant or priority."
-    " Or the queue has as many schedules as it may have.",
+    " There is no second job. Or it is a run of a schedule, which cannot be moved. Or the id that was given is of a job"
+    " with another payload, tenant or priority. Or the queue has as many schedules as it may have, or the schedule was"
+    " changed too often within its jitter.",
     HTTPStatus.PRECONDITION_FAILED: "The schedule is not as it was when the `ETag` of `If-Match` was told.",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "A payload over 256 KiB; or a request over 6 MB, which is API Gateway's own.",
     HTTPStatus.UNPROCESSABLE_ENTITY: "The idempotency key belongs to a job with another payload.",
@@ -128,5 +131,13 @@ def _of_schedules() -> list[DuelineError]:
         InvalidSchedule("zone is 'Europe/Berlim': it must be the name of an IANA time zone"),
         ScheduleNotFound("queue 'emails' has no schedule 'digest'"),
         TooManySchedules("queue 'emails' has 10000 schedules: it may have no more"),
+        TooManyChanges(
+            "schedule emails/digest was changed 20 times since 2027-01-03T18:40:00.000Z, and its jitter of 3600 s puts"
+            " a run of before off to 2027-01-03T19:20:00.000Z: change it again from then on; a pause or delete goes at"
+            " once"
+        ),
+        RunOfSchedule(
+            f"job {ID} is a run of schedule emails/digest: it cannot be rescheduled; cancel it, or run the schedule now"
+        ),
         ScheduleChanged("schedule 'digest' was changed since it was read"),
     ]

@@ -57,6 +57,19 @@ def test_history_tells_what_is_planned_dispatched_cancelled_and_missed_the_lates
     assert [run.nominal for run in runs] == sorted((run.nominal for run in runs), reverse=True)
 
 
+def test_a_run_that_is_cancelled_is_made_anew_by_a_change_that_comes_before_its_time():
+    system = Running()
+    system.define()
+    system.live(1)
+    runs = {(run.nominal - NOW) / A_MINUTE: run.id for run in system.history(limit=100)}
+    for minute in (8, 12):
+        assert system.cancel(runs[minute]) is State.CANCELLED
+    system.live(5)
+    system.define(payload='"new"')
+    system.live(15)
+    assert system.nominals()[:15] == [1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16]
+
+
 def test_history_goes_back_over_changes_and_leaves_out_what_they_cancelled():
     system = Running()
     system.define()
