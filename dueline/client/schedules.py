@@ -97,9 +97,10 @@ class Schedules:
         return self._ask_under(_key(key), partial(self._asked.backfill, name, body))
 
     def history(self, name: str, most: int = 10, *, before: datetime | None = None) -> Sequence[Run]:
-        """Return the last runs, 1 to 100 of them, the latest first: those that are planned, and those that were.
+        """Return the last runs whose time has come, 1 to 100 of them, the latest first.
 
-        With `before`, those of earlier instants. Raises ScheduleNotFound or InvalidSchedule.
+        With `before`, those of earlier instants, those that are planned included; what is to come is `next` of a
+        Schedule. Raises ScheduleNotFound or InvalidSchedule.
         """
         until = None if before is None else aware("before", before)
         return self._calls.ask(lambda: self._asked.history(name, most=most, before=until))
