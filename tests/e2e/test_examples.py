@@ -88,7 +88,7 @@ def test_a_digest_is_declared_and_sent_by_hand_and_for_the_days_that_were_missed
     week = datetime(2026, 11, 2, tzinfo=UTC), datetime(2026, 11, 9, tzinfo=UTC)
     missed = [f"all@example.com: What happened until 2026-11-0{day} 06:00 UTC." for day in range(2, 7)]
     with working(names["worker"]):
-        assert wait_until(lambda: [each.name for each in schedules.list()] == ["digest"])
+        assert wait_until(lambda: "digest" in [each.name for each in schedules.list()])
         try:
             assert names["make_up_for"](*week) == names["make_up_for"](*week)
             assert wait_until(lambda: sorted(sent) == missed), sent
