@@ -16,7 +16,7 @@ from dueline.config.yaml_file import ConfigurationError
 from local.pid_file import AlreadyUp, pid_file, pid_of
 from local.signing_proxy import signing_proxy
 from local.template import configure
-from tests.gate import open_gate
+from tests.gate import open_gate, told
 from tests.waiting import HANG_SECONDS
 
 
@@ -118,6 +118,7 @@ def test_a_local_run_has_its_own_periods_and_the_settings_of_queues_yaml(tmp_pat
 
 def test_a_header_with_a_blank_behind_it_reaches_the_api_without():
     with open_gate() as gate, signing_proxy(gate.url) as url:
+        gate.script = [told({})]
         asked = HTTPConnection(urlsplit(url).netloc, timeout=HANG_SECONDS)
         asked.putrequest("GET", "/queues/emails")
         asked.putheader("If-Match", '"1-2" ')
