@@ -17,7 +17,7 @@ DuelineError
 ├── TooManySchedules                409  the queue has as many schedules as it may have
 ├── TooManyChanges                  409  the schedule was changed too often within its jitter: change it later
 ├── IdReused (ValueError)           409  the id belongs to a job with another payload
-├── KeyReused (ValueError)          422  the idempotency key belongs to a job with another payload
+├── KeyReused (ValueError)          422  the idempotency key belongs to a job with another payload, or to other runs
 ├── Throttled                       429  AWS throttled the request: try again later
 └── Unavailable                     503  AWS failed, or its answer was lost: try again
     └── NotYet                      503  nothing failed, but it cannot be done yet: try again
@@ -129,7 +129,10 @@ class RunOfSchedule(DuelineError):
 
 
 class ScheduleChanged(DuelineError):
-    """The schedule is not as the caller read it: somebody else has changed it since. Nothing was changed."""
+    """The schedule is not as the caller read it: somebody else has changed it since. Nothing was changed.
+
+    Or it is there, and was only to be created.
+    """
 
     code = "schedule_changed"
 
@@ -156,7 +159,7 @@ class IdReused(DuelineError, ValueError):
 
 
 class KeyReused(DuelineError, ValueError):
-    """The idempotency key was used for a job with another payload. Nothing was scheduled."""
+    """The idempotency key was used for a job with another payload, or for other runs. Nothing was scheduled."""
 
     code = "key_reused"
 

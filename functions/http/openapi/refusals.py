@@ -46,9 +46,11 @@ _MEANS = {
     " There is no second job. Or it is a run of a schedule, which cannot be moved. Or the id that was given is of a job"
     " with another payload, tenant or priority. Or the queue has as many schedules as it may have, or the schedule was"
     " changed too often within its jitter.",
-    HTTPStatus.PRECONDITION_FAILED: "The schedule is not as it was when the `ETag` of `If-Match` was told.",
+    HTTPStatus.PRECONDITION_FAILED: "The schedule is not as it was when the `ETag` of `If-Match` was told. Or it is"
+    " there, and was only to be created.",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "A payload over 256 KiB; or a request over 6 MB, which is API Gateway's own.",
-    HTTPStatus.UNPROCESSABLE_ENTITY: "The idempotency key belongs to a job with another payload.",
+    HTTPStatus.UNPROCESSABLE_ENTITY: "The idempotency key belongs to a job with another payload, or to a backfill of"
+    " other instants.",
     HTTPStatus.TOO_MANY_REQUESTS: "AWS asked to slow down; or `api_rate` is reached, which is API Gateway's own.",
     HTTPStatus.INTERNAL_SERVER_ERROR: "The function failed. API Gateway's own.",
     HTTPStatus.SERVICE_UNAVAILABLE: "AWS failed, or its answer was lost: try again, with the same id or key. The job"

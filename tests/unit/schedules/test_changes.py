@@ -1,6 +1,7 @@
 """Changes over the ports in memory: which rule serves until when, whatever else happens meanwhile."""
 
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -76,6 +77,19 @@ def test_an_identical_definition_changes_nothing_and_asks_one_thing():
     assert (again.is_new, again.is_changed, again.effective_from) == (False, False, first.effective_from)
     assert again.head.etag == first.head.etag
     assert calls == ["table.read"]
+
+
+def test_a_rule_that_has_ended_stays_as_it_is_and_is_put_only_where_none_of_its_runs_has_to_come():
+    system, queue = Scheduled(), a_queue()
+    ended = system.define(every=A_MINUTE, end=at(10)).head
+    system.live(20)
+    assert not system.changes.put(queue, "digest", ended.definition, must_run=True).is_changed
+    other = replace(ended.definition, payload='"other"')
+    for name in ("digest", "new"):
+        with pytest.raises(InvalidSchedule, match=r"end is 2026-\S+: it must be after 2026-\S+, the next instant"):
+            system.changes.put(queue, name, other, must_run=True)
+    # A deployment that is rolled back puts what was there before.
+    assert system.changes.put(queue, "digest", other).is_changed
 
 
 @pytest.mark.parametrize("fault", [failing(Throttled("no")), losing_the_answer, done_in_part])
