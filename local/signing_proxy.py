@@ -16,7 +16,9 @@ import httpx
 from local.docs_pages import page
 from local.signed import Signed
 
-_REQUEST_HEADERS = {"content-type", "accept", "idempotency-key", "if-match", "traceparent", "tracestate"}
+_REQUEST_HEADERS = {
+    *("content-type", "accept", "idempotency-key", "if-match", "if-none-match", "traceparent", "tracestate")
+}
 _RESPONSE_HEADERS = {"content-type", "etag", "retry-after"}
 
 
@@ -48,7 +50,8 @@ class _ProxyHandler(BaseHTTPRequestHandler):
 
     def _forward(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
-        headers = {name: value for name, value in self.headers.items() if name.lower() in _REQUEST_HEADERS}
+        # Blanks around a value are none of it (RFC 9110, 5.5), and httpx takes none.
+        headers = {name: value.strip() for name, value in self.headers.items() if name.lower() in _REQUEST_HEADERS}
         answer = self.server.client.request(self.command, self.path, content=body, headers=headers)
         returned = {name: answer.headers[name] for name in _RESPONSE_HEADERS & set(answer.headers)}
         self._respond(answer.status_code, returned, answer.content)

@@ -211,7 +211,7 @@ class DirectApi:
 
 
 def _job(id: JobId, status: Status) -> Job:
-    return Job.known(id, status.state, moved_to=status.moved_to, outcome=status.outcome)
+    return Job.known(id, status)
 
 
 def connect(name: str, *, session: boto3.Session | None) -> tuple[DirectApi, Clock]:

@@ -8,8 +8,8 @@ from typing import Any, Self, TypeVar
 
 from dueline.errors import Unavailable
 from dueline.lookup.control import Control
-from dueline.lookup.outcome import Outcome
 from dueline.lookup.overview import Overview
+from dueline.lookup.status import Status
 from dueline.model import instant
 from dueline.model import job as core
 from dueline.model.job import JobId, Route, State
@@ -28,7 +28,8 @@ class Job:
 
     `moved_to` is the id of the job that replaced it, if it was rescheduled. If its queue is set to `track` its jobs and
     a worker has received it: how many `attempts` there were, when the last one `started` and `ended`, and its `error`
-    if it failed.
+    if it failed. If it was looked up or listed, and a schedule planned it: that `schedule`, and the `nominal`, the
+    instant of its rule.
     """
 
     id: str
@@ -41,6 +42,8 @@ class Job:
     started: datetime | None = None
     ended: datetime | None = None
     error: str | None = None
+    schedule: str | None = None
+    nominal: datetime | None = None
 
     @classmethod
     def of(cls, answer: Any) -> Self:
@@ -48,11 +51,20 @@ class Job:
         return read_from(cls._of, answer, what="job")
 
     @classmethod
-    def known(cls, id: JobId, state: State, *, moved_to: JobId | None = None, outcome: Outcome | None = None) -> "Job":
+    def known(cls, id: JobId, status: Status) -> "Job":
         """Return the job with that id and what is known of it."""
-        moved = None if moved_to is None else str(moved_to)
-        noted = {} if outcome is None else {name: getattr(outcome, name) for name in _OUTCOME}
-        return Job(id=str(id), queue=id.queue, due=id.due, route=id.route, state=state, moved_to=moved, **noted)
+        noted = {} if status.outcome is None else {name: getattr(status.outcome, name) for name in _OUTCOME}
+        return Job(
+            id=str(id),
+            queue=id.queue,
+            due=id.due,
+            route=id.route,
+            state=status.state,
+            moved_to=None if status.moved_to is None else str(status.moved_to),
+            schedule=status.schedule,
+            nominal=status.nominal,
+            **noted,
+        )
 
     @classmethod
     def _of(cls, answer: Mapping[str, Any]) -> Self:
@@ -63,6 +75,8 @@ class Job:
             route=Route[text_of(answer["route"]).upper()],
             state=State(answer["state"]),
             moved_to=text_of(answer["moved_to"]) if "moved_to" in answer else None,
+            schedule=text_of(answer["schedule"]) if "schedule" in answer else None,
+            nominal=instant.parse(answer["nominal"]) if "nominal" in answer else None,
             **outcome_of(answer),
             **cls._further_fields(answer),
         )
@@ -97,7 +111,8 @@ class ScheduledJob(Job):
     def waiting(cls, job: core.Job) -> "ScheduledJob":
         """Return a job that waits in the table, as the client returns it."""
         at = {"id": str(job.id), "queue": job.id.queue, "route": job.id.route, "state": State.SCHEDULED}
-        fields: dict[str, Any] = at | {"due": job.id.due} | _payload_of(payload_fields(job))
+        origin = {"schedule": job.schedule, "nominal": job.nominal}
+        fields: dict[str, Any] = at | {"due": job.id.due} | origin | _payload_of(payload_fields(job))
         return cls(**fields)
 
     @classmethod

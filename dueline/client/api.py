@@ -66,7 +66,7 @@ class Api(Protocol[D]):
     def reschedule(self, id: JobId, *, at: datetime | None, delay: float | None, key: str) -> Job:
         """Move a job to `at`, or `delay` seconds from the first call under `key`; return the one that took its place.
 
-        Raises AlreadyFinished or JobNotFound.
+        Raises AlreadyFinished, RunOfSchedule or JobNotFound.
         """
 
     def page(

@@ -150,9 +150,9 @@ class Client:
         """Move a job to `at`, or to `delay` from now by the deployment's clock; return the new job that replaces it.
 
         The new job has a new id, and the job with the old id never reaches its queue. Raises AlreadyFinished when the
-        job was already sent to its queue, cancelled or rescheduled: then there is no new job. Raises JobNotFound or
-        InvalidJob. After Throttled or Unavailable either the old job exists or the new one, whose id is the error's
-        `job_id`.
+        job was already sent to its queue, cancelled or rescheduled, and RunOfSchedule when a schedule made it: then
+        there is no new job. Raises JobNotFound or InvalidJob. After Throttled or Unavailable either the old job exists
+        or the new one, whose id is the error's `job_id`.
         """
         parsed, asked = JobId.parse(id), checked_time(at, delay)
         move = partial(self._api.reschedule, parsed, at=asked.at, delay=asked.delay, key=str(uuid.uuid4()))

@@ -18,7 +18,7 @@ from dueline.lookup.outcome import MAX_ERROR_CHARACTERS, Outcome
 from dueline.lookup.status import Status
 from dueline.lookup.submitted import JobStatus
 from dueline.model import instant
-from dueline.model.job import JobId, Route, State
+from dueline.model.job import Job, JobId, Route, State
 from dueline.protocol.cancel import Cancelled
 from dueline.protocol.uploads import METHOD, Begun
 from functions.http.problems import Problem, problem
@@ -99,6 +99,16 @@ class _JobFields(TypedDict):
         ),
     ]
     moved_to: NotRequired[Annotated[Id, Field(description="The id of the job that took its place.")]]
+    schedule: NotRequired[
+        Annotated[
+            str,
+            Field(
+                description="The schedule whose run it is. Runs on demand are told by the answer that made them alone.",
+                examples=["digest"],
+            ),
+        ]
+    ]
+    nominal: NotRequired[Annotated[Instant, Field(description="For which instant that schedule made it, in UTC.")]]
 
 
 class JobAnswer(_JobFields, OutcomeAnswer):
@@ -176,7 +186,8 @@ class Results(TypedDict):
 
 
 def status_answer(id: JobId, status: Status) -> JobAnswer:
-    return job_answer(id, status.state, moved_to=status.moved_to, outcome=status.outcome)
+    answer = job_answer(id, status.state, moved_to=status.moved_to, outcome=status.outcome)
+    return cast(JobAnswer, {**answer, **_origin(status)})
 
 
 def job_answer(id: JobId, state: State, *, moved_to: JobId | None = None, outcome: Outcome | None = None) -> JobAnswer:
@@ -185,6 +196,13 @@ def job_answer(id: JobId, state: State, *, moved_to: JobId | None = None, outcom
     )
     moved = {} if moved_to is None else {"moved_to": str(moved_to)}
     return cast(JobAnswer, {**answer, **moved, **({} if outcome is None else outcome_answer(outcome))})
+
+
+def _origin(of: Status | Job) -> dict[str, str]:
+    """Return whose run a job is, and for when, where it is one of a schedule."""
+    if of.schedule is None or of.nominal is None:
+        return {}
+    return {"schedule": of.schedule, "nominal": instant.text(of.nominal)}
 
 
 def cancelled_or_refused(result: Cancelled | DuelineError) -> JobAnswer | Refused:
@@ -212,7 +230,10 @@ def upload_answer(begun: Begun) -> UploadAnswer:
 
 def page_of_jobs(listed: Listed) -> Page:
     """Return a page of scheduled jobs with their payloads, and where the next one begins, which may be nowhere."""
-    jobs = [cast(ListedJob, {**job_answer(job.id, State.SCHEDULED), **payload_fields(job)}) for job in listed.jobs]
+    jobs = [
+        cast(ListedJob, {**job_answer(job.id, State.SCHEDULED), **_origin(job), **payload_fields(job)})
+        for job in listed.jobs
+    ]
     return {"jobs": jobs, "next": None if listed.after is None else place_text(listed.after)}
 
 

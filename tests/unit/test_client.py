@@ -87,6 +87,8 @@ ERRORS = {
     (404, None): errors.DeploymentNotFound,
     (409, "already_finished"): errors.AlreadyFinished,
     (409, "too_many_schedules"): errors.TooManySchedules,
+    (409, "too_many_changes"): errors.TooManyChanges,
+    (409, "run_of_schedule"): errors.RunOfSchedule,
     (412, "schedule_changed"): errors.ScheduleChanged,
     (413, "payload_too_large"): errors.PayloadTooLarge,
     (413, None): errors.PayloadTooLarge,

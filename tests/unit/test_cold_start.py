@@ -44,7 +44,8 @@ STANDING = {
 SCHEDULES = {
     "dueline.schedules",
     *under(
-        "dueline.schedules", "cron definition every head local_times missed occurrence rule submitting syntax zones"
+        "dueline.schedules",
+        "cron definition ending every head local_times missed occurrence rule submitting syntax zones",
     ),
 }
 OURS_OF = {
