@@ -68,6 +68,7 @@ RESOURCES.make_clients()
 
 logger = log()
 app = APIGatewayHttpResolver()
+app.use(middlewares=[problems.no_route_of_lines])
 
 
 @logger.inject_lambda_context(clear_state=True)

@@ -7,11 +7,11 @@ from pydantic import ConfigDict, Field, with_config
 # pydantic reads no other TypedDict before Python 3.12.
 from typing_extensions import TypedDict
 
-from dueline.client.answers import attributes, payload_fields
+from dueline.client.listed import attributes, payload_fields
 from dueline.lookup.listing import Listed, place_text
 from dueline.model import instant
 from dueline.model.job import MAX_PRIORITY, Job, State
-from functions.http.job_answers import Instant, JobAnswer, job_answer
+from functions.http.job_answers import JobAnswer, job_answer
 
 _PAYLOAD_FIELDS = ("payload", "payload_text", "payload_at")
 
@@ -37,8 +37,6 @@ class _PayloadFields(TypedDict):
 class _Attributes(TypedDict):
     tenant: NotRequired[Annotated[str, Field(description="Whose job it is.", examples=["customer-7"])]]
     priority: Annotated[int, Field(ge=1, le=MAX_PRIORITY, description="1 is the most urgent.", examples=[1])]
-    schedule: NotRequired[Annotated[str, Field(description="The schedule that made it.", examples=["digest"])]]
-    nominal: NotRequired[Annotated[Instant, Field(description="The instant that the schedule's rule names, in UTC.")]]
     traceparent: NotRequired[
         Annotated[
             str,
