@@ -1,10 +1,10 @@
 """All queues at a glance: what their API tells of each, and whether their jobs were on time.
 
 A glance is one request for each queue, each at a cost that does not grow with what is scheduled. CloudWatch is asked
-once in a minute, since it learns no more often, and is paid for each metric that it tells.
+once in a minute, since it learns no more often, and is paid for each metric that it tells; nobody waits for it long.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -13,8 +13,8 @@ from typing import Any
 from dueline.config import metrics
 from dueline.config.registry import settings_of
 from dueline.console import problems
-from dueline.console.cached import Cached
 from dueline.console.figures import share
+from dueline.console.lately import Lately
 from dueline.console.reach import Reach
 from dueline.errors import DuelineError
 from dueline.lookup.overview import Overview
@@ -55,19 +55,17 @@ class Glance:
 
     def __init__(self, reach: Reach) -> None:
         self._reach = reach
-        self._queues: Cached[list[QueueSettings]] = Cached(
-            reach.client.queues, seconds=_PERIOD_SECONDS, clock=reach.clock
-        )
-        self._reported: Cached[_Reported] = Cached(self._ask, seconds=_PERIOD_SECONDS, clock=reach.clock)
+        unknown = _Reported(at=instant.EPOCH, read={}, reason="CloudWatch has not answered yet")
+        self._reported = Lately(self._ask, unknown, seconds=_PERIOD_SECONDS, moment=reach.moment, clock=reach.clock)
 
     def read(self) -> dict[str, Any]:
         """Return how each queue is doing, and what went wrong with those of which that is not known.
 
         Raises Throttled, Unavailable or Forbidden where there are no queues to be told.
         """
-        reach, queues = self._reach, self._queues.read()
+        reach, queues = self._reach, self._reach.client.queues()
         asking: list[Callable[[], Any]] = [
-            self._reported.read,
+            partial(self._reported.read, queues),
             *(partial(attempt, reach.client.queue, queue.name) for queue in queues),
         ]
         reported, *overviews = reach.spread(_answer_of, asking)
@@ -81,8 +79,8 @@ class Glance:
             ],
         }
 
-    def _ask(self) -> _Reported:
-        now, queues = self._reach.clock.now(), self._queues.read()
+    def _ask(self, queues: Sequence[QueueSettings]) -> _Reported:
+        now = self._reach.clock.now()
         wanted = [
             Series(queue=queue.name, metric=metric, statistic=statistic)
             for queue in queues

@@ -24,7 +24,6 @@ def queue_routes(reach: Reach, runs: Runs) -> Iterator[Route]:
     yield _got(f"{_QUEUE}/due", lambda call: due(call.names["queue"], call.asked(), reach=reach))
     yield _got(f"{_QUEUE}/figures", lambda call: figures(call.names["queue"], call.asked(), reach=reach))
     yield _got("/console/runs/{id}", lambda call: runs.find(call.names["id"]).told())
-    yield _got(f"{_DEAD}/run", lambda call: _told(runs.last(call.names["queue"])))
     yield _begun(f"{_DEAD}/look", dead.look, writes=never)
     yield _begun(f"{_DEAD}/redrive", dead.redrive, writes=lambda call: call.json().get("apply") is not False)
     yield _begun(f"{_DEAD}/delete", dead.delete, writes=always)
@@ -39,7 +38,3 @@ def _begun(form: str, begin: Callable[[str, dict[str, Any]], Run], *, writes: Ca
         return Answer.json({"run": begin(call.names["queue"], call.json()).id}, HTTPStatus.ACCEPTED)
 
     return Route(method=HTTPMethod.POST, form=form, answer=answer, writes=writes)
-
-
-def _told(run: Run | None) -> dict[str, Any]:
-    return {"run": None} if run is None else run.told()

@@ -67,10 +67,7 @@ class Runs:
     def begin(self, queue: str, action: str, work: Work, *, applies: bool) -> Run:
         """Begin a run, which `work` carries out in a thread. Raises Refused while the queue has another one."""
         with self._lock:
-            current = self._last(queue)
-            if current is not None and current.state == "running":
-                detail = f"a {current.action} of queue {queue!r} is under way: wait for its end"
-                raise Refused(HTTPStatus.CONFLICT, detail, code="busy", run=current.id)
+            self._check_is_free(queue)
             now = self._clock.now()
             run = Run(id=secrets.token_hex(8), queue=queue, action=action, applies=applies, begun=now)
             run.thread = threading.Thread(target=self._carry_out, args=(run, work), daemon=True)
@@ -87,11 +84,6 @@ class Runs:
             raise Refused(HTTPStatus.NOT_FOUND, detail, code="run_not_found")
         return run
 
-    def last(self, queue: str) -> Run | None:
-        """Return the run of a queue that began last."""
-        with self._lock:
-            return self._last(queue)
-
     def close(self, *, seconds: float = _CLOSING_SECONDS) -> None:
         """End what is under way, and wait for so long: then the messages that it held are visible again."""
         self._closing = True
@@ -99,8 +91,11 @@ class Runs:
             if run.thread.is_alive():
                 run.thread.join(seconds)
 
-    def _last(self, queue: str) -> Run | None:
-        return next((run for run in reversed(self._runs.values()) if run.queue == queue), None)
+    def _check_is_free(self, queue: str) -> None:
+        for run in self._runs.values():
+            if run.queue == queue and run.state == "running":
+                detail = f"a {run.action} of queue {queue!r} is under way: wait for its end"
+                raise Refused(HTTPStatus.CONFLICT, detail, code="busy", run=run.id)
 
     def _forget_old(self) -> None:
         over = [id for id, run in self._runs.items() if run.state != "running"]

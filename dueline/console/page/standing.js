@@ -66,19 +66,18 @@ export function worstFirst(queues) {
 
 const byName = (a, b) => a.name.localeCompare(b.name, "en");
 
-/** What all queues have together; those without an answer are left out. */
+/** What all queues have together; those without an answer count as nothing. */
 export function sumsOf(queues) {
-  const told = queues.filter((queue) => !queue.error);
-  const sum = (field) => told.reduce((all, queue) => all + queue[field], 0);
+  const sum = (field) => queues.reduce((all, queue) => all + queue[field], 0);
   const bad = queues.filter((queue) => standingOf(queue).some(({ tone }) => tone === "bad"));
   return {
     bad: bad.length,
-    lateness: Math.max(0, ...told.map((queue) => queue.lateness ?? 0)),
+    lateness: Math.max(0, ...queues.map((queue) => queue.lateness ?? 0)),
     scheduled: sum("scheduled"),
-    moreScheduled: told.some((queue) => queue.more_scheduled),
+    moreScheduled: queues.some((queue) => queue.more_scheduled),
     waiting: sum("waiting"),
     inFlight: sum("in_flight"),
     dead: sum("dead"),
-    paused: told.filter((queue) => queue.paused).length,
+    paused: queues.filter((queue) => queue.paused).length,
   };
 }

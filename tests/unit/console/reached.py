@@ -8,6 +8,8 @@ from datetime import timedelta
 from dueline import Client, Patience
 from dueline.client.answers import ScheduledJob
 from dueline.console import problems
+from dueline.console.console import Console
+from dueline.console.guard import Guard
 from dueline.console.problems import Refused
 from dueline.console.queue_calls import queue_routes
 from dueline.console.reach import Reach
@@ -22,7 +24,7 @@ from dueline.operate.redrive import Ends
 from dueline.ports import Depth
 from dueline.retry.calls import in_lanes
 from tests.builders import NOW, a_job, a_queue, an_id
-from tests.waiting import wait_until
+from tests.waiting import HANG_SECONDS, wait_until
 from tests.wire import Wire
 
 EMPTY = Overview(
@@ -80,7 +82,7 @@ class Metrics:
 class Place:
     """A deployment with the queue `emails`, and a console of it."""
 
-    def __init__(self, *letters):
+    def __init__(self, *letters, moment=HANG_SECONDS):
         self.clock, self.wire, self.api, self.metrics = VirtualClock(NOW), Wire(), Api(), Metrics()
         self.dead = MemoryQueue(name="dead", clock=self.clock)
         self.queue = MemoryQueue(name="emails", clock=self.clock)
@@ -88,7 +90,12 @@ class Place:
             self.dead.send([letter])
         client = Client(self.api, patience=Patience(attempts=1), clock=self.clock)
         self.reach = Reach(
-            client=client, dead_letters=self._ends, figures=self.metrics, clock=self.clock, spread=in_lanes
+            client=client,
+            dead_letters=self._ends,
+            figures=self.wire.to("metrics", self.metrics),
+            clock=self.clock,
+            spread=in_lanes,
+            moment=moment,
         )
         self.runs = Runs(self.clock)
         self.routes = Routes(queue_routes(self.reach, self.runs))
@@ -98,13 +105,14 @@ class Place:
             raise QueueNotFound(f"there is no queue {queue!r}")
         return Ends(dead_letters=self.wire.to("dead", self.dead), queues=[self.wire.to("queue", self.queue)])
 
-    def ask(self, path, body=None):
+    def ask(self, path, body=None, *, read_only=False):
         """Return the status and the content of the answer."""
+        console = Console(guard=Guard(port=1, token=""), routes=self.routes, read_only=read_only)
         content = b"" if body is None else json.dumps(body).encode()
         method = "GET" if body is None else "POST"
+        headers = {"host": "127.0.0.1:1", "content-type": "application/json"}
         try:
-            route, call = self.routes.find(Request(method=method, target=path, headers={}, body=lambda: content))
-            answer = route.answer(call)
+            answer = console.answer(Request(method=method, target=path, headers=headers, body=lambda: content))
         except (Refused, DuelineError) as error:
             answer = problems.of(error)
         return answer.status, json.loads(answer.content)
@@ -122,13 +130,15 @@ class Place:
 
 
 class Held:
-    """Holds calls up until it is let go."""
+    """Holds calls up until it is let go; `count` is how many it met."""
 
     def __init__(self, name):
         self.name, self.is_met, self.may_go = name, threading.Event(), threading.Event()
+        self.count = 0
 
     def __call__(self, call):
         if call.name == self.name:
+            self.count += 1
             self.is_met.set()
             self.may_go.wait(60)
         return call.do(*call.args)

@@ -100,7 +100,7 @@ def test_a_wrong_field_is_refused_before_anything_is_begun(path, body, wrong):
     place = Place(a_letter())
     status, problem = place.ask(path, body)
     assert (status, wrong in problem["detail"]) == (400, True)
-    assert place.ask("/console/queues/emails/dead-letters/run") == (200, {"run": None})
+    assert place.run("redrive", {"apply": True})["result"]["moved"] == 1
 
 
 def test_a_queue_has_one_run_at_a_time_and_the_refusal_names_it():
@@ -110,7 +110,7 @@ def test_a_queue_has_one_run_at_a_time_and_the_refusal_names_it():
     assert held.is_met.wait(60)
     status, problem = place.ask(REDRIVE, {"apply": True})
     assert (status, problem["code"], problem["run"]) == (409, "busy", begun["run"])
-    assert place.ask("/console/queues/emails/dead-letters/run")[1]["state"] == "running"
+    assert place.ask(f"/console/runs/{begun['run']}")[1]["state"] == "running"
     held.may_go.set()
     place.runs.find(begun["run"]).thread.join()
     assert place.run("redrive", {"apply": True})["result"]["moved"] == 1
@@ -127,6 +127,21 @@ def test_a_console_that_ends_shows_what_its_run_holds_again():
     run.thread.join()
     assert (run.state, run.error["detail"], run.done < 500) == ("failed", "the console was ended", True)
     assert len(place.left()) == 500
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        (LOOK, {}, 202),
+        (REDRIVE, {"apply": False}, 202),
+        (REDRIVE, {"apply": True}, 403),
+        (REDRIVE, {}, 403),
+        (DELETE, {"confirm": "emails"}, 403),
+    ],
+)
+def test_a_read_only_console_looks_and_does_nothing_else(path, body, status):
+    place = Place(a_letter())
+    assert place.ask(path, body, read_only=True)[0] == status
 
 
 def test_a_run_that_fails_says_why():

@@ -11,7 +11,8 @@ from dueline.model import instant
 from dueline.model.rate import Rate
 from dueline.ports import Depth
 from tests.builders import NOW
-from tests.unit.console.reached import EMPTY, Place, an_overview, due_in
+from tests.unit.console.reached import EMPTY, Held, Place, an_overview, due_in
+from tests.waiting import wait_until
 
 MINUTE = instant.epoch_ms(NOW) // 1000
 OVERVIEW = "/console/overview"
@@ -120,6 +121,21 @@ def test_metrics_are_read_once_in_a_minute_for_all_queues_together():
     place.clock.sleep(61)
     place.ask(OVERVIEW)
     assert place.metrics.reads == 2
+
+
+def test_nobody_waits_for_long_until_cloudwatch_answers():
+    place = Place(moment=0)
+    place.metrics.values["emails", metrics.ON_TIME] = [(5, 90.0)]
+    place.wire.around = held = Held("metrics.read")
+    told = place.ask(OVERVIEW)[1]
+    assert (told["figures"]["reason"], told["queues"][0]["error"]) == ("CloudWatch has not answered yet", None)
+    for _ in range(3):
+        place.clock.sleep(61)
+        place.ask(OVERVIEW)
+    held.may_go.set()
+    assert wait_until(lambda: the_queue(place)["on_time"] == 1.0, every=0.01)
+    assert wait_until(lambda: held.count > 1, every=0.01)
+    assert held.count == 2
 
 
 # Figures
