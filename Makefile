@@ -4,6 +4,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 COMPILED := $(VENV)/compiled
 ENGINES := tests/contract/node_modules/ready
+AXE := tests/e2e/console/node_modules/ready
 MEASURES := $(VENV)/measures
 SITE := $(VENV)/site
 TICK ?= fast
@@ -21,7 +22,7 @@ FIRST ?= $(shell date +%s)
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run up down console check test test-busy lint docs soak soak-short fuzz bench bench-quick format schema clean
+.PHONY: help setup run up down console check test test-busy lint docs soak soak-short fuzz pictures bench bench-quick format schema clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
@@ -44,11 +45,11 @@ check: lint $(ENGINES) ## The fast checks: lint, types, unit and contract tests
 	$(BIN)/pytest -q tests/unit tests/contract dueline local
 
 test: $(SITE) ## Everything: lint, types, the documentation, and all tests, those against the deployed template included; PARTS="unit e2e" for some
-	@$(MAKE) --no-print-directory --jobs=2 $(ENGINES) $(COMPILED)
+	@$(MAKE) --no-print-directory --jobs=2 $(ENGINES) $(AXE) $(COMPILED)
 	@$(BIN)/python -m tests $(PARTS)
 
 test-busy: $(SITE) ## The same beside two busy loops: on a machine that has other things to do
-	@$(MAKE) --no-print-directory --jobs=2 $(ENGINES) $(COMPILED)
+	@$(MAKE) --no-print-directory --jobs=2 $(ENGINES) $(AXE) $(COMPILED)
 	@$(BIN)/python -m tests --busy 2 $(PARTS)
 
 lint: $(READY)
@@ -76,6 +77,9 @@ soak: $(READY) $(ENGINES) ## Look for a broken promise: MINUTES=10 of simulated 
 soak-short: ## The same in a quarter of an hour: fewer seeds, worlds of the model, kills and jobs, and mutations first at the seeds that caught them
 	@$(MAKE) --no-print-directory soak MINUTES=1 MUTATIONS=--again MODEL="--most 1300000" KILLS="--kills 40 --jobs 1000 --seconds 60" STORM="--jobs 150" STORY="--jobs 1500" SCHEDULES="--schedules 20 --changes 60 --kills 24 --seconds 40 --tail 20"
 
+pictures: $(READY) ## Fill a local AWS with life, and take the pictures of the console that README and docs/console.md show
+	$(BIN)/python -m tests.e2e.console pictures
+
 fuzz: $(READY) ## Ask the API for whatever docs/openapi.json allows and forbids, EXAMPLES=200 times an operation
 	FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -q tests/e2e/test_openapi.py
 
@@ -95,7 +99,7 @@ schema: $(READY) ## Write docs/openapi.json, docs/queues.schema.json and docs/qu
 	$(BIN)/python -m functions.http.openapi
 
 clean: ## Remove the virtual environment and all that was made
-	rm -rf $(VENV) $(dir $(ENGINES)) .local cdk.out .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(dir $(ENGINES) $(AXE)) .local cdk.out .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 
 # Marked as ready only at its end, so that an install that was cut off is begun again. uv is four times as fast as pip,
 # but does not read pip's configuration: where it finds no package index, pip does.
@@ -125,9 +129,9 @@ $(SITE): $(READY) docs/requirements.txt
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement docs/requirements.txt
 	@touch $@
 
-# The tests' DynamoDB on Node, dynalite; marked like the above.
-$(ENGINES): tests/contract/package.json tests/contract/package-lock.json
+# What tests need of npm, marked like the above: a DynamoDB on Node, dynalite; and axe, which looks a page over.
+$(ENGINES) $(AXE): %/node_modules/ready: %/package.json %/package-lock.json
 	@command -v npm >/dev/null && node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' || \
-		{ echo "the contract tests need Node 20 or later, with npm: https://nodejs.org" >&2; exit 1; }
-	@npm ci --prefix tests/contract --loglevel=error --no-audit --no-fund >/dev/null
+		{ echo "the tests need Node 20 or later, with npm: https://nodejs.org" >&2; exit 1; }
+	@npm ci --prefix $* --loglevel=error --no-audit --no-fund >/dev/null
 	@touch $@

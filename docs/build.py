@@ -19,7 +19,7 @@ DOCS = ROOT / "docs"
 SETTINGS = DOCS / "zensical.toml"
 AROUND = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
 # Served as they are; any other file that is no page is shown as code.
-ASSETS = {".json", ".svg"}
+ASSETS = {".json", ".png", ".svg"}
 # The target of a link within the repository, and the heading that it names there.
 LINK = re.compile(r"(?<=\]\()(?!https?:|#)([^)#\s]+)(#[^)\s]*)?(?=\))")
 CODE = re.compile(r"(^ *```.*?^ *```$|`[^`\n]+`)", re.DOTALL | re.MULTILINE)

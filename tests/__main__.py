@@ -24,15 +24,15 @@ PYTEST = (*PYTHON, "pytest", "-q", "-o", "faulthandler_timeout=600")
 APART = [f"--ignore=tests/unit/{part}" for part in ("worker", "test_worker.py", "test_floors.py")]
 # What people and their programs meet: a deployment of its own, beside the rest's, as both wait most of the time.
 MET = [f"tests/e2e/{part}" for part in ("test_cli.py", "test_client_docs.py", "test_examples.py", "test_openapi.py")]
-IGNORING = [
-    f"--ignore={part}" for part in (*MET, *(f"tests/e2e/{own}" for own in ("faults", "workers", "test_local_run.py")))
-]
+OWN = [f"tests/e2e/{part}" for part in ("console", "faults", "workers", "test_local_run.py")]
+IGNORING = [f"--ignore={part}" for part in (*MET, *OWN)]
 # In these, processes are killed.
 KILLS = [f"tests/e2e/faults/{each}" for each in ("test_kills.py", "test_schedules.py")]
 # The longest come first; those that wait, wait beside those that compute.
 PARTS: dict[str, tuple[tuple[str, ...], ...]] = {
     "e2e": ((*PYTEST, "tests/e2e", *IGNORING),),
     "interfaces": ((*PYTEST, *MET),),
+    "console": ((*PYTEST, "tests/e2e/console"),),
     "faults": ((*PYTEST, "tests/e2e/faults", *(f"--ignore={each}" for each in KILLS)),),
     "simulation": ((*PYTEST, "tests/simulation"),),
     "worker": ((*PYTEST, "tests/unit/worker", "tests/unit/test_worker.py", "tests/unit/test_floors.py"),),
@@ -58,7 +58,10 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_mar
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ended:
-    """How a part ended, what it printed, and its tests: how many of each outcome, and the seconds of each by name."""
+    """How a part ended, what it printed, and its tests: how many of each outcome, and the seconds of each by name.
+
+    `reasons` are those for which tests were skipped.
+    """
 
     part: str
     is_good: bool
@@ -66,10 +69,12 @@ class Ended:
     seconds: float
     counts: dict[str, int]
     tests: dict[str, float]
+    reasons: frozenset[str]
 
     def __str__(self) -> str:
         told = ", ".join(f"{count} {outcome}" for outcome, count in self.counts.items() if count)
-        return f"{self.part:<12} {'ok' if self.is_good else 'FAILED':<7} {self.seconds:6.1f} s  {told}"
+        line = f"{self.part:<12} {'ok' if self.is_good else 'FAILED':<7} {self.seconds:6.1f} s  {told}"
+        return "\n".join((line, *(f"{'':<12} skipped: {reason}" for reason in sorted(self.reasons))))
 
 
 @app.command()
@@ -112,8 +117,11 @@ def _ended(part: str, is_good: bool, output: str, began: float, report: Path) ->
     outcomes = [next((child.tag for child in case if child.tag in _OUTCOMES), "passed") for case in cases]
     counts = {told: sum(_OUTCOMES.get(each, "passed") == told for each in outcomes) for told in _TOLD}
     tests = {f"{case.get('classname')}.{case.get('name')}": float(case.get("time", 0)) for case in cases}
+    reasons = frozenset(skip.get("message", "") for case in cases for skip in case.iter("skipped"))
     seconds = time.monotonic() - began
-    return Ended(part=part, is_good=is_good, output=output, seconds=seconds, counts=counts, tests=tests)
+    return Ended(
+        part=part, is_good=is_good, output=output, seconds=seconds, counts=counts, tests=tests, reasons=reasons
+    )
 
 
 _OUTCOMES = {"failure": "failed", "error": "failed", "skipped": "skipped"}

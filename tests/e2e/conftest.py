@@ -26,6 +26,7 @@ collect_ignore = ["fuzz/hooks.py", "workers/consumer.py"]
 QUEUES = Path(__file__).parent / "queues.yaml"
 # What is due soon is handed over whole lookaheads ahead: there are ten partitions, and each tick costs.
 TICK_EVERY_SECONDS = 3.0
+FirstJobs = Callable[..., dict[str, Job]]
 
 
 @pytest.fixture(scope="session")
@@ -45,9 +46,23 @@ class Deployed:
 
 
 @pytest.fixture(scope="session")
-def deployed(emulator: Emulator, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
+def queues_yaml() -> Path:
+    """What is deployed; a folder with tests about other queues has a file of its own."""
+    return QUEUES
+
+
+@pytest.fixture(scope="session")
+def first_jobs() -> FirstJobs:
+    """Schedules, as soon as it is deployed, what several tests wait for at once."""
+    return schedule_early
+
+
+@pytest.fixture(scope="session")
+def deployed(
+    emulator: Emulator, tmp_path_factory: pytest.TempPathFactory, queues_yaml: Path, first_jobs: FirstJobs
+) -> Iterator[Deployed]:
     folder = tmp_path_factory.mktemp("assembly")
-    configured = configure(QUEUES, out=folder)
+    configured = configure(queues_yaml, out=folder)
     deployment = load(configured)
     core = deployment.names.core_stack
 
@@ -62,7 +77,7 @@ def deployed(emulator: Emulator, tmp_path_factory: pytest.TempPathFactory) -> It
         endpoints = find(emulator, deployment)
         publish(emulator, deployment, endpoints)
         with httpx.Client(base_url=endpoints.api, auth=Signed(), timeout=HANG_SECONDS, verify=emulator.trust()) as http:
-            yield Deployed(endpoints=endpoints, http=http, early=schedule_early(http, verify=emulator.trust()))
+            yield Deployed(endpoints=endpoints, http=http, early=first_jobs(http, verify=emulator.trust()))
     assert not not_slow(faults)
 
 

@@ -14,10 +14,10 @@ def local(command: str, home: Path) -> "subprocess.Popen[str]":
     env = {**os.environ, "DUELINE_HOME": str(home)}
     typed = [sys.executable, "-m", "local", command]
     pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    return subprocess.Popen(typed, cwd=ROOT, env=env, preexec_fn=_at_a_terminal, **pipe)
+    return subprocess.Popen(typed, cwd=ROOT, env=env, preexec_fn=at_a_terminal, **pipe)
 
 
-def _at_a_terminal() -> None:
+def at_a_terminal() -> None:
     """Heed Ctrl-C and a closed terminal, also where the tests run in the background, which ignores them."""
     for heeded in (signal.SIGINT, signal.SIGHUP):
         signal.signal(heeded, signal.SIG_DFL)

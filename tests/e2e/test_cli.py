@@ -14,8 +14,9 @@ import httpx
 import pytest
 
 from dueline.config.names import Names
-from local.emulator import CREDENTIALS, REGION, Emulator
+from local.emulator import Emulator
 from local.endpoints import Endpoints
+from tests.e2e.environment import environment_of
 from tests.e2e.inbox import HANG_SECONDS, Inbox, wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -32,10 +33,7 @@ def shell(emulator: Emulator, endpoints: Endpoints, tmp_path: Path) -> Shell:
     command = tmp_path / "dueline"
     command.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m dueline "$@"\n')
     command.chmod(0o755)
-    surroundings = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "DUELINE_"))}
-    env = surroundings | {name.upper(): value for name, value in CREDENTIALS.items()}
-    env |= {"AWS_ENDPOINT_URL": emulator.endpoint, "AWS_CA_BUNDLE": str(emulator.authority)}
-    env |= {"AWS_DEFAULT_REGION": REGION, "DUELINE_NAME": "e2e", "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    env = environment_of(emulator, "e2e") | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
 
     def typed(script: str, *, code: int = 0) -> str:
         told = subprocess.run(

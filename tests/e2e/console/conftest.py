@@ -1,0 +1,73 @@
+"""`dueline console` over a deployment of its own, and a browser before it."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from selenium import webdriver
+
+from dueline import Client
+from local.emulator import Emulator
+from local.endpoints import Endpoints
+from tests.e2e.conftest import FirstJobs
+from tests.e2e.console.chromium import chromium, skip_without_chromium
+from tests.e2e.console.page import Page
+from tests.e2e.console.serving import Served, administrator, serving
+from tests.e2e.environment import environment_of
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _needs_chromium() -> None:
+    skip_without_chromium()
+
+
+@pytest.fixture(scope="session")
+def queues_yaml() -> Path:
+    return Path(__file__).parent / "queues.yaml"
+
+
+@pytest.fixture(scope="session")
+def first_jobs() -> FirstJobs:
+    return lambda *_, **__: {}
+
+
+@pytest.fixture(scope="session")
+def browser(_needs_chromium: None) -> Iterator[webdriver.Chrome]:
+    with chromium() as driver:
+        yield driver
+
+
+@pytest.fixture(scope="session")
+def served(emulator: Emulator, endpoints: Endpoints) -> Iterator[Served]:
+    with serving(environment_of(emulator, endpoints.name)) as served:
+        yield served
+
+
+@pytest.fixture
+def page(browser: webdriver.Chrome, served: Served) -> Page:
+    return Page(browser, url=served.url, token=served.token)
+
+
+@pytest.fixture(scope="session")
+def client(emulator: Emulator, endpoints: Endpoints) -> Iterator[Client]:
+    """The client of a team that schedules jobs."""
+    with administrator(emulator, endpoints.name) as client:
+        yield client
+
+
+Letter = Callable[..., None]
+
+
+@pytest.fixture
+def letter(emulator: Emulator, endpoints: Endpoints) -> Letter:
+    """Puts a job into a queue's dead-letter queue, as a worker does that has given it up."""
+    sqs = emulator.client("sqs")
+
+    def put(queue: str, id: str, payload: str, *, error: str, reason: str) -> None:
+        told = {"dueline-id": id, "dueline-due": "2026-11-21T07:05:00.000Z", "dueline-error": error}
+        told |= {"dueline-reason": reason, "dueline-attempts": "10"}
+        attributes = {name: {"DataType": "String", "StringValue": value} for name, value in told.items()}
+        url = endpoints.dead_letter_queues[queue]
+        sqs.send_message(QueueUrl=url, MessageBody=payload, MessageAttributes=attributes)
+
+    return put

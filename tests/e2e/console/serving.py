@@ -1,0 +1,65 @@
+"""`dueline console`, started as its user starts it."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from unittest.mock import patch
+
+import boto3
+
+from dueline import Client
+from local.emulator import CREDENTIALS, REGION, Emulator
+from local.template import ROOT
+from tests.e2e.environment import environment_of
+from tests.e2e.newcomer import at_a_terminal
+from tests.waiting import HANG_SECONDS
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Served:
+    """A console that runs: the URL of its page, and its token."""
+
+    url: str
+    token: str
+
+
+@contextmanager
+def serving(env: Mapping[str, str], *options: str) -> Iterator[Served]:
+    """Run `dueline console` while the context is open; Ctrl-C ends it in order."""
+    typed = [sys.executable, "-m", "dueline", "console", "--no-browser", "--port", "0", *options]
+    pipe: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    process = subprocess.Popen(typed, cwd=ROOT, env=dict(env), preexec_fn=at_a_terminal, **pipe)
+    try:
+        yield _served(process)
+        process.send_signal(signal.SIGINT)
+        told, _ = process.communicate(timeout=HANG_SECONDS)
+        assert process.returncode == 0, told
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _served(process: "subprocess.Popen[str]") -> Served:
+    told = ""
+    assert process.stdout is not None
+    for line in process.stdout:
+        told += line
+        if address := next((word for word in line.split() if "/#token=" in word), None):
+            url, _, token = address.partition("/#token=")
+            return Served(url=url, token=token)
+    raise AssertionError(f"no address was printed: {told}")
+
+
+@contextmanager
+def administrator(emulator: Emulator, name: str) -> Iterator[Client]:
+    """Let this process be an administrator of the emulator; yield a client of a deployment there."""
+    with (
+        patch.dict(os.environ, environment_of(emulator, name), clear=True),
+        patch.object(boto3, "DEFAULT_SESSION", None),  # it would keep the credentials of others
+    ):
+        yield Client.connect(name, session=boto3.Session(region_name=REGION, **CREDENTIALS))

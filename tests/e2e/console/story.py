@@ -1,0 +1,177 @@
+"""A shop in the middle of an incident: a bug has filled a dead-letter queue, a queue is late, a campaign is wrong."""
+
+import math
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from dueline import Client, Discard, NewJob, ReceivedJob, State, Worker
+from dueline.config import metrics
+from local.emulator import Emulator
+from local.endpoints import Endpoints
+from tests.e2e.working import working
+from tests.waiting import wait_until
+
+NAMES = ("ann", "bob", "carol", "dave", "eve", "frank", "grace", "heidi")
+TENANTS = ("acme", "globex", "initech", "umbrella")
+MINUTES = 180
+_chance = random.Random(15)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Told:
+    """What the pictures show one of: jobs, by what became of them."""
+
+    retried: str
+    scheduled: str
+
+
+def tell(emulator: Emulator, endpoints: Endpoints, client: Client) -> Told:
+    """Let it all happen."""
+    _stop_ticks(emulator, endpoints, "campaigns")
+    _measure(emulator, endpoints)
+    client.schedule_many("campaigns", [*_overdue(), *_wrong_campaign()])
+    client.schedule_many("invoices", list(_invoices()))
+    client.set_rate("invoices", "50/s")
+    client.pause("billing")
+    client.schedule_many("billing", [NewJob(payload={"customer": name, "cents": 500}) for name in NAMES * 3])
+    _bury(emulator, endpoints, client)
+    _run_schedules(client)
+    return _work(client)
+
+
+def _stop_ticks(emulator: Emulator, endpoints: Endpoints, queue: str) -> None:
+    """Hold the lease of a partition, as a tick does that hangs: nothing of it is handed over."""
+    until = (datetime.now(UTC) + timedelta(hours=2)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    emulator.client("dynamodb").update_item(
+        TableName=f"{endpoints.name}-state",
+        Key={"pk": {"S": f"{queue}#0"}, "sk": {"S": "!state"}},
+        UpdateExpression="SET #owner = :owner, #lease = :lease",
+        ExpressionAttributeNames={"#owner": "owner", "#lease": "lease"},
+        ExpressionAttributeValues={":owner": {"S": "hangs"}, ":lease": {"S": until}},
+    )
+
+
+def _overdue() -> Iterator[NewJob]:
+    """Return jobs that go by the table, and are due before anybody looks."""
+    for number in range(40):
+        yield NewJob(payload={"campaign": "autumn", "to": _someone(number)}, delay=26, tenant="acme")
+
+
+def _wrong_campaign() -> Iterator[NewJob]:
+    """Return what should not have been scheduled, among what should."""
+    for number in range(1400):
+        minute = min(355, int(abs(_chance.gauss(0, 80))) + 2)
+        wrong = number % 3 == 0
+        payload = {"campaign": "black-friday" if wrong else "autumn", "to": _someone(number)}
+        yield NewJob(payload=payload, delay=minute * 60 + number % 60, tenant="globex" if wrong else "acme")
+
+
+def _invoices() -> Iterator[NewJob]:
+    for number in range(120):
+        at = datetime.now(UTC).replace(microsecond=0) + timedelta(minutes=6 * number + 7)
+        yield NewJob(
+            payload={"invoice": 5200 + number, "customer": _someone(number)}, at=at, tenant=TENANTS[number % 4]
+        )
+
+
+def _someone(number: int) -> str:
+    return f"{NAMES[number % len(NAMES)]}{number}@example.com"
+
+
+FAILURES: tuple[tuple[str, str, int], ...] = (
+    ("KeyError", "'delivery_address'", 37),
+    ("ReadTimeout", "hooks.globex.example did not answer within 10 s", 12),
+    ("Discard", "the receiver answered 410", 3),
+)
+
+
+def _bury(emulator: Emulator, endpoints: Endpoints, client: Client) -> None:
+    """Put jobs into the dead-letter queue of webhooks, as its workers do that give them up."""
+    sqs, url = emulator.client("sqs"), endpoints.dead_letter_queues["webhooks"]
+    for error, reason, count in FAILURES:
+        for number in range(count):
+            job = client.schedule("webhooks", 1, delay=timedelta(days=30))
+            client.cancel(job.id)
+            due = (datetime.now(UTC) - timedelta(minutes=number + 3)).isoformat(timespec="milliseconds")
+            told = {"dueline-id": job.id, "dueline-due": due.replace("+00:00", "Z"), "dueline-error": error}
+            told |= {"dueline-reason": reason, "dueline-attempts": "10", "dueline-tenant": TENANTS[number % 4]}
+            body = f'{{"order": {81000 + number}, "url": "https://hooks.globex.example/orders", "event": "shipped"}}'
+            attributes = {name: {"DataType": "String", "StringValue": value} for name, value in told.items()}
+            sqs.send_message(QueueUrl=url, MessageBody=body, MessageAttributes=attributes)
+
+
+def _run_schedules(client: Client) -> None:
+    schedules = client.schedules("reminders")
+    schedules.put("newsletter", cron="0 8 * * SUN", zone="Europe/Berlin", payload={"issue": 48}, owner="marketing")
+    schedules.pause("newsletter")
+    today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    schedules.backfill("digest", start=today - timedelta(days=8), end=today)
+    schedules.run("sweep")
+
+
+def _work(client: Client) -> Told:
+    """Work off what is due in emails and reminders: one job at its third attempt, one never."""
+    worker, tries = Worker("shop"), dict[str, int]()
+
+    @worker.job("emails")
+    def send(job: ReceivedJob) -> None:
+        tries[job.id] = tries.get(job.id, 0) + 1
+        if job.payload["to"] == "nobody":
+            raise Discard("no such mailbox")
+        if job.payload["to"] == "carol@example.com" and tries[job.id] < 3:
+            raise ConnectionError("smtp.example.com closed the connection")
+
+    @worker.job("reminders")
+    def remind(_: ReceivedJob) -> None: ...
+
+    sent = [client.schedule("emails", {"to": f"{name}@example.com", "template": "welcome"}) for name in NAMES]
+    lost = client.schedule("emails", {"to": "nobody"})
+    later = [
+        client.schedule(
+            "emails", {"to": _someone(n), "template": "trial-ends"}, delay=1200 + n * n * 30, tenant=TENANTS[n % 4]
+        )
+        for n in range(48)
+    ]
+    with working(worker):
+        _wait(client, [job.id for job in sent], State.SUCCEEDED)
+        _wait(client, [lost.id], State.FAILED)
+        runs = client.schedules("reminders").history("digest")
+        _wait(client, [run.id for run in runs if run.id], State.SUCCEEDED)
+    return Told(retried=sent[2].id, scheduled=later[3].id)
+
+
+def _wait(client: Client, ids: list[str], state: State) -> None:
+    assert wait_until(lambda: all(client.get(id).state is state for id in ids), every=0.5)
+
+
+def _measure(emulator: Emulator, endpoints: Endpoints) -> None:
+    """Tell CloudWatch what the functions tell it, which the local AWS does not make metrics of."""
+    cloudwatch, now = emulator.client("cloudwatch"), datetime.now(UTC).replace(second=0, microsecond=0)
+    for queue in endpoints.queues:
+        data = [each for minute in range(MINUTES) for each in _at(queue, minute, now, endpoints.name)]
+        for start in range(0, len(data), 500):
+            cloudwatch.put_metric_data(Namespace=metrics.NAMESPACE, MetricData=data[start : start + 500])
+
+
+def _at(queue: str, minute: int, now: datetime, deployment: str) -> Iterator[dict[str, Any]]:
+    """Return a queue's metrics of so many minutes ago."""
+    jobs = int(_BUSY[queue] * (1.6 + math.sin(minute / 23)) * _chance.uniform(0.8, 1.2))
+    late = queue == "campaigns" and minute < 4
+    delayed = int(jobs * 0.3) if queue == "campaigns" and minute < 7 else 0
+    told = {
+        metrics.DISPATCHED: 0 if late else jobs,
+        metrics.ON_TIME: 0 if late else jobs - delayed,
+        metrics.DELAYED: delayed,
+        metrics.LATENESS: (4 - minute) * 60.0 if late else 0.0,
+    }
+    dimensions = [{"Name": n, "Value": v} for n, v in metrics.dimensions(deployment, queue).items()]
+    for name, value in told.items():
+        if value or name == metrics.LATENESS:
+            at = now - timedelta(minutes=minute)
+            yield {"MetricName": name, "Dimensions": dimensions, "Timestamp": at, "Value": float(value)}
+
+
+_BUSY = {"emails": 140, "invoices": 22, "campaigns": 260, "webhooks": 90, "billing": 35, "reminders": 6}

@@ -1,0 +1,104 @@
+"""Each view for everyone: axe finds nothing, in the light and in the dark, and a telephone scrolls in one direction."""
+
+import re
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.common.keys import Keys
+
+from dueline import Client
+from tests.e2e.console.chromium import TELEPHONE, WIDE, prefer, resize
+from tests.e2e.console.conftest import Letter
+from tests.e2e.console.page import Page
+
+AXE = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
+RUN = """
+const done = arguments[0];
+axe.run(document, {resultTypes: ["violations"]}).then(({violations}) => done(violations.map(
+    ({id, nodes}) => [id, ...nodes.map(({html, failureSummary}) => `${html}: ${failureSummary}`)])));
+"""
+WIDER = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+
+@pytest.fixture(autouse=True)
+def _as_before(browser: webdriver.Chrome) -> Iterator[None]:
+    yield
+    prefer(browser, "light")
+    resize(browser, WIDE)
+
+
+@pytest.fixture
+def shown(page: Page, client: Client, letter: Letter) -> dict[str, Callable[[], object]]:
+    """What opens each view, with something in it."""
+    job = client.schedule("invoices", {"to": "ann", "text": "long " * 40}, delay=timedelta(hours=2), tenant="acme")
+    letter("webhooks", job.id, '{"order": 1}', error="KeyError", reason="no url")
+
+    def look() -> None:
+        page.open("/queues/webhooks/dead-letters")
+        page.click("button", "Look at them")
+        page.click("DisclosureTriangle", re.compile("KeyError"))
+
+    def ask(path: str, button: str) -> Callable[[], None]:
+        def open() -> None:
+            page.open(path)
+            page.click("button", button)
+            page.see("dialog")
+
+        return open
+
+    def view(path: str, text: str) -> Callable[[], None]:
+        def open() -> None:
+            page.open(path)
+            page.says(text)
+
+        return open
+
+    return {
+        "queues": view("/", "dead letters"),
+        "a queue": view("/queues/invoices", "Settings"),
+        "jobs": view("/queues/invoices/jobs", "acme"),
+        "a job": view(f"/queues/invoices/jobs/{job.id}", "Its way"),
+        "dead letters": look,
+        "schedules": view("/queues/reminders/schedules", "yearly"),
+        "a schedule": view("/queues/reminders/schedules/yearly", "Next runs"),
+        "a pause": ask("/", "Pause invoices"),
+        "a new schedule": ask("/queues/reminders/schedules", "New schedule …"),
+        "many cancelled": ask("/queues/invoices/jobs", "Cancel many …"),
+    }
+
+
+def test_axe_finds_nothing_in_light_or_dark_and_nothing_is_wider_than_a_telephone(
+    page: Page, shown: dict[str, Callable[[], object]]
+) -> None:
+    found: dict[str, Any] = {}
+    for name, show in shown.items():
+        show()
+        page.driver.execute_script(AXE.read_text())
+        for scheme in ("light", "dark"):
+            prefer(page.driver, scheme)
+            found[f"{name}, {scheme}"] = page.driver.execute_async_script(RUN)
+        resize(page.driver, TELEPHONE)
+        found[f"{name}, wider than a telephone"] = page.driver.execute_script(WIDER)
+        resize(page.driver, WIDE)
+    assert {where: what for where, what in found.items() if what} == {}
+
+
+def test_a_dialog_takes_the_focus_and_gives_it_back_and_is_used_by_keyboard_alone(page: Page, client: Client) -> None:
+    page.open()
+    button = page.see("button", "Pause invoices")
+    page.driver.execute_script("arguments[0].focus()", button)
+    press(page, Keys.ENTER)
+    page.see("dialog", "Pause invoices?")
+    assert page.driver.execute_script("return document.activeElement.closest('dialog') !== null")
+    press(page, Keys.ESCAPE)
+    page.until(lambda: not page.all("dialog"), "the dialog to go")
+    assert page.driver.execute_script("return document.activeElement === arguments[0]", button)
+    assert client.queue("invoices").control.paused is False
+
+
+def press(page: Page, key: str) -> None:
+    page.driver.switch_to.active_element.send_keys(key)

@@ -1,0 +1,77 @@
+"""Dead letters: looked at on a click, put back or deleted once that was confirmed."""
+
+import re
+
+import pytest
+
+from dueline import Client
+from local.emulator import Emulator
+from local.endpoints import Endpoints
+from tests.e2e.console.conftest import Letter
+from tests.e2e.console.page import Page
+from tests.waiting import wait_until
+
+
+@pytest.fixture(autouse=True)
+def _incident(page: Page, client: Client, letter: Letter, emulator: Emulator, endpoints: Endpoints) -> None:
+    """A bug has filled the dead-letter queue of webhooks: 12 of one error, 2 of another."""
+    emulator.client("sqs").purge_queue(QueueUrl=endpoints.dead_letter_queues["webhooks"])
+    emulator.client("sqs").purge_queue(QueueUrl=endpoints.queues["webhooks"])
+    for number in range(14):
+        error, reason = ("KeyError", "no url") if number < 12 else ("ReadTimeout", "no answer in 10 s")
+        letter("webhooks", f"webhooks.0.d.1795255290123.{number}", f'{{"order": {number}}}', error=error, reason=reason)
+    page.open("/queues/webhooks/dead-letters")
+    page.see("heading", "Dead letters")
+
+
+def depth(client: Client) -> tuple[int, int]:
+    told = client.queue("webhooks")
+    return told.depth.waiting, told.dead
+
+
+def test_they_are_read_on_a_click_alone_and_told_by_error_with_samples(page: Page, client: Client) -> None:
+    page.says("14 jobs", "Reading hides messages from everyone else for a moment")
+    assert not page.all("row", re.compile("KeyError"))
+    page.click("button", "Look at them")
+    page.see("row", re.compile("KeyError 12 "))
+    page.see("row", re.compile("ReadTimeout 2 "))
+    page.see("DisclosureTriangle", re.compile("^KeyError 3 of 12"))
+    if "no url" not in page.text:
+        page.click("DisclosureTriangle", re.compile("^KeyError"))
+    page.says("no url", '"order":', "10 attempts")
+    assert wait_until(lambda: depth(client) == (0, 14)), "they are shown to everyone again"
+
+
+def test_those_of_an_error_are_put_back_after_they_were_counted(page: Page, client: Client) -> None:
+    page.click("button", "Look at them")
+    page.click("checkbox", "Choose KeyError")
+    page.click("button", "Redrive those chosen …")
+    page.see("dialog", "Redrive dead letters of webhooks?")
+    assert page.see("button", "Redrive 0 jobs").get_attribute("aria-disabled") == "true"
+    page.click("button", "Count them, dry")
+    page.says("12 jobs would be put back, of 14 that were read.")
+    assert wait_until(lambda: depth(client) == (0, 14))
+    page.fill(re.compile("^At most"), "5", role="spinbutton")
+    page.click("button", "Count them, dry")
+    page.click("button", "Redrive 5 jobs")
+    page.says("5 jobs put back into the queue")
+    assert wait_until(lambda: depth(client) == (5, 9))
+    page.click("button", "Close")
+    page.see("row", re.compile("KeyError 7 "))
+
+
+def test_they_are_deleted_only_once_the_queue_s_name_was_typed(page: Page, client: Client) -> None:
+    page.click("button", "Look at them")
+    page.click("checkbox", "Choose ReadTimeout")
+    page.click("button", "Delete those chosen …")
+    page.says("2 jobs as of the last look", "cannot be brought back")
+    page.fill(re.compile("^Type webhooks"), "webhook")
+    assert page.see("button", "Delete for good").get_attribute("aria-disabled") == "true"
+    page.fill(re.compile("^Type webhooks"), "webhooks")
+    page.click("button", "Delete for good")
+    page.says("2 jobs deleted for good")
+    assert wait_until(lambda: depth(client) == (0, 12))
+    json = {"content-type": "application/json"}
+    unconfirmed = {"confirm": "emails", "errors": []}
+    status, told = page.fetched("POST", "/console/queues/webhooks/dead-letters/delete", unconfirmed, **json)
+    assert (status, "confirm" in told) == (400, True)

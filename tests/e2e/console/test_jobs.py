@@ -1,0 +1,98 @@
+"""The jobs of a queue: found, scheduled, and many of them cancelled at once."""
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from dueline import Client, Job, NewJob, State
+from tests.e2e.console.page import Page
+from tests.waiting import wait_until
+
+# By the table, and handed over some seconds later: it leaves a lookahead before it is due.
+ABOUT_TO_LEAVE = 26
+
+
+@pytest.fixture
+def scheduled(client: Client) -> Iterator[list[Job]]:
+    """Four jobs of two tenants, due in hours."""
+    wanted = [
+        NewJob(payload={"campaign": 42 + number % 2, "to": name}, delay=7200 + number, tenant=tenant)
+        for number, (name, tenant) in enumerate(
+            [("ann", "acme"), ("bob", "acme"), ("eve", "globex"), ("dan", "globex")]
+        )
+    ]
+    jobs = [job for job in client.schedule_many("invoices", wanted) if isinstance(job, Job)]
+    yield jobs
+    client.cancel_many([job.id for job in jobs])
+
+
+def payloads(page: Page) -> list[str]:
+    return re.findall(r'"to":"(\w+)"', page.text)
+
+
+def test_jobs_are_found_by_tenant_text_field_and_time_and_the_address_keeps_what_was_asked(
+    page: Page, scheduled: list[Job]
+) -> None:
+    page.open("/queues/invoices/jobs")
+    page.until(lambda: payloads(page) == ["ann", "bob", "eve", "dan"], "all jobs, in due order")
+    page.fill(re.compile("^Tenant"), "globex", role="searchbox")
+    page.until(lambda: payloads(page) == ["eve", "dan"], "the tenant's")
+    page.fill(re.compile("^Field of the payload"), "campaign = 43", role="searchbox")
+    page.says("1 of 4 jobs scheduled")
+    assert payloads(page) == ["dan"]
+    page.driver.refresh()
+    page.until(lambda: payloads(page) == ["dan"], "the same after a reload")
+    page.open("/queues/invoices/jobs?text=ANN")
+    page.until(lambda: payloads(page) == ["ann"], "what has this text")
+    page.open("/queues/invoices/jobs")
+    page.set_time(re.compile("^Due from"), scheduled[2].due)
+    page.until(lambda: payloads(page) == ["eve", "dan"], "what is due then")
+
+
+def test_a_job_is_looked_up_by_its_id_from_any_queue(page: Page, scheduled: list[Job]) -> None:
+    page.open("/queues/emails/jobs")
+    page.fill("Find a job by its id", scheduled[0].id, role="searchbox")
+    page.click("button", "Open")
+    page.see("heading", re.compile("^Job [0-9a-f]{8}"))
+    assert page.path == f"/queues/invoices/jobs/{scheduled[0].id}"
+    page.open("/queues/invoices/jobs/invoices.9.t.1.x")
+    page.see("alert")
+
+
+def test_a_job_is_scheduled_and_what_is_wrong_with_it_is_said(page: Page, client: Client) -> None:
+    page.open("/queues/emails/jobs")
+    page.click("button", "Schedule a job …")
+    page.fill(re.compile("^Payload"), '{"to": ')
+    page.says("No JSON yet")
+    page.fill(re.compile("^Payload"), '{"to": "scheduled by hand"}')
+    page.fill(re.compile("^Delay"), "tomorrow")
+    page.click("button", "Schedule")
+    page.says('delay is "tomorrow"')
+    page.fill(re.compile("^Delay"), "2h")
+    page.fill(re.compile("^Tenant Whose"), "acme")
+    page.click("button", "Schedule")
+    page.says("Scheduled:")
+    page.click("button", "Close")
+    page.says("scheduled by hand")
+    [job] = [job for job in client.jobs("emails") if job.payload == {"to": "scheduled by hand"}]
+    assert job.tenant == "acme"
+    assert job.due - datetime.now(UTC) > timedelta(minutes=100)
+    client.cancel(job.id)
+
+
+def test_many_are_counted_and_shown_then_cancelled_and_promises_are_told_from_requests(
+    page: Page, client: Client, scheduled: list[Job]
+) -> None:
+    leaving = client.schedule("invoices", {"to": "soon"}, delay=ABOUT_TO_LEAVE, tenant="acme")
+    page.open("/queues/invoices/jobs?tenant=acme")
+    page.click("button", "Cancel many …")
+    page.see("dialog", "Cancel many jobs of invoices?")
+    page.says("those of the tenant acme", "3 jobs of 5 that were fetched")
+    assert payloads(page)[-1] == "bob"
+    assert wait_until(lambda: client.get(leaving.id).state is State.DISPATCHED)
+    page.click("button", "Cancel 3 jobs")
+    page.says("2 cancelled (200): they never come", "1 cancel requested (202): they may still come")
+    told = [client.get(job.id).state for job in (*scheduled, leaving)]
+    assert told == [State.CANCELLED] * 2 + [State.SCHEDULED] * 2 + [State.CANCEL_REQUESTED]

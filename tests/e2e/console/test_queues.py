@@ -1,0 +1,87 @@
+"""The first view: which queue needs somebody, and what stops or slows one."""
+
+import re
+from datetime import timedelta
+
+import pytest
+
+from dueline import Client
+from tests.e2e.console.conftest import Letter
+from tests.e2e.console.page import Page
+
+
+@pytest.fixture(autouse=True)
+def _first_view(page: Page) -> None:
+    page.open()
+    page.see("heading", "Queues")
+    page.see("rowheader", "emails")
+
+
+def order(page: Page) -> list[str]:
+    return [node.name for node in page.all("rowheader")]
+
+
+def test_queues_come_worst_first_with_sums_on_top_and_each_says_why(page: Page, client: Client, letter: Letter) -> None:
+    letter("webhooks", "none", "{}", error="KeyError", reason="no url")
+    client.pause("reminders")
+    page.until(lambda: order(page) == ["webhooks", "reminders", "emails", "invoices"], "the worst first")
+    assert page.all("row", re.compile("^webhooks dead letters .* 1 "))
+    assert page.all("row", re.compile("^reminders paused "))
+    page.says(re.compile(r"Need attention\n1\n"), re.compile(r"Paused\n1\n"))
+    client.resume("reminders")
+    page.until(lambda: order(page)[1] == "emails", "by name, where nothing is to be said")
+
+
+def test_a_queue_is_paused_and_resumed_once_that_was_confirmed(page: Page, client: Client) -> None:
+    page.click("button", "Pause invoices")
+    page.see("dialog", "Pause invoices?")
+    page.says("begin no more", "Jobs go on being scheduled")
+    page.click("button", "Cancel")
+    page.lacks("Pause invoices?")
+    assert client.queue("invoices").control.paused is False
+
+    page.click("button", "Pause invoices")
+    page.click("button", "Pause")
+    page.says("invoices is paused.")
+    assert client.queue("invoices").control.paused is True
+    page.click("button", "Close")
+    page.see("row", re.compile("^invoices paused "))
+
+    page.click("button", "Resume invoices")
+    page.click("button", "Resume")
+    page.says("invoices is resumed.")
+    assert client.queue("invoices").control.paused is False
+
+
+def test_a_rate_is_set_and_lifted(page: Page, client: Client) -> None:
+    page.click("button", "Rate of invoices")
+    page.fill(re.compile("^Jobs"), "90")
+    page.choose(re.compile("^Each"), "minute")
+    page.click("button", "Set the rate")
+    page.says("invoices: 90 a minute.")
+    assert str(client.queue("invoices").control.rate) == "90/m"
+    page.click("button", "Close")
+    page.see("row", re.compile("^invoices limited .* 90/m "))
+
+    page.click("button", "Rate of invoices")
+    page.click("radio", "No limit")
+    page.click("button", "Lift the limit")
+    page.says("invoices: no limit.")
+    assert client.queue("invoices").control.rate is None
+
+
+def test_figures_come_anew_by_themselves_and_stay_with_their_age_while_the_console_does_not_answer(
+    page: Page, client: Client
+) -> None:
+    assert page.all("row", re.compile("^emails .* 0 none ")), page.text
+    client.schedule("emails", {"to": "ann"}, delay=timedelta(hours=1))
+    page.see("row", re.compile("^emails well .* 1 in "))
+    page.driver.execute_cdp_cmd("Network.enable", {})
+    page.driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": ["*/console/*"]})
+    try:
+        page.see("alert")
+        page.says("The console does not answer", re.compile("What is shown is .* ago"))
+        assert page.all("row", re.compile("^emails well .* 1 in "))
+    finally:
+        page.driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": []})
+    page.until(lambda: not page.all("alert"), "the failure to go")
