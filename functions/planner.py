@@ -48,7 +48,9 @@ def _dispatcher(queue: str) -> Dispatcher:
 
 ROUTE = TableRoute(table=DEPLOYED.table, dispatcher=_dispatcher, clock=DEPLOYED.clock, spread=DEPLOYED.spread)
 PLANNER = Planner(table=DEPLOYED.table, route=ROUTE, clock=DEPLOYED.clock, spread=DEPLOYED.spread)
-WATCHDOG = Watchdog(table=DEPLOYED.table, route=ROUTE, clock=DEPLOYED.clock)
+WATCHDOG = Watchdog(
+    table=DEPLOYED.table, route=ROUTE, clock=DEPLOYED.clock, tick_period=timedelta(seconds=SETTINGS.tick_period)
+)
 INBOX = SqsInbox(DEPLOYED.sqs, DEPLOYED.url(DEPLOYED.names.queue(OWN_QUEUE.name)), patient=DEPLOYED.sqs)
 
 

@@ -120,7 +120,7 @@ def last_change(head: Head) -> acts.Alter:
 
 
 def watch(world: "World", me: "Running", act: acts.Watch) -> str:
-    watchdog = Watchdog(table=me.core.table, route=_route(me), clock=me.process)
+    watchdog = Watchdog(table=me.core.table, route=_route(me), clock=me.process, tick_period=world.periods.period)
     revived = watchdog.revive(act.queue, until=me.process.monotonic() + PLANNER_SECONDS)
     _acknowledge(world, me)
     return f"set {revived} going"

@@ -42,7 +42,7 @@ class Inbox:
 @pytest.fixture
 def planner(monkeypatch):
     """The function, read as on Lambda, with two queues and no network."""
-    settings = PlannerSettings(deployment="d", queue_urls="http://localhost/")
+    settings = PlannerSettings(deployment="d", queue_urls="http://localhost/", tick_period=60)
     for name, value in {**settings.to_env(), **NOBODY}.items():
         monkeypatch.setenv(name, value)
     declared = SimpleNamespace(DECLARED=Registry({"emails": a_queue(), "invoices": a_queue()}))

@@ -288,6 +288,18 @@ def test_the_watchdog_revives_what_stands_still_and_nothing_else():
     assert [each for each in lost if each > 90][:25] == list(range(91, 116))
 
 
+def test_the_watchdog_leaves_alone_what_was_changed_just_now_and_not_planned_yet():
+    system = Running()
+    system.define()
+    system.live(30)
+    system.define(every=5 * A_MINUTE)
+    assert system.watchdog.revive("emails", until=math.inf) == 0
+    system.wire.around = on("table.plan", lambda _: False)
+    system.live(15)
+    system.wire.around = straight
+    assert system.watchdog.revive("emails", until=math.inf) == 1
+
+
 def test_the_watchdog_passes_over_a_head_that_cannot_be_read_and_says_so():
     system = Running()
     system.define("lost")
