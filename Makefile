@@ -14,6 +14,7 @@ MUTATIONS ?=
 KILLS ?=
 STORM ?=
 STORY ?=
+SCHEDULES ?=
 # Other seeds each time; `runs` tells which.
 FIRST ?= $(shell date +%s)
 
@@ -70,10 +71,11 @@ soak: $(READY) $(ENGINES) ## Look for a broken promise: MINUTES=10 of simulated 
 	$(BIN)/python -m tests.e2e.faults storm $(STORM)
 	$(BIN)/python -m tests.e2e.faults drought
 	$(BIN)/python -m tests.e2e.faults letters
+	$(BIN)/python -m tests.e2e.faults schedules $(SCHEDULES)
 	$(BIN)/python -m tests.e2e.workers story $(STORY)
 
 soak-short: ## The same in a quarter of an hour: fewer seeds, worlds of the model, kills and jobs, and mutations first at the seeds that caught them
-	@$(MAKE) --no-print-directory soak MINUTES=1 MUTATIONS=--again MODEL="--most 1300000" KILLS="--kills 40 --jobs 1000 --seconds 60" STORM="--jobs 150" STORY="--jobs 1500"
+	@$(MAKE) --no-print-directory soak MINUTES=1 MUTATIONS=--again MODEL="--most 1300000" KILLS="--kills 40 --jobs 1000 --seconds 60" STORM="--jobs 150" STORY="--jobs 1500" SCHEDULES="--schedules 20 --changes 60 --kills 24 --seconds 40 --tail 20"
 
 pictures: $(READY) ## Fill a local AWS with life, and take the pictures of the console that README and docs/console.md show
 	$(BIN)/python -m tests.e2e.console pictures

@@ -12,7 +12,7 @@ from rich.table import Table
 from bench import workers
 from bench.part import Part
 from bench.report import reported
-from bench.results import REPEATS_WITHIN, STORED, pairs
+from bench.results import REPEATS_WITHIN, STORED, is_stored, pairs
 from bench.run import PARTS, run
 from local.template import ROOT
 
@@ -64,6 +64,10 @@ def report() -> None:
 def compare(one: Path, other: Path, parts: Annotated[list[str] | None, typer.Option("--part")] = None) -> None:
     """Compare the ratios of two runs. Exits 1 where one does not repeat within 10 %."""
     names = [part.name for part in _chosen(parts)]
+    for name in names:
+        for folder in (one, other):
+            if not is_stored(name, folder=folder):
+                raise typer.BadParameter(f"{folder} has no result of {name}: choose others by --part")
     compared = sorted(pairs(names, one, other), key=lambda pair: (pair.part, pair.name))
     shown = Table("part", "ratio", "one", "other", f"within {REPEATS_WITHIN:.0%}")
     for pair in compared:

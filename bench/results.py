@@ -77,6 +77,11 @@ class Pair:
         return self.spread <= REPEATS_WITHIN
 
 
+def is_stored(name: str, *, folder: Path) -> bool:
+    """Return whether a folder has a result of a part."""
+    return (folder / f"{name}.json").exists()
+
+
 def pairs(parts: Sequence[str], one: Path, other: Path) -> Iterator[Pair]:
     """Yield each ratio that both runs have. Raises FileNotFoundError where a part was not measured."""
     for part in parts:

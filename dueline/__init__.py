@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dueline.aws.dynamodb.table import DynamoTable
-    from dueline.client.answers import Job, PayloadPlace, ScheduledJob
+    from dueline.client.answers import Job
     from dueline.client.async_client import AsyncClient
     from dueline.client.async_schedules import AsyncSchedules
     from dueline.client.client import Client
+    from dueline.client.listed import PayloadPlace, ScheduledJob
     from dueline.client.new_job import NewJob
     from dueline.client.schedule_answers import NextRun, Run, Schedule, SubmittedRun
     from dueline.client.schedules import Schedules
@@ -27,9 +28,11 @@ if TYPE_CHECKING:
         NotYet,
         PayloadTooLarge,
         QueueNotFound,
+        RunOfSchedule,
         ScheduleChanged,
         ScheduleNotFound,
         Throttled,
+        TooManyChanges,
         TooManySchedules,
         Unavailable,
     )
@@ -80,6 +83,7 @@ __all__ = [
     "Retry",
     "Route",
     "Run",
+    "RunOfSchedule",
     "Schedule",
     "ScheduleChanged",
     "ScheduleNotFound",
@@ -88,6 +92,7 @@ __all__ = [
     "State",
     "SubmittedRun",
     "Throttled",
+    "TooManyChanges",
     "TooManySchedules",
     "TraceContext",
     "Unavailable",
@@ -107,7 +112,7 @@ _ELSEWHERE = {
     "NextRun": "dueline.client.schedule_answers",
     "Overview": "dueline.lookup.overview",
     "Patience": "dueline.retry.patience",
-    "PayloadPlace": "dueline.client.answers",
+    "PayloadPlace": "dueline.client.listed",
     "QueueSettings": "dueline.model.queue_settings",
     "Rate": "dueline.model.rate",
     "ReceivedJob": "dueline.worker.received",
@@ -115,7 +120,7 @@ _ELSEWHERE = {
     "Route": "dueline.model.job",
     "Run": "dueline.client.schedule_answers",
     "Schedule": "dueline.client.schedule_answers",
-    "ScheduledJob": "dueline.client.answers",
+    "ScheduledJob": "dueline.client.listed",
     "Schedules": "dueline.client.schedules",
     "State": "dueline.model.job",
     "SubmittedRun": "dueline.client.schedule_answers",

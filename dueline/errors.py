@@ -12,10 +12,12 @@ DuelineError
 ├── DeploymentTooOld                     the deployment does not read what this direct client writes: deploy it again
 ├── ClientTooOld                         the deployment takes a later version than this direct client writes: upgrade
 ├── AlreadyFinished                 409  it is too late: the job was sent to its queue, cancelled or rescheduled
+├── RunOfSchedule                   409  the job is a run of a schedule: it can be cancelled, but not rescheduled
 ├── ScheduleChanged                 412  somebody else has changed the schedule since it was read
 ├── TooManySchedules                409  the queue has as many schedules as it may have
+├── TooManyChanges                  409  the schedule was changed too often within its jitter: change it later
 ├── IdReused (ValueError)           409  the id belongs to a job with another payload
-├── KeyReused (ValueError)          422  the idempotency key belongs to a job with another payload
+├── KeyReused (ValueError)          422  the idempotency key belongs to a job with another payload, or to other runs
 ├── Throttled                       429  AWS throttled the request: try again later
 └── Unavailable                     503  AWS failed, or its answer was lost: try again
     └── NotYet                      503  nothing failed, but it cannot be done yet: try again
@@ -117,8 +119,20 @@ class AlreadyFinished(DuelineError):
     code = "already_finished"
 
 
+class RunOfSchedule(DuelineError):
+    """The job is a run of a schedule, which cannot be rescheduled: cancel it, or run the schedule now.
+
+    Nothing was changed.
+    """
+
+    code = "run_of_schedule"
+
+
 class ScheduleChanged(DuelineError):
-    """The schedule is not as the caller read it: somebody else has changed it since. Nothing was changed."""
+    """The schedule is not as the caller read it: somebody else has changed it since. Nothing was changed.
+
+    Or it is there, and was only to be created.
+    """
 
     code = "schedule_changed"
 
@@ -129,6 +143,15 @@ class TooManySchedules(DuelineError):
     code = "too_many_schedules"
 
 
+class TooManyChanges(DuelineError):
+    """The schedule was changed too often within its jitter: the message says from when on it can be changed again.
+
+    A pause or a delete goes at once. Nothing was changed.
+    """
+
+    code = "too_many_changes"
+
+
 class IdReused(DuelineError, ValueError):
     """The id that the caller made belongs to a job with another payload, tenant or priority. Nothing was changed."""
 
@@ -136,7 +159,7 @@ class IdReused(DuelineError, ValueError):
 
 
 class KeyReused(DuelineError, ValueError):
-    """The idempotency key was used for a job with another payload. Nothing was scheduled."""
+    """The idempotency key was used for a job with another payload, or for other runs. Nothing was scheduled."""
 
     code = "key_reused"
 

@@ -68,6 +68,7 @@ RESOURCES.make_clients()
 
 logger = log()
 app = APIGatewayHttpResolver()
+app.use(middlewares=[problems.no_route_of_lines])
 
 
 @logger.inject_lambda_context(clear_state=True)
@@ -144,8 +145,7 @@ def look_up(queue: str, id: str) -> JobAnswer:
 def reschedule(queue: str, id: str) -> JobAnswer:
     """Move a job to another time: 200 with the job that took its place, 409 when it had left."""
     settings, asked = REGISTRY.queue(queue), bodies.read_time(bodies.body_of(app.current_event))
-    job_id = _id_in(queue, id)
-    key = app.current_event.headers.get("idempotency-key")
+    job_id, key = _id_in(queue, id), app.current_event.headers.get("idempotency-key")
     moved = RESOURCES.reschedule(settings).run(job_id, at=asked.at, delay=asked.delay, key=key)
     successor, status = moved_status(moved, queue=settings, table=RESOURCES.table, now=RESOURCES.clock.now())
     record_reschedule(job_id, successor=successor)

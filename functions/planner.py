@@ -48,7 +48,9 @@ def _dispatcher(queue: str) -> Dispatcher:
 
 ROUTE = TableRoute(table=DEPLOYED.table, dispatcher=_dispatcher, clock=DEPLOYED.clock, spread=DEPLOYED.spread)
 PLANNER = Planner(table=DEPLOYED.table, route=ROUTE, clock=DEPLOYED.clock, spread=DEPLOYED.spread)
-WATCHDOG = Watchdog(table=DEPLOYED.table, route=ROUTE, clock=DEPLOYED.clock)
+WATCHDOG = Watchdog(
+    table=DEPLOYED.table, route=ROUTE, clock=DEPLOYED.clock, tick_period=timedelta(seconds=SETTINGS.tick_period)
+)
 INBOX = SqsInbox(DEPLOYED.sqs, DEPLOYED.url(DEPLOYED.names.queue(OWN_QUEUE.name)), patient=DEPLOYED.sqs)
 
 
@@ -65,7 +67,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, list[dic
         return {"batchItemFailures": []}
     records = event["Records"]
     done = PLANNER.run([_received(record) for record in records], until=until)
-    _hide([record for record in records if record["messageId"] in done.again], done.again)
+    _hide([record for record in records if record["messageId"] in done.again])
     _record(done)
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in sorted(done.again)]}
 
@@ -97,20 +99,20 @@ def _received(record: Mapping[str, Any]) -> Received:
     )
 
 
-def _hide(records: list[dict[str, Any]], seconds: Mapping[str, int]) -> None:
+def _hide(records: list[dict[str, Any]]) -> None:
     """Let a step that must wait come again in seconds, and not after the whole visibility timeout."""
     if not records:
         return
-    hidden = [_seconds(record, least=seconds[record["messageId"]]) for record in records]
+    hidden = [_seconds(record) for record in records]
     # Those that are not hidden anew come when the timeout is over.
     with suppress(*RETRYABLE):
         INBOX.hide([record["receiptHandle"] for record in records], hidden)
 
 
-def _seconds(record: Mapping[str, Any], *, least: int) -> int:
+def _seconds(record: Mapping[str, Any]) -> int:
     """Return how long a message is hidden: longer each time, so that an outage makes no dead letters of steps."""
     receives = min(_told(record, "ApproximateReceiveCount"), 10)
-    return min(max(least, 1 << receives), LONGEST_HIDDEN_SECONDS)
+    return min(1 << receives, LONGEST_HIDDEN_SECONDS)
 
 
 def _told(record: Mapping[str, Any], attribute: str) -> int:

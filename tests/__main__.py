@@ -26,19 +26,21 @@ APART = [f"--ignore=tests/unit/{part}" for part in ("worker", "test_worker.py", 
 MET = [f"tests/e2e/{part}" for part in ("test_cli.py", "test_client_docs.py", "test_examples.py", "test_openapi.py")]
 OWN = [f"tests/e2e/{part}" for part in ("console", "faults", "workers", "test_local_run.py")]
 IGNORING = [f"--ignore={part}" for part in (*MET, *OWN)]
+# In these, processes are killed.
+KILLS = [f"tests/e2e/faults/{each}" for each in ("test_kills.py", "test_schedules.py")]
 # The longest come first; those that wait, wait beside those that compute.
 PARTS: dict[str, tuple[tuple[str, ...], ...]] = {
     "e2e": ((*PYTEST, "tests/e2e", *IGNORING),),
     "interfaces": ((*PYTEST, *MET),),
     "console": ((*PYTEST, "tests/e2e/console"),),
-    "faults": ((*PYTEST, "tests/e2e/faults", "--ignore=tests/e2e/faults/test_kills.py"),),
+    "faults": ((*PYTEST, "tests/e2e/faults", *(f"--ignore={each}" for each in KILLS)),),
     "simulation": ((*PYTEST, "tests/simulation"),),
     "worker": ((*PYTEST, "tests/unit/worker", "tests/unit/test_worker.py", "tests/unit/test_floors.py"),),
     "unit": ((*PYTEST, "tests/unit", "dueline", "local", *APART),),
     "local": ((*PYTEST, "tests/e2e/test_local_run.py"),),
     "contract": ((*PYTEST, "tests/contract"),),
     "workers": ((*PYTEST, "tests/e2e/workers"),),
-    "kills": ((*PYTEST, "tests/e2e/faults/test_kills.py"),),
+    "kills": ((*PYTEST, *KILLS),),
     "template": ((*PYTEST, "tests/template"),),
     "lint": (
         (*PYTHON, "ruff", "check", "."),

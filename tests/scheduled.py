@@ -47,7 +47,7 @@ class Scheduled(System):
         self.route = route
         self.changes = Changes(table=self.table, route=route, clock=self.clock)
         self.planner = Planner(table=self.table, route=route, clock=self.clock)
-        self.watchdog = Watchdog(table=self.table, route=route, clock=self.clock)
+        self.watchdog = Watchdog(table=self.table, route=route, clock=self.clock, tick_period=A_MINUTE)
         self._first_received: dict[str, datetime] = {}
         self.tick(EMAILS)
         self.tick(OF_PLANNER)

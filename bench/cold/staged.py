@@ -56,7 +56,7 @@ def _settings(deployment: Deployment) -> dict[str, Settings]:
         "ingest": IngestSettings(deployment=of.name, queue_urls=urls),
         "tick": tick(deployment=of.name, queue_urls=urls),
         "api": api(deployment=of.name, queue_urls=urls),
-        "planner": PlannerSettings(deployment=of.name, queue_urls=urls),
+        "planner": PlannerSettings(deployment=of.name, queue_urls=urls, tick_period=of.tick_period),
     }
 
 

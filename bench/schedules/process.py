@@ -9,6 +9,7 @@ from bench.cost.stage import Stage
 from bench.schedules.counting import Counting, rates
 from bench.schedules.made import RULES
 from dueline.config.settings import PlannerSettings
+from tests.simulation.lateness import PERIODS
 
 _ROUNDS, _QUICK_ROUNDS = 40, 5
 
@@ -17,7 +18,9 @@ def main(*, quick: bool) -> None:
     sys.stdout = out = io.StringIO()
     stage = Stage(out)
     queue_urls = stage.url.rpartition("/")[0] + "/"
-    os.environ |= PlannerSettings(deployment=stage.names.deployment, queue_urls=queue_urls).to_env()
+    os.environ |= PlannerSettings(
+        deployment=stage.names.deployment, queue_urls=queue_urls, tick_period=PERIODS.period.seconds
+    ).to_env()
     counting = Counting(stage)
     told, speeds = counting.all(), {}
     for number, how in enumerate(RULES):

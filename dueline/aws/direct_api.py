@@ -14,10 +14,11 @@ from dueline.aws.published import Published
 from dueline.aws.resources import Resources
 from dueline.aws.service_clock import ServiceClock
 from dueline.aws.sessions import of_each_process
-from dueline.client.answers import Job, ScheduledJob
+from dueline.client.answers import Job
 from dueline.client.dated import Moment
 from dueline.client.http_schedules import HttpSchedules
 from dueline.client.id_terms import IdTerms
+from dueline.client.listed import ScheduledJob
 from dueline.client.new_job import NewJob
 from dueline.config.names import Names
 from dueline.config.settings import ApiSettings
@@ -211,7 +212,7 @@ class DirectApi:
 
 
 def _job(id: JobId, status: Status) -> Job:
-    return Job.known(id, status.state, moved_to=status.moved_to, outcome=status.outcome)
+    return Job.known(id, status)
 
 
 def connect(name: str, *, session: boto3.Session | None) -> tuple[DirectApi, Clock]:

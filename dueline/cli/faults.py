@@ -19,8 +19,10 @@ from dueline.errors import (
     JobNotFound,
     KeyReused,
     QueueNotFound,
+    RunOfSchedule,
     ScheduleChanged,
     ScheduleNotFound,
+    TooManyChanges,
     TooManySchedules,
 )
 from dueline.model.text import printable
@@ -32,7 +34,7 @@ EXIT_CODES = (
     " 130 interrupted. Of several jobs, the highest."
 )
 _CODES_BY_ERROR: tuple[tuple[tuple[type[DuelineError], ...], int], ...] = (
-    ((InvalidJob, InvalidSchedule, IdReused, KeyReused, TooManySchedules), WRONG),
+    ((InvalidJob, InvalidSchedule, IdReused, KeyReused, RunOfSchedule, TooManyChanges, TooManySchedules), WRONG),
     ((JobNotFound, ScheduleNotFound, QueueNotFound, DeploymentNotFound), NOT_FOUND),
     ((AlreadyFinished, ScheduleChanged), TOO_LATE),
     ((Forbidden,), FORBIDDEN),

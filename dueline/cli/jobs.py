@@ -15,7 +15,8 @@ from dueline.cli.faults import DONE, TOO_LATE
 from dueline.cli.output import json_of
 from dueline.cli.schedule import show_job
 from dueline.cli.screen import end_with
-from dueline.client.answers import Job, ScheduledJob
+from dueline.client.answers import Job
+from dueline.client.listed import ScheduledJob
 from dueline.errors import DuelineError
 from dueline.model.job import State
 from dueline.retry.calls import attempt, in_lanes
@@ -74,7 +75,7 @@ def jobs(ctx: typer.Context, queue: options.Queue, start: From = None, end: To =
             run.screen.json(json_of(job) | ({"payload": job.payload} if _has_payload(job) else {}))
         return
     listed = list(found)
-    run.screen.table(["id", "due", "payload"], ((job.id, job.due, _shown(job)) for job in listed))
+    run.screen.table(*_table(listed))
     if len(listed) == limit:
         run.screen.line(f"the first {limit}: --limit shows more, --from goes on")
 
@@ -102,6 +103,14 @@ def _show_state(run: Run, id: str, state: State) -> None:
     if run.screen.as_json:
         return run.screen.json({"id": id, "state": state.value})
     return run.screen.line(f"{id}: {state.value}" + (f": {_TOO_LATE}" if state is State.CANCEL_REQUESTED else ""))
+
+
+def _table(listed: Sequence[ScheduledJob]) -> tuple[list[str], list[tuple[object, ...]]]:
+    """Return the columns and the rows of jobs; of which schedule they are, only where one is of any."""
+    if any(job.schedule for job in listed):
+        columns = ["id", "due", "schedule", "for", "payload"]
+        return columns, [(job.id, job.due, job.schedule, job.nominal, _shown(job)) for job in listed]
+    return ["id", "due", "payload"], [(job.id, job.due, _shown(job)) for job in listed]
 
 
 def _has_payload(job: ScheduledJob) -> bool:

@@ -31,6 +31,18 @@ def span(text: str) -> timedelta:
     return timedelta(seconds=float(match[1]) * _SECONDS[match[2]])
 
 
+def span_text(span: timedelta) -> str:
+    """Return a span of whole seconds as `span` reads it, in the largest unit that goes into it.
+
+    >>> [span_text(timedelta(seconds=seconds)) for seconds in (0, 90, 900, 86_400)]
+    ['0s', '90s', '15m', '1d']
+    """
+    seconds = int(span.total_seconds())
+    fitting = [unit for unit in "dhm" if seconds and not seconds % _SECONDS[unit]]
+    unit = fitting[0] if fitting else "s"
+    return f"{seconds // _SECONDS[unit]}{unit}"
+
+
 def before(now: datetime, ago: timedelta | None, option: str) -> datetime | None:
     """Return the instant so long ago."""
     try:

@@ -73,7 +73,15 @@ def show_job(run: Run, job: Job) -> None:
     if run.screen.as_json:
         return run.screen.json(json_of(job))
     return run.screen.record(
-        {"id": job.id, "queue": job.queue, "due": job.due, "state": job.state.value, "moved to": job.moved_to}
+        {
+            "id": job.id,
+            "queue": job.queue,
+            "due": job.due,
+            "state": job.state.value,
+            "moved to": job.moved_to,
+            "schedule": job.schedule,
+            "for": job.nominal,
+        }
     )
 
 

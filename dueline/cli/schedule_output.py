@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from dueline.cli.connect import Run
+from dueline.cli.options import span_text
 from dueline.cli.output import json_of
 from dueline.client.schedule_answers import NextRun, Schedule
 
@@ -24,7 +25,7 @@ def show_schedule(run: Run, schedule: Schedule) -> None:
             "generation": schedule.generation,
             "effective from": schedule.effective_from,
             "payload": json.dumps(schedule.payload),
-            "jitter": schedule.jitter or None,
+            "jitter": span_text(schedule.jitter) if schedule.jitter else None,
             **{name.replace("_", " "): getattr(schedule, name) for name in _TOLD},
         }
     )
@@ -51,7 +52,7 @@ def schedule_fields(schedule: Schedule) -> dict[str, Any]:
 
 def rule_of(schedule: Schedule) -> str:
     """Return when a schedule runs, in a few words."""
-    return f"every {schedule.every}" if schedule.every is not None else f"{schedule.cron} {schedule.zone}"
+    return f"every {span_text(schedule.every)}" if schedule.every is not None else f"{schedule.cron} {schedule.zone}"
 
 
 def state_of(schedule: Schedule) -> str:

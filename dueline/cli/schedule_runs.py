@@ -58,7 +58,7 @@ def backfill(ctx: typer.Context, queue: options.Queue, name: Name, start: From, 
 
 
 def history(ctx: typer.Context, queue: options.Queue, name: Name, most: Most = 10, before: Before = None) -> None:
-    """Tell what became of a schedule's runs, the latest first; with those that are planned."""
+    """Tell what became of a schedule's runs, the latest first. Those that are to come are in `get`."""
     this = run_of(ctx)
     runs = this.client.schedules(queue).history(name, most, before=before)
     if this.screen.as_json:

@@ -1,6 +1,5 @@
 """Jobs and queues as a client returns them, and how they are read from the API's answers."""
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -8,15 +7,12 @@ from typing import Any, Self, TypeVar
 
 from dueline.errors import Unavailable
 from dueline.lookup.control import Control
-from dueline.lookup.outcome import Outcome
 from dueline.lookup.overview import Overview
+from dueline.lookup.status import Status
 from dueline.model import instant
-from dueline.model import job as core
 from dueline.model.job import JobId, Route, State
-from dueline.model.pointer import Pointer
 from dueline.model.queue_settings import QueueSettings
 from dueline.model.rate import Rate
-from dueline.model.request import json_text
 from dueline.ports import Depth
 
 A = TypeVar("A")
@@ -28,7 +24,8 @@ class Job:
 
     `moved_to` is the id of the job that replaced it, if it was rescheduled. If its queue is set to `track` its jobs and
     a worker has received it: how many `attempts` there were, when the last one `started` and `ended`, and its `error`
-    if it failed.
+    if it failed. If it was looked up or listed, and a schedule planned it: that `schedule`, and the `nominal`, the
+    instant of its rule.
     """
 
     id: str
@@ -41,6 +38,8 @@ class Job:
     started: datetime | None = None
     ended: datetime | None = None
     error: str | None = None
+    schedule: str | None = None
+    nominal: datetime | None = None
 
     @classmethod
     def of(cls, answer: Any) -> Self:
@@ -48,11 +47,20 @@ class Job:
         return read_from(cls._of, answer, what="job")
 
     @classmethod
-    def known(cls, id: JobId, state: State, *, moved_to: JobId | None = None, outcome: Outcome | None = None) -> "Job":
+    def known(cls, id: JobId, status: Status) -> "Job":
         """Return the job with that id and what is known of it."""
-        moved = None if moved_to is None else str(moved_to)
-        noted = {} if outcome is None else {name: getattr(outcome, name) for name in _OUTCOME}
-        return Job(id=str(id), queue=id.queue, due=id.due, route=id.route, state=state, moved_to=moved, **noted)
+        noted = {} if status.outcome is None else {name: getattr(status.outcome, name) for name in _OUTCOME}
+        return Job(
+            id=str(id),
+            queue=id.queue,
+            due=id.due,
+            route=id.route,
+            state=status.state,
+            moved_to=None if status.moved_to is None else str(status.moved_to),
+            schedule=status.schedule,
+            nominal=status.nominal,
+            **noted,
+        )
 
     @classmethod
     def _of(cls, answer: Mapping[str, Any]) -> Self:
@@ -63,6 +71,8 @@ class Job:
             route=Route[text_of(answer["route"]).upper()],
             state=State(answer["state"]),
             moved_to=text_of(answer["moved_to"]) if "moved_to" in answer else None,
+            schedule=text_of(answer["schedule"]) if "schedule" in answer else None,
+            nominal=instant.parse(answer["nominal"]) if "nominal" in answer else None,
             **outcome_of(answer),
             **cls._further_fields(answer),
         )
@@ -73,73 +83,9 @@ class Job:
         return {}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PayloadPlace:
-    """Where a large payload is kept: the bucket and key of an S3 object, and its size in bytes."""
-
-    bucket: str
-    key: str
-    bytes: int
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ScheduledJob(Job):
-    """A job that waits in the table, with its `payload`, or where a large payload is kept (`payload_at`).
-
-    A payload that is not JSON is in `payload_text`. A job that a schedule made has its name, and `nominal`.
-    """
-
-    payload: object = field(default=None, repr=False)
-    payload_text: str | None = field(default=None, repr=False)
-    payload_at: PayloadPlace | None = None
-    tenant: str | None = None
-    priority: int = 1
-    schedule: str | None = None
-    nominal: datetime | None = None
-    traceparent: str | None = None
-
-    @classmethod
-    def waiting(cls, job: core.Job) -> "ScheduledJob":
-        """Return a job that waits in the table, as the client returns it."""
-        at: dict[str, Any] = {"id": str(job.id), "queue": job.id.queue, "route": job.id.route, "state": State.SCHEDULED}
-        return cls(**at, due=job.id.due, **attributes(job), **_payload_of(payload_fields(job)))
-
-    @classmethod
-    def _further_fields(cls, answer: Mapping[str, Any]) -> dict[str, Any]:
-        return _payload_of(answer) | {name: read(answer[name]) for name, read in _ATTRIBUTES.items() if name in answer}
-
-
 def outcome_of(answer: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of attempts, as far as an answer has them."""
     return {name: read(answer[name]) for name, read in _OUTCOME.items() if name in answer}
-
-
-def _payload_of(answer: Mapping[str, Any]) -> dict[str, Any]:
-    inline = {name: answer[name] for name in ("payload", "payload_text") if name in answer}
-    return inline | ({"payload_at": PayloadPlace(**answer["payload_at"])} if "payload_at" in answer else {})
-
-
-def attributes(job: core.Job) -> dict[str, Any]:
-    """Return what a job is besides its id and its payload, as far as it is something."""
-    told = {name: getattr(job, name) for name in ("tenant", "priority", "schedule", "nominal")}
-    told["traceparent"] = job.trace and job.trace.parent
-    return {name: value for name, value in told.items() if value is not None}
-
-
-def payload_fields(job: core.Job) -> dict[str, Any]:
-    """Return a job's payload as JSON, or where it is kept, or as text where it is neither.
-
-    Whoever sends to the inbound queue directly may send any text.
-    """
-    try:
-        if job.offloaded_bytes is not None:
-            place = Pointer.parse(job.payload)
-            return {"payload_at": {"bucket": place.bucket, "key": place.key, "bytes": job.offloaded_bytes}}
-        value = json.loads(job.payload)
-        json_text(value)  # what JSON cannot write, such as NaN, or reads no deeper, fails here and not below
-    except (ValueError, RecursionError):
-        return {"payload_text": job.payload}
-    return {"payload": value}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -157,13 +103,6 @@ def upload_of(answer: Any) -> BegunUpload:
         lambda begun: BegunUpload(id=text_of(begun["upload"]), url=text_of(begun["url"]), headers={**begun["headers"]}),
         answer,
         what="upload",
-    )
-
-
-def page_of(answer: Any) -> tuple[list[ScheduledJob], str]:
-    """Return the jobs of a page, and where the next one begins: "" after the last. Raises Unavailable."""
-    return read_from(
-        lambda page: ([ScheduledJob.of(job) for job in page["jobs"]], page["next"] or ""), answer, what="jobs"
     )
 
 
@@ -242,8 +181,4 @@ _OUTCOME: Mapping[str, Callable[[Any], Any]] = {
     "started": instant.parse,
     "ended": instant.parse,
     "error": text_of,
-}
-_ATTRIBUTES: Mapping[str, Callable[[Any], Any]] = dict.fromkeys(("tenant", "schedule", "traceparent"), text_of) | {
-    "priority": number_of,
-    "nominal": instant.parse,
 }

@@ -4,9 +4,10 @@ from collections.abc import Hashable, Sequence
 from datetime import datetime
 from typing import Protocol, Self, TypeVar
 
-from dueline.client.answers import Job, ScheduledJob
+from dueline.client.answers import Job
 from dueline.client.http_schedules import HttpSchedules
 from dueline.client.id_terms import IdTerms
+from dueline.client.listed import ScheduledJob
 from dueline.client.new_job import NewJob
 from dueline.errors import DuelineError
 from dueline.lookup.control import Control
@@ -66,7 +67,7 @@ class Api(Protocol[D]):
     def reschedule(self, id: JobId, *, at: datetime | None, delay: float | None, key: str) -> Job:
         """Move a job to `at`, or `delay` seconds from the first call under `key`; return the one that took its place.
 
-        Raises AlreadyFinished or JobNotFound.
+        Raises AlreadyFinished, RunOfSchedule or JobNotFound.
         """
 
     def page(

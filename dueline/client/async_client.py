@@ -7,10 +7,11 @@ from functools import partial, update_wrapper
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
-from dueline.client.answers import Job, ScheduledJob
+from dueline.client.answers import Job
 from dueline.client.async_schedules import AsyncSchedules
 from dueline.client.client import Client
 from dueline.client.in_threads import in_a_thread, in_portions
+from dueline.client.listed import ScheduledJob
 from dueline.client.new_job import NewJob
 from dueline.client.single import Single
 from dueline.errors import DuelineError

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 from dueline import otel
 from dueline.client import http_api
-from dueline.client.answers import Job, ScheduledJob
+from dueline.client.answers import Job
 from dueline.client.api import MOST_AT_ONCE, Api, Draft
 from dueline.client.by_queue import by_queue
 from dueline.client.http_api import MOST_BYTES
 from dueline.client.linger import shared_requests
+from dueline.client.listed import ScheduledJob
 from dueline.client.new_job import NewJob, a_job, bound_of, checked_time
 from dueline.client.pages import pages_of
 from dueline.client.schedules import Schedules
@@ -151,13 +152,12 @@ class Client:
         """Move a job to `at`, or to `delay` from now by the deployment's clock; return the new job that replaces it.
 
         The new job has a new id, and the job with the old id never reaches its queue. Raises AlreadyFinished when the
-        job was already sent to its queue, cancelled or rescheduled: then there is no new job. Raises JobNotFound or
-        InvalidJob. After Throttled or Unavailable either the old job exists or the new one, whose id is the error's
-        `job_id`.
+        job was already sent to its queue, cancelled or rescheduled, and RunOfSchedule when a schedule made it: then
+        there is no new job. Raises JobNotFound or InvalidJob. After Throttled or Unavailable either the old job exists
+        or the new one, whose id is the error's `job_id`.
         """
-        parsed, asked = JobId.parse(id), checked_time(at, delay)
-        move = partial(self._api.reschedule, parsed, at=asked.at, delay=asked.delay, key=str(uuid.uuid4()))
-        return self._calls.ask(move)
+        parsed, asked, key = JobId.parse(id), checked_time(at, delay), str(uuid.uuid4())
+        return self._calls.ask(partial(self._api.reschedule, parsed, at=asked.at, delay=asked.delay, key=key))
 
     def run_now(self, id: str) -> Job:
         """Move a scheduled job to now; return the new job that replaces it. It reaches its queue within seconds.

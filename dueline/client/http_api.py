@@ -7,13 +7,14 @@ from datetime import datetime
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
-from dueline.client.answers import Job, ScheduledJob, control_of, overview_of, page_of, queues_of, upload_of
+from dueline.client.answers import Job, control_of, overview_of, queues_of, upload_of
 from dueline.client.dated import Dated
 from dueline.client.http_answer import error_of
 from dueline.client.http_draft import HttpDraft, Name
 from dueline.client.http_schedules import HttpSchedules
 from dueline.client.id_maker import IdMaker
 from dueline.client.id_terms import IdTerms
+from dueline.client.listed import ScheduledJob, page_of
 from dueline.client.new_job import NewJob
 from dueline.client.transport import Transport
 from dueline.errors import RETRYABLE, DuelineError, InvalidJob, Unavailable

@@ -53,7 +53,7 @@ class Schedules:
 
         It runs by `cron` in a `zone`, or `every` so often: 60 s at least, a timedelta or seconds. Each run is a job of
         that payload, tenant and priority. A paused schedule stays paused. Raises InvalidSchedule, QueueNotFound,
-        TooManySchedules or ScheduleChanged.
+        TooManySchedules, TooManyChanges or ScheduleChanged.
         """
         rule = {"cron": cron, "every": every, "zone": zone, "start": start, "end": end, "count": count}
         job = {"tenant": tenant, "priority": priority, "jitter": jitter, "catch_up": catch_up, "overlap": overlap}
@@ -82,8 +82,8 @@ class Schedules:
     def run(self, name: str, *, payload: object = ..., key: str | None = None) -> SubmittedRun:
         """Run a schedule now, paused or not, with its payload or another one; its own runs are not touched.
 
-        Called again with the same `key`, it returns the run that is there. Raises ScheduleNotFound or InvalidSchedule,
-        or KeyReused for a key that went with another payload.
+        Called again with the same `key`, it returns the run that is there, whatever the schedule is by then. Raises
+        ScheduleNotFound or InvalidSchedule, or KeyReused for a key that went with another payload.
         """
         body = body_of({}) if payload is ... else body_of({}, payload=payload)
         return self._ask_under(_key(key), partial(self._asked.run, name, body))
@@ -91,15 +91,17 @@ class Schedules:
     def backfill(self, name: str, *, start: datetime, end: datetime, key: str | None = None) -> Sequence[SubmittedRun]:
         """Run a schedule, now, for each instant of its rule from `start` to just before `end`, which has passed.
 
-        At most 500. Called again with the same `key`, it returns the runs that are there. Raises as `run` does.
+        At most 500, which may overlap. Called again with the same `key`, it returns the runs that are there, whatever
+        the schedule is by then. Raises as `run` does, KeyReused for a key that went with another span.
         """
         body = body_of({"from": aware("start", start), "to": aware("end", end)})
         return self._ask_under(_key(key), partial(self._asked.backfill, name, body))
 
     def history(self, name: str, most: int = 10, *, before: datetime | None = None) -> Sequence[Run]:
-        """Return the last runs, 1 to 100 of them, the latest first: those that are planned, and those that were.
+        """Return the last runs whose time has come, 1 to 100 of them, the latest first.
 
-        With `before`, those of earlier instants. Raises ScheduleNotFound or InvalidSchedule.
+        With `before`, those of earlier instants, those that are planned included; what is to come is `next` of a
+        Schedule. Raises ScheduleNotFound or InvalidSchedule.
         """
         until = None if before is None else aware("before", before)
         return self._calls.ask(lambda: self._asked.history(name, most=most, before=until))

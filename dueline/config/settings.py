@@ -53,6 +53,8 @@ class TickSettings(Settings):
 class PlannerSettings(Settings):
     """What the planner needs to know."""
 
+    tick_period: int
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ApiSettings(Settings):

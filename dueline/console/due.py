@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from dueline.client.answers import ScheduledJob
+from dueline.client.listed import ScheduledJob
 from dueline.console import asked
 from dueline.console.reach import Reach
 from dueline.model import instant

@@ -7,7 +7,8 @@ from urllib.parse import quote, unquote_to_bytes
 from dueline.client.http_answer import HttpAnswer
 from dueline.console.web import Answer, Request
 
-_REQUEST_HEADERS = {"content-type", "accept", "idempotency-key", "if-match", "traceparent", "tracestate"}
+_CONDITIONS = {"idempotency-key", "if-match", "if-none-match"}
+_REQUEST_HEADERS = {"content-type", "accept", *_CONDITIONS, "traceparent", "tracestate"}
 _ANSWER_HEADERS = {"content-type", "etag", "retry-after"}
 
 

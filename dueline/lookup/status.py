@@ -8,7 +8,7 @@ from itertools import chain
 
 from dueline.errors import RETRYABLE, DuelineError, InvalidJob, JobNotFound, NotYet, Unavailable
 from dueline.lookup.outcome import Outcome, read_outcome
-from dueline.model import rows
+from dueline.model import nominal, rows
 from dueline.model.job import JobId, Route, State
 from dueline.model.move_rows import moved_to
 from dueline.model.queue_settings import QueueSettings
@@ -25,11 +25,14 @@ class Status:
     """A job's state. A rescheduled job is CANCELLED, and `moved_to` is the job that replaced it.
 
     If its queue is set to `track` its jobs, `outcome` is what workers noted of its last attempt, and decides the state.
+    Of a run of a schedule by the table's route, which has a row that says so, there are its `schedule` and `nominal`.
     """
 
     state: State
     moved_to: JobId | None = None
     outcome: Outcome | None = None
+    schedule: str | None = None
+    nominal: datetime | None = None
 
 
 def look_up(id: JobId, *, queue: QueueSettings, table: Table, now: datetime) -> State:
@@ -87,7 +90,8 @@ def _status(id: JobId, reading: Reading, *, queue: QueueSettings, now: datetime)
     outcome = _outcome_of(id, reading.rows, now=now)
     state = outcome.state if outcome else state_of(id, reading.rows, queue=queue, now=now)
     moved = moved_to(cancellation) if cancellation and rows.is_promised(cancellation) else None
-    return Status(state=state, moved_to=moved, outcome=outcome)
+    schedule, of_nominal = _origin_of(reading.rows.get(rows.job_key(id)))
+    return Status(state=state, moved_to=moved, outcome=outcome, schedule=schedule, nominal=of_nominal)
 
 
 def state_of(id: JobId, found: Mapping[Key, Row], *, queue: QueueSettings, now: datetime) -> State:
@@ -110,6 +114,15 @@ def _keys_read(id: JobId, queue: QueueSettings) -> list[Key]:
 
 def _keys(id: JobId) -> list[Key]:
     return [rows.cancellation_key(id), rows.parked_key(id), rows.handled_key(id), rows.job_key(id)]
+
+
+def _origin_of(row: Row | None) -> tuple[str | None, datetime | None]:
+    """Return which schedule made a job, and for when, as far as its row tells that."""
+    try:
+        told = nominal.fields((row or {}).get("schedule"))
+    except InvalidJob:
+        return None, None
+    return told.get("schedule"), told.get("nominal")
 
 
 def _outcome_of(id: JobId, found: Mapping[Key, Row], *, now: datetime) -> Outcome | None:

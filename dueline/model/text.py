@@ -1,5 +1,7 @@
 """Texts that come from anywhere, an error's above all, as terminals, message attributes and rows may hold them."""
 
+from datetime import datetime, timedelta
+
 
 def text_of(error: BaseException) -> str:
     """Return what an error says; of one whose text cannot be made, its type's name."""
@@ -33,11 +35,15 @@ def plain(text: str, *, most: int) -> str:
 def shown(value: object, *, most: int = 100) -> str:
     """Return the beginning of a value as Python writes it, or its type where it cannot, as of an int of 5,000 digits.
 
-    >>> shown("a" * 200, most=5), shown(10**5000), shown({1})
-    ("'aaaa", 'an int', '{1}')
+    A span of time is told in seconds, an instant in ISO 8601.
+
+    >>> shown("a" * 200, most=5), shown(10**5000), shown({1}), shown(timedelta(minutes=1.5))
+    ("'aaaa", 'an int', '{1}', '90 s')
     """
     try:
-        return repr(value)[:most]
+        if isinstance(value, timedelta):
+            return f"{value.total_seconds():.6f}".rstrip("0").rstrip(".") + " s"
+        return (value.isoformat() if isinstance(value, datetime) else repr(value))[:most]
     except Exception:
         name = type(value).__name__
         return f"an {name}" if name[0] in "aeiou" else f"a {name}"

@@ -13,6 +13,7 @@ from typing import Self
 from dueline.errors import RETRYABLE, InvalidJob, JobNotFound, KeyReused, Unavailable
 from dueline.model import rows
 from dueline.model.job import Job, JobId
+from dueline.model.rows import Row
 from dueline.model.text import shown
 from dueline.ports import Spread, Table
 
@@ -42,6 +43,11 @@ def claim(key: str, job: Job, *, payload_hash: str, table: Table, now: datetime)
     Unavailable: then this call submitted nothing.
     """
     row = table.claim(rows.idempotency_row(job, key, payload_hash=payload_hash), now=now)
+    return first_of(row, key, job, payload_hash=payload_hash)
+
+
+def first_of(row: Row, key: str, job: Job, *, payload_hash: str) -> Job | Repeat:
+    """Return this job under the id that a key's row names, as `claim` does. Raises KeyReused."""
     first = JobId.parse(str(row["id"]))
     if first.queue != job.id.queue:
         # Only a direct producer's own row names one: it is not to reach that queue with the API's rights.

@@ -10,13 +10,20 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
-from dueline.errors import RETRYABLE, Unavailable
+from dueline.errors import RETRYABLE, RunOfSchedule, Unavailable
 from dueline.model import instant, rows
 from dueline.model.job import Job, JobId
 from dueline.model.move_rows import asked_row, awaited_row, moved_to
 from dueline.model.rows import Key, Row
 from dueline.ports import Clock, Spread, Table
 from dueline.protocol.dispatch import OUT_OF_TIME
+
+
+def check_movable(job: Job) -> None:
+    """Raise RunOfSchedule for a job that a schedule made: moved, a pause would not end it, nor a change replace it."""
+    if job.schedule is not None:
+        run = f"job {job.id} is a run of schedule {job.id.queue}/{job.schedule}"
+        raise RunOfSchedule(f"{run}: it cannot be rescheduled; cancel it, or run the schedule now")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

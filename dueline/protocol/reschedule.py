@@ -18,7 +18,7 @@ from dueline.model.request import Request, due_of
 from dueline.model.rows import Key, Row
 from dueline.ports import Clock, Payloads, Queue, Reading, Table
 from dueline.protocol import keys
-from dueline.protocol.move import Intent
+from dueline.protocol.move import Intent, check_movable
 from dueline.protocol.offload import Offload
 from dueline.protocol.partitions import check_partition
 
@@ -63,9 +63,9 @@ class Reschedule:
 
         The job with the old id never reaches its queue: that is a promise. A repeat with the same due time, or under
         the same `key`, returns the same id: a delay counts from the first call under a key. Raises InvalidJob,
-        JobNotFound, or AlreadyFinished when the job was sent to its queue, cancelled or moved to another time: then
-        there is no new job. After Throttled or Unavailable either the old job exists or the new one; the error has the
-        new id if there may be one.
+        JobNotFound, RunOfSchedule, or AlreadyFinished when the job was sent to its queue, cancelled or moved to another
+        time: then there is no new job. After Throttled or Unavailable either the old job exists or the new one; the
+        error has the new id if there may be one.
         """
         if at is None and delay is None:
             raise InvalidJob("at and delay are both missing: give one of them")
@@ -140,7 +140,7 @@ class Reschedule:
         return moved
 
     def _movable(self, id: JobId, found: Rows, *, now: datetime) -> Job:
-        """Return the job of an id, if it waits in the table."""
+        """Return the job of an id, if it waits in the table and is no run of a schedule."""
         if not found:
             check_partition(id, Reading(), queue=self._queue)
         row = found.get(rows.job_key(id))
@@ -152,7 +152,9 @@ class Reschedule:
         if row is None:
             on_its_way = "it may still be on its way there, then try again in a moment"
             raise NotYet(f"job {id} is not in the table: {on_its_way}; or no such job was ever scheduled")
-        return rows.read_job(row)
+        job = rows.read_job(row)
+        check_movable(job)
+        return job
 
     def _successor(self, job: Job, *, due: datetime, uid: str | None) -> Job:
         # In the same partition, so that one fence speaks for both.

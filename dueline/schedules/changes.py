@@ -14,8 +14,10 @@ from dueline.model.queue_settings import QueueSettings
 from dueline.ports import Clock, Table
 from dueline.protocol.table_route import TableRoute
 from dueline.schedules.definition import Definition, check_of_queue
+from dueline.schedules.ending import check_fires_after
 from dueline.schedules.found import Found, find
 from dueline.schedules.head import Head
+from dueline.schedules.rule import Rule
 from dueline.schedules.transaction import Transaction, Wish
 
 # Others may change the same schedule meanwhile, and planners plan it: whoever is overtaken tries so often, and so long.
@@ -38,13 +40,15 @@ class Changed:
 
 # Returns what is wished for in the place of a head; None if that is it already. Raises ScheduleNotFound.
 _Ask = Callable[[Head | None], Wish | None]
+_Check = Callable[[Rule], None]
 
 
 class Changes:
     """Changes schedules. `route` takes jobs of their queue, and planning jobs, to the table.
 
     After Throttled or Unavailable a change may or may not be done: to ask again is safe, and tells. With `if_match`, an
-    entity tag, a schedule that is not as it was when that was read is left alone: ScheduleChanged. "*" matches any.
+    entity tag or several with commas between, a schedule that is not as it was when one of them was read is left alone:
+    ScheduleChanged. "*" matches any, a weak tag (`W/"..."`) none.
     """
 
     def __init__(self, *, table: Table, route: TableRoute, clock: Clock, patience: timedelta = PATIENCE) -> None:
@@ -53,13 +57,26 @@ class Changes:
         self._clock = clock
         self._patience = patience
 
-    def put(self, queue: QueueSettings, name: str, definition: Definition, *, if_match: str | None = None) -> Changed:
+    def put(
+        self,
+        queue: QueueSettings,
+        name: str,
+        definition: Definition,
+        *,
+        if_match: str | None = None,
+        only_new: bool = False,
+        must_run: bool = False,
+    ) -> Changed:
         """Create a schedule, or change it; an identical definition changes nothing. A paused one stays paused.
 
-        Raises InvalidSchedule, TooManySchedules, ScheduleChanged; Throttled or Unavailable.
+        With `only_new` it is created, or else ScheduleChanged. With `must_run`, a definition that changes something is
+        refused if no run of it is to come. Raises InvalidSchedule, TooManySchedules, TooManyChanges, ScheduleChanged;
+        Throttled or Unavailable.
         """
         check_of_queue(definition, queue)
-        return self._run(queue.name, name, partial(_defined, definition, queue), if_match)
+        check = partial(check_fires_after, self._clock.now()) if must_run else _check_nothing
+        ask = partial(_created if only_new else _defined, definition, queue, check)
+        return self._run(queue.name, name, ask, if_match)
 
     def pause(self, queue: str, name: str, *, if_match: str | None = None) -> Changed:
         """Have a schedule make no more runs. Raises ScheduleNotFound, ScheduleChanged; Throttled or Unavailable."""
@@ -99,11 +116,23 @@ class Changes:
         return self._transaction.create(wish.queue, name, wish.definition, until=until)
 
 
-def _defined(definition: Definition, queue: QueueSettings, head: Head | None) -> Wish | None:
-    if head is None or head.deleted:
-        return Wish(definition=definition, queue=queue)
-    wish = Wish(definition=definition, queue=queue, paused=head.paused)
-    return None if head.definition == definition else wish
+def _check_nothing(_: Rule) -> None:
+    """Take any rule: whoever rolls back a deployment may put one again that has ended since."""
+
+
+def _defined(definition: Definition, queue: QueueSettings, check: _Check, head: Head | None) -> Wish | None:
+    is_there = head is not None and not head.deleted
+    if head is not None and is_there and head.definition == definition:
+        return None
+    check(definition.rule)
+    return Wish(definition=definition, queue=queue, paused=head is not None and is_there and head.paused)
+
+
+def _created(definition: Definition, queue: QueueSettings, check: _Check, head: Head | None) -> Wish | None:
+    if head is not None and not head.deleted:
+        what = f"schedule {queue.name}/{head.name} is there already, its etag {head.etag}"
+        raise ScheduleChanged(f"{what}: without If-None-Match it is changed")
+    return _defined(definition, queue, check, head)
 
 
 def _paused(queue: str, name: str, paused: bool, head: Head | None) -> Wish | None:
@@ -128,5 +157,6 @@ def _check_match(if_match: str | None, head: Head | None, *, what: str) -> None:
         return
     if head is None or head.deleted:
         raise ScheduleChanged(f"{what} is not there, and If-Match is {if_match!r}: leave that out to create it")
-    if if_match not in ("*", head.etag):
+    # No tag of ours has a comma.
+    if if_match.strip() != "*" and head.etag not in map(str.strip, if_match.split(",")):
         raise ScheduleChanged(f"{what} is {head.etag} now, and If-Match is {if_match!r}: read it again")

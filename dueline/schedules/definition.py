@@ -15,6 +15,7 @@ from dueline.model.job import MAX_PAYLOAD_BYTES, check_priority, check_tenant
 from dueline.model.packing import pack
 from dueline.model.queue_settings import QueueSettings
 from dueline.model.text import shown
+from dueline.schedules.ending import check_fires
 from dueline.schedules.rule import Rule
 
 MAX_PACKED_BYTES = 8 * 1024
@@ -66,8 +67,7 @@ class Definition:
         object.__setattr__(self, "overlap", _one_of(Overlap, self.overlap, name="overlap"))
         for name in ("owner", "description"):
             _check_label(getattr(self, name), name=name)
-        if self.rule.never_fires:
-            raise InvalidSchedule("the rule names no instant at all: it must name one at least")
+        check_fires(self.rule)
         _check_jitter(self.jitter, rule=self.rule)
 
     def to_dict(self) -> dict[str, Any]:
@@ -171,5 +171,5 @@ def _check_jitter(jitter: object, *, rule: Rule) -> None:
     if jitter == timedelta(0):
         return
     if not (isinstance(jitter, timedelta) and timedelta(0) <= jitter <= rule.spacing and not jitter % SECOND):
-        most = f"{rule.spacing // SECOND} s, the shortest time between two runs"
-        raise InvalidSchedule(f"jitter is {shown(jitter)}: it must be whole seconds, and at most {most}")
+        most = f"{shown(rule.spacing)}, the shortest time between two runs"
+        raise InvalidSchedule(f"jitter is {shown(jitter)}: it must be whole seconds, from 0 s to {most}")

@@ -21,18 +21,17 @@ from dueline.schedules.plan_step import Asked, PlanStep, Received, Verdict, verd
 
 # Longer than any process can live that has begun what is waited for.
 GIVEN_UP_AFTER = timedelta(hours=1)
-_LONGEST_PAUSE = timedelta(minutes=1)
 
 
 @dataclass(kw_only=True, slots=True)
 class Planned:
     """What became of planning jobs.
 
-    `again` names the messages to put back, each with the seconds after which it is to be visible again; all others are
-    done. `submitted` and `missed` count runs by queue, `dropped` planning jobs that waited for an hour in vain.
+    `again` names the messages to put back, the sooner the less often they came; all others are done. `submitted` and
+    `missed` count runs by queue, `dropped` planning jobs that waited for an hour in vain.
     """
 
-    again: dict[str, int] = field(default_factory=dict)
+    again: set[str] = field(default_factory=set)
     submitted: Counter[str] = field(default_factory=Counter)
     missed: Counter[str] = field(default_factory=Counter)
     dropped: int = 0
@@ -142,9 +141,7 @@ class _Batch:
             self._planned.dropped += 1
 
     def _put_back(self, received: Received, *faults: str) -> None:
-        """Let a message come again, the later the longer it has waited."""
-        pause = min(_LONGEST_PAUSE, (self._now - received.first_received) / 2)
-        self._planned.again[received.message_id] = max(1, int(pause.total_seconds()))
+        self._planned.again.add(received.message_id)
         self._planned.faults.update(faults)
 
     def _fault(self, fault: DuelineError) -> None:

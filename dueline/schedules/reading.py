@@ -24,6 +24,7 @@ from dueline.schedules.occurrence import occurrence_id
 
 MOST_HEADS = 100
 MOST_RUNS = 100
+_MOMENT = timedelta(microseconds=1)
 
 
 class RunState(StrEnum):
@@ -103,16 +104,17 @@ def history(
     before: datetime | None = None,
     spread: Spread = map,
 ) -> list[Run]:
-    """Return the last runs of a schedule by its rules, the latest first, 1 to 100 of them, with nominals < `before`.
+    """Return the runs of a schedule whose time has come, by its rules, the latest first, 1 to 100 of them.
 
-    They begin with those that are planned already, and go back over the last 20 changes. What a change cancelled is no
-    run. Raises ScheduleNotFound, InvalidSchedule, Throttled or Unavailable.
+    With `before`, those of nominals before it: a page goes on behind the last run of the one before; an instant that is
+    to come has those told, too, that are planned by now. They go back over the last 20 changes. What a change cancelled
+    is no run. Raises ScheduleNotFound, InvalidSchedule, Throttled or Unavailable.
     """
     _check_limit(limit, most=MOST_RUNS)
     head = get(queue.name, name, table=table)
-    # No rule names an instant before 1970.
-    before = None if before is None else max(before, instant.EPOCH)
-    named = list(islice(_named(head, before), limit))
+    # Nominals are whole seconds. No rule names an instant before 1970.
+    latest = clock.now() if before is None else max(before, instant.EPOCH) - _MOMENT
+    named = list(islice(_named(head, latest), limit))
     statuses = statuses_of(
         [each.id for each in named], queue=queue, table=table, clock=clock, until=until, spread=spread
     )
@@ -129,12 +131,11 @@ class _Named:
     id: JobId
 
 
-def _named(head: Head, before: datetime | None) -> Iterator[_Named]:
-    """Yield the nominals of all generations that were planned, the latest first."""
+def _named(head: Head, latest: datetime) -> Iterator[_Named]:
+    """Yield the nominals of all generations that were planned, from `latest` back."""
     for each in (head.up_to(head.planned_to), *head.generations):
         if each.is_live:
-            end = each.end if before is None else min(each.end, before - timedelta(milliseconds=1))
-            nominals = takewhile(partial(operator.lt, each.start), each.definition.rule.before(end))
+            nominals = takewhile(partial(operator.lt, each.start), each.definition.rule.before(min(each.end, latest)))
             yield from (
                 _Named(
                     nominal=nominal,

@@ -129,8 +129,8 @@ def _check_every(every: object) -> None:
     if every is None:
         return
     if not isinstance(every, timedelta) or every % _SECOND or not SHORTEST <= every <= FURTHEST:
-        told = f"{every.total_seconds():g} s" if isinstance(every, timedelta) else shown(every)
-        raise InvalidSchedule(f"every is {told}: it must be from 60 s to {FURTHEST.days} days, in whole seconds")
+        allowed = f"from {shown(SHORTEST)} to {FURTHEST.days} days, in whole seconds"
+        raise InvalidSchedule(f"every is {shown(every)}: it must be {allowed}")
 
 
 def _bound(name: str, at: object) -> datetime | None:

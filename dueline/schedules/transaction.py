@@ -16,7 +16,7 @@ from dueline.model.queue_settings import QueueSettings
 from dueline.model.schedule_rows import Change, count_key
 from dueline.ports import WRITE_ROWS, Clock, Table
 from dueline.protocol.table_route import TableRoute
-from dueline.schedules.cut import cancelled_by, cut_of
+from dueline.schedules.cut import cancelled_by, check_changes, cut_of, resumed_at
 from dueline.schedules.definition import Definition
 from dueline.schedules.head import Head, head_row
 from dueline.schedules.missed import to_submit
@@ -35,6 +35,11 @@ class Wish:
     queue: QueueSettings | None = None
     paused: bool = False
     deleted: bool = False
+
+    @property
+    def is_live(self) -> bool:
+        """Tell whether it is to make runs."""
+        return not (self.paused or self.deleted)
 
 
 class Transaction:
@@ -68,10 +73,12 @@ class Transaction:
     def replace(self, head: Head, wish: Wish, *, fence: datetime | None, until: float) -> Head | None:
         """Return the next head, or None if the fence, read before, or the head is no longer as it was.
 
-        Then nothing was changed. Begins no send after `until` (monotonic). Raises Throttled or Unavailable.
+        Then nothing was changed. Begins no send after `until` (monotonic). Raises TooManyChanges, and then nothing was
+        written; Throttled or Unavailable.
         """
-        now, cut = self._clock.now(), cut_of(head, fence)
-        new = _next(head, wish, start=cut)
+        now = self._clock.now()
+        new = _next(head, wish, fence=fence, now=now)
+        cut = new.start
         self._submit_intent(new, now=now, until=until)
         self._plan_up_to(cut, head, now=now, until=until)
         ended = cancelled_by(head, cut, next_is_live=new.is_live)
@@ -108,7 +115,11 @@ class Transaction:
                 raise Unavailable("that runs are to be cancelled could not be written: try again")
 
 
-def _next(head: Head, wish: Wish, *, start: datetime) -> Head:
+def _next(head: Head, wish: Wish, *, fence: datetime | None, now: datetime) -> Head:
+    is_resumed = wish.is_live and not head.is_live
+    start = resumed_at(head, fence, now=now) if is_resumed else cut_of(head, fence)
+    if wish.is_live:
+        check_changes(head, start)
     retention = head.retention if wish.queue is None else wish.queue.retention
     return head.next(
         definition=wish.definition, start=start, paused=wish.paused, deleted=wish.deleted, retention=retention

@@ -17,16 +17,20 @@ from dueline.schedules.submitting import submit
 
 PAGE = 100
 # A planner may have a backlog. What it plans twice is the same.
-GRACE = timedelta(minutes=5)
+GRACE_TICKS = 5
 
 
 class Watchdog:
-    """Watches over the schedules of queues. `route` takes planning jobs to the table."""
+    """Watches over the schedules of queues. `route` takes planning jobs to the table.
 
-    def __init__(self, *, table: Table, route: TableRoute, clock: Clock) -> None:
+    One stands still whose planning job should have come five times `tick_period` ago.
+    """
+
+    def __init__(self, *, table: Table, route: TableRoute, clock: Clock, tick_period: timedelta) -> None:
         self._table = table
         self._route = route
         self._clock = clock
+        self._grace = GRACE_TICKS * tick_period
 
     def revive(self, queue: str, *, until: float) -> int:
         """Submit the planning job of each schedule that stands still; return how many there were.
@@ -37,7 +41,7 @@ class Watchdog:
         revived, unreadable = 0, list[Unavailable]()
         for page in self._pages(queue):
             now = self._clock.now()
-            jobs = [job for row in page if (job := _overdue(row, unreadable, now=now))]
+            jobs = [job for row in page if (job := _overdue(row, unreadable, now=now, grace=self._grace))]
             submit(jobs, route=self._route, until=until)
             revived += len(jobs)
         if unreadable:
@@ -52,12 +56,15 @@ class Watchdog:
             after, more = str(page.rows[-1]["sk"]) if page.rows else after, page.more
 
 
-def _overdue(row: Row, unreadable: list[Unavailable], *, now: datetime) -> Job | None:
-    """Return the planning job of a schedule if the planner should have had it long ago."""
+def _overdue(row: Row, unreadable: list[Unavailable], *, now: datetime, grace: timedelta) -> Job | None:
+    """Return the planning job of a schedule if the planner should have had it long ago.
+
+    A generation's first one is due before that begins.
+    """
     try:
         head = read_head(row)
     except Unavailable as error:
         unreadable.append(error)
         return None
     job = planning_job(head, head.planned_to, now=now) if head.is_live else None
-    return job if job and job.id.due + GRACE < now else None
+    return job if job and max(job.id.due, head.start) + grace < now else None

@@ -55,7 +55,7 @@ class Declaring:
     def declared(self) -> Iterator[None]:
         """Declare them. While AWS fails, go on trying in a thread, for as long as the context lasts.
 
-        What is refused raises: InvalidSchedule, Forbidden, QueueNotFound or TooManySchedules.
+        What is refused raises: InvalidSchedule, Forbidden, QueueNotFound, TooManySchedules or TooManyChanges.
         """
         left, ended = self._declare(self.scheduled), threading.Event()
         if left:

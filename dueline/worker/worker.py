@@ -129,7 +129,7 @@ class Worker:
         queues to process, by default all that have a function. `concurrency` takes the place of the constructor's.
         `/health` and `/metrics` are served on `port`.
         Raises QueueNotFound, DeploymentNotFound, Forbidden or Unavailable before it begins, and what refuses one of the
-        schedules in the code: InvalidSchedule or TooManySchedules.
+        schedules in the code: InvalidSchedule, TooManySchedules or TooManyChanges.
         """
         handlers = self._chosen(queues)
         most = self._concurrency if concurrency is None else _checked(concurrency)

@@ -96,6 +96,16 @@ class _JobFields(TypedDict):
         ),
     ]
     moved_to: NotRequired[Annotated[Id, Field(description="The id of the job that took its place.")]]
+    schedule: NotRequired[
+        Annotated[
+            str,
+            Field(
+                description="The schedule whose run it is. Runs on demand are told by the answer that made them alone.",
+                examples=["digest"],
+            ),
+        ]
+    ]
+    nominal: NotRequired[Annotated[Instant, Field(description="For which instant that schedule made it, in UTC.")]]
 
 
 class JobAnswer(_JobFields, OutcomeAnswer):
@@ -137,7 +147,8 @@ class Results(TypedDict):
 
 
 def status_answer(id: JobId, status: Status) -> JobAnswer:
-    return job_answer(id, status.state, moved_to=status.moved_to, outcome=status.outcome)
+    answer = job_answer(id, status.state, moved_to=status.moved_to, outcome=status.outcome)
+    return cast(JobAnswer, {**answer, **_origin(status)})
 
 
 def job_answer(id: JobId, state: State, *, moved_to: JobId | None = None, outcome: Outcome | None = None) -> JobAnswer:
@@ -146,6 +157,13 @@ def job_answer(id: JobId, state: State, *, moved_to: JobId | None = None, outcom
     )
     moved = {} if moved_to is None else {"moved_to": str(moved_to)}
     return cast(JobAnswer, {**answer, **moved, **({} if outcome is None else outcome_answer(outcome))})
+
+
+def _origin(of: Status) -> dict[str, str]:
+    """Return whose run a job is, and for when, where it is one of a schedule."""
+    if of.schedule is None or of.nominal is None:
+        return {}
+    return {"schedule": of.schedule, "nominal": instant.text(of.nominal)}
 
 
 def cancelled_or_refused(result: Cancelled | DuelineError) -> JobAnswer | Refused:

@@ -7,12 +7,12 @@ from pydantic import ConfigDict, Field, JsonValue, with_config
 # pydantic reads no other TypedDict before Python 3.12.
 from typing_extensions import TypedDict
 
-from dueline.client.answers import attributes, payload_fields
+from dueline.client.listed import attributes, payload_fields
 from dueline.lookup.listing import Listed, place_text
 from dueline.lookup.status import Status
 from dueline.model import instant
 from dueline.model.job import MAX_PRIORITY, Job, JobId, State
-from functions.http.job_answers import Instant, JobAnswer, job_answer, status_answer
+from functions.http.job_answers import JobAnswer, job_answer, status_answer
 
 _PAYLOADS: list[JsonValue] = [{"required": [field]} for field in ("payload", "payload_text", "payload_at")]
 
@@ -40,8 +40,6 @@ class _Attributes(TypedDict):
     priority: NotRequired[
         Annotated[int, Field(ge=1, le=MAX_PRIORITY, description="1 is the most urgent.", examples=[1])]
     ]
-    schedule: NotRequired[Annotated[str, Field(description="The schedule that made it.", examples=["digest"])]]
-    nominal: NotRequired[Annotated[Instant, Field(description="The instant that the schedule's rule names, in UTC.")]]
     traceparent: NotRequired[
         Annotated[
             str,

@@ -1,17 +1,13 @@
-"""The forms of requests about schedules, and how they are read. What a rule may be, the core says."""
+"""The forms of requests about schedules. What a rule may be, the core says."""
 
-from collections.abc import Mapping
-from datetime import datetime
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
 
-from dueline.errors import InvalidSchedule
-from dueline.model.request import FURTHEST, json_text
-from dueline.schedules.definition import MAX_LABEL_CHARACTERS, CatchUp, Definition, Overlap
+from dueline.model.request import FURTHEST
+from dueline.schedules.definition import MAX_LABEL_CHARACTERS, CatchUp, Overlap
 from dueline.schedules.reading import MOST_HEADS, MOST_RUNS
-from functions.http.bodies import describe_errors, read_json
 from functions.http.forms import At, Integer, Priority, Tenant, whole_number
 
 MOST_SHOWN = 100
@@ -21,7 +17,6 @@ _WITH_START: JsonDict = {"dependentRequired": {"count": ["start"]}}
 _INSTANT: JsonDict = {"format": "date-time"}
 _LABEL: JsonDict = {"minLength": 1, "maxLength": MAX_LABEL_CHARACTERS}
 _LONGEST = int(FURTHEST.total_seconds())
-Form = TypeVar("Form", bound=BaseModel)
 
 
 class RuleFields(BaseModel):
@@ -161,7 +156,7 @@ class SchedulesQuery(BaseModel):
 
 
 class HistoryQuery(BaseModel):
-    """Which runs to tell of: the latest first, `limit` at most, those `before` an instant."""
+    """Which runs to tell of: the latest first, `limit` at most, those of instants `before` one."""
 
     model_config = _STRICT
 
@@ -169,49 +164,8 @@ class HistoryQuery(BaseModel):
         default=20, ge=1, le=MOST_RUNS, description="The most runs to tell of.", examples=[50]
     )
     before: At | None = Field(
-        default=None, description="Runs before this instant. Without it: all.", examples=["2027-01-04T00:00:00Z"]
+        default=None,
+        description="Runs for instants before this one, such as that of the last run told. Without it: those whose time"
+        " has come. One that is to come has what is planned by now told, too.",
+        examples=["2027-01-04T00:00:00Z"],
     )
-
-
-def read_definition(text: str) -> Definition:
-    """Return the schedule that a body asks for. Raises InvalidSchedule, which names the field."""
-    body = _read(ScheduleBody, read_json(text))
-    given = {name: getattr(body, name) for name in body.model_fields_set}
-    if "payload" in given:
-        given["payload"] = json_text(given["payload"])
-    return Definition.from_dict(given)
-
-
-def read_preview(text: str) -> tuple[Definition, datetime | None, int]:
-    """Return a rule, as that of a schedule, after when its runs are asked, and how many. Raises InvalidSchedule."""
-    body = _read(PreviewBody, read_json(text))
-    given = {name: getattr(body, name) for name in body.model_fields_set & RuleFields.model_fields.keys()}
-    return Definition.from_dict(given), body.since, body.limit
-
-
-def read_run(text: str) -> str | None:
-    """Return the payload, as JSON text, that a body gives, if any. Raises InvalidSchedule."""
-    body = _read(RunBody, read_json(text) if text else {})
-    return json_text(body.payload) if body.model_fields_set else None
-
-
-def read_backfill(text: str) -> BackfillBody:
-    """Return what a body asks to be run. Raises InvalidSchedule."""
-    return _read(BackfillBody, read_json(text))
-
-
-def read_list(query: Mapping[str, Any]) -> SchedulesQuery:
-    """Return which schedules a query string asks for. Raises InvalidSchedule."""
-    return _read(SchedulesQuery, query)
-
-
-def read_history(query: Mapping[str, Any]) -> HistoryQuery:
-    """Return which runs a query string asks for. Raises InvalidSchedule."""
-    return _read(HistoryQuery, query)
-
-
-def _read(form: type[Form], given: Any) -> Form:
-    try:
-        return form.model_validate(given)
-    except ValidationError as error:
-        raise InvalidSchedule(describe_errors(error, form)) from None

@@ -16,8 +16,7 @@ from dueline.schedules import reading
 from dueline.schedules.changes import Changed, Changes
 from dueline.schedules.head import Head
 from dueline.schedules.running import Runs
-from functions.http import schedule_forms
-from functions.http.bodies import body_of
+from functions.http import schedule_requests
 from functions.http.logs_and_metrics import record_runs, record_schedule
 from functions.http.schedule_answers import (
     Backfilled,
@@ -62,15 +61,17 @@ class ScheduleRoutes:
     def list_schedules(self, queue: str) -> SchedulesPage:
         """List a queue's schedules, by name, a page at a time."""
         self._registry.queue(queue)
-        asked = schedule_forms.read_list(self._app.current_event.query_string_parameters)
+        asked = schedule_requests.read_list(self._app.current_event.query_string_parameters)
         listed = reading.page(queue, table=self._resources.table, after=asked.after, limit=asked.limit)
         return page_of_schedules(listed, now=self._resources.clock.now())
 
     def put_schedule(self, queue: str, schedule: str) -> Response[ScheduleAnswer]:
         """Create a schedule: 201, or change it: 200. An identical one changes nothing."""
         settings, name = self._registry.taking(queue), checked_name(schedule)
-        definition = schedule_forms.read_definition(self._body())
-        changed = self._changes().put(settings, name, definition, if_match=self._header("if-match"))
+        definition = schedule_requests.read_definition(self._body())
+        only_new = schedule_requests.read_only_new(self._header("if-none-match"))
+        if_match = self._header("if-match")
+        changed = self._changes().put(settings, name, definition, if_match=if_match, only_new=only_new, must_run=True)
         return self._changed("schedule put", changed)
 
     def get_schedule(self, queue: str, schedule: str) -> Response[ScheduleAnswer]:
@@ -99,7 +100,7 @@ class ScheduleRoutes:
     def run_schedule(self, queue: str, schedule: str) -> tuple[SubmittedRun, int]:
         """Run a schedule now, paused or not."""
         self._registry.queue(queue)
-        payload = schedule_forms.read_run(self._body())
+        payload = schedule_requests.read_run(self._body())
         key = self._header("idempotency-key")
         job = self._runs().run_now(queue, checked_name(schedule), payload=payload, key=key)
         self._record_runs([job], queue, schedule)
@@ -108,7 +109,7 @@ class ScheduleRoutes:
     def backfill_schedule(self, queue: str, schedule: str) -> Backfilled:
         """Run a schedule for what has passed."""
         self._registry.queue(queue)
-        asked, key = schedule_forms.read_backfill(self._body()), self._header("idempotency-key")
+        asked, key = schedule_requests.read_backfill(self._body()), self._header("idempotency-key")
         runs = self._runs()
         jobs = runs.backfill(queue, checked_name(schedule), start=asked.start, end=asked.end, key=key)
         self._record_runs(jobs, queue, schedule)
@@ -119,7 +120,7 @@ class ScheduleRoutes:
 
     def schedule_history(self, queue: str, schedule: str) -> History:
         """Return the last runs of a schedule."""
-        asked = schedule_forms.read_history(self._app.current_event.query_string_parameters)
+        asked = schedule_requests.read_history(self._app.current_event.query_string_parameters)
         clock = self._resources.clock
         runs = reading.history(
             self._registry.queue(queue),
@@ -135,7 +136,7 @@ class ScheduleRoutes:
 
     def preview_schedule(self) -> Preview:
         """Tell the next runs of a rule, without making a schedule of it."""
-        definition, since, limit = schedule_forms.read_preview(self._body())
+        definition, since, limit = schedule_requests.read_preview(self._body())
         after = since or self._resources.clock.now()
         return {"words": definition.rule.words, "next": next_runs(definition.rule, after=after, limit=limit)}
 
@@ -176,7 +177,7 @@ class ScheduleRoutes:
         return Response(status_code=status, content_type="application/json", body=answer, headers={"ETag": head.etag})
 
     def _body(self) -> str:
-        return body_of(self._app.current_event)
+        return schedule_requests.body_of(self._app.current_event)
 
     def _header(self, name: str) -> str | None:
         return self._app.current_event.headers.get(name)

@@ -72,7 +72,9 @@ class Planner(Construct):
             deployment=deployment,
             code=code,
             timeout=_TIMEOUT,
-            environment=PlannerSettings(deployment=deployment.name, queue_urls=arns.queue_urls).to_env(),
+            environment=PlannerSettings(
+                deployment=deployment.name, queue_urls=arns.queue_urls, tick_period=deployment.tick_period
+            ).to_env(),
             statements=self._statements(arns, dispatch_dlq=deployment.names.dispatch_dlq),
         )
         # A planner that is late reaches itself with each next step, which Lambda would stop after 16 rounds:

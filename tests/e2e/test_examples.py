@@ -4,6 +4,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,26 @@ def test_a_reminder_is_sent_once_unless_the_cart_is_bought_before(become: Become
         assert wait_until(lambda: client.get(left).state is State.SUCCEEDED)
     assert sent == ["Your cart left is still there."]
     assert client.get(left).attempts == 1
+
+
+def test_a_digest_is_declared_and_sent_by_hand_and_for_the_days_that_were_missed_once(
+    become: Become, client: Client
+) -> None:
+    become("digests", NAMES.producer_policy("reminders"), NAMES.consumer_policy("reminders"))
+    names, sent, schedules = example("digests", emails="reminders"), list[str](), client.schedules("reminders")
+    names["send"] = lambda *, to, text: sent.append(f"{to}: {text}")
+    week = datetime(2026, 11, 2, tzinfo=UTC), datetime(2026, 11, 9, tzinfo=UTC)
+    missed = [f"all@example.com: What happened until 2026-11-0{day} 06:00 UTC." for day in range(2, 7)]
+    with working(names["worker"]):
+        assert wait_until(lambda: "digest" in [each.name for each in schedules.list()])
+        try:
+            assert names["make_up_for"](*week) == names["make_up_for"](*week)
+            assert wait_until(lambda: sorted(sent) == missed), sent
+            names["send_to"]("ann@example.com")
+            assert wait_until(lambda: len(sent) == 6)
+        finally:
+            schedules.delete("digest")
+    assert sent[5].startswith("ann@example.com: What happened until 2")
 
 
 class Receiver(BaseHTTPRequestHandler):

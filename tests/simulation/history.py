@@ -98,7 +98,8 @@ class History:
         self.is_planned = not alone and schedules.is_scheduled(self._schedules)
         scale = self.climate.scale
         if self.is_planned:
-            scale = replace(scale, cancellations=self._schedules.pick([90, 90, 6]))
+            few, kept = self._schedules.pick([90, 90, 6]), choices.stream(schedules.FORGETFUL).pick([20, 20, 20, 1])
+            scale = replace(scale, cancellations=few, generations=kept)
         self._visitors = [*VISITORS, *schedules.visitors()] if self.is_planned else VISITORS
         self._buffers = {queue: choices.stream(f"{queue}, buffers") for queue in self.priorities}
         self._levels = {queue: choices.stream(f"{queue}, levels") for queue in self.priorities}
@@ -118,7 +119,10 @@ class History:
                 self._of_queue(queue)
         if self.is_planned:
             queues = ["emails"] if self.climate.isolated else ["emails", "emails", UNTOUCHED]
-            schedules.ScheduleHistory(self, self._schedules, queues=queues).write()
+            written = schedules.ScheduleHistory(self, self._schedules, queues=queues)
+            written.write()
+            if self.world.scale.generations == 1:
+                written.forget(self._choices.stream(schedules.FORGETFUL))
         self._of_ingest(self._choices.stream("ingest"))
         if not self._alone:
             self._of_trouble(self._choices.stream("trouble"))

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from dueline.errors import RETRYABLE, ScheduleChanged, ScheduleNotFound
+from dueline.errors import RETRYABLE, ScheduleChanged, ScheduleNotFound, TooManyChanges
 from dueline.model import instant
 from dueline.model.job import Job, JobId
 from dueline.model.queue_settings import PLANNER
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tests.simulation.world import Running, World
 
 VISIBILITY_SECONDS = 30.0
+LONGEST_HIDDEN = timedelta(minutes=1)
 PLANNER_SECONDS = 14.0
 LAST = 1000
 Planning = acts.Plan | acts.Alter | acts.Watch
@@ -48,10 +49,15 @@ def plan(world: "World", me: "Running", act: acts.Plan) -> str:
         _acknowledge(world, me)
     for number, place in enumerate(places):
         if str(place) in planned.again:
-            mail.hide(place, planned.again[str(place)])
+            mail.hide(place, _put_back_for(me.decided - mail.first_received(place)))
         elif number not in act.forgotten:
             mail.delete(place)
     return f"planned {len(places) - len(planned.again)} of {len(places)}"
+
+
+def _put_back_for(waited: timedelta) -> int:
+    """Return for how many seconds a planning job is hidden: the longer the longer it has waited."""
+    return max(1, int(min(LONGEST_HIDDEN, waited / 2).total_seconds()))
 
 
 def alter(world: "World", me: "Running", act: acts.Alter) -> str:
@@ -62,7 +68,9 @@ def alter(world: "World", me: "Running", act: acts.Alter) -> str:
         try:
             tag = get(act.queue, act.schedule, table=me.core.table).etag if act.is_matched and tag is None else tag
             changed = _ask(world, changes, act, tag)
-        except (ScheduleNotFound, ScheduleChanged) as refusal:
+        except (ScheduleNotFound, ScheduleChanged, TooManyChanges) as refusal:
+            if isinstance(refusal, TooManyChanges) and act.what in ("pause", "delete"):
+                raise Broken("as answered", f"{act} was refused: {refusal}") from None
             return f"is refused: {refusal}"
         except RETRYABLE:
             if not left:
@@ -112,7 +120,7 @@ def last_change(head: Head) -> acts.Alter:
 
 
 def watch(world: "World", me: "Running", act: acts.Watch) -> str:
-    watchdog = Watchdog(table=me.core.table, route=_route(me), clock=me.process)
+    watchdog = Watchdog(table=me.core.table, route=_route(me), clock=me.process, tick_period=world.periods.period)
     revived = watchdog.revive(act.queue, until=me.process.monotonic() + PLANNER_SECONDS)
     _acknowledge(world, me)
     return f"set {revived} going"
@@ -164,7 +172,7 @@ def _note_change(world: "World", me: "Running", head: Head, planned_to: str) -> 
     served = timetable.served[schedule]
     if head.generation != len(served) + 1 or (served and head.start < served[-1].head.start):
         raise Broken("never both", f"generation {head.generation} of {schedule} from {head.start} follows {served}")
-    served.append(Served(head=head, at=at))
+    served.append(Served(head=head, at=at, decided=me.decided))
     if planned_to and instant.parse(planned_to) < head.start:
         after = instant.parse(planned_to)
         step = Step(generation=head.generation - 1, after=after, until=head.start, decided=me.decided)

@@ -126,8 +126,8 @@ IN_CHANGE = [
     mutation(
         "the clock decides where a generation ends",
         "schedules/transaction.py",
-        "now, cut = self._clock.now(), cut_of(head, fence)",
-        "now = self._clock.now()\n        cut = max(head.start, instant.round_up(now))",
+        "start = resumed_at(head, fence, now=now) if is_resumed else cut_of(head, fence)",
+        "start = max(head.start, instant.round_up(now))",
         ANSWERED,
         BOTH,
         NEITHER,
@@ -139,6 +139,20 @@ IN_CHANGE = [
         "cut = head.start if fence is None else fence",
         BOTH,
         NEITHER,
+    ),
+    mutation(
+        "a resume begins at the fence, however long ago that was",
+        "schedules/transaction.py",
+        "start = resumed_at(head, fence, now=now) if is_resumed else cut_of(head, fence)",
+        "start = cut_of(head, fence)",
+        PAUSED,
+    ),
+    mutation(
+        "a change forgets what jitter has put off",
+        "schedules/transaction.py",
+        "        check_changes(head, start)\n",
+        "        pass\n",
+        PAUSED,
     ),
     mutation(
         "a change is made whatever the fence",

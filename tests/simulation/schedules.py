@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 # Of histories.
 ONCE_IN = 10
-STREAM = "schedules"
+STREAM, FORGETFUL = "schedules", "schedules, forgetful"
 MINUTE = 60
 EVERY = (60, 60, 60, 61, 90, 150, 300)
 STARTS = (0, 0, 7, 30, -45, 200)
@@ -79,6 +79,15 @@ class ScheduleHistory:
                 self._meet(queue, at)
         if stream.once_in(2):
             self._overtake(name, queue)
+
+    def forget(self, stream: Stream) -> None:
+        """Change a schedule more often than its head knows, while jitter puts a run off, and end it."""
+        name, minute = NAME.format(1), MINUTE * (1 + stream.below(self._minutes))
+        put_off = [acts.Rule(number, start=stream.pick(STARTS), jitter=MINUTE) for number in (60, 61, 62)]
+        changes = [acts.Alter(name, rule=rule) for rule in put_off]
+        changes.append(acts.Alter(name, what=stream.pick(["pause", "delete"])))
+        for change, after in zip(changes, (-MINUTE, 0, 1, stream.pick([2, 20])), strict=True):
+            self._history.start(change, after=minute + after + stream.pick([5, 20]), stream=stream)
 
     def _rule(self, number: int, levels: int) -> acts.Rule:
         stream = self._stream

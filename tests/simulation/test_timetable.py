@@ -91,6 +91,15 @@ def test_what_breaks_a_promise_is_told_by_its_name(promise, heads, came):
     assert broken.value.promise == promise
 
 
+def test_a_run_of_a_pause_that_is_caught_up_after_it_is_told():
+    resumed = PAUSED.next(definition=definition_of(Rule(2)), **(CUT | {"start": at(4)}))
+    heads = [(FIRST, NOW), (PAUSED, at(3)), (resumed, at(5))]
+    timetable = Timetable(served={SCHEDULE: [Served(head=head, at=0.0, decided=decided) for head, decided in heads]})
+    timetable.check([*sent(FIRST, 1, 2, 3), *sent(resumed, 6)], gone=())
+    with pytest.raises(Broken, match=r"nothing after a pause: .* of the pause"):
+        timetable.check(sent(resumed, 5), gone=())
+
+
 def test_a_schedule_that_nobody_plans_any_more_is_told():
     with pytest.raises(Broken, match="a schedule does not die"):
         check([FIRST], sent(FIRST, 1, 2, 3), planned_to=3)

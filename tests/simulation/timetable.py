@@ -23,15 +23,20 @@ Schedule = tuple[str, str]
 # A run as its handler sees it: of which schedule, by which definition, for which nominal.
 Run = tuple[str, str, str, datetime]
 ON_TIME, A_MOMENT = timedelta(seconds=60), timedelta(microseconds=1)
+NEVER = datetime.min.replace(tzinfo=UTC)
 FOREVER = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Served:
-    """A generation, and when its head was put, in seconds from the beginning of the world."""
+    """A generation, and when its head was put, in seconds from the beginning of the world.
+
+    It was `decided` on when its caller had read the one before, by that caller's clock.
+    """
 
     head: Head
     at: float
+    decided: datetime = NEVER
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,6 +116,8 @@ class Timetable:
             raise Broken("nothing after a pause", f"{what}, though it was paused or deleted")
         if next(_nominals(serving[0].head.definition, sent.nominal - A_MOMENT), None) != sent.nominal:
             raise Broken("never both", f"{what}, which is none")
+        if sent.nominal <= serving[0].decided and _follows_a_pause(serving[0].head, served):
+            raise Broken("nothing after a pause", f"{what}, of the pause that was over at {serving[0].decided}")
 
     def _check_what_came(self, came: Collection[Run]) -> None:
         for schedule, served in self.served.items():
@@ -165,6 +172,10 @@ def _is_over(due: datetime, head: Head, served: list[Served]) -> bool:
     """Tell whether a generation's run is due after the schedule was paused or deleted, later."""
     later = [each.head for each in served if each.head.generation > head.generation]
     return any(not each.is_live and each.start < due for each in later)
+
+
+def _follows_a_pause(head: Head, served: list[Served]) -> bool:
+    return any(each.head.generation == head.generation - 1 and not each.head.is_live for each in served)
 
 
 def _nominals(definition: Definition, after: datetime) -> Iterator[datetime]:

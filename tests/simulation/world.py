@@ -17,7 +17,7 @@ from dueline.model.rows import Row
 from dueline.protocol import tick
 from dueline.protocol.lease import Periods
 from dueline.protocol.move import Intent
-from dueline.schedules import cut, occurrence
+from dueline.schedules import cut, head, occurrence
 from dueline.schedules.head import Head
 from tests.builders import NOW, a_queue
 from tests.simulation import acts, planning
@@ -55,29 +55,34 @@ GOES_ON, CHANGED_AT = 7, 2
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """How few are many in a world: rows a page, jobs a batch, a wave and a checkpoint, cancellations in a change."""
+    """How few are many in a world: rows a page, jobs a batch, a wave and a checkpoint; of a schedule, what one change
+    cancels, and how many its head knows.
+    """
 
     page_rows: int = 1000
     batch: int = 2
     wave: int = 2
     checkpoint: int = 3
     cancellations: int = 90
+    generations: int = 20
 
 
 @contextmanager
 def scaled(scale: Scale) -> Iterator[None]:
     was = message.BATCH_MESSAGES, tick.WAVE_JOBS, tick.CHECKPOINT_JOBS
     were = rows.MAX_RETENTION, rows.CANCELLATION_OUTLIVES_RETENTION
-    planned = occurrence.STEP, cut._MOST
+    planned = occurrence.STEP, cut._MOST, head.KEPT_GENERATIONS
     message.BATCH_MESSAGES, tick.WAVE_JOBS, tick.CHECKPOINT_JOBS = scale.batch, scale.wave, scale.checkpoint
     rows.MAX_RETENTION, rows.CANCELLATION_OUTLIVES_RETENTION = RETENTION, CANCELLATION_OUTLIVES_RETENTION
     occurrence.STEP, cut._MOST = STEP, scale.cancellations
+    head.KEPT_GENERATIONS = cut.KEPT_GENERATIONS = scale.generations
     try:
         yield
     finally:
         message.BATCH_MESSAGES, tick.WAVE_JOBS, tick.CHECKPOINT_JOBS = was
         rows.MAX_RETENTION, rows.CANCELLATION_OUTLIVES_RETENTION = were
-        occurrence.STEP, cut._MOST = planned
+        occurrence.STEP, cut._MOST, head.KEPT_GENERATIONS = planned
+        cut.KEPT_GENERATIONS = head.KEPT_GENERATIONS
 
 
 @dataclass(kw_only=True, eq=False)
@@ -198,16 +203,16 @@ class World:
         for minute in range(GOES_ON if heads else 0):
             if minute == CHANGED_AT:
                 self.record.timetable.check_all_goes_on(now=self.turns.now() - timedelta(seconds=A_MINUTE))
-                for head in heads:
-                    self._change_undisturbed(head)
+                for latest in heads:
+                    self._change_undisturbed(latest)
             self._go_round()
         self.record.timetable.ended = self.turns.now() - timedelta(seconds=A_MINUTE)
 
-    def _change_undisturbed(self, head: Head) -> None:
+    def _change_undisturbed(self, latest: Head) -> None:
         answers = self.record.timetable.answers
-        self.run(planning.last_change(head))
+        self.run(planning.last_change(latest))
         if self.record.timetable.answers == answers:
-            raise Broken("as answered", f"schedule {head.name} was not changed, though nothing hindered it")
+            raise Broken("as answered", f"schedule {latest.name} was not changed, though nothing hindered it")
 
     def _go_round(self) -> None:
         self.run(acts.Ingest())

@@ -75,7 +75,7 @@ def test_functions_read_their_settings_from_their_environment(three: Assembly) -
             direct_horizon=deployment.direct_horizon,
             lookahead=deployment.lookahead,
         ),
-        "planner": PlannerSettings(deployment="dueline", queue_urls=urls),
+        "planner": PlannerSettings(deployment="dueline", queue_urls=urls, tick_period=deployment.tick_period),
     }
 
 

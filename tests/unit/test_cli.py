@@ -170,6 +170,8 @@ ANSWERS = {
     (404, "queue_not_found"): 3,
     (404, "route_not_found"): 3,
     (409, "too_many_schedules"): 2,
+    (409, "too_many_changes"): 2,
+    (409, "run_of_schedule"): 2,
     (409, "already_finished"): 4,
     (412, "schedule_changed"): 4,
     (403, None): 5,

@@ -17,8 +17,8 @@ import pytest
 
 from dueline import Client, Control, Job, NewJob, Patience, Rate, Route, State, errors
 from dueline.aws.gateway import connect
-from dueline.client.answers import PayloadPlace
 from dueline.client.http_api import HttpApi
+from dueline.client.listed import PayloadPlace
 from dueline.errors import DuelineError, InvalidJob, JobNotFound, KeyReused, QueueNotFound, Throttled, Unavailable
 from dueline.lookup.overview import Overview
 from dueline.memory import VirtualClock
@@ -87,6 +87,8 @@ ERRORS = {
     (404, None): errors.DeploymentNotFound,
     (409, "already_finished"): errors.AlreadyFinished,
     (409, "too_many_schedules"): errors.TooManySchedules,
+    (409, "too_many_changes"): errors.TooManyChanges,
+    (409, "run_of_schedule"): errors.RunOfSchedule,
     (412, "schedule_changed"): errors.ScheduleChanged,
     (413, "payload_too_large"): errors.PayloadTooLarge,
     (413, None): errors.PayloadTooLarge,

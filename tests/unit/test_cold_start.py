@@ -44,7 +44,8 @@ STANDING = {
 SCHEDULES = {
     "dueline.schedules",
     *under(
-        "dueline.schedules", "cron definition every head local_times missed occurrence rule submitting syntax zones"
+        "dueline.schedules",
+        "cron definition ending every head local_times missed occurrence rule submitting syntax zones",
     ),
 }
 OURS_OF = {
@@ -63,7 +64,7 @@ OURS_OF = {
     },
     "api": STANDING
     | {
-        *under("dueline", "client client.answers lookup operate operate.control"),
+        *under("dueline", "client client.answers client.listed lookup operate operate.control"),
         *under("dueline.aws", "payloads resources"),
         *under("dueline.lookup", "control listing outcome overview status submitted"),
         "dueline.model.request",

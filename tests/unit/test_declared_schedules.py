@@ -59,6 +59,11 @@ def test_one_that_somebody_else_has_made_theirs_stays_when_its_stack_lets_it_go(
     assert found(stack)["owner"] == "svc"
 
 
+def test_one_that_has_ended_is_put_because_a_deployment_may_be_rolled_back_to_it(stack):
+    assert stack("Create", {"every": 60, "end": "2026-01-01T00:00:00Z"})["Status"] == "SUCCESS"
+    assert found(stack)["next"] == []
+
+
 def test_what_is_refused_fails_the_deployment_with_the_reason(stack):
     answer = stack("Create", {"cron": "0 25 * * *"})
     assert answer["Status"] == "FAILED"

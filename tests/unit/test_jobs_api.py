@@ -7,9 +7,9 @@ import pytest
 
 from dueline.config.registry import Registry
 from dueline.errors import Throttled
-from dueline.model import rows
+from dueline.model import instant, rows
 from dueline.model.job import Job, JobId, Partition
-from tests.builders import a_queue, an_id
+from tests.builders import a_job, a_queue, an_id
 from tests.called import call, imported
 
 NEVER = Partition(queue="emails", number=77)
@@ -81,6 +81,19 @@ def test_a_repeat_is_200_and_tells_of_the_first_job_and_a_new_job_is_201(api):
     assert status == 201
     assert ask(api, "POST", "/queues/emails/jobs", KEYED) == (200, first)
     assert submitted(api) == ({first["id"]}, [])
+
+
+def test_a_job_that_is_a_run_of_a_schedule_is_looked_up_and_listed_with_it_and_its_time_and_no_other_is(api):
+    due = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
+    run, other = (a_job(due=due, **of_run) for of_run in ({"schedule": "digest", "nominal": due}, {}))
+    api.RESOURCES.table.write([rows.job_row(run), rows.job_row(other)])
+    origins = [{"schedule": "digest", "nominal": instant.text(due)}, {}]
+    _, page = ask(api, "GET", "/queues/emails/jobs")
+    listed = {told["id"]: told for told in page["jobs"]}
+    for job, origin in zip((run, other), origins, strict=True):
+        _, told = ask(api, "GET", f"/queues/emails/jobs/{job.id}")
+        for each in (told, listed[str(job.id)]):
+            assert {name: each[name] for name in ("schedule", "nominal") if name in each} == origin
 
 
 @pytest.mark.parametrize(("method", "body"), [("GET", None), ("DELETE", None), ("PATCH", {"delay": 60})])

@@ -3,6 +3,9 @@
 import os
 import subprocess
 import sys
+from contextlib import closing
+from http.client import HTTPConnection
+from urllib.parse import urlsplit
 
 import pytest
 import typer
@@ -11,7 +14,10 @@ import yaml
 import local.__main__ as main
 from dueline.config.yaml_file import ConfigurationError
 from local.pid_file import AlreadyUp, pid_file, pid_of
+from local.signing_proxy import signing_proxy
 from local.template import configure
+from tests.gate import open_gate, told
+from tests.waiting import HANG_SECONDS
 
 
 @pytest.fixture
@@ -108,3 +114,16 @@ def test_a_wrong_queues_yaml_is_told_by_the_local_run_with_its_name(tmp_path, te
 def test_a_local_run_has_its_own_periods_and_the_settings_of_queues_yaml(tmp_path):
     settings = yaml.safe_load(_configured(tmp_path, "name: mine\nlookahead: 300\n").read_text())
     assert (settings["name"], settings["tick_period"], settings["lookahead"]) == ("mine", 1, 19)
+
+
+def test_a_header_with_a_blank_behind_it_reaches_the_api_without():
+    with open_gate() as gate, signing_proxy(gate.url) as url:
+        gate.script = [told({})]
+        asked = HTTPConnection(urlsplit(url).netloc, timeout=HANG_SECONDS)
+        asked.putrequest("GET", "/queues/emails")
+        asked.putheader("If-Match", '"1-2" ')
+        asked.endheaders()
+        with closing(asked.getresponse()) as answer:
+            answer.read()
+        asked.close()
+    assert {name.lower(): value for name, value in gate.asked[0].headers.items()}["if-match"] == '"1-2"'

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dueline.client.answers import payload_fields
+from dueline.client.listed import payload_fields
 from dueline.errors import InvalidJob, KeyReused, PayloadTooLarge, Throttled, Unavailable
 from dueline.model import instant, rows
 from dueline.model.job import KEEP_DAYS, MAX_OFFLOADED_BYTES, MAX_PAYLOAD_BYTES, MAX_RETENTION, Job, Route, State

@@ -42,7 +42,7 @@ class Inbox:
 @pytest.fixture
 def planner(monkeypatch):
     """The function, read as on Lambda, with two queues and no network."""
-    settings = PlannerSettings(deployment="d", queue_urls="http://localhost/")
+    settings = PlannerSettings(deployment="d", queue_urls="http://localhost/", tick_period=60)
     for name, value in {**settings.to_env(), **NOBODY}.items():
         monkeypatch.setenv(name, value)
     declared = SimpleNamespace(DECLARED=Registry({"emails": a_queue(), "invoices": a_queue()}))
@@ -90,14 +90,14 @@ def test_a_step_is_read_as_lambda_brings_it_with_the_time_of_its_first_receipt(p
 
 def test_a_step_that_must_wait_comes_again_in_seconds_and_in_more_each_time_up_to_a_minute(planner, monkeypatch):
     records = [a_record("first"), a_record("third", receives=3), a_record("old", receives=300), a_record("done")]
-    plans(planner, monkeypatch, Planned(again={"first": 5, "third": 5, "old": 5}), inbox=(inbox := Inbox()))
+    plans(planner, monkeypatch, Planned(again={"first", "third", "old"}), inbox=(inbox := Inbox()))
     answer = planner.handler({"Records": records}, CONTEXT)
-    assert inbox.hidden == {"receipt of first": 5, "receipt of third": 8, "receipt of old": 60}
+    assert inbox.hidden == {"receipt of first": 2, "receipt of third": 8, "receipt of old": 60}
     assert {each["itemIdentifier"] for each in answer["batchItemFailures"]} == {"first", "third", "old"}
 
 
 def test_a_step_that_could_not_be_hidden_comes_again_all_the_same(planner, monkeypatch):
-    plans(planner, monkeypatch, Planned(again={"m": 5}), inbox=Inbox(fault=Unavailable("no answer")))
+    plans(planner, monkeypatch, Planned(again={"m"}), inbox=Inbox(fault=Unavailable("no answer")))
     answer = planner.handler({"Records": [a_record("m")]}, CONTEXT)
     assert answer == {"batchItemFailures": [{"itemIdentifier": "m"}]}
 

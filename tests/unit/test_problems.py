@@ -26,6 +26,8 @@ TOLD = {
     "ScheduleNotFound": (404, "schedule_not_found"),
     "ScheduleChanged": (412, "schedule_changed"),
     "TooManySchedules": (409, "too_many_schedules"),
+    "TooManyChanges": (409, "too_many_changes"),
+    "RunOfSchedule": (409, "run_of_schedule"),
     "AlreadyFinished": (409, "already_finished"),
     "IdReused": (409, "id_reused"),
     "KeyReused": (422, "key_reused"),

@@ -6,7 +6,16 @@ from functools import partial
 
 import pytest
 
-from dueline.errors import AlreadyFinished, InvalidJob, JobNotFound, NotYet, QueueNotFound, Throttled, Unavailable
+from dueline.errors import (
+    AlreadyFinished,
+    InvalidJob,
+    JobNotFound,
+    NotYet,
+    QueueNotFound,
+    RunOfSchedule,
+    Throttled,
+    Unavailable,
+)
 from dueline.model import instant, rows
 from dueline.model.job import MAX_RETENTION, JobId, Partition, Route, State
 from dueline.model.message import EXPIRES, MOVES
@@ -208,6 +217,17 @@ def test_a_job_that_was_sent_is_not_moved_and_no_intent_is_sent():
 
 def test_a_direct_job_has_left_from_the_start():
     assert_nothing_is_moved(System(), an_id(due=at(60), route=Route.DIRECT), told="has left for its queue")
+
+
+@pytest.mark.parametrize("wanted", [SOON, WANTED], ids=["soon", "later"])
+def test_a_run_of_a_schedule_is_not_moved_and_nothing_is_written(wanted):
+    job = a_job(schedule="digest", nominal=at(AN_HOUR))
+    system = after_a_tick(job)
+    calls = seen(system)
+    with pytest.raises(RunOfSchedule, match=r"is a run of schedule emails/digest: .* cancel it"):
+        system.reschedule(job.id, at=wanted)
+    assert set(calls) == {"table.read"}
+    assert system.cancel(job.id) is State.CANCELLED
 
 
 def test_a_parked_job_is_not_moved():

@@ -87,6 +87,45 @@ def test_an_entity_tag_lets_one_change_alone_what_one_has_read(api):
     assert put(180, **{"if-match": tags[0]}) == (412, "schedule_changed")
     assert put(180, **{"if-match": "*"}) == (200, None)
     assert len({tags[0], tags[1], tags[3]}) == 3
+    several = ", ".join([tags[0], tags[3]])
+    assert put(240, **{"if-match": f"W/{tags[3]}"}) == put(240, **{"if-match": tags[0]}) == (412, "schedule_changed")
+    assert put(240, **{"if-match": several}) == (200, None)
+
+
+def test_what_is_only_to_be_created_is_not_changed(api):
+    star = {"if-none-match": "*"}
+    assert ask(api, "PUT", DIGEST, {"every": 60}, headers=star)[0] == 201
+    for every in (60, 120):
+        status, problem = ask(api, "PUT", DIGEST, {"every": every}, headers=star)
+        assert (status, problem["code"]) == (412, "schedule_changed")
+        assert "is there already" in problem["detail"]
+    ask(api, "DELETE", DIGEST)
+    assert ask(api, "PUT", DIGEST, {"every": 120}, headers=star)[0] == 201
+    status, problem = ask(api, "PUT", DIGEST, {"every": 120}, headers={"if-none-match": '"1-2"'})
+    assert (status, problem["detail"]) == (
+        400,
+        "If-None-Match is '\"1-2\"': it must be *, which is only to create",
+    )
+
+
+@pytest.mark.parametrize(
+    ("over", "told"),
+    [
+        (
+            {"cron": "0 9 * * *", "end": "2026-01-02T09:00:00Z"},
+            ["end is 2026-01-02T09:00:00.000Z: it must be after ", "the next instant"],
+        ),
+        (
+            {"every": 60, "start": "2026-01-01T00:00:00Z", "count": 2},
+            ["count is 2: it must name one that is to come", "the last of them was 2026-01-01T00:01:00.000Z"],
+        ),
+    ],
+)
+def test_a_rule_of_which_no_run_is_to_come_is_refused_and_previewed_as_empty(api, over, told):
+    status, problem = ask(api, "PUT", DIGEST, over)
+    assert (status, problem["code"]) == (400, "invalid_schedule")
+    assert [part for part in told if part not in problem["detail"]] == [], problem["detail"]
+    assert ask(api, "POST", "/schedules/preview", over) == (200, {"next": []})
 
 
 @pytest.mark.parametrize(
@@ -104,12 +143,14 @@ def test_an_entity_tag_lets_one_change_alone_what_one_has_read(api):
         ({"every": 60, "start": "2027-01-01T00:00:00"}, ["start is '2027-01-01T00:00:00'", "with a zone"]),
         ({"every": 60, "start": "2027-01-02T00:00:00Z", "end": "2027-01-01T00:00:00Z"}, ["end is", "after start"]),
         ({"every": 60, "count": 5}, ["count is 5", "start"]),
-        ({"every": 60, "jitter": 61}, ["jitter is", "60 s"]),
+        ({"every": 60, "jitter": 61}, ["jitter is 61 s", "60 s"]),
         ({"every": 60, "overlap": "never"}, ["overlap is 'never'", "allow or skip"]),
         ({"every": 60, "catch_up": None}, ["catch_up is null", "valid string"]),
         ({"every": 60, "priority": 6}, ["priority is 6"]),
         ({"every": 60, "when": 1}, ["when is no field", "there are cron, every"]),
         ([1], ["body is [1]"]),
+        (None, ["body is empty: it must be a JSON object"]),
+        ({"every": 60, "payload": json.loads("[" * 201 + "]" * 201)}, ["payload nests 201 levels deep"]),
     ],
 )
 def test_a_wrong_one_is_refused_with_its_field_its_value_and_what_is_allowed(api, body, told):
@@ -117,6 +158,23 @@ def test_a_wrong_one_is_refused_with_its_field_its_value_and_what_is_allowed(api
     assert (status, problem["code"]) == (400, "invalid_schedule")
     assert [part for part in told if part not in problem["detail"]] == [], problem["detail"]
     assert ask(api, "GET", DIGEST)[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("PUT", DIGEST),
+        ("GET", DIGEST),
+        ("POST", f"{DIGEST}/pause"),
+        ("GET", "/queues"),
+        ("POST", "/queues/emails/jobs"),
+    ],
+)
+def test_a_path_with_a_line_feed_at_its_end_is_no_route(api, method, path):
+    ask(api, "PUT", DIGEST, {"every": 60})
+    status, problem = ask(api, method, f"{path}\n", {"every": 60})
+    assert (status, problem["code"]) == (404, "route_not_found")
+    assert told_of(api, "GET", DIGEST)["generation"] == 1
 
 
 def test_a_name_that_none_may_have_and_a_queue_that_there_is_not_are_refused(api):
@@ -192,6 +250,12 @@ def test_a_run_now_is_sent_with_the_schedules_payload_or_another_and_once_under_
     assert (status, run.keys()) == (201, {"id", "nominal"})
     keyed = [told_of(api, "POST", f"{DIGEST}/run", {"payload": 2}, headers={"idempotency-key": "k"}) for _ in range(2)]
     assert keyed[0] == keyed[1]
+    ask(api, "PUT", DIGEST, {**WEEKDAYS, "payload": 3})
+    first = told_of(api, "POST", f"{DIGEST}/run", headers={"idempotency-key": "as it is"})
+    ask(api, "PUT", DIGEST, WEEKDAYS)
+    assert told_of(api, "POST", f"{DIGEST}/run", headers={"idempotency-key": "as it is"}) == first
+    problem = told_of(api, "POST", f"{DIGEST}/run", {"payload": 3}, headers={"idempotency-key": "as it is"})
+    assert (problem["status"], problem["code"]) == (422, "key_reused")
     # A job's own key is no run's, whatever it is.
     job = told_of(api, "POST", "/queues/emails/jobs", {"payload": {"to": "all"}, "key": "digest#l"})
     assert told_of(api, "POST", f"{DIGEST}/run", headers={"idempotency-key": "l"})["id"] != job["id"]
@@ -221,6 +285,11 @@ def test_a_backfill_is_a_job_for_each_instant_of_the_rule(api):
     runs = told_of(api, "POST", f"{DIGEST}/backfill", week)["runs"]
     assert [run["nominal"] for run in runs] == [f"2026-01-0{day}T08:00:00.000Z" for day in range(5, 10)]
     assert sorted(instant.text(nominal) for _, _, nominal in sent(api)) == [run["nominal"] for run in runs]
+    problem = told_of(api, "POST", f"{DIGEST}/backfill", {**week, "from": "2026-02-05T00:00:00Z"})
+    assert (problem["code"], problem["detail"]) == (
+        "invalid_schedule",
+        "to is 2026-01-12T00:00:00.000Z: it must not be before from, which is 2026-02-05T00:00:00.000Z",
+    )
     status, problem = ask(api, "POST", f"{DIGEST}/backfill", {**week, "to": "2200-01-01T00:00:00Z"})
     assert (status, problem["code"]) == (400, "invalid_schedule")
     assert ask(api, "POST", f"{DIGEST}/backfill", {"from": "2026-01-05T00:00:00Z"})[1]["detail"] == "to is missing"

@@ -7,7 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from dueline.cli.app import app
-from tests.builders import a_queue
+from dueline.model import instant, rows
+from tests.builders import a_job, a_queue
 from tests.called import imported, over
 from tests.gate import open_gate, refused
 
@@ -51,6 +52,11 @@ def apply(run, tmp_path):
     return apply
 
 
+def a_job_of_a_run():
+    due = instant.parse("2035-01-01T09:00:00Z")
+    return a_job(due=due, schedule="digest", nominal=due)
+
+
 def documents(result):
     assert result.exit_code == 0, result.stderr
     return [json.loads(line) for line in result.stdout.splitlines()]
@@ -82,7 +88,7 @@ def test_schedules_are_listed_a_line_each(run):
     run("pause", "emails", "digest")
     head, beat, digest = run("list", "emails").stdout.splitlines()
     assert head.split() == ["schedule", "runs", "state", "next", "owner"]
-    assert beat.split()[:4] == ["beat", "every", "0:10:00", "live"]
+    assert beat.split()[:4] == ["beat", "every", "10m", "live"]
     assert [digest.split()[0], *digest.split()[-2:]] == ["digest", "paused", "me"]
     assert documents(run("resume", "emails", "digest", "--json"))[0]["paused"] is False
     assert "state           deleted" in run("delete", "emails", "digest").stdout
@@ -99,6 +105,19 @@ def test_it_runs_on_demand_and_for_what_has_passed_and_tells_its_history(run, ga
     assert (table[0].split(), len(table)) == (["for", "id"], 3)
     assert run("history", "emails", "daily", "--most", "3").stdout.split()[0] == "for"
     assert gate.asked[-1].path.endswith("?limit=3")
+
+
+def test_jobs_that_a_schedule_planned_are_shown_with_it_and_with_their_time(gate):
+    def typed(*args):
+        return CliRunner().invoke(app, ["--url", gate.url, *args])
+
+    job = a_job_of_a_run()
+    gate.api.args[0].RESOURCES.table.write([rows.job_row(job)])
+    of_run = {"schedule": "digest", "nominal": instant.text(job.nominal)}
+    [got], [listed] = (documents(typed(*ask, "--json")) for ask in (["get", str(job.id)], ["jobs", "emails"]))
+    assert (got.items() >= of_run.items(), listed.items() >= of_run.items()) == (True, True)
+    assert "schedule  digest\n" in typed("get", str(job.id)).stdout
+    assert typed("jobs", "emails").stdout.split()[:5] == ["id", "due", "schedule", "for", "payload"]
 
 
 @pytest.mark.parametrize(

@@ -77,15 +77,12 @@ def test_a_schedule_is_put_found_listed_paused_resumed_and_deleted(api, schedule
 
 
 def test_all_that_a_rule_may_have_goes_there_and_comes_back(api, schedules):
-    every = timedelta(hours=8)
-    made = schedules.put(
-        "beat", every=every, start=START, end=END, count=5, overlap="skip", description="d", priority=1
-    )
-    assert (made.every, made.start, made.end, made.count) == (every, START, END, 5)
+    every, start, end = timedelta(hours=8), datetime(2035, 1, 1, tzinfo=UTC), datetime(2035, 1, 8, tzinfo=UTC)
+    rest = {"start": start, "end": end, "count": 5, "overlap": "skip", "description": "d"}
+    made = schedules.put("beat", every=every, priority=1, **rest)
+    assert (made.every, made.start, made.end, made.count) == (every, start, end, 5)
     assert (made.overlap, made.description, made.payload) == ("skip", "d", None)
-    assert (
-        schedules.put("beat", every=8 * 3600.0, start=START, end=END, count=5, overlap="skip", description="d") == made
-    )
+    assert schedules.put("beat", every=8 * 3600.0, **rest) == made
 
 
 def test_it_runs_on_demand_and_for_what_has_passed_once_a_key_and_tells_its_history(api, schedules):
@@ -178,8 +175,12 @@ def test_a_worker_declares_by_it_what_is_in_its_code_and_deletes_what_is_there_n
         (lambda them: them.put("a#b", every=60), InvalidSchedule, "name"),
         (lambda them: them.put("a", every=60.5), InvalidSchedule, "every is 60.5"),
         (lambda them: them.put("a", every=True), InvalidSchedule, "every"),
-        (lambda them: them.put("a", every=60, jitter=timedelta(milliseconds=1)), InvalidSchedule, "jitter"),
-        (lambda them: them.put("a", every=60, start=START.replace(tzinfo=None)), InvalidSchedule, "start"),
+        (lambda them: them.put("a", every=60, jitter=timedelta(seconds=0.1)), InvalidSchedule, "jitter is 0.1 s:"),
+        (
+            lambda them: them.put("a", every=60, start=START.replace(tzinfo=None)),
+            InvalidSchedule,
+            "start is 2026-11-02",
+        ),
         (lambda them: them.put("a", every=60, payload={1j}), InvalidSchedule, "payload"),
         (lambda them: them.get("../../jobs"), InvalidSchedule, "name"),
         (lambda them: them.pause("a", if_match="a\nb"), InvalidSchedule, "if_match"),

@@ -33,6 +33,15 @@ def test_a_job_in_the_table_is_scheduled():
     assert system.look_up(job.id) is State.SCHEDULED
 
 
+def test_of_a_run_of_a_schedule_its_row_tells_which_and_for_when():
+    system = System(a_queue(track=True))
+    system.put(job := due_in(AN_HOUR, schedule="digest", nominal=NOW))
+    status = system.status_of(job.id)
+    assert (status.schedule, status.nominal) == ("digest", NOW)
+    system.table.write([{**rows.job_row(job), "schedule": "no such text"}])
+    assert system.status_of(job.id).schedule is None
+
+
 def test_a_job_behind_the_cursor_is_dispatched():
     system = System()
     job = system.schedule(AN_HOUR)

@@ -53,7 +53,7 @@ function useListed(queue, job) {
 function Verbs({ job, listed, open }) {
   const { state } = job;
   const ended = ENDED.includes(state) && "It has ended";
-  const moved = state === "scheduled" ? listed.job?.schedule && OF_SCHEDULE : state === "accepted" ? "" : ended || LEFT;
+  const moved = state === "scheduled" ? (job.schedule ?? listed.job?.schedule) && OF_SCHEDULE : state === "accepted" ? "" : ended || LEFT;
   const copied = "payload" in (listed.job ?? {}) ? "" : "The API tells a payload only while a job waits in the table, as JSON";
   return html`<p class="row">
     <${Button} writes why=${moved} onClick=${() => open("now")}>Run now …<//>
@@ -73,7 +73,7 @@ function Way({ job }) {
 }
 
 function facts(job, listed = {}) {
-  const { schedule, nominal } = listed;
+  const { schedule, nominal } = { ...listed, ...job };
   const taken = job.started && job.ended && span((Date.parse(job.ended) - Date.parse(job.started)) / 1000);
   return [
     ["Id", html`<code>${job.id}</code>`],

@@ -109,7 +109,7 @@ def _operation(operation: Operation, schemas: Schemas) -> Json:
 
 def _parameters(operation: Operation) -> list[Json]:
     named = [name for name in ("queue", "schedule", "id") if f"{{{name}}}" in operation.path]
-    named += ["key"] * operation.keyed + ["if-match"] * operation.conditional
+    named += ["key"] * operation.keyed + ["if-match"] * operation.conditional + ["if-none-match"] * operation.creating
     named += ["traceparent", "tracestate"] * operation.traced
     properties = operation.query.model_json_schema()["properties"] if operation.query else {}
     shared = [{"$ref": f"#/components/parameters/{name}"} for name in named]

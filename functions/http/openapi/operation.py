@@ -32,8 +32,8 @@ class Operation:
     """An operation of the API; `id` is the name of the function that carries it out.
 
     `refused` are statuses that only this operation and some others have; `keyed` is one that takes an idempotency key,
-    `traced` one whose jobs carry the trace context of its headers, `conditional` one that takes an entity tag, `tagged`
-    one that answers with one.
+    `traced` one whose jobs carry the trace context of its headers, `conditional` one that takes an entity tag,
+    `creating` one that may be asked to create alone, `tagged` one that answers with an entity tag.
     """
 
     id: str
@@ -49,4 +49,5 @@ class Operation:
     keyed: bool = False
     traced: bool = False
     conditional: bool = False
+    creating: bool = False
     tagged: bool = False

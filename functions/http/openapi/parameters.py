@@ -42,8 +42,16 @@ PARAMETERS: Json = {
     "if-match": {
         "name": "If-Match",
         "in": "header",
-        "description": "The `ETag` of an earlier answer: 412 if the schedule was changed since. `*` is any schedule.",
+        "description": "The `ETag` of an earlier answer, or several with commas between: 412 if the schedule was"
+        " changed since. `*` is any schedule; a weak tag (`W/`) matches none.",
         "schema": {"type": "string"},
+        "example": "*",
+    },
+    "if-none-match": {
+        "name": "If-None-Match",
+        "in": "header",
+        "description": "`*`: only create it, 412 if it is there already.",
+        "schema": {"type": "string", "enum": ["*"]},
         "example": "*",
     },
     "traceparent": {

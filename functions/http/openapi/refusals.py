@@ -18,9 +18,11 @@ from dueline.errors import (
     NotYet,
     PayloadTooLarge,
     QueueNotFound,
+    RunOfSchedule,
     ScheduleChanged,
     ScheduleNotFound,
     Throttled,
+    TooManyChanges,
     TooManySchedules,
     Unavailable,
 )
@@ -41,11 +43,14 @@ _MEANS = {
     HTTPStatus.NOT_FOUND: "No such queue, no such job (a malformed id, another queue's, one of a partition that never"
     " was, one past its retention), no such schedule, or no such route.",
     HTTPStatus.CONFLICT: "The job has left for its queue, was cancelled, or was moved: `id` is what took its place."
-    " There is no second job. Or the id that was given is of a job with another payload, tenant or priority."
-    " Or the queue has as many schedules as it may have.",
-    HTTPStatus.PRECONDITION_FAILED: "The schedule is not as it was when the `ETag` of `If-Match` was told.",
+    " There is no second job. Or it is a run of a schedule, which cannot be moved. Or the id that was given is of a job"
+    " with another payload, tenant or priority. Or the queue has as many schedules as it may have, or the schedule was"
+    " changed too often within its jitter.",
+    HTTPStatus.PRECONDITION_FAILED: "The schedule is not as it was when the `ETag` of `If-Match` was told. Or it is"
+    " there, and was only to be created.",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "A payload over 256 KiB; or a request over 6 MB, which is API Gateway's own.",
-    HTTPStatus.UNPROCESSABLE_ENTITY: "The idempotency key belongs to a job with another payload.",
+    HTTPStatus.UNPROCESSABLE_ENTITY: "The idempotency key belongs to a job with another payload, or to a backfill of"
+    " other instants.",
     HTTPStatus.TOO_MANY_REQUESTS: "AWS asked to slow down; or `api_rate` is reached, which is API Gateway's own.",
     HTTPStatus.INTERNAL_SERVER_ERROR: "The function failed. API Gateway's own.",
     HTTPStatus.SERVICE_UNAVAILABLE: "AWS failed, or its answer was lost: try again, with the same id or key. The job"
@@ -128,5 +133,13 @@ def _of_schedules() -> list[DuelineError]:
         InvalidSchedule("zone is 'Europe/Berlim': it must be the name of an IANA time zone"),
         ScheduleNotFound("queue 'emails' has no schedule 'digest'"),
         TooManySchedules("queue 'emails' has 10000 schedules: it may have no more"),
+        TooManyChanges(
+            "schedule emails/digest was changed 20 times since 2027-01-03T18:40:00.000Z, and its jitter of 3600 s puts"
+            " a run of before off to 2027-01-03T19:20:00.000Z: change it again from then on; a pause or delete goes at"
+            " once"
+        ),
+        RunOfSchedule(
+            f"job {ID} is a run of schedule emails/digest: it cannot be rescheduled; cancel it, or run the schedule now"
+        ),
         ScheduleChanged("schedule 'digest' was changed since it was read"),
     ]

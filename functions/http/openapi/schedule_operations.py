@@ -46,8 +46,9 @@ SCHEDULE_OPERATIONS = (
         summary="Create a schedule, or change it",
         description="A schedule makes jobs of its queue, again and again. It is told whole: what is left out is as by"
         " default. An identical one changes nothing, so any number of instances may declare theirs; one that is paused"
-        " stays paused." + _PROMISE,
+        " stays paused. One that would change, and of which no run is to come, is refused." + _PROMISE,
         conditional=True,
+        creating=True,
         tagged=True,
         body=Body(
             form=schedule_forms.ScheduleBody,
@@ -113,7 +114,8 @@ SCHEDULE_OPERATIONS = (
         path=f"{_SCHEDULE}/run",
         tag="schedules",
         summary="Run a schedule now",
-        description="Make one job of it that is due now, be it paused or not. Its other runs are not touched.",
+        description="Make one job of it that is due now, be it paused or not. Its other runs are not touched. A repeat"
+        " under the same key tells of the first run, whatever the schedule is by then.",
         keyed=True,
         body=Body(
             form=schedule_forms.RunBody,
@@ -135,7 +137,8 @@ SCHEDULE_OPERATIONS = (
         tag="schedules",
         summary="Run a schedule for what has passed",
         description="Make a job, due now, for each instant that the rule names from `from` to just before `to`, up to"
-        " 500. `to` may not lie ahead. Its other runs are not touched.",
+        " 500. `to` may not lie ahead. Its other runs are not touched, and `overlap: skip` does not hold for these. A"
+        " repeat under the same key tells of the first runs, whatever the schedule is by then.",
         keyed=True,
         body=Body(
             form=schedule_forms.BackfillBody,
@@ -157,7 +160,8 @@ SCHEDULE_OPERATIONS = (
         path=f"{_SCHEDULE}/history",
         tag="schedules",
         summary="Tell of a schedule's runs",
-        description="What became of its last runs, by its rules since its last 20 changes.",
+        description="What became of its last runs, whose time has come, by its rules since its last 20 changes. Those"
+        " that are to come are `next` of the schedule.",
         query=schedule_forms.HistoryQuery,
         answers={
             HTTPStatus.OK: Body(

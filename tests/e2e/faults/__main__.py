@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from tests.e2e.faults import calm, drought, storm
+from tests.e2e.faults import calm, drought, schedules, storm
 from tests.e2e.faults.stage import Play, rehearse
 from tests.e2e.faults.story import Story, table_of
 
@@ -33,6 +33,22 @@ def a_drought(jobs: Jobs = 200) -> None:
 def letters(jobs: Jobs = 50) -> None:
     """A queue is deleted under its jobs, and messages of all kinds are sent. Exits 1 if a promise is broken."""
     _tell(lambda play, folder: calm.live_in_calm(calm.Plan(jobs=jobs), play, folder))
+
+
+@app.command("schedules")
+def of_schedules(
+    number: Annotated[int, typer.Option("--schedules", help="How many schedules, each of every 60 s.", min=2)] = 50,
+    changes: Annotated[int, typer.Option(help="How often they are put, paused, resumed or deleted.", min=1)] = 180,
+    kills: Annotated[int, typer.Option(help="Processes to kill: ticks, API functions and planners.", min=3)] = 60,
+    seconds: Annotated[float, typer.Option(help="How long to change and to kill.", min=5)] = 150,
+    tail: Annotated[float, typer.Option(help="How long they run on after the last change.", min=1)] = 65,
+    seed: Annotated[int, typer.Option(help="Of what is chosen at random.")] = 5,
+) -> None:
+    """Those who change, plan and send runs of schedules are killed and throttled. Exits 1 if a promise is broken."""
+    plan = schedules.Plan(
+        schedules=number, changes=changes, kills=kills, seconds=seconds, lead=(0, 60), tail=tail, seed=seed
+    )
+    _tell(lambda play, folder: schedules.keep_to_schedules(plan, play, folder))
 
 
 def _tell(live: Callable[[Play, Path], Story]) -> None:

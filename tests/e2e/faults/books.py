@@ -90,7 +90,7 @@ class Books:
 
     def cancel(self, http: httpx.Client, id: str, *, tries: int = 1) -> None:
         """Cancel a job, again after each fault, up to so many times in all."""
-        answer = self._answered(tries, lambda: http.delete(_path_of(id)))
+        answer = self.answered(tries, lambda: http.delete(_path_of(id)))
         with self._writing:
             self.cancels[id] = answer.status_code
 
@@ -98,13 +98,13 @@ class Books:
         """Move a job, again under the same key after each fault, up to so many times in all."""
         key = str(uuid4())
         patch = partial(http.patch, _path_of(id), json={"delay": delay}, headers={"idempotency-key": key})
-        answer = self._answered(tries, patch)
+        answer = self.answered(tries, patch)
         with self._writing:
             self.moves[id] = Move(status=answer.status_code, uid=str(uuid5(UUID(uid_of(id)), key)))
             if answer.is_success:
                 list(self._enter(answer.json()))
 
-    def _answered(self, tries: int, ask: Callable[[], httpx.Response]) -> httpx.Response:
+    def answered(self, tries: int, ask: Callable[[], httpx.Response]) -> httpx.Response:
         """Ask up to so many times for an answer that is no fault, and return the last one."""
         for left in reversed(range(tries)):
             answer = ask()

@@ -3,47 +3,76 @@
 import threading
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle
+from types import MappingProxyType
 
 from dueline.aws.dynamodb import updates
-from tests.e2e.faults.exchange import Answer, Exchange
+from dueline.model.queue_settings import PLANNER as OWN_QUEUE
+from tests.e2e.faults.exchange import Answer, Around, Exchange
 from tests.e2e.faults.mishaps import throttled
 from tests.e2e.faults.processes import DIRECT, Process
 
-TICK, API, INGEST = "tick", "api", "ingest"
+TICK, API, INGEST, PLANNER = "tick", "api", "ingest", "planner"
+Steps = Mapping[str, Sequence[tuple[str, bool]]]
 # In turn: which step to be killed in, and whether the request takes effect first. To die after a submission's write,
 # or before its read, is to die between the put and the fence.
-STEPS = {
-    TICK: (
-        ("send", False),
-        ("checkpoint", True),
-        ("send", True),
-        ("read", False),
-        ("checkpoint", False),
-        ("take the lease", True),
-    ),
-    API: (
-        ("write", True),
-        ("move", True),
-        ("send", True),
-        ("note what was sent", False),
-        ("send to the buffer", True),
-        ("read", False),
-        ("cancel", True),
-        ("write", False),
-        ("move", False),
-    ),
-    DIRECT: (("write", True), ("send", True), ("note what was sent", False), ("read", False), ("write", False)),
-    INGEST: (("write", True), ("read", False), ("send", True), ("note what was sent", False), ("write", False)),
-}
+STEPS: Steps = MappingProxyType(
+    {
+        TICK: (
+            ("send", False),
+            ("checkpoint", True),
+            ("send", True),
+            ("read", False),
+            ("checkpoint", False),
+            ("take the lease", True),
+        ),
+        API: (
+            ("write", True),
+            ("move", True),
+            ("send", True),
+            ("note what was sent", False),
+            ("send to the buffer", True),
+            ("read", False),
+            ("cancel", True),
+            ("write", False),
+            ("move", False),
+        ),
+        DIRECT: (("write", True), ("send", True), ("note what was sent", False), ("read", False), ("write", False)),
+        INGEST: (("write", True), ("read", False), ("send", True), ("note what was sent", False), ("write", False)),
+    }
+)
+# The same for those who plan and change schedules: to die before the change, or after it, is to die in its middle.
+STEPS_OF_SCHEDULES: Steps = MappingProxyType(
+    {
+        TICK: (("checkpoint", True), ("read", False), ("send", True), ("checkpoint", False), ("send", False)),
+        API: (
+            ("change", True),
+            ("submit a planning job", True),
+            ("change", False),
+            ("send", True),
+            ("write", True),
+            ("send", False),
+            ("read", False),
+        ),
+        PLANNER: (
+            ("note what is planned", False),
+            ("write", True),
+            ("submit a planning job", True),
+            ("note what is planned", True),
+            ("send", True),
+            ("submit a planning job", False),
+            ("write", False),
+        ),
+    }
+)
 # Of the API's invocations, how many find a table that throttles what they write: ingest has work of these.
 ONE_IN = 3
 # Most ticks find nothing to send.
-PATIENCE_REQUESTS = {TICK: 60, API: 25, DIRECT: 15, INGEST: 6}
+PATIENCE_REQUESTS = {TICK: 60, API: 25, DIRECT: 15, INGEST: 6, PLANNER: 15}
 # Jobs by the table are due 25 s ahead, and handed over 19 s before that: sooner ticks have nothing to send.
-FIRST_AFTER_SECONDS = {TICK: 6.0, API: 0.0, DIRECT: 0.0, INGEST: 0.0}
+FIRST_AFTER_SECONDS: Mapping[str, float] = MappingProxyType({TICK: 6.0})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,11 +98,12 @@ def step_of(exchange: Exchange) -> str:
     return next((other for mark, other in marked.items() if mark in exchange.body), step)
 
 
+_OF_PLANNER = f'"{OWN_QUEUE.name}#'.encode()
 # By operation; and another step for those whose body has a mark.
 _STEPS: dict[str, tuple[str, dict[bytes, str]]] = {
-    "PutItem": ("write", {b"#cancelled": "cancel"}),
-    "BatchWriteItem": ("write", {b"#handled": "note what was sent"}),
-    "TransactWriteItems": ("move", {}),
+    "PutItem": ("write", {b"#cancelled": "cancel", _OF_PLANNER: "submit a planning job"}),
+    "BatchWriteItem": ("write", {b"#handled": "note what was sent", _OF_PLANNER: "submit a planning job"}),
+    "TransactWriteItems": ("move", {b"#schedules": "change"}),
     "Query": ("read", {}),
     "BatchGetItem": ("read", {}),
     "SendMessageBatch": ("send", {b"-inbound": "send to the buffer"}),
@@ -85,6 +115,7 @@ _OF_UPDATES = {
     updates.ASK.expression: "ask what a move did",
     updates.MARK_EXACT.expression: "note a promise",
     updates.MARK_DONE.expression: "note that a key is done",
+    updates.PLAN.expression: "note what is planned",
 }
 
 
@@ -112,11 +143,22 @@ class _Aim:
         self.due, self.left, self.others = due, self.left - 1, 0
 
 
+def _is_throttled(exchange: Exchange) -> bool:
+    """Tell whether the table takes no job of an exchange: in some of the API's invocations, as if a flood were on."""
+    is_submission = exchange.process.function == API and step_of(exchange) == "write"
+    return is_submission and not zlib.crc32(exchange.turn.encode()) % ONE_IN
+
+
+def in_a_flood(exchange: Exchange) -> Answer | None:
+    """In one in `ONE_IN` of the API's invocations, have the table take no job: ingest gets what these submit."""
+    return throttled(exchange) if _is_throttled(exchange) else exchange.pass_on()
+
+
 @dataclass(kw_only=True, slots=True)
 class Killer:
-    """Kills ticks, API functions, direct producers and ingests, a quarter each, evenly over so many seconds.
+    """Kills processes of the functions that `steps` names, each as often, evenly over so many seconds.
 
-    In one in `ONE_IN` of the API's invocations, the table takes no job: ingest gets what these submit.
+    `beside` is what becomes of the requests of those that live, and `first_after` when the first of a function dies.
 
     A process has no effect but by its requests. So to die before one takes effect, or after it did and before its
     answer is read, are all the ways there are to die; other requests of the same process may be on their way meanwhile.
@@ -124,6 +166,9 @@ class Killer:
 
     kills: int
     seconds: float
+    steps: Steps = field(default_factory=lambda: STEPS)
+    beside: Around = in_a_flood
+    first_after: Mapping[str, float] = field(default_factory=lambda: FIRST_AFTER_SECONDS)
     done: list[Kill] = field(default_factory=list)
     _aims: list[_Aim] = field(init=False)
     _doomed: set[int] = field(default_factory=set)
@@ -131,13 +176,12 @@ class Killer:
     _aiming: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        shares = {function: self.kills // len(STEPS) for function in STEPS}
-        shares[API] += self.kills % len(STEPS)
+        shares = {function: self.kills // len(self.steps) for function in self.steps}
+        shares[API] += self.kills % len(self.steps)
         self._aims = [self._aim(function, left=left) for function, left in shares.items()]
 
-    @staticmethod
-    def _aim(function: str, *, left: int) -> _Aim:
-        steps, first = cycle(STEPS[function]), time.monotonic() + FIRST_AFTER_SECONDS[function]
+    def _aim(self, function: str, *, left: int) -> _Aim:
+        steps, first = cycle(self.steps[function]), time.monotonic() + self.first_after.get(function, 0.0)
         step, has_effect = next(steps)
         return _Aim(function=function, steps=steps, step=step, has_effect=has_effect, due=first, left=left)
 
@@ -156,7 +200,7 @@ class Killer:
             return None
         has_effect = self._chosen(exchange, process)
         if has_effect is None:
-            return throttled(exchange) if _is_throttled(exchange) else exchange.pass_on()
+            return self.beside(exchange)
         if has_effect:
             exchange.pass_on()
         exchange.mishap = f"its process was killed {'after' if has_effect else 'before'} it took effect"
@@ -175,15 +219,9 @@ class Killer:
                 if aim.meets(exchange, process, now) and process.pid not in self._doomed:
                     self._doomed.add(process.pid)
                     has_effect = aim.has_effect
-                    aim.take(due=max(aim.due + len(STEPS) * self.seconds / self.kills, now))
+                    aim.take(due=max(aim.due + len(self.steps) * self.seconds / self.kills, now))
                     return has_effect
         return None
-
-
-def _is_throttled(exchange: Exchange) -> bool:
-    """Tell whether the table takes no job of an exchange: in some of the API's invocations, as if a flood were on."""
-    is_submission = exchange.process.function == API and step_of(exchange) == "write"
-    return is_submission and not zlib.crc32(exchange.turn.encode()) % ONE_IN
 
 
 def _killed(exchange: Exchange, process: Process, has_effect: bool) -> Kill:

@@ -81,7 +81,7 @@ def message_left_out(exchange: Exchange) -> Answer | None:
 
 
 def _is_of_the_table(exchange: Exchange) -> bool:
-    return not exchange.operation.startswith("SendMessage")
+    return not exchange.operation.startswith(("SendMessage", "ChangeMessageVisibility"))
 
 
 def _refusal(code: str, message: str, headers: dict[str, str] | None = None, *, status: int = 400) -> Answer:

@@ -8,7 +8,7 @@ from dueline.model.job import JobId
 from dueline.model.rows import job_key
 from tests.e2e.faults.books import Books
 from tests.e2e.faults.exchange import Record, uid_of
-from tests.e2e.faults.killing import API, INGEST, TICK, Kill
+from tests.e2e.faults.killing import API, INGEST, PLANNER, TICK, Kill
 from tests.e2e.faults.processes import DIRECT
 
 BY_A_KILLED_TICK = "sent by a tick that was killed"
@@ -24,7 +24,7 @@ OUTLIVED_ITS_LEASE = "sent by a tick that outlived its lease"
 STILL_INGESTED = "still being ingested as its dispatch began"
 RECEIVED_TWICE = "received twice from its queue"
 UNEXPLAINED = "unexplained"
-_SUBMITTERS = {API, DIRECT}
+_SUBMITTERS = {API, DIRECT, PLANNER}
 
 
 @dataclass(kw_only=True, slots=True)

@@ -50,7 +50,7 @@ class Stage:
     def story_of(self, id: str) -> str:
         """Tell what befell a job: the requests that concerned it, and the log lines of the functions about it."""
         requests = "\n".join(map(str, self.proxy.of_job(uid_of(id)))) or "no request concerned it"
-        return f"job {id}\n{requests}\n" + "\n".join(self._log_lines(id))
+        return f"job {id}\n{requests}\n" + "\n".join(self.log_lines(id))
 
     def partitions(self) -> list[str]:
         """Return the partition keys of all queues."""
@@ -66,15 +66,16 @@ class Stage:
         """Wait until every partition was read whole since: the second tick that takes the lease finds it given back."""
         return wait_until(lambda: all(self.ticks_since(after)[each] >= 2 for each in self.partitions()))
 
-    def _log_lines(self, id: str) -> list[str]:
+    def log_lines(self, mark: str) -> list[str]:
+        """Return the log lines of all functions that have a mark in them."""
         logs = self.emulator.client("logs")
         groups = [group["logGroupName"] for group in logs.describe_log_groups()["logGroups"]]
         pages = (
             page
             for group in groups
-            for page in logs.get_paginator("filter_log_events").paginate(logGroupName=group, filterPattern=f'"{id}"')
+            for page in logs.get_paginator("filter_log_events").paginate(logGroupName=group, filterPattern=f'"{mark}"')
         )
-        return [event["message"] for page in pages for event in page["events"] if id in event["message"]]
+        return [event["message"] for page in pages for event in page["events"] if mark in event["message"]]
 
 
 def rehearse(folder: Path, *, queues: Path = QUEUES) -> Play:

@@ -32,6 +32,7 @@ def test_kills_lose_no_job_bring_none_early_or_after_a_promised_cancel_or_move_a
         (updates.ASK, "ask what a move did"),
         (updates.MARK_EXACT, "note a promise"),
         (updates.MARK_DONE, "note that a key is done"),
+        (updates.PLAN, "note what is planned"),
     ],
 )
 def test_each_update_is_a_step_of_its_own(update: updates.Update, step: str) -> None:

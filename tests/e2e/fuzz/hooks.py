@@ -20,10 +20,10 @@ _BEYOND_SCHEMAS = re.compile(
     r"|next is .*: must be the `next` of an earlier answer"
     r"|Idempotency-Key is .*: it is for one job"
     r"|key is .*, and Idempotency-Key another one"
-    r"|key is .*: it was used for job "
+    r"|key is .*: it was used for (job|something else) "
     r"|id and key are both given"
-    r"|(jitter|end|count) is .*: it must (be whole seconds|be after start|come with start)"
-    r"|the rule names no instant"
+    r"|(jitter|end|count|start) is .*: it must (be whole seconds|be after|come with start|name one|have an instant)"
+    r"|schedule \S+ is there already"
     r"|id is .*: (it is of queue|it belongs to|partition \d+ takes no jobs|its job (is|was) due)",
     re.DOTALL,
 )

@@ -70,6 +70,7 @@ SCHEDULE_BROKEN_WITHOUT = {
     "head_is_asked_for": "never both",
     "cut_is_not_by_the_clock": "never both",
     "cut_is_not_before_the_last": "never both",
+    "changes_what_is_still_known_alone": "nothing after a pause",
     "intent_then_change": "a schedule does not die",
     "old_rule_is_planned_to_the_cut": "never neither",
     "changes_under_the_fence_alone": "nothing after a pause",

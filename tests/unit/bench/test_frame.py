@@ -139,3 +139,10 @@ def test_comparing_exits_with_1_when_a_ratio_does_not_repeat(commanded, tmp_path
     )
     assert (same.exit_code, apart.exit_code) == (0, 1)
     assert "no: 80%" in apart.output
+
+
+def test_comparing_says_which_run_has_no_result_of_a_part(commanded, tmp_path):
+    save(a_result(ratio=0.5), a_part(), folder=tmp_path / "one")
+    done = commanded("compare", str(tmp_path / "one"), str(tmp_path / "two"), "--part", "speed")
+    assert done.exit_code == 2
+    assert "two has no result of speed" in done.output.replace("\n", " ")

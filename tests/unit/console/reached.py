@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from dueline import Client, Patience
-from dueline.client.answers import ScheduledJob
+from dueline.client.listed import ScheduledJob
 from dueline.console import problems
 from dueline.console.console import Console
 from dueline.console.guard import Guard

@@ -38,7 +38,13 @@ def test_all_of_the_api_is_passed_on_and_nothing_else():
 
 def test_a_request_is_passed_on_with_its_body_and_what_the_api_reads_of_its_headers(browser, gate):
     gate.script = [told({"id": ID}, 201, etag='"1"', retry_after="3", set_cookie="a=b", x_more="no")]
-    passed = {"idempotency_key": "k", "if_match": "*", "traceparent": "00-1-2-01", "tracestate": "a=1"}
+    passed = {
+        "content_type": "application/json; charset=utf-8",
+        "idempotency_key": "k",
+        "if_match": "*",
+        "traceparent": "00-1-2-01",
+        "tracestate": "a=1",
+    }
     kept = {"cookie": "a=b", "authorization": "mine", "referer": "http://x/", "origin": f"http://{browser.host}"}
     answer = browser.ask("PATCH", f"/api/queues/emails/jobs/{ID}", b'{"delay": 0}', **passed, **kept)
     assert (answer.status, answer.json, answer.headers["etag"]) == (201, {"id": ID}, '"1"')

@@ -30,6 +30,12 @@ def test_the_page_is_at_each_views_path_and_allows_no_script_and_no_frame_of_oth
     assert page.headers["cache-control"] == "no-store"
 
 
+@pytest.mark.parametrize(("path", "kind"), [("/api.js", "text/javascript"), ("/vendor/uPlot.min.css", "text/css")])
+def test_a_file_of_the_page_is_no_call_whatever_its_name_begins_with(browser, path, kind):
+    file = browser.ask("GET", path, x_dueline_console=None)
+    assert (file.status, file.headers["content-type"]) == (200, f"{kind}; charset=utf-8")
+
+
 def test_a_head_has_a_gets_headers_and_nothing_after_them(browser, gate):
     gate.script = [told({"queues": []})] * 2
     for path in ("/", "/api/queues"):

@@ -1,6 +1,7 @@
 """Changes over the ports in memory: which rule serves until when, whatever else happens meanwhile."""
 
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -11,6 +12,7 @@ from dueline.errors import (
     ScheduleChanged,
     ScheduleNotFound,
     Throttled,
+    TooManyChanges,
     TooManySchedules,
     Unavailable,
 )
@@ -19,7 +21,7 @@ from dueline.model.instant import text
 from dueline.model.move_rows import asked_key
 from dueline.model.schedule_rows import MOST_SCHEDULES, count_key, head_key
 from dueline.schedules.definition import Definition
-from dueline.schedules.head import head_row
+from dueline.schedules.head import KEPT_GENERATIONS, head_row
 from dueline.schedules.occurrence import between, jitter, occurrence, step
 from tests.builders import EMAILS, NOW, a_queue
 from tests.scheduled import A_MINUTE, OF_PLANNER, Scheduled, a_definition, at
@@ -75,6 +77,19 @@ def test_an_identical_definition_changes_nothing_and_asks_one_thing():
     assert (again.is_new, again.is_changed, again.effective_from) == (False, False, first.effective_from)
     assert again.head.etag == first.head.etag
     assert calls == ["table.read"]
+
+
+def test_a_rule_that_has_ended_stays_as_it_is_and_is_put_only_where_none_of_its_runs_has_to_come():
+    system, queue = Scheduled(), a_queue()
+    ended = system.define(every=A_MINUTE, end=at(10)).head
+    system.live(20)
+    assert not system.changes.put(queue, "digest", ended.definition, must_run=True).is_changed
+    other = replace(ended.definition, payload='"other"')
+    for name in ("digest", "new"):
+        with pytest.raises(InvalidSchedule, match=r"end is 2026-\S+: it must be after 2026-\S+, the next instant"):
+            system.changes.put(queue, name, other, must_run=True)
+    # A deployment that is rolled back puts what was there before.
+    assert system.changes.put(queue, "digest", other).is_changed
 
 
 @pytest.mark.parametrize("fault", [failing(Throttled("no")), losing_the_answer, done_in_part])
@@ -385,6 +400,36 @@ def test_a_paused_schedule_goes_on_when_it_is_resumed_and_nothing_is_caught_up()
     assert [each for each in system.nominals() if each <= 138] == ran
 
 
+@pytest.mark.parametrize("catch_up", ["latest", "all"])
+@pytest.mark.parametrize("end", ["pause", "delete"])
+def test_a_schedule_that_goes_on_while_ticks_stand_still_makes_no_run_of_its_pause(end, catch_up):
+    system = Scheduled()
+    system.define(catch_up=catch_up, **OLD)
+    system.live(20)
+    ended = getattr(system.changes, end)("emails", "digest")
+    system.clock.sleep(3600.0004)
+    goes_on = system.changes.resume("emails", "digest") if end == "pause" else system.define(catch_up=catch_up, **OLD)
+    assert goes_on.effective_from == at(80) + timedelta(milliseconds=1)
+    system.live(40)
+    ran = [*expected(OLD, NOW, ended.effective_from), *range(81, 119)]
+    assert [each for each in system.nominals() if each <= 118] == ran
+
+
+def test_a_schedule_that_was_resumed_by_a_clock_that_is_ahead_is_changed_from_then_on():
+    system = Scheduled()
+    system.define(**OLD)
+    system.live(20)
+    paused = system.changes.pause("emails", "digest")
+    system.clock.sleep(600)
+    resumed = system.changes.resume("emails", "digest")
+    system.clock.sleep(-5)
+    changed = system.define(**NEW)
+    assert changed.effective_from == resumed.effective_from == at(30)
+    system.live(60)
+    assert runs(system, '"old"') == expected(OLD, NOW, paused.effective_from)
+    assert [each for each in runs(system, '"new"') if each <= 88] == expected(NEW, at(30), at(88))
+
+
 def test_what_is_paused_stays_so_when_it_is_changed():
     system = Scheduled()
     system.define(**OLD)
@@ -446,6 +491,44 @@ def test_a_deleted_schedule_is_neither_paused_nor_resumed():
 
 
 # What is refused
+
+
+PUT_OFF = {"every": 60 * A_MINUTE, "start": NOW, "jitter": 60 * A_MINUTE}
+
+
+def changed_too_often(system):
+    """Have a schedule changed as often as it may be while a run of before is put off; return its name, and that run."""
+    name = max(map(str, range(50)), key=lambda name: jitter("emails", name, a_definition(**PUT_OFF)))
+    head = system.define(name, **PUT_OFF).head
+    system.live(62)
+    for number in range(KEPT_GENERATIONS):
+        system.define(name, payload=str(number), **PUT_OFF)
+    return name, occurrence(head, at(60))
+
+
+def test_a_change_is_refused_that_would_forget_a_run_which_jitter_has_put_off_and_goes_when_that_is_over():
+    system = Scheduled()
+    name, run = changed_too_often(system)
+    head, before = system.head(name), system.in_the_table()
+    told = f"emails/{name} was changed 20 times since {text(head.generations[-1].end)}, and its jitter of 3600 s .*"
+    with pytest.raises(TooManyChanges, match=f"{told} {text(run.id.due)}: change it again from then on; a pause or"):
+        system.define(name, payload='"one more"', **PUT_OFF)
+    assert (system.head(name), system.in_the_table()) == (head, before)
+    assert not system.define(name, payload=str(KEPT_GENERATIONS - 1), **PUT_OFF).is_changed
+    system.live((run.id.due - system.clock.now()) / A_MINUTE)
+    assert system.define(name, payload='"one more"', **PUT_OFF).is_changed
+
+
+@pytest.mark.parametrize("end", ["pause", "delete"])
+def test_a_schedule_that_was_changed_too_often_ends_at_once_with_all_that_jitter_has_put_off(end):
+    system = Scheduled()
+    name, run = changed_too_often(system)
+    ended = getattr(system.changes, end)("emails", name)
+    assert ended.effective_from == system.fence() < run.id.due
+    # What was put off is over by its pause.
+    assert system.define(name, payload='"one more"', **PUT_OFF).is_changed
+    system.live(100)
+    assert [job for job in system.sent() if job.nominal <= ended.effective_from] == []
 
 
 @pytest.mark.parametrize("name", ["", "a" * 65, "a#b", "a/b", "ä", "!count"])

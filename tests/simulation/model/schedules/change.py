@@ -66,11 +66,11 @@ class Changing:
         elif head is not None and not self.rules.fence_then_head:
             yield self.told(head), shared, me._replace(step="read_fence", head=head)
         else:
-            for cut in self.cutting.choices(me.fence, head):
+            for cut in self.cutting.choices(me.fence, head, is_pause=wanted == PAUSED):
                 yield f"{self.told(head)}, from {cut} on", shared, self.chosen(me, head, cut)
 
     def read_fence(self, shared: Shared, me: Caller) -> SharedSteps:
-        for cut in self.cutting.choices(shared.fence, me.head):
+        for cut in self.cutting.choices(shared.fence, me.head, is_pause=self.wanted[me.change] == PAUSED):
             yield f"reads the fence, from {cut} on", shared, self.chosen(me, me.head, cut)
 
     @staticmethod
@@ -79,6 +79,8 @@ class Changing:
 
     def chosen(self, me: Caller, head: Head | None, cut: int) -> Caller:
         """Go on once the cut is known. Of the fence no more is needed."""
+        if head is not None and self.wanted[me.change] != PAUSED and self.cutting.is_too_many(head, cut):
+            return self.over(me)
         me = me._replace(fence=0, head=head, cut=cut, done=head.planned_to if head is not None else 0)
         is_intent_first = self.rules.intent_then_change and self.wanted[me.change] != PAUSED
         return me._replace(step="announce") if is_intent_first else self.announced(me)

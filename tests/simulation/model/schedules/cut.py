@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from tests.simulation.model.schedules.rules import ScheduleRules
-from tests.simulation.model.schedules.shared import Head, World
+from tests.simulation.model.schedules.shared import PAUSED, Head, World
 
 
 class Cutting:
@@ -12,14 +12,23 @@ class Cutting:
     def __init__(self, rules: ScheduleRules, world: World) -> None:
         self.rules, self.world = rules, world
 
-    def choices(self, fence: int, head: Head | None) -> Iterable[int]:
-        """Return where a change may choose its cut: but for a creation, no clock decides it."""
+    def choices(self, fence: int, head: Head | None, *, is_pause: bool) -> Iterable[int]:
+        """Return where a change may choose its cut: but where there are no runs before it, no clock decides it."""
         if head is None:
             return range(self.world.last)
         last = head.froms[-1] if self.rules.cut_is_not_before_the_last else 0
+        if head.is_paused and not is_pause:
+            return range(max(fence, last), self.world.last + 1)
         if self.rules.cut_is_not_by_the_clock:
             return [max(fence, last, self.least(head))]
         return range(last, self.world.last + 1)
+
+    def is_too_many(self, head: Head, cut: int) -> bool:
+        """Tell whether a change at a cut would forget a generation of which runs are due after it."""
+        forgotten = head.generation - self.world.kept
+        if not self.rules.changes_what_is_still_known_alone or PAUSED in head.definitions[max(0, forgotten - 1) :]:
+            return False
+        return any(generation == forgotten for generation, _ in self.put_off(head, cut))
 
     def least(self, head: Head) -> int:
         """Return the least cut that leaves no more to be cancelled than a transaction can."""
@@ -37,9 +46,11 @@ class Cutting:
             yield from self.put_off(head, cut)
 
     def put_off(self, head: Head, cut: int) -> Iterator[tuple[int, int]]:
-        """Yield what is due after a cut only for its jitter."""
+        """Yield what is due after a cut only for its jitter, of the generations that the head still knows."""
         ends = (*head.froms[1:], cut)
         for generation, (since, end) in enumerate(zip(head.froms, ends, strict=True), 1):
+            if generation < head.generation - self.world.kept:
+                continue
             definition = head.definitions[generation - 1]
             since = max(since, cut - self.world.put_off(definition))
             if generation == head.generation or self.rules.pause_cancels_of_all_generations:

@@ -11,6 +11,7 @@ class ScheduleRules:
     head_is_asked_for: bool = True
     cut_is_not_by_the_clock: bool = True
     cut_is_not_before_the_last: bool = True
+    changes_what_is_still_known_alone: bool = True
     intent_then_change: bool = True
     old_rule_is_planned_to_the_cut: bool = True
     changes_under_the_fence_alone: bool = True

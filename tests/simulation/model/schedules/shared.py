@@ -73,7 +73,7 @@ class World:
 
     A planner's step goes over `stride` instants. A definition fires at each instant unless it is in `fires`, and has
     the jitter that is in `jitter`. A caller without an answer tries once more where it `retries`. A transaction cancels
-    at most `most` occurrences after its cut, if there is such a limit.
+    at most `most` occurrences after its cut, if there is such a limit. A head knows the `kept` generations before it.
     """
 
     callers: Sequence[str]
@@ -83,6 +83,7 @@ class World:
     is_created: bool = True
     retries: bool = False
     most: int = 0
+    kept: int = 20
     fires: Mapping[str, Sequence[int]] = field(default_factory=dict)
     jitter: Mapping[str, int] = field(default_factory=dict)
 
