@@ -57,10 +57,10 @@ def chromium() -> Iterator[webdriver.Chrome]:
         driver.quit()
 
 
-def resize(driver: webdriver.Chrome, size: tuple[int, int], *, scale: float = 1) -> None:
+def resize(driver: webdriver.Chrome, size: tuple[int, int]) -> None:
     """Show pages as a screen of that width and height does; no window of a desktop is as narrow as a telephone."""
     width, height = size
-    asked = {"width": width, "height": height, "deviceScaleFactor": scale, "mobile": False}
+    asked = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", asked)
 
 

@@ -16,7 +16,9 @@ from tests.e2e.console.page import Page
 from tests.e2e.console.serving import serving
 from tests.e2e.environment import environment_of
 
-WIDTH, MOST_HEIGHT = 1280, 1100
+WIDTH, HEIGHT = 1280, 1100
+# Of what is dense, and would be a large file.
+LOW = 640
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,39 +31,73 @@ class Picture:
     act: Callable[[Page], object] = lambda _: None
     scheme: str = "light"
     width: int = WIDTH
+    height: int = HEIGHT
 
 
 def album(told: story.Told) -> tuple[Picture, ...]:
+    first = {"path": "/", "until": ("dead letters", "paused", "late", "%")}
     return (
-        Picture(name="queues", path="/", until=("dead letters", "paused")),
-        Picture(name="queues-dark", path="/", until=("dead letters", "paused"), scheme="dark"),
-        Picture(name="telephone", path="/", until=("dead letters", "paused"), width=TELEPHONE[0]),
+        Picture(name="queues", **first),
+        Picture(name="queues-dark", **first, scheme="dark"),
+        Picture(name="telephone", **first, width=TELEPHONE[0]),
+        Picture(name="queue", path="/queues/campaigns?hours=3", until=("late", "counting ended", "handed over")),
+        Picture(name="jobs", path="/queues/campaigns/jobs?tenant=globex", until=("black-friday",), height=LOW),
+        Picture(
+            name="cancel-many",
+            path=f"/queues/campaigns/jobs?{WRONG}",
+            until=("more",),
+            act=_count_the_wrong,
+            height=LOW,
+        ),
+        Picture(name="job", path=f"/queues/emails/jobs/{told.retried}", until=("succeeded", "attempt")),
+        Picture(name="dead-letters", path="/queues/webhooks/dead-letters", until=("KeyError", "order"), act=_look),
+        Picture(name="schedule", path="/queues/reminders/schedules/carts", until=("succeeded", "Next runs")),
     )
+
+
+WRONG = "field=campaign%20%3D%20black-friday"
+
+
+def _count_the_wrong(page: Page) -> None:
+    page.click("button", re.compile("^Cancel those below"))
+    page.see("dialog")
+
+
+def _look(page: Page) -> None:
+    page.click("button", "Look at them")
+    page.see("row", re.compile("KeyError"))
+    if "order" not in page.text:
+        page.click("DisclosureTriangle", re.compile("^KeyError"))
 
 
 def take(deployed: Running, client: Client, into: Path) -> Iterator[Path]:
     """Let the story happen, and take each picture; yield their files."""
-    told = story.tell(deployed.emulator, deployed.endpoints, client)
     into.mkdir(parents=True, exist_ok=True)
-    with serving(environment_of(deployed.emulator, deployed.endpoints.name)) as served, chromium() as browser:
+    env = environment_of(deployed.emulator, deployed.endpoints.name)
+    with (
+        story.telling(deployed.emulator, deployed.endpoints, client) as told,
+        serving(env) as served,
+        chromium() as browser,
+    ):
         page = Page(browser, url=served.url, token=served.token)
         for picture in album(told):
-            prefer(browser, picture.scheme)
-            resize(browser, (picture.width, MOST_HEIGHT), scale=1)
-            page.open(picture.path)
-            picture.act(page)
-            page.says(*picture.until)
             file = into / f"console-{picture.name}.png"
-            file.write_bytes(_shot(browser, picture.width))
+            file.write_bytes(_taken(page, picture))
             yield file
 
 
-def _shot(browser: webdriver.Chrome, width: int) -> bytes:
+def _taken(page: Page, picture: Picture) -> bytes:
+    prefer(page.driver, picture.scheme)
+    resize(page.driver, (picture.width, picture.height))
+    page.open(picture.path)
+    picture.act(page)
+    page.says(*picture.until)
+    return _shot(page.driver, picture)
+
+
+def _shot(browser: webdriver.Chrome, picture: Picture) -> bytes:
     """Return what is shown as a PNG, no higher than the page is."""
     height = browser.execute_script("return Math.ceil(document.body.getBoundingClientRect().bottom)")
-    clip = {"x": 0, "y": 0, "width": width, "height": min(height, MOST_HEIGHT), "scale": 1}
+    clip = {"x": 0, "y": 0, "width": picture.width, "height": min(height, picture.height), "scale": 1}
     shot = browser.execute_cdp_cmd("Page.captureScreenshot", {"format": "png", "clip": clip})
     return base64.b64decode(shot["data"])
-
-
-_ = re

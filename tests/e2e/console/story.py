@@ -3,6 +3,7 @@
 import math
 import random
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -22,14 +23,16 @@ _chance = random.Random(15)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Told:
-    """What the pictures show one of: jobs, by what became of them."""
+    """What the pictures show one of: a job that succeeded at its third attempt."""
 
     retried: str
-    scheduled: str
 
 
-def tell(emulator: Emulator, endpoints: Endpoints, client: Client) -> Told:
-    """Let it all happen."""
+@contextmanager
+def telling(emulator: Emulator, endpoints: Endpoints, client: Client) -> Iterator[Told]:
+    """Let it all happen; workers work while the context lasts."""
+    _begin_schedules(client)
+    assert wait_until(lambda: client.queue("campaigns").fence_age is not None)
     _stop_ticks(emulator, endpoints, "campaigns")
     _measure(emulator, endpoints)
     client.schedule_many("campaigns", [*_overdue(), *_wrong_campaign()])
@@ -38,8 +41,9 @@ def tell(emulator: Emulator, endpoints: Endpoints, client: Client) -> Told:
     client.pause("billing")
     client.schedule_many("billing", [NewJob(payload={"customer": name, "cents": 500}) for name in NAMES * 3])
     _bury(emulator, endpoints, client)
-    _run_schedules(client)
-    return _work(client)
+    worker = _worker()
+    with working(worker):
+        yield _work(client)
 
 
 def _stop_ticks(emulator: Emulator, endpoints: Endpoints, queue: str) -> None:
@@ -103,17 +107,17 @@ def _bury(emulator: Emulator, endpoints: Endpoints, client: Client) -> None:
             sqs.send_message(QueueUrl=url, MessageBody=body, MessageAttributes=attributes)
 
 
-def _run_schedules(client: Client) -> None:
+def _begin_schedules(client: Client) -> None:
+    """Put one that runs every minute, so that it soon has runs behind it, and one that is paused."""
     schedules = client.schedules("reminders")
+    soon = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=8)
+    schedules.put("carts", every=60, start=soon, payload={"older_than": "1h"}, description="Left carts", owner="growth")
     schedules.put("newsletter", cron="0 8 * * SUN", zone="Europe/Berlin", payload={"issue": 48}, owner="marketing")
     schedules.pause("newsletter")
-    today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    schedules.backfill("digest", start=today - timedelta(days=8), end=today)
-    schedules.run("sweep")
 
 
-def _work(client: Client) -> Told:
-    """Work off what is due in emails and reminders: one job at its third attempt, one never."""
+def _worker() -> Worker:
+    """Return a worker of emails and reminders: one job succeeds at its third attempt, one never."""
     worker, tries = Worker("shop"), dict[str, int]()
 
     @worker.job("emails")
@@ -127,20 +131,18 @@ def _work(client: Client) -> Told:
     @worker.job("reminders")
     def remind(_: ReceivedJob) -> None: ...
 
+    return worker
+
+
+def _work(client: Client) -> Told:
     sent = [client.schedule("emails", {"to": f"{name}@example.com", "template": "welcome"}) for name in NAMES]
     lost = client.schedule("emails", {"to": "nobody"})
-    later = [
-        client.schedule(
-            "emails", {"to": _someone(n), "template": "trial-ends"}, delay=1200 + n * n * 30, tenant=TENANTS[n % 4]
-        )
-        for n in range(48)
-    ]
-    with working(worker):
-        _wait(client, [job.id for job in sent], State.SUCCEEDED)
-        _wait(client, [lost.id], State.FAILED)
-        runs = client.schedules("reminders").history("digest")
-        _wait(client, [run.id for run in runs if run.id], State.SUCCEEDED)
-    return Told(retried=sent[2].id, scheduled=later[3].id)
+    later = [NewJob(payload={"to": _someone(n), "template": "trial"}, delay=1200 + n * n * 30) for n in range(48)]
+    client.schedule_many("emails", later)
+    _wait(client, [job.id for job in sent], State.SUCCEEDED)
+    _wait(client, [lost.id], State.FAILED)
+    assert wait_until(lambda: any(run.state == "succeeded" for run in client.schedules("reminders").history("carts")))
+    return Told(retried=sent[2].id)
 
 
 def _wait(client: Client, ids: list[str], state: State) -> None:
