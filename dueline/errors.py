@@ -23,7 +23,6 @@ DuelineError
     └── NotYet                      503  nothing failed, but it cannot be done yet: try again
 """
 
-from http import HTTPStatus
 from typing import ClassVar, Self
 
 
@@ -36,7 +35,7 @@ class DuelineError(Exception):
     """
 
     code: ClassVar[str] = "error"
-    status: ClassVar[HTTPStatus] = HTTPStatus.INTERNAL_SERVER_ERROR
+    status: ClassVar[int] = 500
     job_id: str | None = None
     key: str | None = None
     retry_after: float | None = None
@@ -53,7 +52,7 @@ class InvalidJob(DuelineError, ValueError):
     """The request is wrong: the message names the field, its value and what is allowed. Trying again will not help."""
 
     code = "invalid_job"
-    status = HTTPStatus.BAD_REQUEST
+    status = 400
 
 
 class PayloadTooLarge(InvalidJob):
@@ -63,49 +62,49 @@ class PayloadTooLarge(InvalidJob):
     """
 
     code = "payload_too_large"
-    status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+    status = 413
 
 
 class InvalidSchedule(DuelineError, ValueError):
     """The schedule is wrong: the message names the field, its value and what is allowed. Nothing was changed."""
 
     code = "invalid_schedule"
-    status = HTTPStatus.BAD_REQUEST
+    status = 400
 
 
 class Forbidden(DuelineError):
     """The caller's AWS credentials are missing, have expired, or do not allow the request."""
 
     code = "forbidden"
-    status = HTTPStatus.FORBIDDEN
+    status = 403
 
 
 class QueueNotFound(DuelineError, LookupError):
     """No queue of that name is declared in queues.yaml, or its SQS queue was deleted."""
 
     code = "queue_not_found"
-    status = HTTPStatus.NOT_FOUND
+    status = 404
 
 
 class JobNotFound(DuelineError, LookupError):
     """There is no job with that id: it is malformed, belongs to another queue, or is past its retention."""
 
     code = "job_not_found"
-    status = HTTPStatus.NOT_FOUND
+    status = 404
 
 
 class ScheduleNotFound(DuelineError, LookupError):
     """The queue has no schedule of that name, or it was deleted."""
 
     code = "schedule_not_found"
-    status = HTTPStatus.NOT_FOUND
+    status = 404
 
 
 class DeploymentNotFound(DuelineError, LookupError):
     """There is no deployment of that name in the caller's account and region, or no Dueline at that URL."""
 
     code = "deployment_not_found"
-    status = HTTPStatus.NOT_FOUND
+    status = 404
 
 
 class DeploymentTooOld(DuelineError):
@@ -127,7 +126,7 @@ class AlreadyFinished(DuelineError):
     """
 
     code = "already_finished"
-    status = HTTPStatus.CONFLICT
+    status = 409
 
 
 class RunOfSchedule(DuelineError):
@@ -137,7 +136,7 @@ class RunOfSchedule(DuelineError):
     """
 
     code = "run_of_schedule"
-    status = HTTPStatus.CONFLICT
+    status = 409
 
 
 class ScheduleChanged(DuelineError):
@@ -147,14 +146,14 @@ class ScheduleChanged(DuelineError):
     """
 
     code = "schedule_changed"
-    status = HTTPStatus.PRECONDITION_FAILED
+    status = 412
 
 
 class TooManySchedules(DuelineError):
     """The queue has as many schedules as it may have. Nothing was changed."""
 
     code = "too_many_schedules"
-    status = HTTPStatus.CONFLICT
+    status = 409
 
 
 class TooManyChanges(DuelineError):
@@ -164,35 +163,35 @@ class TooManyChanges(DuelineError):
     """
 
     code = "too_many_changes"
-    status = HTTPStatus.CONFLICT
+    status = 409
 
 
 class IdReused(DuelineError, ValueError):
     """The id that the caller made belongs to a job with another payload, tenant or priority. Nothing was changed."""
 
     code = "id_reused"
-    status = HTTPStatus.CONFLICT
+    status = 409
 
 
 class KeyReused(DuelineError, ValueError):
     """The idempotency key was used for a job with another payload, or for other runs. Nothing was scheduled."""
 
     code = "key_reused"
-    status = HTTPStatus.UNPROCESSABLE_ENTITY
+    status = 422
 
 
 class Throttled(DuelineError):
     """AWS throttled the request: try again later. An earlier attempt, whose answer was lost, may have succeeded."""
 
     code = "throttled"
-    status = HTTPStatus.TOO_MANY_REQUESTS
+    status = 429
 
 
 class Unavailable(DuelineError):
     """AWS failed, or its answer was lost: the request may or may not have been carried out. Try again."""
 
     code = "unavailable"
-    status = HTTPStatus.SERVICE_UNAVAILABLE
+    status = 503
 
 
 class NotYet(Unavailable):

@@ -33,7 +33,7 @@ from dueline.errors import (
 )
 
 _STATUS: dict[type[DuelineError], HTTPStatus] = {
-    error: error.status
+    error: HTTPStatus(error.status)
     for error in (
         IdReused,
         KeyReused,
