@@ -9,18 +9,19 @@ import { navigate, queuePath } from "./route.js";
 const HOUR = 3600;
 const RECENT = 300;
 
-/** What the first view tells of a queue, of its overview and what CloudWatch has: lateness, on_time, overdue. */
+/** How late a queue is, by its overview and by what CloudWatch has of it: lateness, on_time, overdue. */
 export function lastHour({ data, at }, series) {
   const overdue = data.next_due ? Math.max(0, (at - Date.parse(data.next_due)) / 1000) : 0;
   const since = (points, seconds) => (points ?? []).filter(([when]) => when >= at / 1000 - seconds);
   const lateness = Math.max(overdue, ...since(series?.lateness, RECENT).map(([, value]) => value));
-  return { lateness, overdue: overdue > 0, on_time: shareOf(since(series?.on_time, HOUR), series?.throughput) };
+  return { lateness, overdue: overdue > 0, on_time: shareOf(since(series?.on_time, HOUR), since(series?.delayed, HOUR)) };
 }
 
-function shareOf(shares, throughput) {
-  const jobs = new Map(throughput);
-  const all = shares.reduce((sum, [at]) => sum + (jobs.get(at) ?? 0), 0);
-  return all ? shares.reduce((sum, [at, share]) => sum + share * (jobs.get(at) ?? 0), 0) / all : null;
+const total = (points) => points.reduce((sum, [, value]) => sum + value, 0);
+
+function shareOf(onTime, delayed) {
+  const all = total(onTime) + total(delayed);
+  return all ? total(onTime) / all : null;
 }
 
 export function Coming({ name, polled, hours }) {
@@ -57,10 +58,11 @@ export function comingWords({ counted, more, until, overdue }, points, step) {
   return `${all}${late}${peak}`;
 }
 
-export function Past({ polled, hours }) {
+export function Past({ name, polled, hours }) {
   const { data, error, at } = polled;
   if (!data) return html`<section><${Loading} error=${error} what="the last hours" /></section>`;
-  const { series, from, to, period: step } = data;
+  const { from, to, period: step } = data;
+  const series = data.series?.[name];
   const span = { from, to, step };
   return html`<section class="view"><${Failure} error=${error} at=${at} what="the last hours" />
     ${series ? html`<div class="charts"><${Lateness} points=${series.lateness} hours=${hours} span=${span} />
@@ -76,9 +78,9 @@ function Lateness({ points, hours, span: range }) {
 
 function Throughput({ series, hours, span: range }) {
   const points = series.throughput;
-  const all = points.reduce((sum, [, jobs]) => sum + jobs, 0);
+  const all = total(points);
   const [at, most] = highest(points);
-  const share = shareOf(series.on_time, points);
+  const share = shareOf(series.on_time, series.delayed);
   const words = `${plural(all, "job")} handed over${most > 0 ? `, at most ${number(most)} in ${stepWords(range.step)}, at ${clock(at * 1000)}` : ""}.`;
   return html`<${Chart} title=${`Throughput, last ${plural(hours, "hour")}`} gap=${0} points=${points} format=${number} unit="jobs" ...${range}
     summary=${share === null ? words : `${words} ${percent(share)} on time.`} />`;

@@ -20,7 +20,7 @@ export function Queue({ queue: name, query, path }) {
   const polled = usePolled(() => get(`/api${queuePath(name)}`), SECONDS, name);
   const due = usePolled(() => get(`${asked}/due?hours=${hours}`), SECONDS * 3, `${name} ${hours}`);
   const past = usePolled(() => get(`${asked}/figures?hours=${hours}`), FIGURES_SECONDS, `${name} ${hours}`);
-  const queue = polled.data && { ...polled.data, name, ...lastHour(polled, past.data?.series) };
+  const queue = polled.data && { ...polled.data, name, ...lastHour(polled, past.data?.series?.[name]) };
   const again = () => [polled, due].forEach((each) => each.again());
   return html`<div class="view">
     <div class="head"><h1>${name}</h1>${queue && html`<${Controls} queue=${queue} onDone=${again} />`}
@@ -29,7 +29,7 @@ export function Queue({ queue: name, query, path }) {
     ${!queue && html`<${Loading} error=${polled.error} what="the queue" />`}
     <${Spans} hours=${hours} path=${path} />
     <${Coming} name=${name} polled=${due} hours=${hours} />
-    <${Past} polled=${past} hours=${hours} />
+    <${Past} name=${name} polled=${past} hours=${hours} />
     <div class="charts">
       ${queue?.levels?.length > 1 && html`<${Levels} levels=${queue.levels} />`}
       ${queue && html`<${Settings} queue=${queue} />`}

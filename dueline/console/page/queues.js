@@ -3,26 +3,31 @@
 import { html } from "./vendor/preact-htm.js";
 import { get } from "./api.js";
 import { Controls } from "./controls.js";
+import { lastHour } from "./figures.js";
 import { atLeast, number, percent, plural, span } from "./format.js";
 import { Empty, Failure, Field, Freshness, Instant, Loading, State, Table, Tile } from "./parts.js";
 import { usePolled } from "./refresh.js";
 import { queuePath, setQuery } from "./route.js";
 import { standingOf, sumsOf, worstFirst } from "./standing.js";
 
-const SECONDS = 5;
+const SECONDS = 10;
+const FIGURES_SECONDS = 60;
 const SEARCH_FROM = 8;
 const MOST_SHOWN = 200;
 
 export function Queues({ query }) {
   const polled = usePolled(() => get("/console/overview"), SECONDS);
+  const figures = usePolled(() => get("/console/figures"), FIGURES_SECONDS);
   const { data, error, at, again } = polled;
+  const { series, reason = figures.error?.detail } = figures.data ?? {};
+  const queues = data?.queues.map((queue) => ({ ...queue, name: queue.queue, ...lastHour({ data: queue, at }, series?.[queue.queue]) }));
   return html`<div class="view">
     <div class="head"><h1>Queues</h1><${Freshness} polled=${polled} seconds=${SECONDS} /></div>
     ${data && html`<${Failure} error=${error} at=${at} what="the queues" />`}
-    ${data ? html`<${Found} data=${data} find=${query.find ?? ""} again=${again} />` : html`<${Loading} error=${error} what="the queues" />`}</div>`;
+    ${data ? html`<${Found} queues=${queues} reason=${reason} find=${query.find ?? ""} again=${again} />` : html`<${Loading} error=${error} what="the queues" />`}</div>`;
 }
 
-function Found({ data: { queues, figures }, find, again }) {
+function Found({ queues, reason, find, again }) {
   const found = worstFirst(queues.filter(({ name }) => name.includes(find.trim().toLowerCase())));
   const many = queues.length >= SEARCH_FROM || find;
   if (!queues.length) return html`<${Empty}>No queue is deployed yet: <code>queues.yaml</code> declares them.<//>`;
@@ -33,7 +38,7 @@ function Found({ data: { queues, figures }, find, again }) {
       classOf=${(queue) => (queue.error?.status === 403 ? "calm" : standingOf(queue)[0]?.tone ?? "calm")} />
     ${!found.length && html`<${Empty}>No queue has “${find}” in its name.<//>`}
     ${found.length > MOST_SHOWN && html`<${Empty}>${number(found.length - MOST_SHOWN)} more that are no worse: search by name.<//>`}
-    ${figures.reason && html`<p class="muted small">On time is not known: ${figures.reason}</p>`}</div>`;
+    ${reason && html`<p class="muted small">On time is not known: ${reason}</p>`}</div>`;
 }
 
 function Search({ find, found, of }) {
@@ -61,7 +66,7 @@ export const States = ({ queue }) => {
 };
 
 const shown = (field, show = number) => (queue) =>
-  queue[field] === null ? html`<span class="none" title="Not known">–</span>` : show(queue[field]);
+  queue.error || queue[field] === null ? html`<span class="none" title="Not known">–</span>` : show(queue[field]);
 const zero = (value) => (value ? number(value) : html`<span class="none">0</span>`);
 const dead = (queue) => (queue.dead ? html`<a href=${queuePath(queue.name, "dead-letters")}>${number(queue.dead)}</a>` : zero(queue.dead));
 const later = ({ name, scheduled: count, more_scheduled: more }) => html`<a href=${queuePath(name, "jobs")}>${atLeast(count, more)}</a>`;

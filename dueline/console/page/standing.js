@@ -68,7 +68,7 @@ const byName = (a, b) => a.name.localeCompare(b.name, "en");
 
 /** What all queues have together; those without an answer count as nothing. */
 export function sumsOf(queues) {
-  const sum = (field) => queues.reduce((all, queue) => all + queue[field], 0);
+  const sum = (field) => queues.reduce((all, queue) => all + (queue[field] ?? 0), 0);
   const bad = queues.filter((queue) => standingOf(queue).some(({ tone }) => tone === "bad"));
   return {
     bad: bad.length,

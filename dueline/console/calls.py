@@ -1,13 +1,15 @@
-"""`/console/…`: what the page asks about queues that no one route of the API answers."""
+"""`/console/…`: what the page asks that no one route of the API answers."""
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from http import HTTPMethod, HTTPStatus
 from typing import Any
 
+from dueline.console import asked
 from dueline.console.dead_letters import DeadLetterRuns
 from dueline.console.due import due
-from dueline.console.figures import figures
-from dueline.console.overview import Glance
+from dueline.console.figures import AT_A_GLANCE, figures
+from dueline.console.overview import overview
 from dueline.console.reach import Reach
 from dueline.console.routes import Call, Route, always, never
 from dueline.console.runs import Run, Runs
@@ -17,12 +19,19 @@ _QUEUE = "/console/queues/{queue}"
 _DEAD = f"{_QUEUE}/dead-letters"
 
 
-def queue_routes(reach: Reach, runs: Runs) -> Iterator[Route]:
-    """Return the routes about queues and their dead letters."""
-    glance, dead = Glance(reach), DeadLetterRuns(reach, runs)
-    yield _got("/console/overview", lambda _: glance.read())
-    yield _got(f"{_QUEUE}/due", lambda call: due(call.names["queue"], call.asked(), reach=reach))
-    yield _got(f"{_QUEUE}/figures", lambda call: figures(call.names["queue"], call.asked(), reach=reach))
+def console_routes(about: Callable[[], dict[str, Any]], reach: Reach, runs: Runs) -> Iterator[Route]:
+    """Return the routes to what the console itself tells of a deployment, `about` it, its queues and dead letters."""
+    dead = DeadLetterRuns(reach, runs)
+
+    def glance(_: Call) -> dict[str, Any]:
+        names = [queue["queue"] for queue in reach.ask("/queues")["queues"]]
+        return figures(names, timedelta(hours=1), reach=reach, names=AT_A_GLANCE)
+
+    yield _got("/console/about", lambda _: about())
+    yield _got("/console/overview", lambda _: overview(reach))
+    yield _got("/console/figures", glance)
+    yield _got(f"{_QUEUE}/figures", lambda call: figures([call.names["queue"]], asked.hours(call.asked()), reach=reach))
+    yield _got(f"{_QUEUE}/due", lambda call: due(call.names["queue"], asked.hours(call.asked()), reach=reach))
     yield _got("/console/runs/{id}", lambda call: runs.find(call.names["id"]).told())
     yield _begun(f"{_DEAD}/look", dead.look, writes=never)
     yield _begun(f"{_DEAD}/redrive", dead.redrive, writes=lambda call: call.json().get("apply") is not False)
