@@ -23,7 +23,7 @@ export function CancelMany({ queue, query, onClose }) {
   }, []);
   const { ids, isWhole } = seen;
   return html`<${Confirm} title=${`Cancel many jobs of ${queue}?`} verb=${`Cancel ${plural(ids.length, "job")}`} danger
-    act=${(tell) => cancelAll(queue, ids, tell)} onClose=${onClose} ready=${isWhole && ids.length > 0} back="Keep them">
+    act=${(tell) => cancelAll(queue, ids, tell)} onClose=${onClose} ready=${Boolean(isWhole && ids.length)} back="Keep them">
     <p>Of the jobs that are scheduled, ${filterWords(query)}:</p>
     <${Seen} seen=${seen} />
     <p class="muted">A job that is cancelled cannot be brought back. What was handed to the queue already is not counted here.</p>
