@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from functools import partial
-from http import HTTPMethod, HTTPStatus
+from http import HTTPStatus
 
 from dueline.client.http_answer import error_of
 from dueline.console.forward import Way, forward
@@ -41,7 +41,7 @@ def api_routes(way: Way) -> Iterator[Route]:
     for form, methods in ROUTES.items():
         writes = never if form == _PREVIEW else always
         for method in methods.split():
-            yield Route(method=HTTPMethod(method), form=PREFIX + form, answer=answer, writes=writes)
+            yield Route(method=method, form=PREFIX + form, answer=answer, writes=writes)
 
 
 def _answer(call: Call, *, way: Way) -> Answer:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from http import HTTPMethod, HTTPStatus
+from http import HTTPStatus
 from typing import Any
 
 from dueline.console import asked
@@ -39,11 +39,11 @@ def console_routes(about: Callable[[], dict[str, Any]], reach: Reach, runs: Runs
 
 
 def _got(form: str, read: Callable[[Call], dict[str, Any]]) -> Route:
-    return Route(method=HTTPMethod.GET, form=form, answer=lambda call: Answer.json(read(call)))
+    return Route(method="GET", form=form, answer=lambda call: Answer.json(read(call)))
 
 
 def _begun(form: str, begin: Callable[[str, dict[str, Any]], Run], *, writes: Callable[[Call], bool]) -> Route:
     def answer(call: Call) -> Answer:
         return Answer.json({"run": begin(call.names["queue"], call.json()).id}, HTTPStatus.ACCEPTED)
 
-    return Route(method=HTTPMethod.POST, form=form, answer=answer, writes=writes)
+    return Route(method="POST", form=form, answer=answer, writes=writes)

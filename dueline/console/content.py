@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Protocol
+from io import BufferedIOBase
 
 from dueline.console.problems import Refused
 from dueline.model.text import shown
@@ -15,20 +15,15 @@ _MOST_SKIPPED_BYTES = 8 * MOST_BYTES
 _READ_BYTES = 1 << 16
 
 
-class _Readable(Protocol):
-    def read(self, size: int, /) -> bytes: ...
-
-
 class Content:
     """What follows a request's headers on its connection."""
 
-    def __init__(self, file: _Readable, headers: Mapping[str, str]) -> None:
+    def __init__(self, file: BufferedIOBase, headers: Mapping[str, str]) -> None:
         self._file = file
         self._told = headers.get("content-length", "0")
         self._is_chunked = "transfer-encoding" in headers
         self._is_told = not self._is_chunked and re.fullmatch("[0-9]{1,18}", self._told) is not None
         self._left = int(self._told) if self._is_told else 0
-        self._read: bytes | None = None
 
     @property
     def can_be_skipped(self) -> bool:
@@ -36,19 +31,17 @@ class Content:
         return self._is_told and self._left <= _MOST_SKIPPED_BYTES
 
     def read(self) -> bytes:
-        """Return it; the same each time. Raises Refused where it is too large, or is not told or sent in whole."""
-        if self._read is None:
-            self._check()
-            try:
-                came = self._file.read(self._left)
-            except OSError:
-                came = b""
-            self._left -= len(came)
-            if self._left:
-                detail = f"of a body of {self._told} bytes, {len(came)} came"
-                raise Refused(HTTPStatus.BAD_REQUEST, detail, code="cut_off", headers={"connection": "close"})
-            self._read = came
-        return self._read
+        """Return it, once. Raises Refused where it is too large, or is not told or sent in whole."""
+        self._check()
+        try:
+            came = self._file.read(self._left)
+        except OSError:
+            came = b""
+        self._left -= len(came)
+        if self._left:
+            detail = f"of a body of {self._told} bytes, {len(came)} came"
+            raise Refused(HTTPStatus.BAD_REQUEST, detail, code="cut_off", headers={"connection": "close"})
+        return came
 
     def skip(self) -> bool:
         """Take what was not read off the connection; tell whether all of it came."""

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from http import HTTPMethod, HTTPStatus
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -52,7 +52,7 @@ class Route:
     `writes` tells whether a call changes anything, which a read-only console refuses; of a GET it is not asked.
     """
 
-    method: HTTPMethod
+    method: str
     form: str
     answer: Callable[[Call], Answer]
     writes: Callable[[Call], bool] = always
@@ -71,10 +71,10 @@ class Routes:
         }
         if not found:
             raise no_such(request)
-        method = HTTPMethod.GET if request.is_read else request.method
+        method = "GET" if request.is_read else request.method
         if method not in found:
             raise not_so(request, found)
-        route, match = found[HTTPMethod(method)]
+        route, match = found[method]
         return route, Call(request=request, names=match.groupdict())
 
 

@@ -5,9 +5,9 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import MappingProxyType
 from typing import Any
 
 from dueline.console import problems
@@ -18,18 +18,17 @@ from dueline.errors import DuelineError
 
 _ADDRESS = "127.0.0.1"
 _IDLE_SECONDS = 120
-_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 @contextmanager
 def served(
-    answering: Callable[[int], Answering], *, port: int = 0, headers: Mapping[str, str] = _NO_HEADERS
+    answering: Callable[[int], Answering], *, port: int = 0, headers: Mapping[str, str] | None = None
 ) -> Iterator[str]:
     """Serve what `answering` returns for the port while the context is open; yield the URL. Port 0 is any free one.
 
     `headers` go with every answer. Raises OSError where the port is taken.
     """
-    server = _Server(port, answering, headers)
+    server = _Server(port, answering, headers or {})
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
     try:
@@ -79,7 +78,7 @@ class _Handler(BaseHTTPRequestHandler):
         content = Content(self.rfile, headers)
         # Not self.path: of that, http.server has removed a second slash.
         target = self.requestline.split()[1]
-        request = Request(method=self.command, target=target, headers=headers, body=content.read)
+        request = Request(method=self.command, target=target, headers=headers, body=cache(content.read))
         answer = self.server.answer(request)
         self.close_connection |= not content.can_be_skipped
         self._give(answer)

@@ -14,7 +14,7 @@ _JSON = {"content-type": JSON}
 class Request:
     """A request. Its target is as it came, nothing in it normalized; the names of its headers are in lower case.
 
-    `body` reads the content, once, and raises Refused where it is too large or does not come.
+    `body` returns the content, read at the first call. It raises Refused where that is too large or does not come.
     """
 
     method: str
