@@ -6,6 +6,8 @@ from datetime import timedelta
 import pytest
 
 from dueline import Client
+from local.emulator import Emulator
+from local.endpoints import Endpoints
 from tests.e2e.console.conftest import Letter
 from tests.e2e.console.page import Page
 
@@ -21,7 +23,11 @@ def order(page: Page) -> list[str]:
     return [node.name for node in page.all("rowheader")]
 
 
-def test_queues_come_worst_first_with_sums_on_top_and_each_says_why(page: Page, client: Client, letter: Letter) -> None:
+def test_queues_come_worst_first_with_sums_on_top_and_each_says_why(
+    page: Page, client: Client, letter: Letter, emulator: Emulator, endpoints: Endpoints
+) -> None:
+    for url in endpoints.dead_letter_queues.values():
+        emulator.client("sqs").purge_queue(QueueUrl=url)
     letter("webhooks", "none", "{}", error="KeyError", reason="no url")
     client.pause("reminders")
     page.until(lambda: order(page) == ["webhooks", "reminders", "emails", "invoices"], "the worst first")
