@@ -2,79 +2,54 @@
 
 const KEPT = "dueline-console-token";
 const PATIENCE_MS = 30000;
-const tabs = new BroadcastChannel("dueline-console");
-
-export class Failed extends Error {
-  constructor({ title, detail, status = 0, ...more }) {
-    super(detail);
-    Object.assign(this, { title, detail, status }, more);
-  }
-}
-
-const kept = () => sessionStorage.getItem(KEPT);
-
-export function keepToken(text) {
-  const token = text.trim().replace(/^.*#?token=/, "");
-  sessionStorage.setItem(KEPT, token);
-  return token;
-}
-
-/** Take the token from the address bar, or from another tab of this console; null where none has it. */
-export async function findToken() {
-  if (location.hash.startsWith("#token=")) {
-    keepToken(location.hash);
-    history.replaceState(null, "", location.pathname + location.search);
-  }
-  const token = kept() ?? (await askOtherTabs());
-  tabs.onmessage = ({ data }) => data === "token?" && kept() && tabs.postMessage({ token: kept() });
-  return token;
-}
-
-function askOtherTabs() {
-  return new Promise((resolve) => {
-    const timer = setTimeout(() => resolve(null), 300);
-    tabs.onmessage = ({ data }) => {
-      if (!data.token) return;
-      clearTimeout(timer);
-      resolve(keepToken(data.token));
-    };
-    tabs.postMessage("token?");
-  });
-}
-
-/** Return {status, body, etag}. */
-export async function send(method, path, body, headers = {}) {
-  const answer = await ask(method, path, body, headers);
-  const text = await answer.text();
-  const read = parsed(text);
-  if (answer.status === 401) dispatchEvent(new Event("token-refused"));
-  if (!answer.ok) throw refusal(answer, read, text);
-  return { status: answer.status, body: read, etag: answer.headers.get("etag") };
-}
-
-const sender = (method) => async (path, body, headers) => (await send(method, path, body, headers)).body;
-
-export const get = (path) => sender("GET")(path);
-export const post = (path, body = {}, headers) => sender("POST")(path, body, headers);
-export const put = sender("PUT");
-export const patch = sender("PATCH");
-export const remove = (path, headers) => sender("DELETE")(path, undefined, headers);
-
-async function ask(method, path, body, headers) {
-  const said = body === undefined ? {} : { body: JSON.stringify(body) };
-  const all = { "content-type": "application/json", "x-dueline-console": kept() ?? "", ...headers };
-  try {
-    return await fetch(path, { method, headers: all, signal: AbortSignal.timeout(PATIENCE_MS), ...said });
-  } catch (error) {
-    throw new Failed(error.name === "TimeoutError" ? SLOW : GONE);
-  }
-}
-
-const SLOW = { title: "No answer", detail: `The console waited ${PATIENCE_MS / 1000} seconds. It tries again by itself.` };
+const SLOW = { title: "No answer", detail: "The console waited 30 seconds. It tries again by itself." };
 const GONE = {
   title: "The console does not answer",
   detail: "Is dueline console still running? Start it again, and open the address that it prints.",
 };
+
+export class Failed extends Error {
+  constructor(problem) {
+    super(problem.detail);
+    Object.assign(this, { status: 0, ...problem });
+  }
+}
+
+export const keptToken = () => sessionStorage.getItem(KEPT);
+
+export const keepToken = (text) => sessionStorage.setItem(KEPT, text.trim().replace(/^.*#?token=/, ""));
+
+/** Take the token out of the address bar. */
+export function takeToken() {
+  if (!location.hash.startsWith("#token=")) return;
+  keepToken(location.hash);
+  history.replaceState(null, "", location.pathname + location.search);
+}
+
+/** Return a function of (path, body, headers) that asks so and returns what the answer's JSON holds. */
+const caller = (method) => async (path, body, headers) => {
+  const answer = await ask(method, path, body, headers);
+  const text = await answer.text();
+  if (answer.status === 401) dispatchEvent(new Event("token-refused"));
+  if (!answer.ok) throw refusal(answer, text);
+  return parsed(text);
+};
+
+export const get = caller("GET");
+export const post = caller("POST");
+export const put = caller("PUT");
+export const patch = caller("PATCH");
+export const remove = caller("DELETE");
+
+async function ask(method, path, body, more) {
+  const headers = { "content-type": "application/json", "x-dueline-console": keptToken() ?? "", ...more };
+  const signal = AbortSignal.timeout(PATIENCE_MS);
+  try {
+    return await fetch(path, { method, headers, signal, body: body && JSON.stringify(body) });
+  } catch (error) {
+    throw new Failed(error.name === "TimeoutError" ? SLOW : GONE);
+  }
+}
 
 function parsed(text) {
   try {
@@ -84,8 +59,7 @@ function parsed(text) {
   }
 }
 
-function refusal(answer, read, text) {
-  const status = answer.status;
-  const title = read?.title ?? answer.statusText;
-  return new Failed({ ...read, status, title, detail: read?.detail ?? read?.message ?? text.slice(0, 300) });
+function refusal({ status, statusText }, text) {
+  const read = parsed(text);
+  return new Failed({ title: statusText, detail: read?.message ?? text.slice(0, 300), ...read, status });
 }

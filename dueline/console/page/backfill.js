@@ -4,9 +4,8 @@ import { html, useState } from "./vendor/preact-htm.js";
 import { post } from "./api.js";
 import { Confirm } from "./confirm.js";
 import { plural } from "./format.js";
-import { JobLink } from "./job_link.js";
 import { useKey } from "./job_form.js";
-import { Button, Failure, Field, Instant } from "./parts.js";
+import { Button, Failure, Input, Instant, JobLink } from "./parts.js";
 import { ruleFields, schedulePath } from "./schedule_form.js";
 import { instant } from "./when.js";
 
@@ -15,30 +14,37 @@ const PAGE = 100;
 
 export function Backfill({ queue, schedule, onClose }) {
   const [span, setSpan] = useState({ from: "", to: "" });
-  const [seen, setSeen] = useState({});
+  const [{ runs, error, busy }, setSeen] = useState({});
   const keyFor = useKey();
-  const set = (name) => ({ target }) => { setSpan({ ...span, [name]: target.value }); setSeen({}); };
+  const form = [span, (changed) => {
+    setSpan(changed);
+    setSeen({});
+  }];
   const asked = () => ({ from: instant(span.from, "from"), to: instant(span.to, "to") });
-  const count = async () => {
+  const count = () => {
     setSeen({ busy: true });
-    setSeen(await preview(schedule, asked).then((runs) => ({ runs }), (error) => ({ error })));
+    preview(schedule, asked).then((runs) => setSeen({ runs }), (error) => setSeen({ error }));
   };
   const act = async () => {
     const body = asked();
-    const { runs } = await post(schedulePath(queue, schedule.schedule, "backfill"), body, keyFor(body));
-    return html`${plural(runs.length, "job")} made, due now. ${runs.slice(0, 3).map(({ id }) => html`<${JobLink} key=${id} id=${id} /> `)}`;
+    const made = await post(schedulePath(queue, schedule.schedule, "backfill"), body, keyFor(body));
+    return html`${plural(made.runs.length, "job")} made, due now.
+      ${made.runs.slice(0, 3).map(({ id }) => html` <${JobLink} key=${id} id=${id} />`)}`;
   };
-  const { runs, error, busy } = seen;
-  return html`<${Confirm} title=${`Backfill ${schedule.schedule}?`} verb=${`Make ${plural(runs?.length ?? 0, "job")}`} act=${act}
-    onClose=${onClose} ready=${runs?.length > 0 && runs.length <= MOST}>
-    <p>Makes a job, due now, for each time that the rule names in a span that has passed. Those that it made then are not looked at.</p>
-    <div class="filters">${[["from", "From"], ["to", "To just before"]].map(([name, label]) => html`<${Field} key=${name} label=${label}>
-      <input type="datetime-local" step="1" value=${span[name]} onInput=${set(name)} required /><//>`)}</div>
+  const tooMany = runs?.length > MOST;
+  return html`<${Confirm} title=${`Backfill ${schedule.schedule}?`} verb=${`Make ${plural(runs?.length ?? 0, "job")}`}
+    act=${act} onClose=${onClose} ready=${runs?.length > 0 && !tooMany}>
+    <p>Makes a job, due now, for each time that the rule names in a span that has passed. Those that it made then are not
+      looked at.</p>
+    <div class="filters">
+      <${Input} form=${form} name="from" label="From" type="datetime-local" step="1" required />
+      <${Input} form=${form} name="to" label="To just before" type="datetime-local" step="1" required />
+    </div>
     <p><${Button} onClick=${count} busy=${busy}>Count them<//></p>
     <${Failure} error=${error} />
-    ${runs && html`<p role="status"><strong>${runs.length > MOST ? `Over ${MOST}` : plural(runs.length, "run")}</strong>${
-      runs.length > MOST ? `: ${MOST} at a time are allowed.` : ""}${runs.length > 0 && html`, the first at <${Instant}
-      at=${runs[0].nominal} />, the last at <${Instant} at=${runs.at(-1).nominal} />`}</p>`}
+    ${runs && html`<p role="status"><strong>${tooMany ? `Over ${MOST}` : plural(runs.length, "run")}</strong>${
+      tooMany && `: ${MOST} at a time are allowed.`}${runs.length > 0 && html`, the first at
+      <${Instant} at=${runs[0].nominal} />, the last at <${Instant} at=${runs.at(-1).nominal} />`}</p>`}
   <//>`;
 }
 

@@ -5,27 +5,24 @@ import { clock, local } from "./format.js";
 import { Button, Table } from "./parts.js";
 
 const HEIGHT = 150;
-const COUNTS = Array.from({ length: 9 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
-const SECONDS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, ...[1, 2, 4, 8, 12, 24, 48, 96, 192].map((hours) => hours * 3600)];
-
-const widest = (_, labels) => 14 + 7 * Math.max(3, ...(labels ?? []).map((label) => label.length));
+const POWERS = Array.from({ length: 9 }, (_, power) => 10 ** power);
+const COUNTS = POWERS.flatMap((power) => [power, 2 * power, 5 * power]);
+const HOURS = [1, 2, 4, 8, 12, 24, 48, 96, 192].map((hours) => hours * 3600);
+const SECONDS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, ...HOURS];
 
 /**
- * `points`: [[epoch seconds, value]], sparse; `from` and `to`: ISO; `step`: seconds of a point. `bars`: as bars, otherwise
- * in steps. `gap`: what a missing point means, 0 or null. `until` (ISO): what is after it is not known, and drawn so. `onPick`
- * (epoch seconds): a point was chosen. `seconds`: the values are.
+ * `points`: [[epoch seconds, value]], sparse; `from` and `to`: ISO; `step`: seconds of a point. `bars`: as bars,
+ * otherwise in steps. `gap`: what a missing point means, 0 or null. `onPick` (epoch seconds): a point was chosen.
+ * `seconds`: the values are.
  */
-export function Chart({ title, summary, points, from, to, step = 60, bars = false, gap = null, until, format, unit, onPick, seconds = false }) {
+export function Chart({ title, summary, ...shown }) {
+  const { points, from, to, onPick } = shown;
   const place = useRef(null);
-  const [at, setAt] = useState(null);
-  const data = filled(points, { from, to, step, gap });
-  useEffect(() => place.current && drawn(place.current, { data, bars, range: [from, to], seconds, format, until, onPoint: setAt }), [JSON.stringify(points), from, to, until]);
-  const named = (index) => `${clock(data[0][index] * 1000)}: ${data[1][index] == null ? "nothing reported" : `${format(data[1][index])} ${unit}`}`;
-  return html`<figure class="chart">
-    <figcaption><h2>${title}</h2><p>${summary}</p></figcaption>
-    ${points.length > 0 && html`<div class=${onPick ? "plot pick" : "plot"} ref=${place} aria-hidden="true" onClick=${() => onPick && data[1][at] && onPick(data[0][at])} />`}
-    <p class="point" aria-hidden="true">${at != null && at < data[0].length ? named(at) : "\u00a0"}</p>
-    <${Values} ...${{ title, points, format, unit, onPick }} />
+  useEffect(() => place.current && drawn(place.current, shown), [JSON.stringify(points), from, to]);
+  return html`<figure class="chart panel">
+    <figcaption><h2>${title}</h2><p class="muted">${summary}</p></figcaption>
+    ${points.length > 0 && html`<div class=${onPick && "pick"} ref=${place} aria-hidden="true" />`}
+    <${Values} title=${title} ...${shown} />
   </figure>`;
 }
 
@@ -35,15 +32,17 @@ function Values({ title, points, format, unit, onPick }) {
     { name: "at", label: "From", head: true, cell: ([at]) => whenOf(at, onPick) },
     { name: "value", label: unit, end: true, cell: ([, value]) => format(value) },
   ];
-  return html`<details onToggle=${(event) => setOpen(event.currentTarget.open)}><summary>As a table<span class="hidden">: ${title}</span></summary>
-    ${open && (points.length ? html`<${Table} caption=${title} columns=${columns} rows=${points} keyOf=${([at]) => at} />` : html`<p class="empty">No values.</p>`)}
+  return html`<details onToggle=${(event) => setOpen(event.currentTarget.open)}>
+    <summary>As a table<span class="hidden">: ${title}</span></summary>
+    ${open && html`<${Table} caption=${title} columns=${columns} rows=${points} keyOf=${([at]) => at} />`}
   </details>`;
 }
 
-const whenOf = (at, onPick) => {
+function whenOf(at, onPick) {
   const text = local(at * 1000, Date.now());
-  return onPick ? html`<${Button} kind="quiet" label=${`Jobs due at ${text}`} onClick=${() => onPick(at)}>${text}<//>` : text;
-};
+  if (!onPick) return text;
+  return html`<${Button} kind="quiet" label=${`Jobs due at ${text}`} onClick=${() => onPick(at)}>${text}<//>`;
+}
 
 /** Every step from `from` to `to`, with `gap` where there is no point: [times, values]. */
 export function filled(points, { from, to, step, gap }) {
@@ -54,53 +53,47 @@ export function filled(points, { from, to, step, gap }) {
   return [times, times.map((at) => known.get(at) ?? gap)];
 }
 
-function drawn(place, { data, ...shown }) {
-  const plot = new uPlot(options(place, shown), data, place);
-  const theme = matchMedia("(prefers-color-scheme: dark)");
+/** Draw it in `place`; return what takes it away. */
+function drawn(place, shown) {
+  const plot = new uPlot(options(place, shown), filled(shown.points, { gap: null, ...shown }), place);
   const fit = new ResizeObserver(() => plot.setSize({ width: place.clientWidth, height: HEIGHT }));
-  const recolour = () => plot.redraw(true, true);
   fit.observe(place);
-  theme.addEventListener("change", recolour);
+  plot.over.addEventListener("click", () => {
+    const [at, value] = plot.data.map((values) => values[plot.cursor.idxs[1]]);
+    if (value) shown.onPick?.(at);
+  });
   return () => {
     fit.disconnect();
-    theme.removeEventListener("change", recolour);
     plot.destroy();
   };
 }
 
-function options(place, { bars, range, seconds, format, until, onPoint }) {
-  const colour = (name) => () => getComputedStyle(place).getPropertyValue(name);
-  const axis = { stroke: colour("--muted"), font: "12px system-ui", ticks: { show: false } };
-  const grid = { stroke: colour("--line"), width: 1 };
+function options(place, { bars, from, to, seconds, format, unit }) {
+  const colour = (name) => getComputedStyle(place).getPropertyValue(name);
+  const axis = { stroke: () => colour("--muted"), font: "12px system-ui", ticks: { show: false } };
   const paths = bars ? uPlot.paths.bars({ size: [0.8, 40, 1], align: 1 }) : uPlot.paths.stepped({ align: 1 });
+  const fill = () => colour(bars ? "--accent" : "--accent-soft");
+  const widest = (_, labels) => 14 + 7 * Math.max(3, ...(labels ?? []).map((label) => label.length));
+  // The step that the pointer is in; uPlot itself tells the nearest beginning of one.
+  const dataIdx = ({ data: [times] }, _, nearest, at) => (times[nearest] > at ? nearest - 1 : nearest);
   return {
     width: place.clientWidth,
     height: HEIGHT,
     padding: [8, 8, 0, 0],
-    legend: { show: false },
-    cursor: { y: false, drag: { x: false, y: false }, points: { show: !bars } },
-    scales: { x: { range: () => range.map((at) => Date.parse(at) / 1000) }, y: { range: (_, __, most) => [0, Math.max(most * 1.1, 1)] } },
+    cursor: { y: false, drag: { x: false, y: false }, points: { show: !bars }, dataIdx },
+    scales: {
+      x: { range: () => [from, to].map((at) => Date.parse(at) / 1000) },
+      y: { range: (_, __, most) => [0, Math.max(most * 1.1, 1)] },
+    },
     axes: [
       { ...axis, grid: { show: false }, values: (_, times) => times.map((at) => clock(at * 1000)), space: 64, size: 26 },
-      { ...axis, grid, values: (_, values) => values.map(format), incrs: seconds ? SECONDS : COUNTS, size: widest, space: 32 },
+      { ...axis, grid: { stroke: () => colour("--line"), width: 1 }, values: (_, values) => values.map(format),
+        incrs: seconds ? SECONDS : COUNTS, size: widest, space: 32 },
     ],
-    series: [{}, { paths, stroke: colour("--accent"), fill: colour(bars ? "--accent" : "--accent-soft"), width: bars ? 0 : 1.5, points: { show: false } }],
-    hooks: {
-      setCursor: [(plot) => onPoint(stepAt(plot))],
-      drawClear: [(plot) => until && shade(plot, Date.parse(until) / 1000, colour("--unknown")())],
-    },
+    series: [
+      { label: "At", value: (_, at) => (at ? clock(at * 1000) : "") },
+      { label: unit, value: (_, value) => (value == null ? "" : format(value)), paths, fill, width: bars ? 0 : 1.5,
+        stroke: () => colour("--accent"), points: { show: false } },
+    ],
   };
-}
-
-/** The step that the pointer is in; uPlot itself tells the nearest beginning of one. */
-function stepAt(plot) {
-  const { idx, left } = plot.cursor;
-  return idx && plot.data[0][idx] > plot.posToVal(left, "x") ? idx - 1 : idx;
-}
-
-function shade(plot, from, fill) {
-  const { left, top, width, height } = plot.bbox;
-  const begin = Math.min(Math.max(plot.valToPos(from, "x", true), left), left + width);
-  plot.ctx.fillStyle = fill;
-  plot.ctx.fillRect(begin, top, left + width - begin, height);
 }

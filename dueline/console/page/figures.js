@@ -3,7 +3,7 @@
 import { html } from "./vendor/preact-htm.js";
 import { Chart } from "./chart.js";
 import { clock, local, number, percent, plural, span } from "./format.js";
-import { Failure, Loading } from "./parts.js";
+import { Loaded } from "./parts.js";
 import { navigate, queuePath } from "./route.js";
 
 const HOUR = 3600;
@@ -23,18 +23,21 @@ function shareOf(shares, throughput) {
   return all ? shares.reduce((sum, [at, share]) => sum + share * (jobs.get(at) ?? 0), 0) / all : null;
 }
 
-export function Coming({ name, polled, hours }) {
-  const { data, error, at } = polled;
-  if (!data) return html`<section><${Loading} error=${error} what="what is due" /></section>`;
-  const step = hours > 6 ? 600 : 60;
-  const points = grouped(data.minutes, step);
-  const pick = (from) => navigate(`${queuePath(name, "jobs")}?${new URLSearchParams({ from: iso(from), to: iso(from + step) })}`);
-  return html`<section class="view"><${Failure} error=${error} at=${at} what="what is due" />
-    <${Chart} title=${`Due in the next ${plural(hours, "hour")}`} summary=${comingWords(data, points, step)} bars gap=${0} unit="jobs" onPick=${pick}
-      ...${{ points, step, format: number, from: data.from, to: data.to, until: data.more ? data.until : undefined }} /></section>`;
-}
-
 const iso = (seconds) => new Date(seconds * 1000).toISOString().replace(".000", "");
+const stepWords = (step) => (step === 60 ? "a minute" : span(step));
+const highest = (points) => points.reduce((most, point) => (point[1] > most[1] ? point : most), [0, -1]);
+
+export function Coming({ name, polled, hours }) {
+  const step = hours > 6 ? 600 : 60;
+  const pick = (from) =>
+    navigate(`${queuePath(name, "jobs")}?${new URLSearchParams({ from: iso(from), to: iso(from + step) })}`);
+  return html`<${Loaded} polled=${polled} what="what is due">${(data) => {
+    const points = grouped(data.minutes, step);
+    return html`<${Chart} title=${`Due in the next ${plural(hours, "hour")}`} summary=${comingWords(data, points, step)}
+      points=${points} step=${step} from=${data.from} to=${data.until} bars gap=${0} unit="jobs" format=${number}
+      onPick=${pick} />`;
+  }}<//>`;
+}
 
 export function grouped(points, step) {
   const sums = new Map();
@@ -45,41 +48,35 @@ export function grouped(points, step) {
   return [...sums];
 }
 
-const stepWords = (step) => (step === 60 ? "a minute" : span(step));
-const highest = (points) => points.reduce((most, point) => (point[1] > most[1] ? point : most), [0, -1]);
-
 export function comingWords({ counted, more, until, overdue }, points, step) {
   if (!counted && !more) return "Nothing is due.";
   const [at, most] = highest(points);
   const peak = points.length > 1 ? ` Most at ${clock(at * 1000)}: ${number(most)} in ${stepWords(step)}.` : "";
   const late = overdue ? ` ${number(overdue)} overdue.` : "";
-  const all = more ? `${number(counted)} or more jobs: counting ended at ${local(until, Date.now())}, the grey part is not known.` : `${plural(counted, "job")}.`;
-  return `${all}${late}${peak}`;
+  const end = more && `counting ended at ${local(until, Date.now())}, and the chart with it.`;
+  return `${more ? `${number(counted)} or more jobs: ${end}` : `${plural(counted, "job")}.`}${late}${peak}`;
 }
 
-export function Past({ polled, hours }) {
-  const { data, error, at } = polled;
-  if (!data) return html`<section><${Loading} error=${error} what="the last hours" /></section>`;
-  const { series, from, to, period: step } = data;
-  const span = { from, to, step };
-  return html`<section class="view"><${Failure} error=${error} at=${at} what="the last hours" />
-    ${series ? html`<div class="charts"><${Lateness} points=${series.lateness} hours=${hours} span=${span} />
-        <${Throughput} series=${series} hours=${hours} span=${span} /></div>`
-      : html`<div class="notice"><strong>Lateness and throughput of the last hours are not known</strong><p>${data.reason}</p></div>`}</section>`;
-}
+export const Past = ({ polled, hours }) => html`<${Loaded} polled=${polled} what="the last hours">
+  ${({ series, reason, from, to, period: step }) => (series
+    ? html`<div class="charts"><${Lateness} points=${series.lateness} ...${{ hours, from, to, step }} />
+        <${Throughput} series=${series} ...${{ hours, from, to, step }} /></div>`
+    : html`<div class="notice"><strong>Lateness and throughput of the last hours are not known</strong>
+        <p>${reason}</p></div>`)}<//>`;
 
-function Lateness({ points, hours, span: range }) {
+function Lateness({ hours, points, ...range }) {
   const [at, most] = highest(points);
-  const words = most < 0 ? "Nothing was reported." : most === 0 ? "No job was handed over late." : `At worst ${span(most)}, at ${clock(at * 1000)}.`;
-  return html`<${Chart} title=${`Lateness, last ${plural(hours, "hour")}`} summary=${words} points=${points} format=${span} unit="late" seconds ...${range} />`;
+  const worst = most > 0 ? `At worst ${span(most)}, at ${clock(at * 1000)}.` : "No job was handed over late.";
+  return html`<${Chart} title=${`Lateness, last ${plural(hours, "hour")}`} points=${points} format=${span} unit="late"
+    summary=${most < 0 ? "Nothing was reported." : worst} seconds ...${range} />`;
 }
 
-function Throughput({ series, hours, span: range }) {
-  const points = series.throughput;
+function Throughput({ hours, series: { throughput: points, on_time: shares }, ...range }) {
   const all = points.reduce((sum, [, jobs]) => sum + jobs, 0);
   const [at, most] = highest(points);
-  const share = shareOf(series.on_time, points);
-  const words = `${plural(all, "job")} handed over${most > 0 ? `, at most ${number(most)} in ${stepWords(range.step)}, at ${clock(at * 1000)}` : ""}.`;
-  return html`<${Chart} title=${`Throughput, last ${plural(hours, "hour")}`} gap=${0} points=${points} format=${number} unit="jobs" ...${range}
-    summary=${share === null ? words : `${words} ${percent(share)} on time.`} />`;
+  const share = shareOf(shares, points);
+  const peak = most > 0 ? `, at most ${number(most)} in ${stepWords(range.step)}, at ${clock(at * 1000)}` : "";
+  return html`<${Chart} title=${`Throughput, last ${plural(hours, "hour")}`} gap=${0} points=${points} format=${number}
+    unit="jobs" summary=${`${plural(all, "job")} handed over${peak}. ${share === null ? "" : `${percent(share)} on time.`}`}
+    ...${range} />`;
 }

@@ -51,12 +51,12 @@ export function polling(load, seconds, tell) {
 const ticking = new Set();
 setInterval(() => document.hidden || ticking.forEach((tick) => tick(Date.now())), 1000);
 
-/** The time in milliseconds, which changes every second. */
+/** The time in milliseconds, anew every second. */
 export function useNow() {
-  const [now, setNow] = useState(Date.now());
+  const [, setNow] = useState(0);
   useEffect(() => {
     ticking.add(setNow);
     return () => ticking.delete(setNow);
   }, []);
-  return now;
+  return Date.now();
 }

@@ -55,9 +55,9 @@ test("figures are told in two units at most, and a share is never rounded up", (
 });
 
 test("an address names a view and what it shows, and nothing else does", () => {
-  const job = { view: "job", path: "/queues/a%2Fb/jobs/x", query: { from: "1" }, queue: "a/b", id: "x" };
-  assert.deepEqual(routeOf(queuePath("a/b", "jobs", "x"), "?from=1"), job);
-  assert.deepEqual(["/", "/queues/a/dead-letters", "/queues/", "/queues/a/nothing"].map((path) => routeOf(path).view), ["queues", "deadLetters", null, null]);
+  const job = { view: "job", path: "/queues/a-b/jobs/x.1", query: { from: "1" }, queue: "a-b", id: "x.1" };
+  assert.deepEqual(routeOf(queuePath("a-b", "jobs", "x.1"), "?from=1"), job);
+  assert.deepEqual(["/", "/queues/a/dead-letters", "/queues/", "/queues/a/nothing", "/queues/%zz"].map((path) => routeOf(path).view), ["queues", "deadLetters", undefined, undefined, undefined]);
 });
 
 test("a queue's lateness and share of the last hour are those of CloudWatch, or of a job that is overdue", () => {
