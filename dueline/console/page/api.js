@@ -1,4 +1,6 @@
-// Calls of the console's server. Each failure is thrown as Failed: {title, detail, status}, for a view to show.
+// Calls of the console's server, once or again and again. Each failure is thrown as Failed: {title, detail, status}.
+
+import { useEffect, useRef, useState } from "./vendor/preact-htm.js";
 
 const KEPT = "dueline-console-token";
 const PATIENCE_MS = 30000;
@@ -29,10 +31,10 @@ export function takeToken() {
 /** Return a function of (path, body, headers) that asks so and returns what the answer's JSON holds. */
 const caller = (method) => async (path, body, headers) => {
   const answer = await ask(method, path, body, headers);
-  const text = await answer.text();
+  const read = await readJson(answer);
   if (answer.status === 401) dispatchEvent(new Event("token-refused"));
-  if (!answer.ok) throw refusal(answer, text);
-  return parsed(text);
+  if (!answer.ok) throw refusal(answer, read);
+  return read;
 };
 
 export const get = caller("GET");
@@ -51,15 +53,67 @@ async function ask(method, path, body, more) {
   }
 }
 
-function parsed(text) {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
+const readJson = (answer) => (answer.headers.get("content-type")?.includes("json") ? answer.json() : null);
+
+function refusal({ status, statusText }, read) {
+  return new Failed({ title: statusText, detail: read?.message ?? "", ...read, status });
 }
 
-function refusal({ status, statusText }, text) {
-  const read = parsed(text);
-  return new Failed({ title: statusText, detail: read?.message ?? text.slice(0, 300), ...read, status });
+/**
+ * Load at once and every so many seconds (0: only once) while the tab is visible, never twice at a time.
+ *
+ * `key` names all that `load` depends on: another key begins anew. Returns {data, error, at, age, again}: `data` stays
+ * when a later load fails, `at` (ms) and `age` (seconds) tell when it came, `again()` loads now.
+ */
+export function usePolled(load, seconds, key = "") {
+  const [polled, setPolled] = useState({ key });
+  const poll = useRef(null);
+  useEffect(() => {
+    const tell = (news) => setPolled((old) => ({ ...(old.key === key ? old : {}), key, ...news }));
+    poll.current = polling(load, seconds, tell);
+    return poll.current.stop;
+  }, [key, seconds]);
+  const { data, error, at } = polled.key === key ? polled : {};
+  return { data, error, at, age: at && (Date.now() - at) / 1000, again: () => poll.current.now() };
+}
+
+export function polling(load, seconds, tell) {
+  let timer;
+  let busy = false;
+  let wanted = false;
+  let stopped = false;
+  async function now() {
+    wanted = busy;
+    if (busy || stopped) return;
+    clearTimeout(timer);
+    busy = true;
+    const news = await load().then((data) => ({ data, error: undefined, at: Date.now() }), (error) => ({ error }));
+    busy = false;
+    if (stopped) return;
+    tell(news);
+    if (wanted) now();
+    else if (seconds && !document.hidden) timer = setTimeout(now, seconds * 1000);
+  }
+  const seen = () => (document.hidden ? clearTimeout(timer) : seconds && now());
+  const stop = () => {
+    stopped = true;
+    clearTimeout(timer);
+    document.removeEventListener("visibilitychange", seen);
+  };
+  document.addEventListener("visibilitychange", seen);
+  now();
+  return { now, stop };
+}
+
+const ticking = new Set();
+setInterval(() => document.hidden || ticking.forEach((tick) => tick(Date.now())), 1000);
+
+/** The time in milliseconds, anew every second. */
+export function useNow() {
+  const [, setNow] = useState(0);
+  useEffect(() => {
+    ticking.add(setNow);
+    return () => ticking.delete(setNow);
+  }, []);
+  return Date.now();
 }

@@ -1,43 +1,41 @@
 // The page: who may see it, which view is shown, and what surrounds it.
 
-import { html, render, useEffect, useRef, useState } from "./vendor/preact-htm.js";
-import { get, keptToken, takeToken } from "./api.js";
+import { html, render, useEffect, useState } from "./vendor/preact-htm.js";
+import { get, keepToken, keptToken, takeToken } from "./api.js";
 import { DeadLetters } from "./dead_letters.js";
-import { Door } from "./door.js";
 import { Job } from "./job.js";
 import { Jobs } from "./jobs.js";
-import { About, Failure, State } from "./parts.js";
+import { About, Button, Failure, Input, State } from "./parts.js";
 import { Queue } from "./queue.js";
 import { Queues } from "./queues.js";
 import { queuePath, useRoute } from "./route.js";
 import { Schedule } from "./schedule.js";
 import { Schedules } from "./schedules.js";
 
-const VIEWS = {
-  queues: Queues, queue: Queue, jobs: Jobs, job: Job, deadLetters: DeadLetters, schedules: Schedules, schedule: Schedule,
-};
+const VIEWS = { Queues, Queue, Jobs, Job, DeadLetters, Schedules, Schedule };
 const TABS = [
-  ["Overview", [], ["queue"]],
-  ["Jobs", ["jobs"], ["jobs", "job"]],
-  ["Dead letters", ["dead-letters"], ["deadLetters"]],
-  ["Schedules", ["schedules"], ["schedules", "schedule"]],
+  ["Overview", [], ["Queue"]],
+  ["Jobs", ["jobs"], ["Jobs", "Job"]],
+  ["Dead letters", ["dead-letters"], ["DeadLetters"]],
+  ["Schedules", ["schedules"], ["Schedules", "Schedule"]],
 ];
 
 function App() {
-  const [state, setState] = useState(keptToken() ? "open" : "shut");
+  const [isOpen, setOpen] = useState(keptToken() !== null);
   const [about, setAbout] = useState({});
   const route = useRoute();
-  useEffect(() => addEventListener("token-refused", () => setState("refused")), []);
+  const View = VIEWS[route.view];
+  useEffect(() => addEventListener("token-refused", () => setOpen(false)), []);
   useEffect(() => {
-    if (state === "open") get("/console/about").then(setAbout, (error) => setAbout({ error }));
-  }, [state]);
-  if (state !== "open") return html`<${Door} refused=${state === "refused"} onOpen=${() => setState("open")} />`;
+    if (isOpen) get("/console/about").then(setAbout, (error) => setAbout({ error }));
+  }, [isOpen]);
+  if (!isOpen) return html`<${Door} onOpen=${() => setOpen(true)} />`;
   return html`<${About.Provider} value=${about}>
-    <a class="skip button" href="#main">Skip to content</a>
     <${Top} about=${about} />
     ${route.queue && html`<${QueueBar} route=${route} />`}
     <${Failure} error=${about.error} />
-    <${Shown} key=${route.path} route=${route} />
+    <main>${View ? html`<${View} ...${route} />`
+      : html`<h1>No such page</h1><p>There is nothing at ${route.path}. <a href="/">See the queues</a>.</p>`}</main>
   <//>`;
 }
 
@@ -54,26 +52,35 @@ function Top({ about }) {
 function QueueBar({ route: { queue, view } }) {
   return html`<nav class="tabs" aria-label=${`Queue ${queue}`}>
     <a href="/">Queues</a><span aria-hidden="true">/</span><a class="of" href=${queuePath(queue)}>${queue}</a>
-    <ul>${TABS.map(([word, below, views]) => html`<li key=${word}>
-      <a aria-current=${views.includes(view) ? "page" : undefined} href=${queuePath(queue, ...below)}>${word}</a></li>`)}</ul>
+    <ul>${TABS.map(([word, below, views]) => html`<li key=${word}><a href=${queuePath(queue, ...below)}
+      aria-current=${views.includes(view) ? "page" : undefined}>${word}</a></li>`)}</ul>
   </nav>`;
 }
 
-let first = true;
-
-function Shown({ route }) {
-  const main = useRef(null);
-  const View = VIEWS[route.view];
-  useEffect(() => {
-    document.title = [route.id ?? route.name, route.view, route.queue, "Dueline"].filter(Boolean).join(" · ");
-    if (!first) main.current.focus({ preventScroll: true });
-    first = false;
-  }, []);
-  return html`<main id="main" tabindex="-1" ref=${main}>
-    ${View ? html`<${View} ...${route} />`
-      : html`<h1>No such page</h1><p>There is nothing at ${route.path}. <a href="/">See the queues</a>.</p>`}
+/** What is shown to whoever comes without the token of the console that runs. */
+function Door({ onOpen }) {
+  const form = useState({ token: "" });
+  const open = (event) => {
+    event.preventDefault();
+    keepToken(form[0].token);
+    onOpen();
+  };
+  return html`<main class="door view">
+    <h1>This page needs a console of your own</h1>
+    <p>What it shows is read with the rights of whoever runs the console. This tab has no token, or that of a console
+      that has ended.</p>
+    <ol>
+      <li>Run <code>dueline console</code>. It opens a page of its own, with your credentials.</li>
+      <li>There, go to <code>${location.pathname + location.search}</code>, which is what this link shows.</li>
+    </ol>
+    <form class="row" onSubmit=${open}>
+      <${Input} form=${form} name="token" label="Or paste the address that the console printed, or its token"
+        type="password" required />
+      <${Button} type="submit" kind="primary">Open<//>
+    </form>
   </main>`;
 }
 
+document.title = `${location.pathname.slice(1) || "queues"} · Dueline`;
 takeToken();
 render(html`<${App} />`, document.body);

@@ -2,11 +2,10 @@
 
 import { html, useEffect, useState } from "./vendor/preact-htm.js";
 import { post } from "./api.js";
-import { Confirm } from "./confirm.js";
-import { local, number, plural } from "./format.js";
+import { number, plural } from "./format.js";
 import { fetchJobs } from "./listed.js";
 import { matcher, payloadText } from "./matching.js";
-import { Button, Failure, Instant, JobLink, Progress } from "./parts.js";
+import { Button, Confirm, Failure, Instant, JobLink, Progress } from "./parts.js";
 
 const MOST = 10000;
 const BATCH = 100;
@@ -33,14 +32,10 @@ export function CancelMany({ queue, query, onClose }) {
   <//>`;
 }
 
-function filterWords({ from, to, tenant, text, field }) {
-  const words = [
-    from && `due from ${local(from, 0)}`,
-    to && `due before ${local(to, 0)}`,
-    tenant && `of the tenant ${tenant}`,
-    text && `with “${text}” in the payload`,
-    field && `with ${field} in the payload`,
-  ].filter(Boolean);
+const WORDS = { from: "due from", to: "due before", tenant: "of the tenant", text: "with the text", field: "with" };
+
+function filterWords(query) {
+  const words = Object.keys(WORDS).flatMap((name) => (query[name] ? [`${WORDS[name]} ${query[name]}`] : []));
   return words.length ? `those ${words.join(", ")}` : html`<strong>all of them</strong>, since no filter is set`;
 }
 
@@ -55,9 +50,7 @@ function Seen({ jobs, fetched, more }) {
     <p><strong>${plural(jobs.length, "job")}</strong> of ${number(fetched)} that were fetched.
       ${more && ` There are more in this span than are fetched at a time: cancel these, then count again.`}</p>
     <ul>${jobs.slice(0, SAMPLE).map((job) => html`<li key=${job.id}><${JobLink} id=${job.id} /> due
-      <${Instant} at=${job.due} />${job.tenant && ` of ${job.tenant}`} <code>${payloadText(job).slice(0, 120)}</code></li>`)}
-    </ul>
-    ${jobs.length > SAMPLE && html`<p class="muted">and ${number(jobs.length - SAMPLE)} more</p>`}
+      <${Instant} at=${job.due} /> <code>${payloadText(job).slice(0, 120)}</code></li>`)}</ul>
   </div>`;
 }
 
@@ -84,8 +77,8 @@ function Result({ answers, left, error }) {
   const refused = Object.entries(Object.groupBy(answers.filter((job) => job.error), (job) => job.error.detail));
   return html`<ul>
       <li><strong>${number(cancelled)} cancelled</strong> (200): they never come, that is a promise.</li>
-      <li class=${requested.length && "warn"}><strong>${number(requested.length)} cancel requested</strong> (202): they may
-        still come, since they are in their queue or on their way there. Workers that ask skip them.
+      <li class=${requested.length && "warn"}><strong>${number(requested.length)} cancel requested</strong> (202): they
+        may still come, since they are in their queue or on their way there. Workers that ask skip them.
         ${requested.slice(0, SAMPLE).map(({ id }) => html` <${JobLink} key=${id} id=${id} />`)}</li>
       ${refused.map(([why, jobs]) => html`<li key=${why} class="bad">
         <strong>${number(jobs.length)} not cancelled:</strong> ${why}</li>`)}

@@ -2,9 +2,8 @@
 
 import { html, useState } from "./vendor/preact-htm.js";
 import { post, put } from "./api.js";
-import { Confirm } from "./confirm.js";
 import { plural, rateWords } from "./format.js";
-import { Button, Input, useDialog } from "./parts.js";
+import { Button, Confirm, Input, useDialog } from "./parts.js";
 import { queuePath } from "./route.js";
 
 const SOON = "Its workers heed that within 5 seconds.";
@@ -25,29 +24,24 @@ export function Controls({ queue, onDone }) {
 const api = (queue, what) => `/api${queuePath(queue.name)}/${what}`;
 const waiting = ({ waiting }) => `${plural(waiting, "job waits", "jobs wait")} in the queue`;
 
-function Pause({ queue, onClose }) {
-  const act = async () => {
-    await post(api(queue, "pause"), {});
-    return `${queue.name} is paused. ${SOON}`;
-  };
-  return html`<${Confirm} title=${`Pause ${queue.name}?`} verb="Pause" act=${act} onClose=${onClose}>
+const switched = (queue, verb) => async () => {
+  await post(api(queue, verb), {});
+  return `${queue.name} is ${verb}d. ${SOON}`;
+};
+
+const Pause = ({ queue, onClose }) => html`<${Confirm} title=${`Pause ${queue.name}?`} verb="Pause"
+    act=${switched(queue, "pause")} onClose=${onClose}>
     <p>Its workers end the ${plural(queue.in_flight, "job")} that they have begun, and begin no more. ${OTHERS}</p>
     <p>Jobs go on being scheduled and handed over: ${waiting(queue)} now. A pause holds until it is resumed, and
       <strong>what waits longer than SQS keeps messages (<code>message_retention_days</code>) is lost</strong>.</p>
   <//>`;
-}
 
-function Resume({ queue, onClose }) {
-  const act = async () => {
-    await post(api(queue, "resume"), {});
-    return `${queue.name} is resumed. ${SOON}`;
-  };
-  return html`<${Confirm} title=${`Resume ${queue.name}?`} verb="Resume" act=${act} onClose=${onClose}>
+const Resume = ({ queue, onClose }) => html`<${Confirm} title=${`Resume ${queue.name}?`} verb="Resume"
+    act=${switched(queue, "resume")} onClose=${onClose}>
     <p>Its workers begin jobs again: ${waiting(queue)}. Rate: ${rateWords(queue.rate)}.
       ${queue.rate?.startsWith("0/") && " At a rate of 0 they begin none until that is changed too."}
       ${queue.waiting > 0 && !queue.rate && " To spare what the jobs call, set one first."}</p>
   <//>`;
-}
 
 const RATE = /^(\d{1,6}\/[smh])?$/;
 

@@ -27,14 +27,11 @@ export function span(seconds) {
   return first < 0 ? "0\u00a0s" : parts.filter(Boolean).join(" ");
 }
 
-/** "12 s ago", "in 95 s", "in 3 min": one unit, of which there are at least two. */
+/** "12 s ago", "in 3 min 5 s". */
 export function relative(at, now) {
-  const seconds = (new Date(at) - now) / 1000;
-  const away = Math.round(Math.abs(seconds));
-  if (away < 1) return "now";
-  const [unit, size] = UNITS.find(([, size]) => away >= 2 * size) ?? ["s", 1];
-  const told = `${number(Math.floor(away / size))}\u00a0${unit}`;
-  return seconds < 0 ? `${told} ago` : `in ${told}`;
+  const seconds = Math.round((new Date(at) - now) / 1000);
+  if (!seconds) return "now";
+  return seconds < 0 ? `${span(-seconds)} ago` : `in ${span(seconds)}`;
 }
 
 /** The reader's own time: "14:32:05" today, otherwise "2027-01-04 09:00:00". */

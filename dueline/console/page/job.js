@@ -1,14 +1,12 @@
 // One job: its way, what it carries, and what can be done with it.
 
-import { html, useEffect, useState } from "./vendor/preact-htm.js";
-import { get, remove } from "./api.js";
-import { Confirm } from "./confirm.js";
+import { html, useRef } from "./vendor/preact-htm.js";
+import { get, remove, usePolled } from "./api.js";
 import { span } from "./format.js";
 import { JobForm, MoveForm } from "./job_form.js";
 import { findListed } from "./listed.js";
 import { payloadText } from "./matching.js";
-import { Button, Facts, Failure, Instant, JobLink, State, Text, useDialog, View } from "./parts.js";
-import { usePolled } from "./refresh.js";
+import { Button, Confirm, Facts, Failure, Instant, JobLink, State, Text, useDialog, View } from "./parts.js";
 import { queuePath } from "./route.js";
 import { STATES, way } from "./way.js";
 
@@ -19,40 +17,35 @@ const OF_SCHEDULE = "A run of a schedule cannot be moved: run the schedule, or c
 const NO_COPY = "The API tells a payload only while a job waits in the table, as JSON";
 
 export function Job({ queue, id }) {
-  const polled = usePolled(() => get(`/api/queues/${queue}/jobs/${encodeURIComponent(id)}`), SECONDS, id);
-  const job = polled.data;
-  const listed = useListed(queue, job);
+  // The list alone tells its payload, and only while it waits: that is kept.
+  const listed = useRef();
+  const load = async () => {
+    const job = await get(`/api/queues/${queue}/jobs/${id}`);
+    if (job.state === "scheduled") listed.current ??= await findListed(queue, job).catch((unlisted) => ({ unlisted }));
+    return { ...listed.current, ...job };
+  };
+  const polled = usePolled(load, SECONDS, id);
   const [dialog, open] = useDialog(polled.again);
+  const state = polled.data?.state;
   const title = html`Job <code>${id.split(".").at(-1).slice(0, 8)}</code>
-    ${job && html` <${State} word=${job.state.replace("_", " ")} tone=${STATES[job.state][0]} />`}`;
-  return html`<${View} title=${title} polled=${polled} seconds=${SECONDS} what="the job">${() => html`
-    <p>${STATES[job.state][1]} ${job.moved_to && html`It was moved to <${JobLink} id=${job.moved_to} />.`}</p>
-    <${Verbs} job=${job} listed=${listed.job} open=${open} />
+    ${state && html` <${State} word=${state.replace("_", " ")} tone=${STATES[state][0]} />`}`;
+  return html`<${View} title=${title} polled=${polled} seconds=${SECONDS} what="the job">${(job) => html`
+    <p>${STATES[state][1]} ${job.moved_to && html`It was moved to <${JobLink} id=${job.moved_to} />.`}</p>
+    <${Verbs} job=${job} open=${open} />
     <section class="panel"><h2>Its way</h2><${Way} job=${job} /></section>
-    <section class="panel"><h2>What it is</h2><${Facts} facts=${facts(job, listed.job)} /></section>
-    <section class="panel"><h2>Payload</h2><${Payload} job=${job} listed=${listed} /></section>${dialog}`}<//>`;
+    <section class="panel"><h2>What it is</h2><${Facts} facts=${facts(job)} /></section>
+    <section class="panel"><h2>Payload</h2><${Payload} job=${job} /></section>${dialog}`}<//>`;
 }
 
-/** The job as it is listed, which is all that tells its payload; kept once it has been seen. */
-function useListed(queue, job) {
-  const [listed, setListed] = useState({});
-  const isWaiting = job?.state === "scheduled";
-  useEffect(() => {
-    if (!isWaiting) return;
-    findListed(queue, job).then((found) => found && setListed({ job: found }), (error) => setListed({ error }));
-  }, [isWaiting]);
-  return listed;
-}
-
-function Verbs({ job, listed, open }) {
+function Verbs({ job, open }) {
   const ended = ENDED.includes(job.state) && "It has ended";
-  const unmoved = { scheduled: (job.schedule ?? listed?.schedule) && OF_SCHEDULE, accepted: "" }[job.state] ?? (ended || LEFT);
-  const copied = listed && "payload" in listed ? "" : NO_COPY;
-  const { queue } = job;
+  const left = !["scheduled", "accepted"].includes(job.state) && LEFT;
+  const unmoved = ended || left || (job.schedule && OF_SCHEDULE);
   return html`<p class="row">
     <${Button} writes why=${unmoved} onClick=${() => open(MoveForm, { job, now: true })}>Run now …<//>
     <${Button} writes why=${unmoved} onClick=${() => open(MoveForm, { job })}>Reschedule …<//>
-    <${Button} writes why=${copied} onClick=${() => open(JobForm, { queue, copy: listed })}>Schedule a copy …<//>
+    <${Button} writes why=${"payload" in job ? "" : NO_COPY}
+      onClick=${() => open(JobForm, { queue: job.queue, copy: job })}>Schedule a copy …<//>
     <${Button} writes why=${ended} onClick=${() => open(Cancel, { job })}>Cancel the job …<//>
   </p>${unmoved === OF_SCHEDULE && html`<p class="muted">${unmoved}.</p>`}`;
 }
@@ -64,30 +57,28 @@ const Way = ({ job }) => html`<ol class="way">${way(job).map(({ name, at, note, 
     ${note && ` ${note}`}
   </li>`)}</ol>`;
 
-function facts(job, listed = {}) {
-  const { schedule, nominal, started, ended } = { ...listed, ...job };
-  const trace = listed.traceparent?.split("-")[1];
-  const isListed = (value) => (listed.id ? value ?? null : undefined);
+function facts({ id, due, route, attempts, started, ended, error, traceparent, schedule, nominal, ...job }) {
   return [
-    ["Id", html`<code>${job.id}</code>`],
-    ["Due", html`<${Instant} at=${job.due} />`],
-    ["Route", job.route === "table" ? "by the table" : "straight to its queue"],
-    ["Attempts", job.attempts ?? "none told"],
+    ["Id", html`<code>${id}</code>`],
+    ["Due", html`<${Instant} at=${due} />`],
+    ["Route", route === "table" ? "by the table" : "straight to its queue"],
+    ["Attempts", attempts ?? "none told"],
     ["Last attempt took", started && ended && span((Date.parse(ended) - Date.parse(started)) / 1000)],
-    ["Error", job.error && html`<code>${job.error}</code>`],
-    ["Tenant", isListed(listed.tenant)],
-    ["Priority", isListed(listed.priority)],
-    ["Trace", isListed(trace && html`<code title=${listed.traceparent}>${trace}</code>`)],
+    ["Error", error && html`<code>${error}</code>`],
+    ["Tenant", job.tenant],
+    ["Priority", job.priority],
+    ["Trace", traceparent && html`<code title=${traceparent}>${traceparent.split("-")[1]}</code>`],
     ["Schedule", schedule && html`<a href=${queuePath(job.queue, "schedules", schedule)}>${schedule}</a>`],
     ["Nominal", nominal && html`<${Instant} at=${nominal} />`, "The instant that the schedule's rule names"],
   ];
 }
 
-function Payload({ job, listed }) {
-  if (listed.error) return html`<${Failure} error=${listed.error} what="the payload" />`;
-  if (listed.job) return html`<${Text} value=${payloadText(listed.job, 2)} />`;
+function Payload({ job }) {
+  if (job.unlisted) return html`<${Failure} error=${job.unlisted} what="the payload" />`;
+  const isTold = ["payload", "payload_text", "payload_at"].some((form) => form in job);
+  if (isTold) return html`<${Text} value=${payloadText(job, 2)} />`;
   return html`<p class="muted">The API tells it, with the attributes, only while the job waits in the table.
-    ${job.state === "failed" && html` Its <a href=${queuePath(job.queue, "dead-letters")}>dead letter</a> has it.`}</p>`;
+    ${job.state === "failed" && html` Its <a href=${queuePath(job.queue, "dead-letters")}>dead letter</a> has it`}</p>`;
 }
 
 function Cancel({ job, onClose }) {
@@ -95,7 +86,8 @@ function Cancel({ job, onClose }) {
     const { state } = await remove(`/api/queues/${job.queue}/jobs/${job.id}`);
     return html`<strong>${state === "cancelled" ? "Cancelled" : "Cancel requested"}.</strong> ${STATES[state][1]}`;
   };
-  return html`<${Confirm} title="Cancel this job?" verb="Cancel the job" danger back="Keep it" act=${act} onClose=${onClose}>
-    <p>It is due <${Instant} at=${job.due} />. A job that is cancelled cannot be brought back; a copy can be scheduled.</p>
+  return html`<${Confirm} title="Cancel this job?" verb="Cancel the job" danger back="Keep it"
+    act=${act} onClose=${onClose}>
+    <p>It is due <${Instant} at=${job.due} />. A job that is cancelled cannot be brought back.</p>
   <//>`;
 }

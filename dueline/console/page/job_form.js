@@ -1,9 +1,8 @@
 // Scheduling a job, and moving one to another time.
 
-import { html, useRef, useState } from "./vendor/preact-htm.js";
+import { html, useMemo, useState } from "./vendor/preact-htm.js";
 import { patch, post } from "./api.js";
-import { Confirm } from "./confirm.js";
-import { Field, Input, Instant, JobLink } from "./parts.js";
+import { Confirm, Field, Input, Instant, JobLink } from "./parts.js";
 import { instant, seconds } from "./when.js";
 
 /** When it is due, as the API takes it. Throws an Error. */
@@ -17,7 +16,7 @@ function When({ form, choices = ["now", "after", "at"] }) {
   return html`<fieldset><legend>Due</legend>
     ${choices.map((when) => html`<label key=${when}><input type="radio" name="when" checked=${values.when === when}
       onChange=${() => set({ ...values, when })} /> ${when}</label>`)}
-    ${values.when === "after" && html`<${Input} form=${form} name="delay" label="Delay" hint="90, 15m, 2h or 3d" required />`}
+    ${values.when === "after" && html`<${Input} form=${form} name="delay" label="Delay" hint="90, 15m, 2h or 3d" />`}
     ${values.when === "at" && html`<${Input} form=${form} name="at" label="Time" hint="In your own time zone"
       type="datetime-local" step="1" required />`}
   </fieldset>`;
@@ -38,15 +37,8 @@ export function JsonField({ form: [values, set], label = "Payload", hint = "JSON
     onInput=${({ target }) => set({ ...values, payload: target.value })} /><//>`;
 }
 
-/** A key for one thing that is asked for: the same while it is the same, so that asking again does it once. */
-export function useKey() {
-  const kept = useRef({});
-  return (asked) => {
-    const text = JSON.stringify(asked);
-    if (kept.current.text !== text) kept.current = { text, key: `console-${crypto.randomUUID()}` };
-    return { "idempotency-key": kept.current.key };
-  };
-}
+/** The header with a key of one dialog: however often it asks, it is done once. */
+export const useKey = () => useMemo(() => ({ "idempotency-key": `console-${crypto.randomUUID()}` }), []);
 
 /** A dialog that schedules a job; `copy` is one of which it is to be a copy. */
 export function JobForm({ queue, copy, onClose }) {
@@ -55,11 +47,11 @@ export function JobForm({ queue, copy, onClose }) {
     payload: copy ? JSON.stringify(copy.payload, null, 2) : "",
   });
   const [values] = form;
-  const keyFor = useKey();
+  const key = useKey();
   const act = async () => {
-    const { tenant, priority } = values;
-    const job = { payload: readJson(values.payload), priority: Number(priority), ...timeOf(values), ...(tenant && { tenant }) };
-    const { id, due } = await post(`/api/queues/${queue}/jobs`, job, keyFor(job));
+    const tenant = values.tenant && { tenant: values.tenant };
+    const job = { payload: readJson(values.payload), priority: Number(values.priority), ...timeOf(values), ...tenant };
+    const { id, due } = await post(`/api/queues/${queue}/jobs`, job, key);
     return html`Scheduled: <${JobLink} id=${id} />, due <${Instant} at=${due} />.`;
   };
   return html`<${Confirm} title=${copy ? "Schedule a copy" : `Schedule a job of ${queue}`} verb="Schedule"
@@ -68,7 +60,7 @@ export function JobForm({ queue, copy, onClose }) {
     <${When} form=${form} />
     <div class="filters">
       <${Input} form=${form} name="tenant" label="Tenant" hint="Whose job it is; may be empty" maxlength="128" />
-      <${Input} form=${form} name="priority" label="Priority" hint="1 is the most urgent" type="number" min="1" max="5" />
+      <${Input} form=${form} name="priority" label="Priority" hint="1 is most urgent" type="number" min="1" max="5" />
     </div>
   <//>`;
 }
@@ -76,15 +68,15 @@ export function JobForm({ queue, copy, onClose }) {
 /** A dialog that moves a job to another time; `now`: to now, without asking when. */
 export function MoveForm({ job, now = false, onClose }) {
   const form = useState({ when: now ? "now" : "after", delay: "1h", at: "" });
-  const keyFor = useKey();
+  const key = useKey();
   const act = async () => {
     const time = timeOf(form[0]);
-    const moved = await patch(`/api/queues/${job.queue}/jobs/${job.id}`, time, keyFor(time));
-    return html`<${JobLink} id=${moved.id} /> took its place, due <${Instant} at=${moved.due} />. The old one never comes.`;
+    const moved = await patch(`/api/queues/${job.queue}/jobs/${job.id}`, time, key);
+    return html`<${JobLink} id=${moved.id} /> took its place, due <${Instant} at=${moved.due} />.`;
   };
-  return html`<${Confirm} title=${now ? "Run this job now?" : "Reschedule this job"} verb=${now ? "Run now" : "Reschedule"}
-    act=${act} onClose=${onClose}>
-    <p>A new job with the same payload takes its place, under a new id. It is due ${now ? "at once" : "when you say"}.</p>
+  return html`<${Confirm} title=${now ? "Run this job now?" : "Reschedule this job"}
+    verb=${now ? "Run now" : "Reschedule"} act=${act} onClose=${onClose}>
+    <p>A new job with the same payload takes its place, under a new id, due ${now ? "at once" : "when you say"}.</p>
     ${!now && html`<${When} form=${form} choices=${["after", "at"]} />`}
   <//>`;
 }

@@ -1,14 +1,13 @@
-// The jobs of a queue that are scheduled, in due order. What is looked for is in the address, to be sent to a colleague.
+// The jobs of a queue that are scheduled, in due order. What is looked for is in the address, to be sent on.
 
 import { html, useMemo, useRef, useState } from "./vendor/preact-htm.js";
-import { get } from "./api.js";
+import { get, usePolled } from "./api.js";
 import { CancelMany } from "./cancel_many.js";
 import { JobForm } from "./job_form.js";
 import { fetchJobs } from "./listed.js";
 import { found, matcher, payloadText } from "./matching.js";
 import { Button, Empty, Failure, Field, Input, Instant, JobLink, Table, useDialog, View } from "./parts.js";
-import { usePolled } from "./refresh.js";
-import { navigate, queuePath, setQuery } from "./route.js";
+import { queuePath, setQuery } from "./route.js";
 import { fieldText } from "./when.js";
 
 const STEP = 200;
@@ -43,7 +42,7 @@ function Find({ queue }) {
     event.preventDefault();
     const sought = form[0].sought.trim();
     const id = ID.test(sought) ? sought : await idOf(queue, sought).catch(setError);
-    if (id) navigate(queuePath(ID.exec(id)[1], "jobs", id));
+    if (id) location.assign(queuePath(ID.exec(id)[1], "jobs", id));
   };
   return html`<form class="row" role="search" onSubmit=${go}>
     <${Input} form=${form} name="sought" label="Find a job by its id or key" type="search" required />

@@ -3,12 +3,12 @@
 import { get } from "./api.js";
 
 const PAGE = 100;
-// A page behind much that is cancelled may be empty: so many more are asked for, and then it is for the reader to go on.
+// A page behind much that is cancelled may be empty: so many more are asked for, then it is for the reader to go on.
 const SPARE_PAGES = 20;
 // The API begins at the present unless it is told, and so leaves out what is overdue.
 const EARLIEST = "1970-01-01T00:00:00Z";
 
-/** Fetch at least `most` jobs of a span {from, to}, if there are. Return {jobs, more}; `tell` gets that after a page. */
+/** Fetch at least `most` jobs of a span {from, to}, if there are. Return {jobs, more}; `tell` gets that meanwhile. */
 export async function fetchJobs(queue, { from, to }, most, tell = () => {}) {
   const jobs = [];
   let next;

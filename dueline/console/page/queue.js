@@ -1,12 +1,11 @@
 // One queue: how it is, what is coming, how it was, and what it is set to.
 
 import { html } from "./vendor/preact-htm.js";
-import { get } from "./api.js";
+import { get, usePolled } from "./api.js";
 import { Controls } from "./controls.js";
 import { Coming, Past, lastHour } from "./figures.js";
 import { atLeast, number, percent, plural, relative, span } from "./format.js";
 import { Facts, Instant, State, Tiles, View } from "./parts.js";
-import { usePolled } from "./refresh.js";
 import { queuePath } from "./route.js";
 import { isPoor, standingOf } from "./standing.js";
 
@@ -52,7 +51,8 @@ function now(queue) {
     { label: "Late", value: span(lateness), tone: lateness > 60 && "bad", note: "oldest job" },
     { label: "On time", value: onTime === null ? "–" : percent(onTime), tone: isPoor(onTime) && "warn",
       note: onTime === null ? "not known" : "of the last hour" },
-    { label: "Dead", value: number(dead), tone: dead && "bad", note: "failed for good", href: queuePath(name, "dead-letters") },
+    { label: "Dead", value: number(dead), tone: dead && "bad", note: "failed for good",
+      href: queuePath(name, "dead-letters") },
     { label: "Waiting", value: number(queue.waiting), note: "for workers" },
     { label: "In flight", value: number(queue.in_flight), note: "at workers" },
     { label: "Delayed", value: number(queue.delayed), note: "due in a moment" },
@@ -69,13 +69,13 @@ const levelWords = ({ waiting, in_flight, delayed }) =>
   `${number(waiting)} waiting, ${number(in_flight)} in flight, ${number(delayed)} delayed`;
 
 function Settings({ queue: { levels = [], partitions, taking = partitions, ...queue } }) {
-  const slices = taking === partitions ? number(partitions) : `${number(partitions)}, of which ${number(taking)} take jobs`;
+  const slices = `${number(partitions)}${taking === partitions ? "" : `, of which ${number(taking)} take jobs`}`;
   const perLevel = levels.length > 1 ? levels : [];
   return html`<section class="panel"><h2>Settings</h2>
     <p class="muted">They are set in <code>queues.yaml</code>, and heeded once that is deployed.</p>
     <${Facts} facts=${[
       ["Partitions", slices, "Slices of the queue, each with its own tick"],
-      ["Levels", plural(queue.priorities, "priority", "priorities"), "Each is an SQS queue of its own, 1 the most urgent"],
+      ["Levels", plural(queue.priorities, "priority", "priorities"), "Each is an SQS queue, 1 the most urgent"],
       ...perLevel.map((level, index) => [`Level ${index + 1}`, levelWords(level)]),
       ["Retention", span(queue.retention), "How long after its due time a job is kept, and may still be sent"],
       ["Direct horizon", span(queue.direct_horizon), "What is due within it goes straight to the queue"],

@@ -1,38 +1,24 @@
 // The first view: all queues, worst first.
 
 import { html } from "./vendor/preact-htm.js";
-import { get } from "./api.js";
+import { get, usePolled } from "./api.js";
 import { Controls } from "./controls.js";
 import { atLeast, number, percent, plural, span } from "./format.js";
-import { Empty, Input, Instant, State, Table, Tiles, View } from "./parts.js";
-import { usePolled } from "./refresh.js";
-import { queuePath, setQuery } from "./route.js";
+import { Empty, Instant, State, Table, Tiles, View } from "./parts.js";
+import { queuePath } from "./route.js";
 import { standingOf, sumsOf, worstFirst } from "./standing.js";
 
 const SECONDS = 5;
-const SEARCH_FROM = 8;
-const MOST_SHOWN = 200;
 
-export function Queues({ query }) {
+export function Queues() {
   const polled = usePolled(() => get("/console/overview"), SECONDS);
   return html`<${View} title="Queues" polled=${polled} seconds=${SECONDS} what="the queues">
-    ${(data) => html`<${Found} ...${data} query=${query} again=${polled.again} />`}<//>`;
-}
-
-function Found({ queues, figures, query, again }) {
-  const find = query.find ?? "";
-  const found = worstFirst(queues.filter(({ name }) => name.includes(find.trim().toLowerCase())));
-  if (!queues.length) return html`<${Empty}>No queue is deployed yet: <code>queues.yaml</code> declares them.<//>`;
-  return html`<${Tiles} tiles=${sums(queues)} />
-    ${(queues.length >= SEARCH_FROM || find) && html`<div class="row" role="search">
-      <${Input} form=${[query, setQuery]} name="find" label="Search by name" type="search" />
-      <p class="muted" role="status">${find && `${found.length} of `}${plural(queues.length, "queue")}</p></div>`}
-    <${Table} caption="Queues, worst first" stack columns=${columns(again)} rows=${found.slice(0, MOST_SHOWN)}
+    ${({ queues, figures }) => html`
+    <${Tiles} tiles=${sums(queues)} />
+    <${Table} caption="Queues, worst first" stack columns=${columns(polled.again)} rows=${worstFirst(queues)}
       keyOf=${({ name }) => name} classOf=${toneOf} />
-    ${!found.length && html`<${Empty}>No queue has “${find}” in its name.<//>`}
-    ${found.length > MOST_SHOWN && html`<${Empty}>${number(found.length - MOST_SHOWN)} more that are no worse: search by
-      name.<//>`}
-    ${figures.reason && html`<p class="muted">On time is not known: ${figures.reason}</p>`}`;
+    ${!queues.length && html`<${Empty}>No queue is deployed yet: <code>queues.yaml</code> declares them.<//>`}
+    ${figures.reason && html`<p class="muted">On time is not known: ${figures.reason}</p>`}`}<//>`;
 }
 
 const toneOf = (queue) => (queue.error?.status === 403 ? "calm" : standingOf(queue)[0]?.tone ?? "calm");
@@ -81,7 +67,7 @@ const columns = (again) => [
     (queue) => (queue.dead ? link(queue, "dead-letters", number(queue.dead)) : zero(0))),
   figure("scheduled", "Scheduled", "In the table, for later; counted up to 1,000",
     (queue) => link(queue, "jobs", atLeast(queue.scheduled, queue.more_scheduled))),
-  figure("next_due", "Next due", "When the first of them is due", (queue) => html`<${Instant} at=${queue.next_due} near />`),
+  figure("next_due", "Next due", "The first of them", ({ next_due: at }) => html`<${Instant} at=${at} near />`),
   figure("rate", "Rate", "How many jobs its workers may begin", ({ rate }) => rate ?? NONE),
   { name: "actions", label: "Actions", end: true,
     cell: (queue) => html`<${Controls} queue=${queue} onDone=${again} />` },

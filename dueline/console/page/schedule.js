@@ -1,21 +1,22 @@
 // One schedule: its rule, its next runs and its last ones, and what can be done with it.
 
 import { html, useState } from "./vendor/preact-htm.js";
-import { get, post, remove } from "./api.js";
-import { Backfill } from "./backfill.js";
-import { Confirm } from "./confirm.js";
-import { span } from "./format.js";
+import { get, post, remove, usePolled } from "./api.js";
+import { plural, span } from "./format.js";
 import { JsonField, readJson, useKey } from "./job_form.js";
-import { Button, Empty, Facts, Instant, JobLink, State, Table, Text, useDialog, View } from "./parts.js";
-import { usePolled } from "./refresh.js";
-import { navigate, queuePath } from "./route.js";
-import { NextRuns, ruleText, ruleWords, ScheduleForm, schedulePath, toldApart } from "./schedule_form.js";
+import { Button, Confirm, Empty, Facts, Failure, Input, Instant, JobLink, State } from "./parts.js";
+import { Table, Text, useDialog, View } from "./parts.js";
+import { queuePath } from "./route.js";
+import { NextRuns, ruleFields, ruleText, ruleWords, ScheduleForm, schedulePath, toldApart } from "./schedule_form.js";
 import { RunState } from "./schedules.js";
 import { STATES } from "./way.js";
+import { instant } from "./when.js";
 
 const SECONDS = 10;
 const LAST = 10;
 const ON_TIME_SECONDS = 60;
+const MOST = 500;
+const PAGE = 100;
 
 export function Schedule({ queue, name }) {
   const path = schedulePath(queue, name);
@@ -62,24 +63,17 @@ const RUNS = [
 ];
 
 function onTime(lateness) {
-  if (lateness === undefined) return html`<span class="none" title="Told only of queues with track: true">not told</span>`;
+  if (lateness === undefined) return html`<span class="none" title="Needs a queue with track: true">not told</span>`;
   const late = lateness > ON_TIME_SECONDS;
   return html`<${State} word=${late ? "late" : "on time"} tone=${late ? "bad" : "ok"} /> ${span(lateness)}`;
 }
 
-const at = (instant) => instant && html`<${Instant} at=${instant} />`;
+const at = (when) => when && html`<${Instant} at=${when} />`;
 
-const facts = (schedule) => [
-  ["Time zone", schedule.zone],
-  ["From", at(schedule.start)],
-  ["To just before", at(schedule.end)],
-  ["Runs from its start", schedule.count],
-  ["Tenant", schedule.tenant],
-  ["Priority", schedule.priority],
-  ["Jitter", span(schedule.jitter)],
-  ["Missed runs", schedule.catch_up, "Which are made up for"],
-  ["Overlap", schedule.overlap, "Whether runs may overlap"],
-  ["Owner", schedule.owner],
+const facts = ({ zone, start, end, count, tenant, priority, jitter, owner, ...schedule }) => [
+  ["Time zone", zone], ["From", at(start)], ["To just before", at(end)], ["Runs from its start", count],
+  ["Tenant", tenant], ["Priority", priority], ["Jitter", span(jitter)], ["Owner", owner],
+  ["Missed runs", schedule.catch_up, "Which are made up for"], ["Overlap", schedule.overlap, "Whether runs may"],
   ["Made up to", at(schedule.planned_to), "Runs up to here are made"],
   ["In effect since", at(schedule.effective_from), `Generation ${schedule.generation}`],
 ];
@@ -104,7 +98,7 @@ const Resume = (dialog) => html`<${Change} ...${dialog} verb="Resume" told="Resu
   <p>It makes runs again. Nothing is caught up: for what was missed, backfill it.</p><//>`;
 
 function Delete({ schedule, onClose }) {
-  const gone = (done) => (done ? navigate(queuePath(schedule.queue, "schedules")) : onClose());
+  const gone = (done) => (done ? location.assign(queuePath(schedule.queue, "schedules")) : onClose());
   return html`<${Change} schedule=${schedule} verb="Delete" told="Deleted." danger onClose=${gone}
     change=${(path, headers) => remove(path, undefined, headers)}>
     <p>It makes no more runs. Those that are made already still come, and its history goes with it.</p>
@@ -113,15 +107,67 @@ function Delete({ schedule, onClose }) {
 
 function Run({ queue, schedule, onClose }) {
   const form = useState({ payload: "" });
-  const keyFor = useKey();
+  const key = useKey();
   const act = async () => {
     const body = form[0].payload.trim() ? { payload: readJson(form[0].payload) } : {};
-    const { id } = await post(schedulePath(queue, schedule.schedule, "run"), body, keyFor(body));
+    const { id } = await post(schedulePath(queue, schedule.schedule, "run"), body, key);
     return html`A job that is due now: <${JobLink} id=${id} />.`;
   };
   return html`<${Confirm} title=${`Run ${schedule.schedule} now?`} verb="Run now" act=${act} onClose=${onClose}>
-    <p>Makes one job that is due now, beside the rule${schedule.paused && ", though it is paused"}. It takes no other run
-      away.</p>
+    <p>Makes one job that is due now, beside the rule${schedule.paused && ", though it is paused"}. It takes no other
+      run away.</p>
     <${JsonField} form=${form} label="Payload of this run" hint="JSON; empty: the schedule's own" />
   <//>`;
+}
+
+function Backfill({ queue, schedule, onClose }) {
+  const [span, setSpan] = useState({ from: "", to: "" });
+  const [{ runs, error, busy }, setSeen] = useState({});
+  const key = useKey();
+  const form = [span, (changed) => {
+    setSpan(changed);
+    setSeen({});
+  }];
+  const asked = () => ({ from: instant(span.from, "from"), to: instant(span.to, "to") });
+  const count = () => {
+    setSeen({ busy: true });
+    preview(schedule, asked).then((runs) => setSeen({ runs }), (error) => setSeen({ error }));
+  };
+  const act = async () => {
+    const body = asked();
+    const made = await post(schedulePath(queue, schedule.schedule, "backfill"), body, key);
+    return html`${plural(made.runs.length, "job")} made, due now.
+      ${made.runs.slice(0, 3).map(({ id }) => html` <${JobLink} key=${id} id=${id} />`)}`;
+  };
+  const tooMany = runs?.length > MOST;
+  return html`<${Confirm} title=${`Backfill ${schedule.schedule}?`} verb=${`Make ${plural(runs?.length ?? 0, "job")}`}
+    act=${act} onClose=${onClose} ready=${runs?.length > 0 && !tooMany}>
+    <p>Makes a job, due now, for each time that the rule names in a span that has passed. Those that it made then are
+      not looked at.</p>
+    <div class="filters">
+      <${Input} form=${form} name="from" label="From" type="datetime-local" step="1" required />
+      <${Input} form=${form} name="to" label="To just before" type="datetime-local" step="1" required />
+    </div>
+    <p><${Button} onClick=${count} busy=${busy}>Count them<//></p>
+    <${Failure} error=${error} />
+    ${runs && html`<p role="status"><strong>${tooMany ? `Over ${MOST}` : plural(runs.length, "run")}</strong>${
+      tooMany && `: ${MOST} at a time are allowed.`}${runs.length > 0 && html`, the first at
+      <${Instant} at=${runs[0].nominal} />, the last at <${Instant} at=${runs.at(-1).nominal} />`}</p>`}
+  <//>`;
+}
+
+/** The runs of a rule in a span, a page at a time, as far as it takes to tell whether they are too many. */
+async function preview(schedule, asked) {
+  const { from, to } = asked();
+  const runs = [];
+  // A preview begins behind its instant, a backfill at it.
+  let after = new Date(Date.parse(from) - 1).toISOString();
+  while (runs.length <= MOST) {
+    const { next } = await post("/api/schedules/preview", { ...ruleFields(schedule), from: after, limit: PAGE });
+    const some = next.filter(({ nominal }) => nominal < to);
+    runs.push(...some);
+    if (some.length < PAGE) break;
+    after = some.at(-1).nominal;
+  }
+  return runs;
 }

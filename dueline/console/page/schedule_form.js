@@ -2,10 +2,9 @@
 
 import { html, useEffect, useState } from "./vendor/preact-htm.js";
 import { Failed, post, put } from "./api.js";
-import { Confirm } from "./confirm.js";
 import { span, utc } from "./format.js";
 import { JsonField, readJson } from "./job_form.js";
-import { Failure, Field, Input, Instant, Table } from "./parts.js";
+import { Confirm, Failure, Field, Input, Instant, Table } from "./parts.js";
 import { queuePath } from "./route.js";
 import { fieldText, instant, seconds } from "./when.js";
 
@@ -16,15 +15,14 @@ const FRESH = {
   name: "", rule: "0 9 * * MON-FRI", zone: Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC", payload: "null",
   jitter: 0, priority: 1, catch_up: "latest", overlap: "allow",
 };
-const CHANGED = "Somebody has changed this schedule since you opened it. Nothing was changed. Close this, look at it as "
-  + "it is now, and try again.";
+const CHANGED = "Somebody changed this schedule since you opened it. Nothing was changed. Close this, and try again.";
 
 export const ruleText = ({ cron, every }) => cron ?? `every ${every} s`;
 export const ruleWords = ({ words, every }) => (every ? `Every ${span(every)}` : words);
 export const schedulePath = (queue, name, ...more) => `/api${queuePath(queue, "schedules", name, ...more)}`;
 
 /** What of an object has one of these names and holds something. */
-const picked = (from, names) => Object.fromEntries(names.filter((name) => from[name]).map((name) => [name, from[name]]));
+const picked = (from, names) => Object.fromEntries(names.flatMap((name) => (from[name] ? [[name, from[name]]] : [])));
 
 /** The rule of a schedule that was read, as the API takes it. */
 export const ruleFields = (schedule) => picked(schedule, ["cron", "every", "zone", "start", "end", "count"]);
@@ -67,9 +65,9 @@ export function ScheduleForm({ queue, schedule, onClose }) {
       ${schedule && " Up to there the old rule serves: never both, never neither."}`;
   };
   return html`<${Confirm} title=${schedule ? `Change ${schedule.schedule}` : `New schedule of ${queue}`}
-    verb=${schedule ? "Change" : "Make it"} act=${act} onClose=${onClose} ready=${fields.name && preview.next?.length > 0}>
-    ${!schedule && html`<${Input} form=${form} name="name" label="Name" hint="An existing one of this name is changed to this"
-      pattern=${NAME} required />`}
+    verb=${schedule ? "Change" : "Make it"} ready=${fields.name && preview.next?.length} act=${act} onClose=${onClose}>
+    ${!schedule && html`<${Input} form=${form} name="name" label="Name" pattern=${NAME} required
+      hint="An existing one of this name is changed to this" />`}
     <div class="filters">
       <${Input} form=${form} name="rule" label="Rule" required
         hint="Minute, hour, day of month, month, day of week; or every 90s, 15m, 2h or 3d" />
@@ -83,10 +81,10 @@ export function ScheduleForm({ queue, schedule, onClose }) {
 
 function More({ form }) {
   const [fields, set] = form;
-  const input = (name, label, type, more) => html`<${Input} form=${form} name=${name} label=${label} type=${type} ...${more} />`;
+  const input = (name, label, type, more) => html`<${Input} ...${{ form, name, label, type, ...more }} />`;
   const choice = (name, label, values) => html`<${Field} label=${label}>
-    <select onChange=${({ target }) => set({ ...fields, [name]: target.value })}>
-      ${values.map((value) => html`<option key=${value} selected=${fields[name] === value}>${value}</option>`)}</select><//>`;
+    <select value=${fields[name]} onChange=${({ target }) => set({ ...fields, [name]: target.value })}>
+      ${values.map((value) => html`<option key=${value}>${value}</option>`)}</select><//>`;
   return html`<details><summary>More</summary><div class="filters">
     ${input("start", "From, in your own time", "datetime-local", { step: 1 })}
     ${input("end", "To just before", "datetime-local", { step: 1 })}
@@ -127,7 +125,7 @@ export function NextRuns({ next, zone }) {
   const columns = [
     { name: "name", label: "Your time", head: true, cell: ({ nominal }) => html`<${Instant} at=${nominal} />` },
     { name: "near", label: "In", cell: ({ nominal }) => html`<${Instant} at=${nominal} near />` },
-    { name: "zone", label: zone, cell: ({ local }) => `${local.slice(0, 10)} ${local.slice(11, 19)} ${local.slice(19)}` },
+    { name: "zone", label: zone, cell: ({ local: at }) => `${at.slice(0, 10)} ${at.slice(11, 19)} ${at.slice(19)}` },
     { name: "utc", label: "UTC", cell: ({ nominal }) => utc(nominal) },
     { name: "clock wrap", label: "Clock", cell: ({ clock }) => clock && html`<strong>${clock}</strong>` },
   ];

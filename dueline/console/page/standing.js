@@ -18,7 +18,8 @@ const SAYINGS = [
     ({ fence_age: age }) => (age === null
       ? "A partition was never ticked: its jobs are not handed over"
       : `The last tick was ${span(age)} ago, about a minute is well`), ({ fence_age: age }) => age ?? Infinity],
-  ["dead letters", "bad", ({ dead }) => dead, ({ dead }) => `${plural(dead, "job")} failed for good`, ({ dead }) => dead],
+  ["dead letters", "bad", ({ dead }) => dead,
+    ({ dead }) => `${plural(dead, "job")} failed for good`, ({ dead }) => dead],
   ["paused", "warn", ({ paused }) => paused, () => "Its workers begin no jobs", ({ waiting }) => waiting],
   ["stopped", "warn", (queue) => isStopped(queue) && !queue.paused,
     () => "Its workers begin no jobs: its rate is 0", ({ waiting }) => waiting],
@@ -26,7 +27,8 @@ const SAYINGS = [
     ({ waiting }) => `${plural(waiting, "job")} wait for workers`, ({ waiting }) => waiting],
   ["was late", "warn", (queue) => isPoor(queue.on_time),
     (queue) => `${percent(queue.on_time)} of the last hour's jobs were on time`, (queue) => 1 - queue.on_time],
-  ["limited", "idle", (queue) => queue.rate && !isStopped(queue), ({ rate }) => `Its rate is limited to ${rate}`, () => 0],
+  ["limited", "idle", (queue) => queue.rate && !isStopped(queue),
+    ({ rate }) => `Its rate is limited to ${rate}`, () => 0],
 ];
 const NO_ANSWER = -1;
 const WELL = SAYINGS.length;
@@ -43,7 +45,8 @@ export function standingOf(queue) {
 
 /** The queues, worst first; of those that stand alike, by how badly, then by name. */
 export function worstFirst(queues) {
-  const ranked = queues.map((queue) => ({ name: queue.name, queue, ...(standingOf(queue)[0] ?? { rank: WELL, size: 0 }) }));
+  const worst = (queue) => standingOf(queue)[0] ?? { rank: WELL, size: 0 };
+  const ranked = queues.map((queue) => ({ name: queue.name, queue, ...worst(queue) }));
   const bySize = (a, b) => (a.size === b.size ? a.name.localeCompare(b.name, "en") : b.size - a.size);
   return ranked.sort((a, b) => a.rank - b.rank || bySize(a, b)).map(({ queue }) => queue);
 }
