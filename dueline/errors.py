@@ -29,12 +29,13 @@ from typing import ClassVar, Self
 class DuelineError(Exception):
     """The base of every error that Dueline raises. The message says what was wrong and what is allowed.
 
-    `code` identifies the kind of error in the API's answers and never changes. `job_id` is the id of the job, where it
-    is known. `key` is the idempotency key to schedule the job with again, where it has one. `retry_after` is how many
-    seconds the API asked to wait before the next attempt.
+    `code` identifies the kind of error in the API's answers and never changes; `status` is such an answer's.
+    `job_id` is the id of the job, where it is known. `key` is the idempotency key to schedule the job with again, where
+    it has one. `retry_after` is how many seconds the API asked to wait before the next attempt.
     """
 
     code: ClassVar[str] = "error"
+    status: ClassVar[int] = 500
     job_id: str | None = None
     key: str | None = None
     retry_after: float | None = None
@@ -51,6 +52,7 @@ class InvalidJob(DuelineError, ValueError):
     """The request is wrong: the message names the field, its value and what is allowed. Trying again will not help."""
 
     code = "invalid_job"
+    status = 400
 
 
 class PayloadTooLarge(InvalidJob):
@@ -60,42 +62,49 @@ class PayloadTooLarge(InvalidJob):
     """
 
     code = "payload_too_large"
+    status = 413
 
 
 class InvalidSchedule(DuelineError, ValueError):
     """The schedule is wrong: the message names the field, its value and what is allowed. Nothing was changed."""
 
     code = "invalid_schedule"
+    status = 400
 
 
 class Forbidden(DuelineError):
     """The caller's AWS credentials are missing, have expired, or do not allow the request."""
 
     code = "forbidden"
+    status = 403
 
 
 class QueueNotFound(DuelineError, LookupError):
     """No queue of that name is declared in queues.yaml, or its SQS queue was deleted."""
 
     code = "queue_not_found"
+    status = 404
 
 
 class JobNotFound(DuelineError, LookupError):
     """There is no job with that id: it is malformed, belongs to another queue, or is past its retention."""
 
     code = "job_not_found"
+    status = 404
 
 
 class ScheduleNotFound(DuelineError, LookupError):
     """The queue has no schedule of that name, or it was deleted."""
 
     code = "schedule_not_found"
+    status = 404
 
 
 class DeploymentNotFound(DuelineError, LookupError):
     """There is no deployment of that name in the caller's account and region, or no Dueline at that URL."""
 
     code = "deployment_not_found"
+    status = 404
 
 
 class DeploymentTooOld(DuelineError):
@@ -117,6 +126,7 @@ class AlreadyFinished(DuelineError):
     """
 
     code = "already_finished"
+    status = 409
 
 
 class RunOfSchedule(DuelineError):
@@ -126,6 +136,7 @@ class RunOfSchedule(DuelineError):
     """
 
     code = "run_of_schedule"
+    status = 409
 
 
 class ScheduleChanged(DuelineError):
@@ -135,12 +146,14 @@ class ScheduleChanged(DuelineError):
     """
 
     code = "schedule_changed"
+    status = 412
 
 
 class TooManySchedules(DuelineError):
     """The queue has as many schedules as it may have. Nothing was changed."""
 
     code = "too_many_schedules"
+    status = 409
 
 
 class TooManyChanges(DuelineError):
@@ -150,30 +163,35 @@ class TooManyChanges(DuelineError):
     """
 
     code = "too_many_changes"
+    status = 409
 
 
 class IdReused(DuelineError, ValueError):
     """The id that the caller made belongs to a job with another payload, tenant or priority. Nothing was changed."""
 
     code = "id_reused"
+    status = 409
 
 
 class KeyReused(DuelineError, ValueError):
     """The idempotency key was used for a job with another payload, or for other runs. Nothing was scheduled."""
 
     code = "key_reused"
+    status = 422
 
 
 class Throttled(DuelineError):
     """AWS throttled the request: try again later. An earlier attempt, whose answer was lost, may have succeeded."""
 
     code = "throttled"
+    status = 429
 
 
 class Unavailable(DuelineError):
     """AWS failed, or its answer was lost: the request may or may not have been carried out. Try again."""
 
     code = "unavailable"
+    status = 503
 
 
 class NotYet(Unavailable):

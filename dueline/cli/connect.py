@@ -1,20 +1,19 @@
 """A run of the command line: which deployment it asks, and where its answers are shown."""
 
+import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
-from uuid import uuid4
 
 import typer
 
 from dueline.cli.screen import Screen
 from dueline.client.client import Client
-from dueline.client.http_api import HttpApi
 from dueline.clock import SystemClock
 from dueline.console.forward import Way
 from dueline.console.reach import Reach
 from dueline.operate.redrive import Ends
-from dueline.retry.calls import LANES, in_lanes
+from dueline.retry.calls import LANES, Calls, in_lanes
 from dueline.retry.patience import Patience
 
 _NAME = "dueline"
@@ -72,13 +71,9 @@ def client(target: Target, *, patience: Patience | None = None) -> Client:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reached:
-    """The way to a deployment's API: its URL, its region if that is known, and whose credentials are used.
-
-    `client` goes the same way.
-    """
+    """The way to a deployment's API: its URL, its region if that is known, and whose credentials are used."""
 
     way: Way
-    client: Client
     url: str
     region: str | None
     caller: Callable[[], str | None]
@@ -94,22 +89,23 @@ def api(target: Target) -> Reached:
             session = clients.session(profile=target.profile, region=target.region)
     way = gateway.connect(target.name, url=target.url, session=session, lanes=_LANES)
     region = None if session is None else session.region_name
-    asking = Client(HttpApi(way, clock=SystemClock(), new_key=lambda: str(uuid4())), patience=_OF_A_PAGE)
-    return Reached(way=way, client=asking, url=way.url, region=region, caller=caller.caller_of(session))
+    return Reached(way=way, url=way.url, region=region, caller=caller.caller_of(session))
 
 
-def reach(target: Target, *, client: Client) -> Reach:
-    """Return what the console reaches of a deployment besides the API. Nothing is asked yet."""
+def reach(target: Target, *, way: Way) -> Reach:
+    """Return what the console reaches of a deployment. Nothing is asked yet."""
     from dueline.aws import clients
     from dueline.aws.figures import CloudWatchFigures
 
+    clock = SystemClock()
+    calls = Calls(patience=_OF_A_PAGE, clock=clock, jitter=random.random)
     return Reach(
-        client=client,
+        ask=lambda path: calls.ask(lambda: way.send("GET", path, None, headers={}).content(now=clock.now())),
         dead_letters=partial(dead_letters, target),
         figures=CloudWatchFigures(
             target.name, session=lambda: clients.session(profile=target.profile, region=target.region)
         ),
-        clock=SystemClock(),
+        clock=clock,
         spread=in_lanes,
     )
 

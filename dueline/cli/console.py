@@ -4,19 +4,18 @@ import webbrowser
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from threading import Event
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from dueline import __version__
 from dueline.cli import connect
 from dueline.cli.connect import Run, run_of
 from dueline.cli.signals import sigterm_as_ctrl_c
-from dueline.clock import SystemClock
-from dueline.console.about import About
 from dueline.console.api import api_routes
+from dueline.console.calls import console_routes
 from dueline.console.console import HEADERS, Console
 from dueline.console.guard import Guard, new_token
-from dueline.console.queue_calls import queue_routes
 from dueline.console.routes import Route, Routes
 from dueline.console.runs import Runs
 from dueline.console.server import served
@@ -46,7 +45,7 @@ def opened(run: Run, *, port: int, read_only: bool) -> Iterator[str]:
 
     Raises DeploymentNotFound, Forbidden or Unavailable, and typer.BadParameter where the port is taken.
     """
-    token, runs = new_token(), Runs(SystemClock())
+    token, runs = new_token(), Runs()
     routes = Routes(_routes(run, runs=runs, read_only=read_only))
 
     def of(port: int) -> Console:
@@ -63,15 +62,13 @@ def opened(run: Run, *, port: int, read_only: bool) -> Iterator[str]:
 
 def _routes(run: Run, *, runs: Runs, read_only: bool) -> Iterator[Route]:
     reached = connect.api(run.target)
-    yield from About(
-        deployment=run.target.name,
-        region=reached.region,
-        url=reached.url,
-        read_only=read_only,
-        caller=reached.caller,
-    ).routes()
+
+    def about() -> dict[str, Any]:
+        where = {"deployment": run.target.name, "region": reached.region, "url": reached.url}
+        return where | {"read_only": read_only, "version": __version__, "as": reached.caller()}
+
     yield from api_routes(reached.way)
-    yield from queue_routes(connect.reach(run.target, client=reached.client), runs)
+    yield from console_routes(about, connect.reach(run.target, way=reached.way), runs)
 
 
 def _show(run: Run, url: str) -> None:

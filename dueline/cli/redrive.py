@@ -2,7 +2,6 @@
 
 import random
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -13,11 +12,11 @@ import typer
 from dueline.cli import connect, options
 from dueline.cli.connect import Run, run_of
 from dueline.cli.faults import AGAIN, DONE
-from dueline.cli.output import json_of
 from dueline.cli.screen import Bar, end_with
 from dueline.cli.signals import sigterm_as_ctrl_c
 from dueline.clock import SystemClock
 from dueline.operate.dead_letters import Rule, Wanted, to_inbound, to_its_queue
+from dueline.operate.kinds import kinds_told, reasons_told
 from dueline.operate.redrive import HIDDEN_SECONDS, Ends, Redrive, Redriven
 from dueline.retry.calls import Calls, in_lanes
 from dueline.retry.patience import Patience
@@ -137,16 +136,11 @@ def _show(run: Run, plan: Plan, done: Redriven, *, applied: bool) -> None:
 
 def _document(plan: Plan, done: Redriven, *, applied: bool) -> dict[str, Any]:
     counts = {name: getattr(done, name) for name in ("found", "wanted", "moved", "hidden")}
-    kinds = json_of(done.kinds)
     return {
         "queue": plan.queue,
         "applied": applied,
         **counts,
-        "by_error": kinds,
-        "stay": _reasons(done.stay),
-        "failed": _reasons(done.failed),
+        "by_error": kinds_told(done.kinds),
+        "stay": reasons_told(done.stay),
+        "failed": reasons_told(done.failed),
     }
-
-
-def _reasons(counted: Mapping[str, int]) -> list[dict[str, Any]]:
-    return [{"reason": reason, "count": count} for reason, count in counted.items()]

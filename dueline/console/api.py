@@ -1,16 +1,14 @@
 """`/api/…`: what the page asks the deployment's HTTP API. Nothing else is passed on."""
 
-import json
 from collections.abc import Iterator
 from functools import partial
-from http import HTTPMethod, HTTPStatus
-from typing import Any
+from http import HTTPStatus
 
 from dueline.client.http_answer import error_of
-from dueline.console import problems
 from dueline.console.forward import Way, forward
+from dueline.console.problems import TYPE, Refused
 from dueline.console.routes import Call, Route, always, never
-from dueline.console.web import Answer
+from dueline.console.web import Answer, parsed
 
 PREFIX = "/api"
 _PREVIEW = "/schedules/preview"
@@ -43,27 +41,15 @@ def api_routes(way: Way) -> Iterator[Route]:
     for form, methods in ROUTES.items():
         writes = never if form == _PREVIEW else always
         for method in methods.split():
-            yield Route(method=HTTPMethod(method), form=PREFIX + form, answer=answer, writes=writes)
+            yield Route(method=method, form=PREFIX + form, answer=answer, writes=writes)
 
 
 def _answer(call: Call, *, way: Way) -> Answer:
     path = call.request.path.removeprefix(PREFIX)
     answer = forward(call.request, path, way=way)
-    is_told = answer.headers.get("content-type", "").startswith(problems.TYPE)
+    is_told = answer.headers.get("content-type", "").startswith(TYPE)
     if answer.status < HTTPStatus.BAD_REQUEST or is_told:
         return answer
-    return _reason(answer, asked=f"{call.request.method} {path}")
-
-
-def _reason(answer: Answer, *, asked: str) -> Answer:
-    """Return problem details in place of what API Gateway says of a request that did not reach the API's function."""
-    error = error_of(_json(answer.content), status=answer.status, asked=asked)
-    told = problems.problem(answer.status, str(error), code=error.code)
-    return Answer(status=told.status, content=told.content, headers={**answer.headers, **told.headers})
-
-
-def _json(content: bytes) -> Any:
-    try:
-        return json.loads(content)
-    except (ValueError, RecursionError):
-        return None
+    # What API Gateway says of a request that did not reach the API's function.
+    error = error_of(parsed(answer.content), status=answer.status, asked=f"{call.request.method} {path}")
+    raise Refused(answer.status, str(error), code=error.code, headers=dict(answer.headers))

@@ -7,22 +7,22 @@ from typing import Any
 from dueline.errors import InvalidJob
 from dueline.model.text import shown
 
+_MOST_HOURS = 24
 
-def hours(query: Mapping[str, str], *, default: int, most: int) -> timedelta:
+
+def hours(query: Mapping[str, str]) -> timedelta:
     """Return the field `hours` of a query string."""
-    text = query.get("hours", str(default))
-    if not (text.isascii() and text.isdecimal() and len(text) <= len(str(most)) and 1 <= int(text) <= most):
-        raise InvalidJob(f"hours is {shown(text)}: it must be a whole number from 1 to {most}")
+    text = query.get("hours", "")
+    if text not in map(str, range(1, _MOST_HOURS + 1)):
+        raise InvalidJob(f"hours is {shown(text)}: it must be a whole number from 1 to {_MOST_HOURS}")
     return timedelta(hours=int(text))
 
 
-def limit(body: Mapping[str, Any], *, default: int | None, most: int) -> int | None:
-    """Return the field `limit` of a body; null is the default."""
+def limit(body: Mapping[str, Any]) -> int | None:
+    """Return the field `limit` of a body; None is no limit."""
     value = body.get("limit")
-    if value is None:
-        return default
-    if type(value) is not int or not 1 <= value <= most:
-        raise InvalidJob(f"limit is {shown(value)}: it must be a whole number from 1 to {most}, or null")
+    if value is not None and (type(value) is not int or value < 1):
+        raise InvalidJob(f"limit is {shown(value)}: it must be a whole number from 1, or null")
     return value
 
 
@@ -52,4 +52,4 @@ def check_fields(body: Mapping[str, Any], *allowed: str) -> None:
     """Raise InvalidJob where a body has other fields: a misspelt filter would select all."""
     unknown = [name for name in body if name not in allowed]
     if unknown:
-        raise InvalidJob(f"{shown(unknown[0])} is no field: there is {', '.join(allowed)}")
+        raise InvalidJob(f"{shown(unknown[0])} is no field: there is {', '.join(allowed) or 'none'}")

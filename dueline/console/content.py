@@ -1,8 +1,9 @@
 """The content of a request, read when it is asked for, and no more of it than is allowed."""
 
+import re
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Protocol
+from io import BufferedIOBase
 
 from dueline.console.problems import Refused
 from dueline.model.text import shown
@@ -14,57 +15,45 @@ _MOST_SKIPPED_BYTES = 8 * MOST_BYTES
 _READ_BYTES = 1 << 16
 
 
-class _Readable(Protocol):
-    def read(self, size: int, /) -> bytes: ...
-
-
 class Content:
     """What follows a request's headers on its connection."""
 
-    def __init__(self, file: _Readable, headers: Mapping[str, str]) -> None:
+    def __init__(self, file: BufferedIOBase, headers: Mapping[str, str]) -> None:
         self._file = file
-        self._length = headers.get("content-length", "0")
+        self._told = headers.get("content-length", "0")
         self._is_chunked = "transfer-encoding" in headers
-        self._read: bytes | None = None
+        self._is_told = not self._is_chunked and re.fullmatch("[0-9]{1,18}", self._told) is not None
+        self._left = int(self._told) if self._is_told else 0
 
     @property
     def can_be_skipped(self) -> bool:
         """Whether the connection can go on after it."""
-        return self._read is not None or (
-            not self._is_chunked and _is_count(self._length) and int(self._length) <= _MOST_SKIPPED_BYTES
-        )
+        return self._is_told and self._left <= _MOST_SKIPPED_BYTES
 
     def read(self) -> bytes:
-        """Return it; the same each time. Raises Refused where it is too large, or is not told or sent in whole."""
-        if self._read is None:
-            length = self._checked()
-            try:
-                came = self._file.read(length)
-            except OSError:
-                came = b""
-            if len(came) < length:
-                detail = f"of a body of {length} bytes, {len(came)} came"
-                raise Refused(HTTPStatus.BAD_REQUEST, detail, code="cut_off", headers={"connection": "close"})
-            self._read = came
-        return self._read
+        """Return it, once. Raises Refused where it is too large, or is not told or sent in whole."""
+        self._check()
+        try:
+            came = self._file.read(self._left)
+        except OSError:
+            came = b""
+        self._left -= len(came)
+        if self._left:
+            detail = f"of a body of {self._told} bytes, {len(came)} came"
+            raise Refused(HTTPStatus.BAD_REQUEST, detail, code="cut_off", headers={"connection": "close"})
+        return came
 
     def skip(self) -> bool:
         """Take what was not read off the connection; tell whether all of it came."""
-        left = int(self._length) if self._read is None else 0
-        while left and (some := self._file.read(min(left, _READ_BYTES))):
-            left -= len(some)
-        return not left
+        while self._left and (some := self._file.read(min(self._left, _READ_BYTES))):
+            self._left -= len(some)
+        return not self._left
 
-    def _checked(self) -> int:
+    def _check(self) -> None:
         if self._is_chunked:
             raise Refused(HTTPStatus.LENGTH_REQUIRED, "the body must come with a content-length, and not in chunks")
-        if not _is_count(self._length):
-            raise Refused(HTTPStatus.BAD_REQUEST, f"content-length is {shown(self._length)}: it must be a number")
-        if int(self._length) > MOST_BYTES:
-            detail = f"the body has {self._length} bytes: it may have up to {MOST_BYTES}"
+        if not self._is_told:
+            raise Refused(HTTPStatus.BAD_REQUEST, f"content-length is {shown(self._told)}: it must be a number")
+        if self._left > MOST_BYTES:
+            detail = f"the body has {self._left} bytes: it may have up to {MOST_BYTES}"
             raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail, code="payload_too_large")
-        return int(self._length)
-
-
-def _is_count(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < len(str(_MOST_SKIPPED_BYTES)) + 10

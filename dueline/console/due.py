@@ -1,71 +1,51 @@
 """What is due in the next hours, by minute, counted as far as 1,000 jobs go."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Iterator
+from datetime import datetime, timedelta
 from typing import Any
+from urllib.parse import urlencode
 
-from dueline.client.listed import ScheduledJob
-from dueline.console import asked
 from dueline.console.reach import Reach
+from dueline.lookup.listing import MOST_JOBS
 from dueline.model import instant
-from dueline.ports import Clock
 
 MOST_COUNTED = 1000
 # Large payloads make small pages: so long at most, and then what was counted is told.
 _SECONDS = 3
-_DEFAULT_HOURS, _MOST_HOURS = 6, 7 * 24
 _MINUTE_SECONDS = 60
+_OVERDUE = -1
 
 
-@dataclass(kw_only=True, slots=True)
-class _Counted:
-    """Jobs in due order: how many there are, up to when, and whether they are all."""
+def due(queue: str, span: timedelta, *, reach: Reach) -> dict[str, Any]:
+    """Return how many scheduled jobs of a queue are due in each minute of a span, and how many are overdue.
 
-    minutes: Counter[int] = field(default_factory=Counter)
-    overdue: int = 0
-    last: datetime | None = None
-    more: bool = False
-
-    @property
-    def total(self) -> int:
-        return self.overdue + self.minutes.total()
-
-    def count(self, jobs: Iterable[ScheduledJob], *, now: datetime, until: float, clock: Clock) -> None:
-        for job in jobs:
-            if self.total == MOST_COUNTED or clock.monotonic() > until:
-                self.more = True
-                return
-            self.last = job.due
-            if job.due < now:
-                self.overdue += 1
-            else:
-                self.minutes[_minute_of(job.due)] += 1
-
-
-def due(queue: str, query: Mapping[str, str], *, reach: Reach) -> dict[str, Any]:
-    """Return how many scheduled jobs of a queue are due in each minute of the next `hours`, and how many are overdue.
-
-    However many there are, it costs eleven requests at most for jobs of usual size. Raises QueueNotFound or InvalidJob,
-    Throttled, Unavailable or Forbidden.
+    However many there are, it costs eleven requests at most for jobs of usual size. Raises QueueNotFound, Throttled,
+    Unavailable or Forbidden.
     """
-    span = asked.hours(query, default=_DEFAULT_HOURS, most=_MOST_HOURS)
-    clock = reach.clock
-    now, until = clock.now(), clock.monotonic() + _SECONDS
-    end = now + span
-    counted = _Counted()
-    # What is overdue waits for a tick, and is listed first.
-    counted.count(reach.client.jobs(queue, start=instant.EPOCH, end=end), now=now, until=until, clock=clock)
-    return {
-        "from": instant.text(now),
-        "to": instant.text(end),
-        "minutes": [[minute, count] for minute, count in sorted(counted.minutes.items())],
-        "overdue": counted.overdue,
-        "counted": counted.total,
-        "more": counted.more,
-        "until": instant.text(counted.last or now) if counted.more else instant.text(end),
-    }
+    now, late = reach.clock.now(), reach.clock.monotonic() + _SECONDS
+    end, last, more = now + span, now, False
+    minutes: Counter[int] = Counter()
+    for at in _due_times(queue, end, reach=reach):
+        if more := minutes.total() == MOST_COUNTED or reach.clock.monotonic() > late:
+            break
+        last = at
+        minutes[_minute_of(at) if at >= now else _OVERDUE] += 1
+    counted, overdue = minutes.total(), minutes.pop(_OVERDUE, 0)
+    until = instant.text(last if more else end)
+    told = {"from": instant.text(now), "to": instant.text(end), "minutes": sorted(minutes.items())}
+    return told | {"overdue": overdue, "counted": counted, "more": more, "until": until}
+
+
+def _due_times(queue: str, end: datetime, *, reach: Reach) -> Iterator[datetime]:
+    """Yield when each job is due, what is overdue first: it waits for a tick."""
+    query = {"from": instant.text(instant.EPOCH), "to": instant.text(instant.round_up(end)), "limit": str(MOST_JOBS)}
+    while True:
+        page = reach.ask(f"/queues/{queue}/jobs?{urlencode(query)}")
+        yield from (instant.parse(job["due"]) for job in page["jobs"])
+        if page["next"] is None:
+            return
+        query["next"] = page["next"]
 
 
 def _minute_of(at: datetime) -> int:

@@ -1,10 +1,8 @@
 """The page: its files, by their names, and index.html at each view's path."""
 
-from http import HTTPStatus
 from pathlib import Path
 
-from dueline.console.problems import Refused
-from dueline.console.routes import no_such, pattern
+from dueline.console.routes import no_such, not_so, pattern
 from dueline.console.web import Answer, Request
 
 PAGE = Path(__file__).parent / "page"
@@ -12,28 +10,27 @@ PAGE = Path(__file__).parent / "page"
 _TYPES = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
-    ".ico": "image/x-icon",
     ".js": "text/javascript; charset=utf-8",
-    ".png": "image/png",
     ".svg": "image/svg+xml",
 }
-VIEWS = (
-    "/",
-    "/queues/{queue}",
-    "/queues/{queue}/jobs",
-    "/queues/{queue}/jobs/{id}",
-    "/queues/{queue}/dead-letters",
-    "/queues/{queue}/schedules",
-    "/queues/{queue}/schedules/{schedule}",
-)
-_VIEWS = [pattern(form) for form in VIEWS]
+_VIEWS = [
+    pattern(form)
+    for form in (
+        "/",
+        "/queues/{queue}",
+        "/queues/{queue}/jobs",
+        "/queues/{queue}/jobs/{id}",
+        "/queues/{queue}/dead-letters",
+        "/queues/{queue}/schedules",
+        "/queues/{queue}/schedules/{schedule}",
+    )
+]
 
 
 def answer(request: Request) -> Answer:
     """Return the file at a path. Raises Refused where there is none."""
     if not request.is_read:
-        allowed = {"allow": "GET"}
-        raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, "a page is got", code="method_not_allowed", headers=allowed)
+        raise not_so(request, ["GET"])
     file = _file_at(request.path)
     if file is None:
         raise no_such(request)
@@ -44,8 +41,5 @@ def _file_at(path: str) -> Path | None:
     """Return the file of a path, out of those that there are: no path is ever made into a file's."""
     if any(view.fullmatch(path) for view in _VIEWS):
         return PAGE / "index.html"
-    return next((file for file in PAGE.rglob("*") if file.suffix in _TYPES and path == _path_of(file)), None)
-
-
-def _path_of(file: Path) -> str:
-    return f"/{file.relative_to(PAGE).as_posix()}"
+    files = {f"/{file.relative_to(PAGE).as_posix()}": file for file in PAGE.rglob("*") if file.suffix in _TYPES}
+    return files.get(path)

@@ -2,26 +2,23 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from dueline.client.client import Client
 from dueline.operate.figures import Figures
 from dueline.operate.redrive import Ends
 from dueline.ports import Clock, Spread
-
-_MOMENT_SECONDS = 0.7
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reach:
     """A deployment: its API, the dead letters of its queues, and its metrics. `spread` asks for several at once.
 
-    What is shown at a glance waits for metrics for a `moment`, in seconds. `dead_letters` raises QueueNotFound,
-    DeploymentNotFound, Forbidden or Unavailable.
+    `ask` returns what the API answers to a GET of a path, or raises what went wrong. `dead_letters` raises
+    QueueNotFound, DeploymentNotFound, Forbidden or Unavailable.
     """
 
-    client: Client
+    ask: Callable[[str], dict[str, Any]]
     dead_letters: Callable[[str], Ends]
     figures: Figures
     clock: Clock
     spread: Spread
-    moment: float = _MOMENT_SECONDS

@@ -1,21 +1,19 @@
 """Which requests there are an answer to. A path that no form matches exactly is refused, and none is normalized."""
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from http import HTTPMethod, HTTPStatus
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qsl
 
 from dueline.console.problems import Refused
-from dueline.console.web import Answer, Request
+from dueline.console.web import Answer, Request, parsed
 from dueline.model.job import QUEUE_NAME
 from dueline.model.nominal import SCHEDULE_NAME
 from dueline.model.text import shown
 
 _FORMS = {"queue": QUEUE_NAME, "schedule": SCHEDULE_NAME, "id": r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}"}
-_NAME = re.compile(r"\{(\w+)\}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,13 +29,9 @@ class Call:
 
     def json(self) -> dict[str, Any]:
         """Return the JSON object that came, an empty one where nothing did. Raises Refused."""
-        try:
-            value = json.loads(self.request.body() or b"{}")
-        except (ValueError, RecursionError):
-            raise Refused(HTTPStatus.BAD_REQUEST, "the body is no JSON", code="no_json") from None
+        value = parsed(self.request.body() or b"{}")
         if not isinstance(value, dict):
-            detail = f"the body is of type {type(value).__name__}: it must be a JSON object"
-            raise Refused(HTTPStatus.BAD_REQUEST, detail, code="no_json")
+            raise Refused(HTTPStatus.BAD_REQUEST, "the body must be a JSON object", code="no_json")
         return value
 
 
@@ -58,7 +52,7 @@ class Route:
     `writes` tells whether a call changes anything, which a read-only console refuses; of a GET it is not asked.
     """
 
-    method: HTTPMethod
+    method: str
     form: str
     answer: Callable[[Call], Answer]
     writes: Callable[[Call], bool] = always
@@ -72,22 +66,21 @@ class Routes:
 
     def find(self, request: Request) -> tuple[Route, Call]:
         """Return the route of a request. Raises Refused where there is none: 404, or 405 for another method."""
-        found = [(route, match) for form, route in self._routes if (match := form.fullmatch(request.path))]
-        method = HTTPMethod.GET if request.is_read else request.method
-        for route, match in found:
-            if route.method == method:
-                return route, Call(request=request, names=match.groupdict())
+        found = {
+            route.method: (route, match) for form, route in self._routes if (match := form.fullmatch(request.path))
+        }
         if not found:
             raise no_such(request)
-        raise _not_so(request, [route.method for route, _ in found])
+        method = "GET" if request.is_read else request.method
+        if method not in found:
+            raise not_so(request, found)
+        route, match = found[method]
+        return route, Call(request=request, names=match.groupdict())
 
 
 def pattern(form: str) -> re.Pattern[str]:
     """Return what matches the paths of a form, which names its parts by what they are."""
-    parts = _NAME.split(form)
-    return re.compile(
-        "".join(f"(?P<{each}>{_FORMS[each]})" if odd else re.escape(each) for each, odd in _alternating(parts))
-    )
+    return re.compile(re.sub(r"\{(\w+)\}", lambda part: f"(?P<{part[1]}>{_FORMS[part[1]]})", form))
 
 
 def no_such(request: Request) -> Refused:
@@ -96,11 +89,8 @@ def no_such(request: Request) -> Refused:
     return Refused(HTTPStatus.NOT_FOUND, detail, code="route_not_found")
 
 
-def _not_so(request: Request, methods: Iterable[str]) -> Refused:
+def not_so(request: Request, methods: Iterable[str]) -> Refused:
+    """Return the refusal of a method, where a path has others."""
     allowed = ", ".join(sorted(methods))
     detail = f"{shown(request.path)} cannot be asked with {request.method}: there is {allowed}"
     return Refused(HTTPStatus.METHOD_NOT_ALLOWED, detail, code="method_not_allowed", headers={"allow": allowed})
-
-
-def _alternating(parts: list[str]) -> Iterable[tuple[str, bool]]:
-    return ((each, bool(number % 2)) for number, each in enumerate(parts))

@@ -4,16 +4,12 @@ import secrets
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
 from http import HTTPStatus
 from typing import Any
 
 from dueline.console import problems
 from dueline.console.problems import Refused
-from dueline.errors import DuelineError
-from dueline.model import instant
 from dueline.model.text import shown
-from dueline.ports import Clock
 
 _MOST_KEPT = 50
 # As long as it takes to show a few thousand messages again.
@@ -23,33 +19,22 @@ Progress = Callable[[int, int], None]
 Work = Callable[[Progress], dict[str, Any]]
 
 
-class Ended(Exception):
-    """The console ends, and so does what it runs."""
-
-
 @dataclass(kw_only=True)
 class Run:
     """A run over the dead letters of a queue, and how far it is: `done` of so many messages, None at first."""
 
     id: str
     queue: str
-    action: str
-    applies: bool
-    begun: datetime
     state: str = "running"
     done: int = 0
     of: int | None = None
-    ended: datetime | None = None
     result: dict[str, Any] | None = None
     error: dict[str, Any] | None = None
     thread: threading.Thread = field(default_factory=threading.Thread, repr=False)
 
     def told(self) -> dict[str, Any]:
         """Return it as the page reads it."""
-        named = {"run": self.id, "queue": self.queue, "action": self.action, "apply": self.applies}
-        times = {"begun": instant.text(self.begun), "ended": self.ended and instant.text(self.ended)}
-        how_far = {"state": self.state, "done": self.done, "of": self.of}
-        return {**named, **times, **how_far, "result": self.result, "error": self.error}
+        return {name: getattr(self, name) for name in ("state", "done", "of", "result", "error")}
 
 
 class Runs:
@@ -58,20 +43,22 @@ class Runs:
     What is kept of them is in memory alone.
     """
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._runs: dict[str, Run] = {}
         self._closing = False
 
-    def begin(self, queue: str, action: str, work: Work, *, applies: bool) -> Run:
+    def begin(self, queue: str, work: Work) -> Run:
         """Begin a run, which `work` carries out in a thread. Raises Refused while the queue has another one."""
+        run = Run(id=secrets.token_hex(8), queue=queue)
+        run.thread = threading.Thread(target=self._carry_out, args=(run, work), daemon=True)
         with self._lock:
-            self._check_is_free(queue)
-            now = self._clock.now()
-            run = Run(id=secrets.token_hex(8), queue=queue, action=action, applies=applies, begun=now)
-            run.thread = threading.Thread(target=self._carry_out, args=(run, work), daemon=True)
-            self._forget_old()
+            over = [each.id for each in self._runs.values() if each.state != "running"]
+            if any(each.queue == queue for id, each in self._runs.items() if id not in over):
+                detail = f"a run over the dead letters of queue {queue!r} is under way: wait for its end"
+                raise Refused(HTTPStatus.CONFLICT, detail, code="busy")
+            for id in over[: 1 - _MOST_KEPT]:
+                del self._runs[id]
             self._runs[run.id] = run
         run.thread.start()
         return run
@@ -91,34 +78,15 @@ class Runs:
             if run.thread.is_alive():
                 run.thread.join(seconds)
 
-    def _check_is_free(self, queue: str) -> None:
-        for run in self._runs.values():
-            if run.queue == queue and run.state == "running":
-                detail = f"a {run.action} of queue {queue!r} is under way: wait for its end"
-                raise Refused(HTTPStatus.CONFLICT, detail, code="busy", run=run.id)
-
-    def _forget_old(self) -> None:
-        over = [id for id, run in self._runs.items() if run.state != "running"]
-        for id in over[: max(0, len(self._runs) - _MOST_KEPT + 1)]:
-            del self._runs[id]
-
     def _carry_out(self, run: Run, work: Work) -> None:
         def progress(done: int, of: int) -> None:
             run.done, run.of = done, of
             if self._closing:
-                raise Ended
+                raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "the console was ended", code="console_ended")
 
         try:
             run.result = work(progress)
         except Exception as error:
-            run.error = _why(error)
-        run.ended = self._clock.now()
+            run.error = problems.told(error)
         # Last: whoever sees it looks for the rest.
         run.state = "failed" if run.error else "done"
-
-
-def _why(error: Exception) -> dict[str, Any]:
-    if isinstance(error, DuelineError):
-        return problems.told(error)
-    what = "the console was ended" if isinstance(error, Ended) else f"the console failed: {type(error).__name__}"
-    return problems.told(Refused(HTTPStatus.INTERNAL_SERVER_ERROR, what, code="console_failed"))

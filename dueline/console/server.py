@@ -5,9 +5,9 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import MappingProxyType
 from typing import Any
 
 from dueline.console import problems
@@ -18,18 +18,17 @@ from dueline.errors import DuelineError
 
 _ADDRESS = "127.0.0.1"
 _IDLE_SECONDS = 120
-_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 @contextmanager
 def served(
-    answering: Callable[[int], Answering], *, port: int = 0, headers: Mapping[str, str] = _NO_HEADERS
+    answering: Callable[[int], Answering], *, port: int = 0, headers: Mapping[str, str] | None = None
 ) -> Iterator[str]:
     """Serve what `answering` returns for the port while the context is open; yield the URL. Port 0 is any free one.
 
     `headers` go with every answer. Raises OSError where the port is taken.
     """
-    server = _Server(port, answering, headers)
+    server = _Server(port, answering, headers or {})
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
     try:
@@ -54,12 +53,10 @@ class _Server(ThreadingHTTPServer):
         """Return an answer, whatever happens: a problem where it is no other."""
         try:
             return self.answering(request)
-        except (Refused, DuelineError) as error:
-            return problems.of(error)
         except Exception as error:
-            _report(error, request)
-            detail = f"the console failed: {type(error).__name__}; what is known of it is in the terminal it runs in"
-            return problems.problem(HTTPStatus.INTERNAL_SERVER_ERROR, detail, code="console_failed")
+            if not isinstance(error, Refused | DuelineError):
+                _report(error, request)
+            return problems.of(error)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of a connection that ended: its page was closed."""
@@ -76,11 +73,12 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Server
 
     def _answer(self) -> None:
-        headers = _joined(self.headers.items())
+        # One that is repeated is no single value that anyone expects.
+        headers = {name.lower(): ", ".join(self.headers.get_all(name, ())) for name in self.headers}
         content = Content(self.rfile, headers)
         # Not self.path: of that, http.server has removed a second slash.
         target = self.requestline.split()[1]
-        request = Request(method=self.command, target=target, headers=headers, body=content.read)
+        request = Request(method=self.command, target=target, headers=headers, body=cache(content.read))
         answer = self.server.answer(request)
         self.close_connection |= not content.can_be_skipped
         self._give(answer)
@@ -103,19 +101,10 @@ class _Handler(BaseHTTPRequestHandler):
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Answer a request that http.server cannot read, or whose method it does not know."""
         self.close_connection = True
-        self._give(problems.problem(code, message or HTTPStatus(code).description, code="bad_request"))
+        self._give(problems.of(Refused(code, message or HTTPStatus(code).description, code="bad_request")))
 
     def log_message(self, *_: object) -> None:
         """Say nothing: a request's line may hold what is secret, and others own the screen."""
-
-
-def _joined(headers: Any) -> dict[str, str]:
-    """Return headers by their names in lower case. One that is repeated is no single value that anyone expects."""
-    joined: dict[str, str] = {}
-    for name, value in headers:
-        key = name.lower()
-        joined[key] = f"{joined[key]}, {value}" if key in joined else value
-    return joined
 
 
 def _report(error: Exception, request: Request) -> None:

@@ -7,13 +7,14 @@ from http import HTTPStatus
 from typing import Any, Self
 
 JSON = "application/json"
+_JSON = {"content-type": JSON}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Request:
     """A request. Its target is as it came, nothing in it normalized; the names of its headers are in lower case.
 
-    `body` reads the content, once, and raises Refused where it is too large or does not come.
+    `body` returns the content, read at the first call. It raises Refused where that is too large or does not come.
     """
 
     method: str
@@ -43,9 +44,17 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def json(cls, value: Any, status: int = HTTPStatus.OK, *, content_type: str = JSON, **headers: str) -> Self:
+    def json(cls, value: Any, status: int = HTTPStatus.OK, *, headers: Mapping[str, str] = _JSON) -> Self:
         """Return a JSON value as an answer."""
-        return cls(status=status, content=json.dumps(value).encode(), headers={"content-type": content_type, **headers})
+        return cls(status=status, content=json.dumps(value).encode(), headers=headers)
+
+
+def parsed(content: bytes) -> Any:
+    """Return what JSON says, None where it is none."""
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError):
+        return None
 
 
 Answering = Callable[[Request], Answer]

@@ -76,8 +76,8 @@ def to_its_queue(message: Message, *, levels: int) -> PutBack:
     sent = unfolded(message.attributes)
     attributes = {name: value for name, value in sent.items() if name not in (REASON, ERROR, ATTEMPTS)}
     if sent.get(ERROR) == INTERRUPTED:
-        attributes[AGAIN] = str(_number(sent.get(AGAIN)) + 1)
-    level = _number(sent.get(PRIORITY)) or 1
+        attributes[AGAIN] = str(number(sent.get(AGAIN)) + 1)
+    level = number(sent.get(PRIORITY)) or 1
     if level > levels:
         raise InvalidJob(f"the queue has no level {level}: it has {levels}")
     return PutBack(message=Message(body=message.body, attributes=attributes, group=_tenant_of(message)), level=level)
@@ -113,5 +113,6 @@ def _tenant_of(message: Message) -> str | None:
         return None
 
 
-def _number(text: str | None) -> int:
+def number(text: str | None) -> int:
+    """Return the number in an attribute, 0 where it has none: anyone may write any text there."""
     return int(text) if text is not None and text.isascii() and text.isdecimal() and len(text) < 10 else 0

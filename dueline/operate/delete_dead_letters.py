@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 from dueline.model.message import Message
 from dueline.operate.dead_letters import PutBack, Wanted
-from dueline.operate.redrive import DeadLetters, Ends, Kind, Redrive
+from dueline.operate.kinds import Kind
+from dueline.operate.redrive import DeadLetters, Ends, Redrive
 from dueline.ports import Arrival, Depth, Refusal, Spread
 from dueline.retry.calls import Calls
 

@@ -8,13 +8,13 @@ HIDDEN_SECONDS.
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from itertools import chain, groupby
 from typing import Protocol
 
 from dueline.errors import DuelineError, InvalidJob
 from dueline.model.message import BATCH_MESSAGES, batches
-from dueline.operate.dead_letters import PutBack, Rule, Wanted, kind_of
+from dueline.operate.dead_letters import PutBack, Rule, Wanted
+from dueline.operate.kinds import Kind, by_kind, kinds_of
 from dueline.ports import Arrival, Depth, Inbox, Queue, Refusal, Spread
 from dueline.retry.calls import LANES, Calls, attempt
 
@@ -22,6 +22,7 @@ HIDDEN_SECONDS = 600
 _WAIT_SECONDS = 1
 # An SQS queue that is nearly empty may answer with nothing though something is there.
 _EMPTY_ROUNDS = 2
+_SAMPLES = 3
 
 
 class DeadLetters(Inbox, Protocol):
@@ -40,30 +41,23 @@ class Ends:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Kind:
-    """How many dead letters of one error there are, and when the oldest and the newest of them were sent."""
-
-    error: str
-    count: int
-    oldest: datetime
-    newest: datetime
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Redriven:
     """The result of a run.
 
     `found` messages were received, those of `kinds` were selected, and `moved` of them were put back. `stay` and
     `failed` count, by reason, the selected messages that were not: they cannot be, or SQS refused them this time.
-    `hidden` messages were in flight when the run began, received by someone else or by a run that was killed.
+    `there` messages were waiting when the run began, and `hidden` in flight, received by someone else or by a run that
+    was killed. `samples` are some messages of each kind, as they came.
     """
 
     found: int
+    there: int
     hidden: int
     kinds: tuple[Kind, ...]
     moved: int
     stay: Mapping[str, int]
     failed: Mapping[str, int]
+    samples: Mapping[str, Sequence[Arrival]] = field(repr=False)
 
     @property
     def wanted(self) -> int:
@@ -134,7 +128,7 @@ class Redrive:
                 self._on_progress(len(self._met.seen), depth.waiting)
         finally:
             self._let_go()
-        return self._redriven(hidden=depth.in_flight)
+        return self._redriven(depth)
 
     def _asked_for(self, there: int) -> list[int]:
         """Return how many messages to ask for in each receive of the next round."""
@@ -213,25 +207,18 @@ class Redrive:
             lambda shown: self._calls.ask(lambda: self._dead_letters.hide(shown, [0] * len(shown))), receipts
         )
 
-    def _redriven(self, *, hidden: int) -> Redriven:
-        met = self._met
+    def _redriven(self, depth: Depth) -> Redriven:
+        met, sorted_out = self._met, by_kind(self._met.wanted)
         return Redriven(
             found=len(met.seen),
-            hidden=hidden,
-            kinds=_kinds(met.wanted),
+            there=depth.waiting,
+            hidden=depth.in_flight,
+            kinds=kinds_of(sorted_out),
             moved=met.moved,
             stay=met.stay,
             failed=met.failed,
+            samples={kind: arrivals[:_SAMPLES] for kind, arrivals in sorted_out.items()},
         )
-
-
-def _kinds(arrivals: Iterable[Arrival]) -> tuple[Kind, ...]:
-    """Return how many there are of each kind, the most frequent first."""
-    sent: dict[str, list[datetime]] = {}
-    for arrival in arrivals:
-        sent.setdefault(kind_of(arrival.message), []).append(arrival.sent)
-    kinds = (Kind(error=e, count=len(at), oldest=min(at), newest=max(at)) for e, at in sent.items())
-    return tuple(sorted(kinds, key=lambda kind: (-kind.count, kind.error)))
 
 
 def _level(letter: _Letter) -> int:

@@ -1,4 +1,4 @@
-"""Errors as HTTP answers: problem details (RFC 9457), their status decided here alone."""
+"""Errors as HTTP answers: problem details (RFC 9457)."""
 
 import json
 from collections.abc import Callable
@@ -33,22 +33,25 @@ from dueline.errors import (
 )
 
 _STATUS: dict[type[DuelineError], HTTPStatus] = {
-    IdReused: HTTPStatus.CONFLICT,
-    KeyReused: HTTPStatus.UNPROCESSABLE_ENTITY,
-    PayloadTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-    InvalidJob: HTTPStatus.BAD_REQUEST,
-    InvalidSchedule: HTTPStatus.BAD_REQUEST,
-    QueueNotFound: HTTPStatus.NOT_FOUND,
-    JobNotFound: HTTPStatus.NOT_FOUND,
-    ScheduleNotFound: HTTPStatus.NOT_FOUND,
-    AlreadyFinished: HTTPStatus.CONFLICT,
-    RunOfSchedule: HTTPStatus.CONFLICT,
-    ScheduleChanged: HTTPStatus.PRECONDITION_FAILED,
-    TooManySchedules: HTTPStatus.CONFLICT,
-    TooManyChanges: HTTPStatus.CONFLICT,
-    Throttled: HTTPStatus.TOO_MANY_REQUESTS,
-    Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
-    NotYet: HTTPStatus.SERVICE_UNAVAILABLE,
+    error: HTTPStatus(error.status)
+    for error in (
+        IdReused,
+        KeyReused,
+        PayloadTooLarge,
+        InvalidJob,
+        InvalidSchedule,
+        QueueNotFound,
+        JobNotFound,
+        ScheduleNotFound,
+        AlreadyFinished,
+        RunOfSchedule,
+        ScheduleChanged,
+        TooManySchedules,
+        TooManyChanges,
+        Throttled,
+        Unavailable,
+        NotYet,
+    )
 }
 # In the words of RFC 9110, which Python learnt in 3.13.
 _TITLES = {

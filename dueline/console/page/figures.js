@@ -11,18 +11,20 @@ const HEIGHT = 150;
 const POWERS = Array.from({ length: 9 }, (_, power) => 10 ** power);
 const COUNTS = POWERS.flatMap((power) => [power, 2 * power, 5 * power]);
 
-/** What the first view tells of a queue, of its overview and what CloudWatch has: lateness, on_time, overdue. */
+/** How late a queue is, by its overview and by what CloudWatch has of it: lateness, on_time, overdue. */
 export function lastHour({ data, at }, series) {
   const overdue = data.next_due ? Math.max(0, (at - Date.parse(data.next_due)) / 1000) : 0;
   const since = (points, seconds) => (points ?? []).filter(([when]) => when >= at / 1000 - seconds);
   const lateness = Math.max(overdue, ...since(series?.lateness, RECENT).map(([, value]) => value));
-  return { lateness, overdue: overdue > 0, on_time: shareOf(since(series?.on_time, HOUR), series?.throughput) };
+  const on_time = shareOf(since(series?.on_time, HOUR), since(series?.delayed, HOUR));
+  return { lateness, overdue: overdue > 0, on_time };
 }
 
-function shareOf(shares, throughput) {
-  const jobs = new Map(throughput);
-  const all = shares.reduce((sum, [at]) => sum + (jobs.get(at) ?? 0), 0);
-  return all ? shares.reduce((sum, [at, share]) => sum + share * (jobs.get(at) ?? 0), 0) / all : null;
+const total = (points) => points.reduce((sum, [, value]) => sum + value, 0);
+
+function shareOf(onTime, delayed) {
+  const all = total(onTime) + total(delayed);
+  return all ? total(onTime) / all : null;
 }
 
 const iso = (seconds) => new Date(seconds * 1000).toISOString().replace(".000", "");
@@ -59,10 +61,10 @@ export function comingWords({ counted, more, until, overdue }, points, step) {
   return `${more ? `${number(counted)} or more jobs: ${end}` : `${plural(counted, "job")}.`}${late}${peak}`;
 }
 
-export const Past = ({ polled, hours }) => html`<${Loaded} polled=${polled} what="the last hours">
+export const Past = ({ name, polled, hours }) => html`<${Loaded} polled=${polled} what="the last hours">
   ${({ series, reason, from, to, period: step }) => (series
-    ? html`<div class="charts"><${Lateness} points=${series.lateness} ...${{ hours, from, to, step }} />
-        <${Throughput} series=${series} ...${{ hours, from, to, step }} /></div>`
+    ? html`<div class="charts"><${Lateness} points=${series[name].lateness} ...${{ hours, from, to, step }} />
+        <${Throughput} series=${series[name]} ...${{ hours, from, to, step }} /></div>`
     : html`<div class="notice"><strong>Lateness and throughput of the last hours are not known</strong>
         <p>${reason}</p></div>`)}<//>`;
 
@@ -73,14 +75,13 @@ function Lateness({ hours, points, ...range }) {
     summary=${most < 0 ? "Nothing was reported." : worst} ...${range} />`;
 }
 
-function Throughput({ hours, series: { throughput: points, on_time: shares }, ...range }) {
-  const all = points.reduce((sum, [, jobs]) => sum + jobs, 0);
+function Throughput({ hours, series: { throughput: points, on_time, delayed }, ...range }) {
   const [at, most] = highest(points);
-  const share = shareOf(shares, points);
+  const share = shareOf(on_time, delayed);
   const onTime = share === null ? "" : ` ${percent(share)} on time.`;
   const peak = most > 0 ? `, at most ${number(most)} in ${stepWords(range.step)}, at ${clock(at * 1000)}` : "";
   return html`<${Chart} title=${`Throughput, last ${plural(hours, "hour")}`} gap=${0} points=${points} format=${number}
-    unit="jobs" summary=${`${plural(all, "job")} handed over${peak}.${onTime}`} ...${range} />`;
+    unit="jobs" summary=${`${plural(total(points), "job")} handed over${peak}.${onTime}`} ...${range} />`;
 }
 
 /**

@@ -20,14 +20,14 @@ export function Queue({ queue: name, query, path }) {
   const polled = usePolled(() => get(`/api${queuePath(name)}`), SECONDS, name);
   const due = usePolled(() => get(`${asked}/due?hours=${hours}`), SECONDS * 3, `${name} ${hours}`);
   const past = usePolled(() => get(`${asked}/figures?hours=${hours}`), FIGURES_SECONDS, `${name} ${hours}`);
-  const queue = polled.data && { ...polled.data, name, ...lastHour(polled, past.data?.series) };
+  const queue = polled.data && { ...polled.data, name, ...lastHour(polled, past.data?.series?.[name]) };
   const again = () => [polled, due].forEach((each) => each.again());
   return html`<${View} title=${name} polled=${polled} seconds=${SECONDS} what="the queue"
     beside=${queue && html`<${Controls} queue=${queue} onDone=${again} />`}>
     ${() => html`<${Why} queue=${queue} /><${Tiles} tiles=${now(queue)} />
       <${Spans} hours=${hours} path=${path} />
       <${Coming} name=${name} polled=${due} hours=${hours} />
-      <${Past} polled=${past} hours=${hours} />
+      <${Past} name=${name} polled=${past} hours=${hours} />
       <${Settings} queue=${queue} />`}<//>`;
 }
 

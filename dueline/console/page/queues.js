@@ -3,22 +3,29 @@
 import { html } from "./vendor/preact-htm.js";
 import { get, usePolled } from "./api.js";
 import { Controls } from "./controls.js";
+import { lastHour } from "./figures.js";
 import { atLeast, number, percent, plural, span } from "./format.js";
 import { Empty, Instant, State, Table, Tiles, View } from "./parts.js";
 import { queuePath } from "./route.js";
 import { standingOf, sumsOf, worstFirst } from "./standing.js";
 
-const SECONDS = 5;
+const SECONDS = 10;
+const FIGURES_SECONDS = 60;
 
 export function Queues() {
   const polled = usePolled(() => get("/console/overview"), SECONDS);
+  const figures = usePolled(() => get("/console/figures"), FIGURES_SECONDS);
+  const { series, reason = figures.error?.detail } = figures.data ?? {};
+  const queues = polled.data?.queues.map((queue) => {
+    const { queue: name } = queue;
+    return { ...queue, name, ...lastHour({ data: queue, at: polled.at }, series?.[name]) };
+  });
   return html`<${View} title="Queues" polled=${polled} seconds=${SECONDS} what="the queues">
-    ${({ queues, figures }) => html`
-    <${Tiles} tiles=${sums(queues)} />
-    <${Table} caption="Queues, worst first" stack columns=${columns(polled.again)} rows=${worstFirst(queues)}
-      keyOf=${({ name }) => name} classOf=${toneOf} />
-    ${!queues.length && html`<${Empty}>No queue is deployed yet: <code>queues.yaml</code> declares them.<//>`}
-    ${figures.reason && html`<p class="muted">On time is not known: ${figures.reason}</p>`}`}<//>`;
+    ${() => html`<${Tiles} tiles=${sums(queues)} />
+      <${Table} caption="Queues, worst first" stack columns=${columns(polled.again)} rows=${worstFirst(queues)}
+        keyOf=${({ name }) => name} classOf=${toneOf} />
+      ${!queues.length && html`<${Empty}>No queue is deployed yet: <code>queues.yaml</code> declares them.<//>`}
+      ${reason && html`<p class="muted">On time is not known: ${reason}</p>`}`}<//>`;
 }
 
 const toneOf = (queue) => (queue.error?.status === 403 ? "calm" : standingOf(queue)[0]?.tone ?? "calm");

@@ -65,7 +65,8 @@ export function ScheduleForm({ queue, schedule, onClose }) {
       ${schedule && " Up to there the old rule serves: never both, never neither."}`;
   };
   return html`<${Confirm} title=${schedule ? `Change ${schedule.schedule}` : `New schedule of ${queue}`}
-    verb=${schedule ? "Change" : "Make it"} ready=${fields.name && preview.next?.length} act=${act} onClose=${onClose}>
+    verb=${schedule ? "Change" : "Make it"} ready=${fields.name !== "" && preview.next?.length > 0}
+    act=${act} onClose=${onClose}>
     ${!schedule && html`<${Input} form=${form} name="name" label="Name" pattern=${NAME} required
       hint="An existing one of this name is changed to this" />`}
     <div class="filters">

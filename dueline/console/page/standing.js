@@ -53,7 +53,7 @@ export function worstFirst(queues) {
 
 /** What all queues have together; those without an answer count as nothing. */
 export function sumsOf(queues) {
-  const sum = (field) => queues.reduce((all, queue) => all + queue[field], 0);
+  const sum = (field) => queues.reduce((all, queue) => all + (queue[field] ?? 0), 0);
   return {
     bad: queues.filter((queue) => standingOf(queue)[0]?.tone === "bad").length,
     lateness: Math.max(0, ...queues.map((queue) => queue.lateness ?? 0)),

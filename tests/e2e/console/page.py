@@ -121,6 +121,12 @@ class Page:
     def path(self) -> str:
         return str(self.driver.execute_script("return location.pathname + location.search"))
 
+    def slow(self, *, by: float) -> None:
+        """Let every answer take so many seconds longer, so that what is shown meanwhile can be seen."""
+        self.driver.execute_cdp_cmd("Network.enable", {})
+        asked = {"offline": False, "latency": by * 1000, "downloadThroughput": -1, "uploadThroughput": -1}
+        self.driver.execute_cdp_cmd("Network.emulateNetworkConditions", asked)
+
     def fetched(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
         """Ask the console's server what the page itself could: with its token, from its origin."""
         asked = {"method": method, "headers": {"X-Dueline-Console": self.token, **headers}}

@@ -45,7 +45,7 @@ def album(told: story.Told) -> tuple[Picture, ...]:
         Picture(
             name="cancel-many",
             path=f"/queues/campaigns/jobs?{WRONG}",
-            until=("more",),
+            until=("that were fetched",),
             act=_count_the_wrong,
             height=LOW,
         ),

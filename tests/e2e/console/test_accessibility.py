@@ -32,7 +32,7 @@ def _as_before(browser: webdriver.Chrome) -> Iterator[None]:
 
 
 @pytest.fixture
-def shown(page: Page, client: Client, letter: Letter) -> dict[str, Callable[[], object]]:
+def shown(page: Page, client: Client, letter: Letter) -> Iterator[dict[str, Callable[[], object]]]:
     """What opens each view, with something in it."""
     job = client.schedule("invoices", {"to": "ann", "text": "long " * 40}, delay=timedelta(hours=2), tenant="acme")
     letter("webhooks", job.id, '{"order": 1}', error="KeyError", reason="no url")
@@ -57,7 +57,7 @@ def shown(page: Page, client: Client, letter: Letter) -> dict[str, Callable[[], 
 
         return open
 
-    return {
+    yield {
         "queues": view("/", "dead letters"),
         "a queue": view("/queues/invoices", "Settings"),
         "jobs": view("/queues/invoices/jobs", "acme"),
@@ -69,6 +69,7 @@ def shown(page: Page, client: Client, letter: Letter) -> dict[str, Callable[[], 
         "a new schedule": ask("/queues/reminders/schedules", "New schedule …"),
         "many cancelled": ask("/queues/invoices/jobs", re.compile("^Cancel those below")),
     }
+    client.cancel(job.id)
 
 
 def test_axe_finds_nothing_in_light_or_dark_and_nothing_is_wider_than_a_telephone(

@@ -10,8 +10,8 @@ from dueline import Client, Job, NewJob, State
 from tests.e2e.console.page import Page
 from tests.waiting import wait_until
 
-# By the table, and handed over some seconds later: it leaves a lookahead before it is due.
-ABOUT_TO_LEAVE = 26
+# By the table, and handed over a lookahead (19 s) before it is due: time enough to be counted first.
+ABOUT_TO_LEAVE = 36
 FIND = "Find a job by its id or key"
 
 
@@ -102,8 +102,12 @@ def test_many_are_counted_and_shown_then_cancelled_and_promises_are_told_from_re
 ) -> None:
     leaving = client.schedule("invoices", {"to": "soon"}, delay=ABOUT_TO_LEAVE, tenant="acme")
     page.open("/queues/invoices/jobs?tenant=acme")
+    page.says("3 of 5 jobs")
+    page.slow(by=2)
     page.click("button", re.compile("^Cancel those below"))
     page.see("dialog", "Cancel many jobs of invoices?")
+    assert page.see("button", "Cancel 0 jobs").get_attribute("aria-disabled") == "true"
+    page.slow(by=0)
     page.says("those of the tenant acme", "3 jobs of 5 that were fetched")
     assert payloads(page)[-1] == "bob"
     assert wait_until(lambda: client.get(leaving.id).state is State.DISPATCHED)

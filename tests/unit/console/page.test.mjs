@@ -62,7 +62,7 @@ test("an address names a view and what it shows, and nothing else does", () => {
 
 test("a queue's lateness and share of the last hour are those of CloudWatch, or of a job that is overdue", () => {
   const at = 7200000;
-  const series = { lateness: [[6000, 99], [7100, 4]], on_time: [[3000, 0], [7000, 0.5], [7100, 1]], throughput: [[7000, 30], [7100, 10]] };
+  const series = { lateness: [[6000, 99], [7100, 4]], on_time: [[3000, 90], [7000, 15], [7100, 10]], delayed: [[7000, 15]] };
   assert.deepEqual(lastHour({ data: { next_due: null }, at }, series), { lateness: 4, overdue: false, on_time: 0.625 });
   const overdue = { data: { next_due: new Date(at - 90000).toISOString() }, at };
   assert.deepEqual(lastHour(overdue, undefined), { lateness: 90, overdue: true, on_time: null });

@@ -2,63 +2,67 @@
 
 import json
 import threading
-from dataclasses import replace
 from datetime import timedelta
+from urllib.parse import parse_qsl
 
-from dueline import Client, Patience
-from dueline.client.listed import ScheduledJob
 from dueline.console import problems
+from dueline.console.calls import console_routes
 from dueline.console.console import Console
 from dueline.console.guard import Guard
 from dueline.console.problems import Refused
-from dueline.console.queue_calls import queue_routes
 from dueline.console.reach import Reach
 from dueline.console.routes import Routes
 from dueline.console.runs import Runs
 from dueline.console.web import Request
 from dueline.errors import DuelineError, QueueNotFound
-from dueline.lookup.overview import Overview
 from dueline.memory import MemoryQueue, VirtualClock
+from dueline.model import instant
 from dueline.model.message import ATTEMPTS, ERROR, ID, REASON, Message
 from dueline.operate.redrive import Ends
-from dueline.ports import Depth
 from dueline.retry.calls import in_lanes
-from tests.builders import NOW, a_job, a_queue, an_id
-from tests.waiting import HANG_SECONDS, wait_until
+from tests.builders import NOW, an_id
+from tests.waiting import wait_until
 from tests.wire import Wire
 
-EMPTY = Overview(
-    scheduled=0,
-    more_scheduled=False,
-    next_due=None,
-    fence_age=42.5,
-    levels=(Depth(waiting=0, in_flight=0, delayed=0),),
-    dead=0,
-)
+EMPTY = {
+    "partitions": 1,
+    "scheduled": 0,
+    "more_scheduled": False,
+    "next_due": None,
+    "fence_age": 42.5,
+    "waiting": 0,
+    "in_flight": 0,
+    "delayed": 0,
+    "dead": 0,
+    "paused": False,
+    "rate": None,
+}
 
 
 class Api:
-    """What a client asks, answered from lists. An overview may be an error."""
+    """What an API answers, from lists. What it tells of a queue may be an error."""
 
     def __init__(self):
-        self.overviews = {"emails": EMPTY}
+        self.queues = {"emails": EMPTY}
         self.jobs = []
         self.pages = 0
 
-    def queues(self):
-        return [a_queue(name=name) for name in self.overviews]
-
-    def overview(self, queue):
-        if isinstance(told := self.overviews[queue], DuelineError):
+    def ask(self, path):
+        path, _, query = path.partition("?")
+        if path == "/queues":
+            return {"queues": [{"queue": name, "partitions": 1} for name in self.queues]}
+        if path.endswith("/jobs"):
+            return self.page(dict(parse_qsl(query)))
+        if isinstance(told := self.queues[path.removeprefix("/queues/")], DuelineError):
             raise told
-        return told
+        return {"queue": path.removeprefix("/queues/"), **told}
 
-    def page(self, queue, *, start, end, after):
+    def page(self, query):
         self.pages += 1
-        there = sorted((job for job in self.jobs if start <= job.id.due < end), key=lambda job: job.id.due)
-        first = int(after or 0)
-        more = str(first + 100) if len(there) > first + 100 else ""
-        return [ScheduledJob.waiting(job) for job in there[first : first + 100]], more
+        there = sorted(at for at in map(instant.text, self.jobs) if query["from"] <= at < query["to"])
+        first, most = int(query.get("next", 0)), int(query["limit"])
+        more = str(first + most) if len(there) > first + most else None
+        return {"jobs": [{"due": at} for at in there[first : first + most]], "next": more}
 
 
 class Metrics:
@@ -82,26 +86,24 @@ class Metrics:
 class Place:
     """A deployment with the queue `emails`, and a console of it."""
 
-    def __init__(self, *letters, moment=HANG_SECONDS):
+    def __init__(self, *letters):
         self.clock, self.wire, self.api, self.metrics = VirtualClock(NOW), Wire(), Api(), Metrics()
         self.dead = MemoryQueue(name="dead", clock=self.clock)
         self.queue = MemoryQueue(name="emails", clock=self.clock)
         for letter in letters:
             self.dead.send([letter])
-        client = Client(self.api, patience=Patience(attempts=1), clock=self.clock)
         self.reach = Reach(
-            client=client,
+            ask=lambda path: self.api.ask(path),
             dead_letters=self._ends,
             figures=self.wire.to("metrics", self.metrics),
             clock=self.clock,
             spread=in_lanes,
-            moment=moment,
         )
-        self.runs = Runs(self.clock)
-        self.routes = Routes(queue_routes(self.reach, self.runs))
+        self.runs = Runs()
+        self.routes = Routes(console_routes(dict, self.reach, self.runs))
 
     def _ends(self, queue):
-        if queue not in self.api.overviews:
+        if queue not in self.api.queues:
             raise QueueNotFound(f"there is no queue {queue!r}")
         return Ends(dead_letters=self.wire.to("dead", self.dead), queues=[self.wire.to("queue", self.queue)])
 
@@ -150,8 +152,4 @@ def a_letter(body="1", *, error="KeyError", **more):
 
 
 def due_in(seconds):
-    return a_job(due=NOW + timedelta(seconds=seconds))
-
-
-def an_overview(**told):
-    return replace(EMPTY, **told)
+    return NOW + timedelta(seconds=seconds)
