@@ -12,7 +12,8 @@ from tests.e2e.console.page import Page
 
 def test_what_is_due_is_a_timeline_and_a_table_that_lead_to_the_jobs(page: Page, client: Client) -> None:
     at = (datetime.now(UTC) + timedelta(hours=2)).replace(second=30, microsecond=0)
-    jobs = client.schedule_many("reminders", [NewJob(payload=number, at=at) for number in range(3)])
+    times = [at, at, at, at + timedelta(minutes=5)]
+    jobs = client.schedule_many("reminders", [NewJob(payload="due", at=each) for each in times])
     page.open("/queues/reminders?hours=3")
     page.see("heading", "Due in the next 3 hours")
     page.says(re.compile(r"\b\d jobs\."))

@@ -61,8 +61,7 @@ def test_a_queue_is_paused_and_resumed_once_that_was_confirmed(page: Page, clien
 
 def test_a_rate_is_set_and_lifted(page: Page, client: Client) -> None:
     page.click("button", "Rate of invoices")
-    page.fill(re.compile("^Jobs"), "90")
-    page.choose(re.compile("^Each"), "minute")
+    page.fill(re.compile("^At most"), "90/m")
     page.click("button", "Set the rate")
     page.says("invoices: 90 a minute.")
     assert str(client.queue("invoices").control.rate) == "90/m"
@@ -70,7 +69,7 @@ def test_a_rate_is_set_and_lifted(page: Page, client: Client) -> None:
     page.see("row", re.compile("^invoices limited .* 90/m "))
 
     page.click("button", "Rate of invoices")
-    page.click("radio", "No limit")
+    page.fill(re.compile("^At most"), "")
     page.click("button", "Lift the limit")
     page.says("invoices: no limit.")
     assert client.queue("invoices").control.rate is None
