@@ -101,10 +101,10 @@ class Declaring:
             self.report(Event(kind=Kind.DECLARED, queue=queue, reason=f"schedules {', '.join(names)}"))
         if self.owner is None:
             return
-        gone = [each for each in schedules.list() if each.owner == self.owner and each.name not in names]
-        for each in gone:
-            done = self._pruned(schedules, each) if self.prune else "goes on: delete it, or let the worker prune"
-            reason = f"schedule {each.name!r} of owner {self.owner!r} is no more in the code, and {done}"
+        gone = [found for found in schedules.list() if found.owner == self.owner and found.name not in names]
+        for found in gone:
+            done = self._pruned(schedules, found) if self.prune else "goes on: delete it, or let the worker prune"
+            reason = f"schedule {found.name!r} of owner {self.owner!r} is no more in the code, and {done}"
             self.report(Event(kind=Kind.UNDECLARED, queue=queue, reason=reason))
 
     def _pruned(self, schedules: Schedules, gone: NamedSchedule) -> str:
