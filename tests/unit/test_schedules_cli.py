@@ -1,6 +1,7 @@
 """`dueline schedules ...`, over real sockets to the API's own function."""
 
 import json
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -147,6 +148,21 @@ def test_a_file_is_compared_then_applied_and_applied_again_changes_nothing(apply
     assert len(writes(gate)) == puts == 2
 
 
+def test_a_dry_run_tells_what_the_real_one_would_refuse_and_exits_as_that(apply, gate):
+    gate.of_ids = None
+    text = "schedules: {over: {every: 60, end: '2020-01-01T00:00:00Z'}, low: {every: 60, priority: 2}, ok: {every: 60}}"
+    dry = apply(text, "--queue", "emails", "--dry-run")
+    assert dry.exit_code == 2
+    assert "3 to create" in dry.stdout
+    over, low = dry.stderr.splitlines()
+    assert "emails/over would be refused: end is 2020-01-01T00:00:00.000Z" in over
+    assert "emails/low would be refused: priority is 2" in low
+    assert not writes(gate)
+    real = apply(text, "--queue", "emails")
+    assert (real.exit_code, len(real.stderr.splitlines())) == (2, 2)
+    assert "1 of 3 done" in real.stdout
+
+
 def test_what_differs_is_told_by_the_field_and_of_the_payload_nothing_else(apply, gate):
     apply(FILE)
     changed = FILE.replace("Europe/Berlin", "UTC").replace(SECRET, "bob")
@@ -157,8 +173,25 @@ def test_what_differs_is_told_by_the_field_and_of_the_payload_nothing_else(apply
     assert SECRET not in shown
     assert "bob" not in shown
     assert set(actions(apply(changed, "--json")).values()) == {"same"}
-    # The change alone is made on condition that nobody else made one.
-    assert ["if-match" in {name.lower() for name in asked.headers} for asked in writes(gate)] == [False, False, True]
+
+
+def test_what_somebody_makes_or_changes_after_the_look_is_left_alone(apply, run, gate):
+    ask = gate.api
+
+    def meddle(asked):
+        if asked.method == "PUT":
+            gate.api = ask
+            theirs = {name: value for name, value in asked.headers.items() if not name.lower().startswith("if-")}
+            ask(replace(asked, body=b'{"every": 3600, "owner": "they"}', headers=theirs))
+        return ask(asked)
+
+    for every in (900, 1800):
+        gate.api = meddle
+        result = apply(f"schedules: {{raced: {{every: {every}}}}}", "--queue", "emails")
+        assert result.exit_code == 4
+        assert "0 of 1 done" in result.stdout
+        assert documents(run("get", "emails", "raced", "--json"))[0]["owner"] == "they"
+        run("put", "emails", "raced", "--every", "2h")
 
 
 def test_prune_deletes_what_its_owner_has_and_the_file_names_no_more_and_nothing_else(apply, run):
@@ -188,7 +221,11 @@ def test_prune_deletes_what_its_owner_has_and_the_file_names_no_more_and_nothing
         ("schedules: {a: {every: 60}}", "--queue"),
         ("a: 1", "queues"),
         ("- 1", "queues"),
-        ("{", "not YAML"),
+        ("{", "not YAML: "),
+        ("queues: {emails: {schedules: {a: {cron: */5 * * * *}}}}", "not YAML, put the cron expression in quotes"),
+        ("queues:\n  emails:\n    schedules:\n      a:\n        cron: @daily", "put the cron expression in quotes"),
+        ("queues: {emails: {schedules: {a: {every: 15m}}}}", "must be in seconds"),
+        ("queues: {emails: {schedules: {a: {every: 60, jitter: 1m}}}}", "must be in seconds"),
     ],
 )
 def test_a_file_that_is_wrong_anywhere_changes_nothing(apply, gate, text, said):
