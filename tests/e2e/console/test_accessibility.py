@@ -18,8 +18,9 @@ from tests.e2e.console.page import Page
 AXE = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
 RUN = """
 const [only, done] = arguments;
-axe.run(document, {resultTypes: ["violations"], ...(only && {runOnly: only})}).then(({violations}) => done(violations.map(
-    ({id, nodes}) => [id, ...nodes.map(({html, failureSummary}) => `${html}: ${failureSummary}`)])));
+axe.run(document, {resultTypes: ["violations"], ...(only && {runOnly: only})}).then(
+    ({violations}) => done(violations.map(({id, nodes}) => [id, ...nodes.map(
+        ({html, failureSummary}) => `${html}: ${failureSummary}`)])));
 """
 WIDER = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
 

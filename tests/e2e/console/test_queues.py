@@ -89,4 +89,5 @@ def test_figures_come_anew_by_themselves_and_stay_with_their_age_while_the_conso
         assert page.all("row", re.compile("^emails well .* 1 in "))
     finally:
         page.driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": []})
+    page.click("button", "Refresh now")
     page.until(lambda: not page.all("alert"), "the failure to go")
