@@ -76,7 +76,7 @@ def over(api: Any, asked: Asked) -> Reply:
     """Return the answer of the function to a request as it came to a gate."""
     url = urlsplit(asked.path)
     given = {name.lower(): value for name, value in asked.headers.items()}
-    headers = {name: given[name] for name in ("if-match", "idempotency-key") if name in given}
+    headers = {name: given[name] for name in ("if-match", "if-none-match", "idempotency-key") if name in given}
     query, body = dict(parse_qsl(url.query)), asked.body.decode() or None
     status, content = call(api, asked.method, url.path, body=body, caller="ann", headers=headers, query=query)
     return told(content, status)

@@ -1,5 +1,6 @@
 """Builders for tests of workers: a queue in memory that threads may share, and a connection to it."""
 
+import json
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -8,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from dueline.clock import SystemClock
+from dueline.errors import ScheduleChanged
 from dueline.memory import MemoryLocks, MemoryPayloads, MemoryQueue, MemoryTable
 from dueline.model.job import Job, Route
 from dueline.model.message import Message
@@ -101,6 +103,8 @@ class DeclaredSchedules:
 
     def __init__(self, faults: Sequence[Exception] = (), **owners: str) -> None:
         self.put_so_far: dict[str, dict[str, Any]] = {name: {"owner": owner} for name, owner in owners.items()}
+        # What others put as soon as the schedules are listed.
+        self.put_by_others: dict[str, dict[str, Any]] = {}
         self.requests = 0
         self._faults = list(faults)
 
@@ -114,16 +118,27 @@ class DeclaredSchedules:
 
     def list(self) -> list[SimpleNamespace]:
         self._ask()
-        return [SimpleNamespace(name=name, owner=given["owner"]) for name, given in self.put_so_far.items()]
+        found = [
+            SimpleNamespace(name=name, owner=given["owner"], etag=_etag(given))
+            for name, given in self.put_so_far.items()
+        ]
+        self.put_so_far |= self.put_by_others
+        return found
 
-    def delete(self, name: str) -> None:
+    def delete(self, name: str, *, if_match: str | None = None) -> None:
         self._ask()
+        if if_match not in (None, _etag(self.put_so_far[name])):
+            raise ScheduleChanged(name)
         del self.put_so_far[name]
 
     def _ask(self) -> None:
         self.requests += 1
         if self._faults:
             raise self._faults.pop(0)
+
+
+def _etag(given: dict[str, Any]) -> str:
+    return json.dumps(given, default=str)
 
 
 def a_connection(*levels: SharedQueue, clock: Clock | None = None, **overrides: Any) -> QueueConnection:

@@ -95,13 +95,13 @@ def _carried_out(run: Run, steps: Sequence[Step]) -> Iterator[int]:
 
 def _carry_out(run: Run, step: Step) -> int:
     schedules = run.client.schedules(step.queue)
-    if_match = step.found.etag if step.found else None
+    # As it was looked at, or not there.
+    condition: dict[str, Any] = {"if_match": step.found.etag} if step.found else {"only_new": True}
     try:
         if step.wanted is None:
-            schedules.delete(step.name, if_match=if_match)
+            schedules.delete(step.name, **condition)
         else:
-            given: dict[str, Any] = step.given
-            schedules.put(step.name, **given, if_match=if_match)
+            schedules.put(step.name, **step.given, **condition)
     except DuelineError as error:
         return run.screen.fault(error, queue=step.queue, schedule=step.name)
     return DONE

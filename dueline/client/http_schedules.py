@@ -24,6 +24,8 @@ from dueline.model.text import shown
 # As many as the API tells of at once.
 _A_PAGE = 100
 _ENTITY_TAG = r"[!-~]{1,200}"
+# A weak tag matches nothing, and what is identical needs no match.
+_OF_NONE = 'W/"none"'
 
 
 class HttpSchedules:
@@ -35,6 +37,13 @@ class HttpSchedules:
 
     def put(self, name: str, body: str, *, if_match: str | None) -> Schedule:
         return Schedule.of(self._ask("PUT", self._one(name), body, headers=_matching(if_match)))
+
+    def create(self, name: str, body: str) -> Schedule:
+        return Schedule.of(self._ask("PUT", self._one(name), body, headers={"if-none-match": "*"}))
+
+    def same(self, name: str, body: str) -> Schedule:
+        """Return a schedule that is as `body` says already, and change nothing. Raises ScheduleChanged if it is not."""
+        return self.put(name, body, if_match=_OF_NONE)
 
     def get(self, name: str) -> Schedule:
         return Schedule.of(self._ask("GET", self._one(name)))

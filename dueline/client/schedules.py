@@ -2,15 +2,18 @@
 
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import count as counted
 from typing import Literal, TypeVar
 
 from dueline.client.http_schedules import HttpSchedules
 from dueline.client.new_schedule import aware, body_of
 from dueline.client.pages import pages_of
 from dueline.client.schedule_answers import NextRun, Run, Schedule, SubmittedRun
-from dueline.errors import RETRYABLE
+from dueline.errors import RETRYABLE, InvalidSchedule, ScheduleChanged
+from dueline.model.text import shown
 from dueline.protocol import keys
 from dueline.retry.calls import Calls
 
@@ -48,16 +51,20 @@ class Schedules:
         owner: str | None = None,
         description: str | None = None,
         if_match: str | None = None,
+        only_new: bool = False,
     ) -> Schedule:
         """Create a schedule, or change it to this as a whole; return it. One that is so already stays as it is.
 
         It runs by `cron` in a `zone`, or `every` so often: 60 s at least, a timedelta or seconds. Each run is a job of
-        that payload, tenant and priority. A paused schedule stays paused. Raises InvalidSchedule, QueueNotFound,
-        TooManySchedules, TooManyChanges or ScheduleChanged.
+        that payload, tenant and priority. A paused schedule stays paused. With `only_new`, one that is there raises
+        ScheduleChanged, even an identical one. Raises InvalidSchedule, QueueNotFound, TooManySchedules, TooManyChanges
+        or ScheduleChanged.
         """
         rule = {"cron": cron, "every": every, "zone": zone, "start": start, "end": end, "count": count}
         job = {"tenant": tenant, "priority": priority, "jitter": jitter, "catch_up": catch_up, "overlap": overlap}
         body = body_of({**rule, **job, "owner": owner, "description": description}, payload=payload)
+        if only_new:
+            return self._create(name, body, if_match)
         return self._calls.ask(lambda: self._asked.put(name, body, if_match=if_match))
 
     def get(self, name: str) -> Schedule:
@@ -127,6 +134,25 @@ class Schedules:
     def list(self) -> Iterator[Schedule]:
         """Yield the schedules by name. The next page is fetched when the last one is used up. Raises QueueNotFound."""
         return pages_of(self._calls, self._asked.page)
+
+    def _create(self, name: str, body: str, if_match: str | None) -> Schedule:
+        """Create a schedule. One that a try before made, whose answer was lost, is created, too."""
+        if if_match is not None:
+            raise InvalidSchedule(f"if_match is {shown(if_match)}: it must be None with only_new")
+        tries = counted()
+
+        def create() -> Schedule:
+            is_again = next(tries) > 0
+            try:
+                return self._asked.create(name, body)
+            except ScheduleChanged as refusal:
+                if not is_again:
+                    raise
+                with suppress(ScheduleChanged):
+                    return self._asked.same(name, body)
+                raise refusal from None
+
+        return self._calls.ask(create)
 
     def _ask_under(self, key: str, ask: Callable[..., A]) -> A:
         """Ask under a key; an error that may hide that it was carried out has that key."""

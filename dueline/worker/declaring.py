@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from dueline.errors import RETRYABLE
+from dueline.errors import RETRYABLE, ScheduleChanged
 from dueline.worker.scheduled import Scheduled
 from dueline.worker.watch.event import Event, Kind, Report, trouble
 
@@ -23,6 +23,9 @@ class NamedSchedule(Protocol):
     @property
     def owner(self) -> str | None: ...
 
+    @property
+    def etag(self) -> str: ...
+
 
 class Schedules(Protocol):
     """The schedules of one queue of the deployment."""
@@ -33,8 +36,8 @@ class Schedules(Protocol):
     def list(self) -> Iterable[NamedSchedule]:
         """Return those that there are."""
 
-    def delete(self, name: str) -> object:
-        """Delete one."""
+    def delete(self, name: str, *, if_match: str) -> object:
+        """Delete one that is as its etag says. Raises ScheduleChanged."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,10 +101,16 @@ class Declaring:
             self.report(Event(kind=Kind.DECLARED, queue=queue, reason=f"schedules {', '.join(names)}"))
         if self.owner is None:
             return
-        gone = [each.name for each in schedules.list() if each.owner == self.owner and each.name not in names]
-        for name in gone:
-            if self.prune:
-                schedules.delete(name)
-            done = "was deleted" if self.prune else "goes on: delete it, or let the worker prune"
-            reason = f"schedule {name!r} of owner {self.owner!r} is no more in the code, and {done}"
+        gone = [found for found in schedules.list() if found.owner == self.owner and found.name not in names]
+        for found in gone:
+            done = self._pruned(schedules, found) if self.prune else "goes on: delete it, or let the worker prune"
+            reason = f"schedule {found.name!r} of owner {self.owner!r} is no more in the code, and {done}"
             self.report(Event(kind=Kind.UNDECLARED, queue=queue, reason=reason))
+
+    def _pruned(self, schedules: Schedules, gone: NamedSchedule) -> str:
+        """Delete a schedule unless somebody has changed it since it was listed; return what was done."""
+        try:
+            schedules.delete(gone.name, if_match=gone.etag)
+        except ScheduleChanged:
+            return "was left alone: somebody has just changed it"
+        return "was deleted"

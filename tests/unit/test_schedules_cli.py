@@ -1,6 +1,7 @@
 """`dueline schedules ...`, over real sockets to the API's own function."""
 
 import json
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -157,8 +158,25 @@ def test_what_differs_is_told_by_the_field_and_of_the_payload_nothing_else(apply
     assert SECRET not in shown
     assert "bob" not in shown
     assert set(actions(apply(changed, "--json")).values()) == {"same"}
-    # The change alone is made on condition that nobody else made one.
-    assert ["if-match" in {name.lower() for name in asked.headers} for asked in writes(gate)] == [False, False, True]
+
+
+def test_what_somebody_makes_or_changes_after_the_look_is_left_alone(apply, run, gate):
+    ask = gate.api
+
+    def meddle(asked):
+        if asked.method == "PUT":
+            gate.api = ask
+            theirs = {name: value for name, value in asked.headers.items() if not name.lower().startswith("if-")}
+            ask(replace(asked, body=b'{"every": 3600, "owner": "they"}', headers=theirs))
+        return ask(asked)
+
+    for every in (900, 1800):
+        gate.api = meddle
+        result = apply(f"schedules: {{raced: {{every: {every}}}}}", "--queue", "emails")
+        assert result.exit_code == 4
+        assert "0 of 1 done" in result.stdout
+        assert documents(run("get", "emails", "raced", "--json"))[0]["owner"] == "they"
+        run("put", "emails", "raced", "--every", "2h")
 
 
 def test_prune_deletes_what_its_owner_has_and_the_file_names_no_more_and_nothing_else(apply, run):

@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from urllib.parse import parse_qsl, urlsplit
@@ -133,6 +134,38 @@ def test_what_is_asked_again_after_a_lost_answer_goes_under_the_same_key(gate, s
     getattr(schedules, ask)("digest", **span)
     first, second = ({name.lower(): value for name, value in asked.headers.items()} for asked in gate.asked)
     assert first["idempotency-key"] == second["idempotency-key"] != ""
+
+
+def test_with_only_new_a_schedule_that_is_there_is_left_alone_even_an_identical_one(api, schedules):
+    made = schedules.put("digest", every=600, payload=1, only_new=True)
+    for payload in (1, 2):
+        with pytest.raises(ScheduleChanged, match="there already"):
+            schedules.put("digest", every=600, payload=payload, only_new=True)
+    assert schedules.get("digest") == made
+    with pytest.raises(InvalidSchedule, match="if_match"):
+        schedules.put("other", every=600, only_new=True, if_match=made.etag)
+
+
+@pytest.mark.parametrize("by_others", [False, True])
+def test_one_that_is_only_created_is_its_own_success_after_a_lost_answer_and_not_another_s(api, schedules, by_others):
+    ask = api.api
+
+    def lose(asked):
+        api.api = ask
+        ask(asked)
+        if by_others:
+            ask(replace(asked, body=b'{"every":3600}', headers={}))
+        return DROPPED
+
+    api.api = lose
+    if by_others:
+        with pytest.raises(ScheduleChanged, match="there already"):
+            schedules.put("digest", every=600, only_new=True)
+    else:
+        assert schedules.put("digest", every=600, only_new=True) == schedules.get("digest")
+    seconds, generation = (3600, 2) if by_others else (600, 1)
+    found = schedules.get("digest")
+    assert (found.every, found.generation) == (timedelta(seconds=seconds), generation)
 
 
 def test_what_may_have_run_all_the_same_names_the_key_to_ask_again_with(gate):

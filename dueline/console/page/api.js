@@ -1,91 +1,119 @@
-// Calls of the console's server. Each failure is thrown as Failed: {title, detail, status}, for a view to show.
+// Calls of the console's server, once or again and again. Each failure is thrown as Failed: {title, detail, status}.
+
+import { useEffect, useRef, useState } from "./vendor/preact-htm.js";
 
 const KEPT = "dueline-console-token";
 const PATIENCE_MS = 30000;
-const tabs = new BroadcastChannel("dueline-console");
-
-export class Failed extends Error {
-  constructor({ title, detail, status = 0, ...more }) {
-    super(detail);
-    Object.assign(this, { title, detail, status }, more);
-  }
-}
-
-const kept = () => sessionStorage.getItem(KEPT);
-
-export function keepToken(text) {
-  const token = text.trim().replace(/^.*#?token=/, "");
-  sessionStorage.setItem(KEPT, token);
-  return token;
-}
-
-/** Take the token from the address bar, or from another tab of this console; null where none has it. */
-export async function findToken() {
-  if (location.hash.startsWith("#token=")) {
-    keepToken(location.hash);
-    history.replaceState(null, "", location.pathname + location.search);
-  }
-  const token = kept() ?? (await askOtherTabs());
-  tabs.onmessage = ({ data }) => data === "token?" && kept() && tabs.postMessage({ token: kept() });
-  return token;
-}
-
-function askOtherTabs() {
-  return new Promise((resolve) => {
-    const timer = setTimeout(() => resolve(null), 300);
-    tabs.onmessage = ({ data }) => {
-      if (!data.token) return;
-      clearTimeout(timer);
-      resolve(keepToken(data.token));
-    };
-    tabs.postMessage("token?");
-  });
-}
-
-/** Return {status, body, etag}. */
-export async function send(method, path, body, headers = {}) {
-  const answer = await ask(method, path, body, headers);
-  const text = await answer.text();
-  const read = parsed(text);
-  if (answer.status === 401) dispatchEvent(new Event("token-refused"));
-  if (!answer.ok) throw refusal(answer, read, text);
-  return { status: answer.status, body: read, etag: answer.headers.get("etag") };
-}
-
-const sender = (method) => async (path, body, headers) => (await send(method, path, body, headers)).body;
-
-export const get = (path) => sender("GET")(path);
-export const post = (path, body = {}, headers) => sender("POST")(path, body, headers);
-export const put = sender("PUT");
-export const patch = sender("PATCH");
-export const remove = (path, headers) => sender("DELETE")(path, undefined, headers);
-
-async function ask(method, path, body, headers) {
-  const said = body === undefined ? {} : { body: JSON.stringify(body) };
-  const all = { "content-type": "application/json", "x-dueline-console": kept() ?? "", ...headers };
-  try {
-    return await fetch(path, { method, headers: all, signal: AbortSignal.timeout(PATIENCE_MS), ...said });
-  } catch (error) {
-    throw new Failed(error.name === "TimeoutError" ? SLOW : GONE);
-  }
-}
-
-const SLOW = { title: "No answer", detail: `The console waited ${PATIENCE_MS / 1000} seconds. It tries again by itself.` };
+const SLOW = { title: "No answer", detail: "The console waited 30 seconds. It tries again by itself." };
 const GONE = {
   title: "The console does not answer",
   detail: "Is dueline console still running? Start it again, and open the address that it prints.",
 };
 
-function parsed(text) {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
+export class Failed extends Error {
+  constructor(problem) {
+    super(problem.detail);
+    Object.assign(this, { status: 0, ...problem });
   }
 }
 
-function refusal(answer, read, text) {
-  const status = answer.status;
-  const title = read?.title ?? answer.statusText;
-  return new Failed({ ...read, status, title, detail: read?.detail ?? read?.message ?? text.slice(0, 300) });
+export const keptToken = () => sessionStorage.getItem(KEPT);
+
+export const keepToken = (text) => sessionStorage.setItem(KEPT, text.trim().replace(/^.*#?token=/, ""));
+
+/** Take the token out of the address bar. */
+export function takeToken() {
+  if (!location.hash.startsWith("#token=")) return;
+  keepToken(location.hash);
+  history.replaceState(null, "", location.pathname + location.search);
+}
+
+/** Return a function of (path, body, headers) that asks so and returns what the answer's JSON holds. */
+const caller = (method) => async (path, body, headers) => {
+  const answer = await ask(method, path, body, headers);
+  const read = await readJson(answer);
+  if (answer.status === 401) dispatchEvent(new Event("token-refused"));
+  if (!answer.ok) throw refusal(answer, read);
+  return read;
+};
+
+export const get = caller("GET");
+export const post = caller("POST");
+export const put = caller("PUT");
+export const patch = caller("PATCH");
+export const remove = caller("DELETE");
+
+async function ask(method, path, body, more) {
+  const headers = { "content-type": "application/json", "x-dueline-console": keptToken() ?? "", ...more };
+  const signal = AbortSignal.timeout(PATIENCE_MS);
+  try {
+    return await fetch(path, { method, headers, signal, body: body && JSON.stringify(body) });
+  } catch (error) {
+    throw new Failed(error.name === "TimeoutError" ? SLOW : GONE);
+  }
+}
+
+const readJson = (answer) => (answer.headers.get("content-type")?.includes("json") ? answer.json() : null);
+
+function refusal({ status, statusText }, read) {
+  return new Failed({ title: statusText, detail: read?.message ?? "", ...read, status });
+}
+
+/**
+ * Load at once and every so many seconds (0: only once) while the tab is visible, never twice at a time.
+ *
+ * `key` names all that `load` depends on: another key begins anew. Returns {data, error, at, age, again}: `data` stays
+ * when a later load fails, `at` (ms) and `age` (seconds) tell when it came, `again()` loads now.
+ */
+export function usePolled(load, seconds, key = "") {
+  const [polled, setPolled] = useState({ key });
+  const poll = useRef(null);
+  useEffect(() => {
+    const tell = (news) => setPolled((old) => ({ ...(old.key === key ? old : {}), key, ...news }));
+    poll.current = polling(load, seconds, tell);
+    return poll.current.stop;
+  }, [key, seconds]);
+  const { data, error, at } = polled.key === key ? polled : {};
+  return { data, error, at, age: at && (Date.now() - at) / 1000, again: () => poll.current.now() };
+}
+
+export function polling(load, seconds, tell) {
+  let timer;
+  let busy = false;
+  let wanted = false;
+  let stopped = false;
+  async function now() {
+    wanted = busy;
+    if (busy || stopped) return;
+    clearTimeout(timer);
+    busy = true;
+    const news = await load().then((data) => ({ data, error: undefined, at: Date.now() }), (error) => ({ error }));
+    busy = false;
+    if (stopped) return;
+    tell(news);
+    if (wanted) now();
+    else if (seconds && !document.hidden) timer = setTimeout(now, seconds * 1000);
+  }
+  const seen = () => (document.hidden ? clearTimeout(timer) : seconds && now());
+  const stop = () => {
+    stopped = true;
+    clearTimeout(timer);
+    document.removeEventListener("visibilitychange", seen);
+  };
+  document.addEventListener("visibilitychange", seen);
+  now();
+  return { now, stop };
+}
+
+const ticking = new Set();
+setInterval(() => document.hidden || ticking.forEach((tick) => tick(Date.now())), 1000);
+
+/** The time in milliseconds, anew every second. */
+export function useNow() {
+  const [, setNow] = useState(0);
+  useEffect(() => {
+    ticking.add(setNow);
+    return () => ticking.delete(setNow);
+  }, []);
+  return Date.now();
 }

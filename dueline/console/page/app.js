@@ -1,83 +1,86 @@
 // The page: who may see it, which view is shown, and what surrounds it.
 
-import { html, render, useEffect, useRef, useState } from "./vendor/preact-htm.js";
-import { findToken, get } from "./api.js";
-import { Door } from "./door.js";
-import { About, Failure, State } from "./parts.js";
+import { html, render, useEffect, useState } from "./vendor/preact-htm.js";
+import { get, keepToken, keptToken, takeToken } from "./api.js";
+import { DeadLetters } from "./dead_letters.js";
+import { Job } from "./job.js";
+import { Jobs } from "./jobs.js";
+import { About, Button, Failure, Input, State } from "./parts.js";
+import { Queue } from "./queue.js";
+import { Queues } from "./queues.js";
 import { queuePath, useRoute } from "./route.js";
+import { Schedule } from "./schedule.js";
+import { Schedules } from "./schedules.js";
 
-const VIEWS = {
-  queues: { load: () => import("./queues.js").then((file) => file.Queues) },
-  queue: { load: () => import("./queue.js").then((file) => file.Queue) },
-  jobs: { title: "Jobs", load: () => import("./jobs.js").then((file) => file.Jobs) },
-  job: { title: "Job", load: () => import("./job.js").then((file) => file.Job) },
-  deadLetters: { title: "Dead letters", load: () => import("./dead_letters.js").then((file) => file.DeadLetters) },
-  schedules: { title: "Schedules", load: () => import("./schedules.js").then((file) => file.Schedules) },
-  schedule: { title: "Schedule", load: () => import("./schedule.js").then((file) => file.Schedule) },
-};
-const TABS = [["Overview", "queue"], ["Jobs", "jobs"], ["Dead letters", "deadLetters"], ["Schedules", "schedules"]];
-const PATHS = { jobs: "jobs", deadLetters: "dead-letters", schedules: "schedules" };
-const PARENTS = { job: "jobs", schedule: "schedules" };
+const VIEWS = { Queues, Queue, Jobs, Job, DeadLetters, Schedules, Schedule };
+const TABS = [
+  ["Overview", [], ["Queue"]],
+  ["Jobs", ["jobs"], ["Jobs", "Job"]],
+  ["Dead letters", ["dead-letters"], ["DeadLetters"]],
+  ["Schedules", ["schedules"], ["Schedules", "Schedule"]],
+];
 
-function App({ found }) {
-  const [open, setOpen] = useState(Boolean(found));
-  const [refused, setRefused] = useState(false);
+function App() {
+  const [isOpen, setOpen] = useState(keptToken() !== null);
   const [about, setAbout] = useState({});
   const route = useRoute();
+  const View = VIEWS[route.view];
+  useEffect(() => addEventListener("token-refused", () => setOpen(false)), []);
   useEffect(() => {
-    const shut = () => { setRefused(true); setOpen(false); };
-    addEventListener("token-refused", shut);
-    return () => removeEventListener("token-refused", shut);
-  }, []);
-  useEffect(() => { if (open) get("/console/about").then(setAbout, (error) => setAbout({ error })); }, [open]);
-  if (!open) return html`<${Door} refused=${refused} onOpen=${() => setOpen(true)} />`;
+    if (isOpen) get("/console/about").then(setAbout, (error) => setAbout({ error }));
+  }, [isOpen]);
+  if (!isOpen) return html`<${Door} onOpen=${() => setOpen(true)} />`;
   return html`<${About.Provider} value=${about}>
-    <a class="skip button" href="#main">Skip to content</a>
     <${Top} about=${about} />
     ${route.queue && html`<${QueueBar} route=${route} />`}
     <${Failure} error=${about.error} />
-    <${View} key=${`${route.view} ${route.path}`} route=${route} />
+    <main>${View ? html`<${View} ...${route} />`
+      : html`<h1>No such page</h1><p>There is nothing at ${route.path}. <a href="/">See the queues</a>.</p>`}</main>
   <//>`;
 }
 
 function Top({ about }) {
   return html`<header class="top">
     <a class="brand" href="/">Dueline</a>
-    <span class="place">${about.deployment}${about.region && ` · ${about.region}`}</span>
-    ${about.read_only && html`<${State} word="read-only" tone="warn" /><span class="place">started with <code>--read-only</code>: nothing can be changed</span>`}
-    ${about.as && html`<span class="as" title=${about.as}>as ${about.as.replace(/^arn:[^:]*:[^:]*:[^:]*:/, "")}</span>`}
+    <span class="muted">${about.deployment}${about.region && ` · ${about.region}`}</span>
+    ${about.read_only && html`<${State} word="read-only" tone="warn" />
+      <span class="muted">started with <code>--read-only</code>: nothing can be changed</span>`}
+    ${about.as && html`<small class="as" title=${about.as}>as ${about.as.split(":").slice(5).join(":")}</small>`}
   </header>`;
 }
 
 function QueueBar({ route: { queue, view } }) {
-  const shown = PARENTS[view] ?? view;
   return html`<nav class="tabs" aria-label=${`Queue ${queue}`}>
-    <a href="/" class="up">Queues</a><span aria-hidden="true">/</span><a class="of" href=${queuePath(queue)}>${queue}</a>
-    <ul>${TABS.map(([word, name]) => html`<li key=${name}><a aria-current=${name === shown ? "page" : undefined}
-      href=${PATHS[name] ? queuePath(queue, PATHS[name]) : queuePath(queue)}>${word}</a></li>`)}</ul>
+    <a href="/">Queues</a><span aria-hidden="true">/</span><a class="of" href=${queuePath(queue)}>${queue}</a>
+    <ul>${TABS.map(([word, below, views]) => html`<li key=${word}><a href=${queuePath(queue, ...below)}
+      aria-current=${views.includes(view) ? "page" : undefined}>${word}</a></li>`)}</ul>
   </nav>`;
 }
 
-let first = true;
-
-function View({ route }) {
-  const [state, setState] = useState({});
-  const main = useRef(null);
-  const view = VIEWS[route.view];
-  useEffect(() => {
-    document.title = [route.id ?? route.name, view?.title, route.queue, "Dueline"].filter(Boolean).join(" · ");
-    if (!first) main.current.focus({ preventScroll: true });
-    first = false;
-    view?.load().then((Shown) => setState({ Shown }), (error) => setState({ error: notLoaded(error) }));
-  }, []);
-  const { Shown, error } = state;
-  return html`<main id="main" tabindex="-1" ref=${main}>
-    ${!view && html`<h1>No such page</h1><p>There is nothing at ${route.path}. <a href="/">See the queues</a>.</p>`}
-    <${Failure} error=${error} />
-    ${Shown && html`<${Shown} ...${route} />`}
+/** What is shown to whoever comes without the token of the console that runs. */
+function Door({ onOpen }) {
+  const form = useState({ token: "" });
+  const open = (event) => {
+    event.preventDefault();
+    keepToken(form[0].token);
+    onOpen();
+  };
+  return html`<main class="door view">
+    <h1>This page needs a console of your own</h1>
+    <p>What it shows is read with the rights of whoever runs the console. This tab has no token, or that of a console
+      that has ended.</p>
+    <ol>
+      <li>Run <code>dueline console</code>. It opens a page of its own, with your credentials.</li>
+      <li>There, go to <code>${location.pathname + location.search}</code>, which is what this link shows.</li>
+    </ol>
+    <form class="row" onSubmit=${open}>
+      <${Input} form=${form} name="token" label="Or paste the address that the console printed, or its token"
+        type="password" required />
+      <${Button} type="submit" kind="primary">Open<//>
+    </form>
   </main>`;
 }
 
-const notLoaded = (error) => ({ title: "This view could not be loaded", detail: error.message });
-
-findToken().then((found) => render(html`<${App} found=${found} />`, document.body));
+document.title = `${location.pathname.slice(1) || "queues"} · Dueline`;
+takeToken();
+render(html`<${App} />`, document.body);

@@ -2,12 +2,10 @@
 
 import { html, useEffect, useState } from "./vendor/preact-htm.js";
 import { post } from "./api.js";
-import { Confirm } from "./confirm.js";
-import { local, number, plural } from "./format.js";
-import { JobLink } from "./job_link.js";
-import { pages } from "./listed.js";
+import { number, plural } from "./format.js";
+import { fetchJobs } from "./listed.js";
 import { matcher, payloadText } from "./matching.js";
-import { Button, Failure, Instant, Progress } from "./parts.js";
+import { Button, Confirm, Failure, Instant, JobLink, Progress } from "./parts.js";
 
 const MOST = 10000;
 const BATCH = 100;
@@ -15,102 +13,77 @@ const SAMPLE = 3;
 
 /** A dialog that counts the jobs that filters pick, and cancels them. */
 export function CancelMany({ queue, query, onClose }) {
-  const [seen, setSeen] = useState({ ids: [], sample: [], fetched: 0 });
+  const [{ fetched = 0, jobs, more, error }, setSeen] = useState({});
   useEffect(() => {
-    const scan = {};
-    counted(queue, query, scan, setSeen);
-    return () => { scan.stopped = true; };
+    let closed = false;
+    const tell = ({ jobs }) => !closed && setSeen({ fetched: jobs.length });
+    counted(queue, query, tell).then(setSeen, (error) => setSeen({ error }));
+    return () => { closed = true; };
   }, []);
-  const { ids, isWhole } = seen;
-  return html`<${Confirm} title=${`Cancel many jobs of ${queue}?`} verb=${`Cancel ${plural(ids.length, "job")}`} danger
-    act=${(tell) => cancelAll(queue, ids, tell)} onClose=${onClose} ready=${Boolean(isWhole && ids.length)} back="Keep them">
+  const count = jobs?.length ?? 0;
+  return html`<${Confirm} title=${`Cancel many jobs of ${queue}?`} verb=${`Cancel ${plural(count, "job")}`} danger
+    act=${(tell) => cancelAll(queue, jobs, tell)} onClose=${onClose} ready=${count > 0} back="Keep them">
     <p>Of the jobs that are scheduled, ${filterWords(query)}:</p>
-    <${Seen} seen=${seen} />
-    <p class="muted">A job that is cancelled cannot be brought back. What was handed to the queue already is not counted here.</p>
+    ${!jobs && !error && html`<${Progress} done=${fetched} />`}
+    <${Failure} error=${error} />
+    ${jobs && html`<${Seen} jobs=${jobs} fetched=${fetched} more=${more} />`}
+    <p class="muted">A job that is cancelled cannot be brought back. What was handed to the queue already is not counted
+      here.</p>
   <//>`;
 }
 
-function filterWords({ from, to, tenant, text, field }) {
-  const words = [
-    from && `due from ${local(from, 0)}`,
-    to && `due before ${local(to, 0)}`,
-    tenant && `of the tenant ${tenant}`,
-    text && `with “${text}” in the payload`,
-    field && `with ${field} in the payload`,
-  ].filter(Boolean);
+const WORDS = { from: "due from", to: "due before", tenant: "of the tenant", text: "with the text", field: "with" };
+
+function filterWords(query) {
+  const words = Object.keys(WORDS).flatMap((name) => (query[name] ? [`${WORDS[name]} ${query[name]}`] : []));
   return words.length ? `those ${words.join(", ")}` : html`<strong>all of them</strong>, since no filter is set`;
 }
 
-/** Go through the jobs of a span and keep the ids of those that match: {ids, sample, fetched, isWhole, more, error}. */
-async function counted(queue, query, scan, tell) {
-  const ids = [];
-  const sample = [];
-  let fetched = 0;
-  let more = false;
-  try {
-    const matches = matcher(query);
-    for await (const { jobs, next } of pages(queue, query)) {
-      const found = jobs.filter(matches);
-      ids.push(...found.map(({ id }) => id));
-      sample.push(...found.slice(0, SAMPLE - sample.length));
-      fetched += jobs.length;
-      more = Boolean(next) && fetched >= MOST;
-      if (scan.stopped) return;
-      if (more) break;
-      tell({ ids, sample, fetched });
-    }
-    tell({ ids, sample, fetched, more, isWhole: true });
-  } catch (error) {
-    tell({ ids: [], sample: [], fetched, error, isWhole: true });
-  }
+async function counted(queue, query, tell) {
+  const matches = matcher(query);
+  const { jobs, more } = await fetchJobs(queue, query, MOST, tell);
+  return { fetched: jobs.length, more, jobs: jobs.filter(matches) };
 }
 
-function Seen({ seen: { ids, sample, fetched, more, isWhole, error } }) {
-  if (error) return html`<${Failure} error=${error} />`;
-  if (!isWhole) return html`<${Progress} done=${fetched} what="job" />`;
+function Seen({ jobs, fetched, more }) {
   return html`<div role="status">
-    <p><strong>${plural(ids.length, "job")}</strong> of ${number(fetched)} that were fetched.
-      ${more && ` There are more in this span than the ${number(MOST)} that are fetched at a time: cancel these, then count again.`}</p>
-    <ul class="list">${sample.map((job) => html`<li key=${job.id}><${JobLink} id=${job.id} /> due <${Instant} at=${job.due} />
-      ${job.tenant && ` of ${job.tenant}`} <code>${payloadText(job).slice(0, 120)}</code></li>`)}</ul>
-    ${ids.length > sample.length && html`<p class="muted">and ${number(ids.length - sample.length)} more</p>`}
+    <p><strong>${plural(jobs.length, "job")}</strong> of ${number(fetched)} that were fetched.
+      ${more && ` There are more in this span than are fetched at a time: cancel these, then count again.`}</p>
+    <ul>${jobs.slice(0, SAMPLE).map((job) => html`<li key=${job.id}><${JobLink} id=${job.id} /> due
+      <${Instant} at=${job.due} /> <code>${payloadText(job).slice(0, 120)}</code></li>`)}</ul>
   </div>`;
 }
 
 /** Cancel jobs a batch at a time, until all are or the reader stops it, and return what came of it. */
-async function cancelAll(queue, ids, tell) {
-  const tally = { cancelled: [], cancel_requested: [], refused: new Map(), asked: 0, of: ids.length };
+async function cancelAll(queue, jobs, tell) {
+  const answers = [];
+  let failed = null;
   let stopped = false;
   const stop = () => { stopped = true; };
-  while (tally.asked < ids.length && !stopped) {
-    tell(html`<${Progress} done=${tally.asked} of=${ids.length} what="job" /> <${Button} onClick=${stop}>Stop here<//>`);
-    const batch = ids.slice(tally.asked, tally.asked + BATCH);
-    try {
-      note(tally, await post(`/api/queues/${queue}/cancellations`, { ids: batch }));
-    } catch (error) {
-      return html`<${Result} tally=${tally} error=${error} />`;
-    }
+  while (answers.length < jobs.length && !stopped) {
+    const progress = html`<${Progress} done=${answers.length} of=${jobs.length} />`;
+    tell(html`${progress}<${Button} onClick=${stop}>Stop here<//>`);
+    const ids = jobs.slice(answers.length, answers.length + BATCH).map(({ id }) => id);
+    const answer = await post(`/api/queues/${queue}/cancellations`, { ids }).catch((error) => { failed = error; });
+    if (failed) break;
+    answers.push(...answer.jobs);
   }
-  return html`<${Result} tally=${tally} />`;
+  return html`<${Result} answers=${answers} left=${jobs.length - answers.length} error=${failed} />`;
 }
 
-function note(tally, { jobs }) {
-  for (const { id, state, error } of jobs) {
-    if (error) tally.refused.set(error.detail, (tally.refused.get(error.detail) ?? 0) + 1);
-    else tally[state].push(id);
-  }
-  tally.asked += jobs.length;
-}
-
-function Result({ tally: { cancelled, cancel_requested: requested, refused, asked, of }, error }) {
-  return html`<ul class="list">
-      <li><strong>${number(cancelled.length)} cancelled</strong> (200): they never come, that is a promise.</li>
-      <li class=${requested.length ? "warn" : ""}><strong>${number(requested.length)} cancel requested</strong> (202): they may still come, since they are in their queue
-        or on their way there. Workers that ask skip them.
-        ${requested.slice(0, SAMPLE).map((id) => html` <${JobLink} key=${id} id=${id} />`)}</li>
-      ${[...refused].map(([why, count]) => html`<li key=${why} class="bad"><strong>${number(count)} not cancelled:</strong> ${why}</li>`)}
-      ${asked < of && html`<li class="warn"><strong>${number(of - asked)} not asked for:</strong> ${error ? "it failed before" : "you stopped it"}. They are
-        scheduled as before.</li>`}
+function Result({ answers, left, error }) {
+  const requested = answers.filter(({ state }) => state === "cancel_requested");
+  const cancelled = answers.filter(({ state }) => state === "cancelled").length;
+  const refused = Object.entries(Object.groupBy(answers.filter((job) => job.error), (job) => job.error.detail));
+  return html`<ul>
+      <li><strong>${number(cancelled)} cancelled</strong> (200): they never come, that is a promise.</li>
+      <li class=${requested.length && "warn"}><strong>${number(requested.length)} cancel requested</strong> (202): they
+        may still come, since they are in their queue or on their way there. Workers that ask skip them.
+        ${requested.slice(0, SAMPLE).map(({ id }) => html` <${JobLink} key=${id} id=${id} />`)}</li>
+      ${refused.map(([why, jobs]) => html`<li key=${why} class="bad">
+        <strong>${number(jobs.length)} not cancelled:</strong> ${why}</li>`)}
+      ${left > 0 && html`<li class="warn"><strong>${number(left)} not asked for:</strong>
+        ${error ? " it failed before" : " you stopped it"}. They are scheduled as before.</li>`}
     </ul>
     <${Failure} error=${error} />`;
 }

@@ -1,6 +1,9 @@
-// Figures, spans and instants as text, where no line ends between a figure and its unit. An instant is ISO 8601 or milliseconds; `now` is in milliseconds.
+// Figures, spans and instants as text, where no line ends between a figure and its unit. An instant is ISO 8601 or
+// milliseconds; `now` is in milliseconds.
 
 const NUMBER = new Intl.NumberFormat("en");
+// Swedish writes a date as "2027-01-04 09:00:00".
+const STAMP = new Intl.DateTimeFormat("sv", { dateStyle: "short", timeStyle: "medium" });
 const UNITS = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
 const RATE_UNITS = { s: "a second", m: "a minute", h: "an hour" };
 
@@ -24,29 +27,21 @@ export function span(seconds) {
   return first < 0 ? "0\u00a0s" : parts.filter(Boolean).join(" ");
 }
 
-/** "12 s ago", "in 95 s", "in 3 min": one unit, of which there are at least two. */
+/** "12 s ago", "in 3 min 5 s". */
 export function relative(at, now) {
-  const seconds = (new Date(at) - now) / 1000;
-  const away = Math.round(Math.abs(seconds));
-  if (away < 1) return "now";
-  const [unit, size] = UNITS.find(([, size]) => away >= 2 * size) ?? ["s", 1];
-  const told = `${number(Math.floor(away / size))}\u00a0${unit}`;
-  return seconds < 0 ? `${told} ago` : `in ${told}`;
+  const seconds = Math.round((new Date(at) - now) / 1000);
+  if (!seconds) return "now";
+  return seconds < 0 ? `${span(-seconds)} ago` : `in ${span(seconds)}`;
 }
-
-const two = (value) => String(value).padStart(2, "0");
-const dayOf = (when) => [when.getFullYear(), two(when.getMonth() + 1), two(when.getDate())].join("-");
-const timeOf = (when) => [when.getHours(), when.getMinutes(), when.getSeconds()].map(two).join(":");
 
 /** The reader's own time: "14:32:05" today, otherwise "2027-01-04 09:00:00". */
 export function local(at, now) {
-  const when = new Date(at);
-  const day = dayOf(when);
-  return day === dayOf(new Date(now)) ? timeOf(when) : `${day} ${timeOf(when)}`;
+  const [day, time] = STAMP.format(new Date(at)).split(" ");
+  return STAMP.format(now).startsWith(day) ? time : `${day} ${time}`;
 }
 
 /** "14:32": hours and minutes of the reader's own time. */
-export const clock = (at) => timeOf(new Date(at)).slice(0, 5);
+export const clock = (at) => STAMP.format(new Date(at)).slice(11, 16);
 
 /** "2027-01-04 08:00:00 UTC". */
 export const utc = (at) => `${new Date(at).toISOString().slice(0, 19).replace("T", " ")} UTC`;

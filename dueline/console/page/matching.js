@@ -28,7 +28,8 @@ export function condition(text) {
 }
 
 function fieldOf(payload, path) {
-  const own = (value, name) => (typeof value === "object" && value && Object.hasOwn(value, name) ? value[name] : undefined);
+  const isObject = (value) => typeof value === "object" && value !== null;
+  const own = (value, name) => (isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined);
   return own(payload, path) ?? path.split(".").reduce(own, payload);
 }
 
@@ -41,4 +42,5 @@ function compact(text) {
 }
 
 /** "12 of the first 200 jobs". */
-export const found = (count, { jobs, more }) => `${number(count)} of ${more ? "the first " : ""}${plural(jobs.length, "job")}`;
+export const found = (count, { jobs, more }) =>
+  `${number(count)} of ${more ? "the first " : ""}${plural(jobs.length, "job")}`;

@@ -1,14 +1,49 @@
 // The pieces that all views are made of.
 
-import { createContext, html, useContext, useMemo, useState } from "./vendor/preact-htm.js";
+import { createContext, html, useContext, useLayoutEffect, useRef, useState } from "./vendor/preact-htm.js";
+import { useNow } from "./api.js";
 import { local, plural, relative, span, utc } from "./format.js";
-import { useNow } from "./refresh.js";
+import { queuePath } from "./route.js";
 
 /** What /console/about tells, such as `read_only`. */
 export const About = createContext({});
 
-let count = 0;
-export const useId = () => useMemo(() => `n${++count}`, []);
+/**
+ * A view: `title`, what is `beside` it and `above` the rest, and what `children` makes of the data that `polled` (of
+ * usePolled) has, with how fresh it is and what failed. `what` names the data.
+ */
+export function View({ title, beside, above, polled, seconds, what, children }) {
+  return html`<div class="view">
+    <div class="head"><h1>${title}</h1>${beside}<${Freshness} polled=${polled} seconds=${seconds} /></div>
+    ${above}
+    <${Loaded} polled=${polled} what=${what}>${children}<//>
+  </div>`;
+}
+
+/** What `children` makes of data once it is there, beside what failed, or that it loads. */
+export function Loaded({ polled: { data, error, at }, what, children }) {
+  return html`<${Failure} error=${error} at=${at} what=${what} />
+    ${data ? children(data) : !error && html`<p class="empty" role="status">Loading ${what} …</p>`}`;
+}
+
+function Freshness({ polled: { at, error, again }, seconds }) {
+  return html`<p class="fresh">
+    ${at && html`<span class=${error ? "dot bad" : "dot ok"} aria-hidden="true" />As of <${Instant} at=${at} near />
+      <span class="wide">every ${span(seconds)}</span>`}
+    <${Button} kind="quiet" onClick=${again} label="Refresh now">Refresh<//>
+  </p>`;
+}
+
+/** What failed and why: "Could not load {what}: …"; `at` is when what is still shown was read. */
+export function Failure({ error, at, what }) {
+  if (!error) return null;
+  return html`<div class="notice bad" role="alert">
+    <strong>${what && `Could not load ${what}: `}${error.title ?? "This went wrong"}</strong>
+    <span class="muted"> ${error.status || ""}</span>
+    <p>${error.detail ?? error.message}</p>
+    ${at && html`<p>What is shown is as of <${Instant} at=${at} near />.</p>`}
+  </div>`;
+}
 
 /** An instant in the reader's own time, with UTC in the title; `near` says how far off it is. */
 export function Instant({ at, near = false }) {
@@ -19,55 +54,29 @@ export function Instant({ at, near = false }) {
     ${near ? relative(at, now) : local(at, now)}</time>`;
 }
 
-/** How old something is: "12 s ago". `at` in milliseconds. */
-export function Age({ at }) {
-  return html`<span class="age">${relative(at, Math.max(at, useNow()))}</span>`;
-}
-
-/** How old what is shown is, and how often it comes anew; `polled` is what usePolled returns. */
-export function Freshness({ polled, seconds }) {
-  const { at, error } = polled;
-  return html`<p class="fresh">
-    ${at && html`<span class=${error ? "dot bad" : "dot"} aria-hidden="true" />As of <${Age} at=${at} />`}
-    ${at && seconds && html`<span class="wide">, every ${span(seconds)}</span>`}
-    <${Button} kind="quiet" onClick=${polled.again} label="Refresh now">Refresh<//>
-  </p>`;
-}
-
-/** What failed and why: "Could not load {what}: …"; `at` is when what is still shown was read. */
-export function Failure({ error, at, what }) {
-  if (!error) return null;
-  return html`<div class="notice bad" role="alert">
-    <strong>${what && `Could not load ${what}: `}${error.title ?? "This went wrong"}</strong>${error.status ? html` <span class="muted">${error.status}</span>` : ""}
-    <p>${error.detail ?? error.message}</p>
-    ${at && html`<p>What is shown is as of <${Age} at=${at} />.</p>`}
-  </div>`;
-}
-
-/** A view's state before its first data: that it loads, or why it cannot. */
-export function Loading({ error, what = "figures" }) {
-  return error ? html`<${Failure} error=${error} what=${what} />` : html`<p class="empty" role="status">Loading ${what} …</p>`;
+/** A job by the start of its id's last part, which tells it apart; the whole id is in the title. */
+export function JobLink({ id }) {
+  const [queue, , , , uid] = id.split(".");
+  return html`<a href=${queuePath(queue, "jobs", id)} title=${id}>${uid?.slice(0, 8) ?? id}</a>`;
 }
 
 export const Empty = ({ children }) => html`<p class="empty">${children}</p>`;
 
 /** A state, in a word and a colour. `tone`: "bad", "warn", "ok" or "idle". */
-export const State = ({ word, tone = "idle", title }) => html`<span class=${`state ${tone}`} title=${title}>${word}</span>`;
+export const State = ({ word, tone = "idle", title }) =>
+  html`<span class=${`state ${tone}`} title=${title}>${word}</span>`;
 
 /**
  * `kind`: "plain", "primary", "danger" or "quiet". `writes`: it changes something, so that it is off where the console
  * is read-only. `why` switches it off and says why. `label` is its name where its text does not tell enough.
  */
-export function Button({ children, onClick, kind = "plain", type = "button", writes, why, label, busy, ...more }) {
+export function Button({ children, onClick, kind = "plain", type = "button", writes, why, label, busy }) {
   const { read_only } = useContext(About);
   const reason = writes && read_only ? "This console is read-only: it was started with --read-only" : why || undefined;
   const act = (event) => (reason || busy ? event.preventDefault() : onClick?.(event));
   return html`<button class=${`button ${kind}`} type=${type} onClick=${act} title=${reason} aria-label=${label}
-    aria-disabled=${Boolean(reason || busy)} aria-busy=${Boolean(busy)} ...${more}>${children}</button>`;
+    aria-disabled=${Boolean(reason || busy)} aria-busy=${Boolean(busy)}>${children}</button>`;
 }
-
-/** A link that looks as a button does. */
-export const LinkButton = ({ href, children, ...more }) => html`<a class="button plain" href=${href} ...${more}>${children}</a>`;
 
 /**
  * `columns`: [{name, label, cell: (row) => …, end: numbers, head: names the row, title}]. `keyOf(row)` is unique.
@@ -77,31 +86,29 @@ export function Table({ caption, columns, rows, keyOf, stack = false, classOf = 
   const box = stack ? { class: "stack" } : { class: "scroll", tabindex: 0, role: "region", "aria-label": caption };
   return html`<div ...${box}><table>
     <caption class="hidden">${caption}</caption>
-    <thead><tr>${columns.map((column) => html`<th scope="col" class=${column.end ? "end" : ""} title=${column.title}
-      key=${column.name}>${column.label}</th>`)}</tr></thead>
-    <tbody>${rows.map((row) => html`<${Row} key=${keyOf(row)} row=${row} columns=${columns} class=${classOf(row)} />`)}</tbody>
+    <thead><tr>${columns.map(({ name, label, end, title }) =>
+      html`<th key=${name} scope="col" class=${end ? "end" : ""} title=${title}>${label}</th>`)}</tr></thead>
+    <tbody>${rows.map((row) => html`<tr key=${keyOf(row)} class=${classOf(row)}>
+      ${columns.map((column) => html`<${Cell} key=${column.name} row=${row} ...${column} />`)}</tr>`)}</tbody>
   </table></div>`;
 }
 
-function Row({ row, columns, class: named }) {
-  return html`<tr class=${named}>${columns.map(({ name, label, cell, end, head, title }) => {
-    const as = { key: name, class: `${name} ${end ? "end" : ""}`, "data-label": label, title };
-    return head ? html`<th scope="row" ...${as}>${cell(row)}</th>` : html`<td ...${as}>${cell(row)}</td>`;
-  })}</tr>`;
+function Cell({ row, name, label, cell, end, head, title }) {
+  const as = { class: `${name} ${end ? "end" : ""}`, "data-label": label, title };
+  return head ? html`<th scope="row" ...${as}>${cell(row)}</th>` : html`<td ...${as}>${cell(row)}</td>`;
 }
 
-/** Names and values: [[name, value, explanation]]. */
+/** Names and values: [[name, value, explanation]]; what is undefined is left out. */
 export function Facts({ facts }) {
-  return html`<dl class="facts">${facts.map(([name, value, why]) => html`<div key=${name} title=${why}>
+  const told = facts.filter(([, value]) => value !== undefined);
+  return html`<dl class="facts">${told.map(([name, value, why]) => html`<div key=${name} title=${why}>
     <dt>${name}</dt><dd>${value ?? html`<span class="none">none</span>`}</dd></div>`)}</dl>`;
 }
 
-/** A figure with its word; `href` makes it a link, `tone` colours it, `note` explains it. */
-export function Tile({ label, value, note, tone = "", href }) {
-  const inside = html`<span class="label">${label}</span><span class="value">${value}</span>
-    ${note && html`<span class="note">${note}</span>`}`;
-  return href ? html`<a class=${`tile ${tone}`} href=${href}>${inside}</a>` : html`<div class=${`tile ${tone}`}>${inside}</div>`;
-}
+/** Figures with their words: [{label, value, note, tone, href}]; `href` makes one a link, `tone` colours it. */
+export const Tiles = ({ tiles }) => html`<div class="tiles">${tiles.map(({ label, value, note, tone, href }) =>
+  html`<${href ? "a" : "div"} key=${label} class=${`tile ${tone || ""}`} href=${href}>
+    <span class="label">${label}</span><span class="value">${value}</span><small>${note}</small><//>`)}</div>`;
 
 /** Text of others, such as a payload: never markup. Values that are no text are shown as JSON. */
 export function Text({ value, label = "Payload" }) {
@@ -112,17 +119,75 @@ export function Text({ value, label = "Payload" }) {
 /** `of` null: how many there are is not known. */
 export function Progress({ done = 0, of = null, what = "job" }) {
   const text = of == null ? `${plural(done, what)} so far` : `${done} of ${plural(of, what)}`;
-  return html`<div class="progress" role="status"><progress max=${of ?? 1} value=${of == null ? undefined : done}
+  return html`<div class="row" role="status"><progress max=${of ?? 1} value=${of == null ? undefined : done}
     aria-label="Progress" /><span>${text}</span></div>`;
 }
 
 /** A field of a form with its label; `hint` is read out with it. */
-export function Field({ label, hint, children }) {
-  return html`<label class="field"><span class="label">${label}</span>${children}${hint && html`<small>${hint}</small>`}</label>`;
+export const Field = ({ label, hint, children }) => html`<label class="field">
+  <span class="label">${label}</span>${children}${hint && html`<small>${hint}</small>`}</label>`;
+
+/** A text field: of `form`, which is [values, setValues], it is the value `name`. */
+export function Input({ form: [values, set], name, label, hint, ...more }) {
+  const change = ({ target }) => set({ ...values, [name]: target.value });
+  return html`<${Field} label=${label} hint=${hint}>
+    <input value=${values[name] ?? ""} onInput=${change} spellcheck="false" autocomplete="off" ...${more} /><//>`;
 }
 
-/** Whether a dialog is open, and for what: [what, open(what), close]. */
-export function useDialog() {
-  const [what, setWhat] = useState(null);
-  return [what, setWhat, () => setWhat(null)];
+/** Return [dialog, open]: open(Dialog, props) sets `dialog`, which takes itself away; `onDone` is called if it did. */
+export function useDialog(onDone) {
+  const [open, setOpen] = useState(null);
+  const onClose = (done) => {
+    setOpen(null);
+    if (done) onDone?.();
+  };
+  const dialog = open && html`<${open.Dialog} ...${open.props} onClose=${onClose} />`;
+  return [dialog, (Dialog, props) => setOpen({ Dialog, props })];
+}
+
+/**
+ * The dialog that asks before something is changed, shows how it goes, and tells what came of it.
+ *
+ * `title` and children say what will happen. `act(tell)` does it when `verb` is pressed: it returns the result to show
+ * (text or markup) or throws Failed; `tell(markup)` shows how far it is meanwhile.
+ *
+ * `danger` colours the verb; `typed` is a text to type first; `ready=${false}` switches the verb off; `onClose(done)`
+ * must take the dialog away, `done` says whether it was done.
+ */
+export function Confirm({ title, children, verb, act, onClose, danger, typed = "", ready = true, back = "Cancel" }) {
+  const dialog = useRef(null);
+  const form = useState({ typed: "" });
+  const [{ stage, news, error, result }, setState] = useState({ stage: "asking" });
+  const busy = stage === "busy";
+  const off = !ready || form[0].typed !== typed;
+  useLayoutEffect(() => dialog.current.showModal(), []);
+  useLayoutEffect(() => {
+    if (stage === "done") dialog.current.querySelector(".verbs button").focus();
+  }, [stage]);
+  const tell = (news) => setState({ stage: "busy", news });
+  const run = async (event) => {
+    event.preventDefault();
+    if (off || busy) return;
+    tell(null);
+    setState(await act(tell).then((result) => ({ stage: "done", result }), (error) => ({ stage: "failed", error })));
+  };
+  const close = () => dialog.current.close();
+  return html`<dialog ref=${dialog} aria-label=${title} onCancel=${(event) => busy && event.preventDefault()}
+    onClose=${() => onClose(stage === "done")}>
+    <h2>${title}</h2>
+    ${stage === "done"
+      ? html`<div class="notice ok" role="status">${result}</div>
+        <p class="verbs"><${Button} kind="primary" onClick=${close}>Close<//></p>`
+      : html`<form onSubmit=${run}>
+        ${children}
+        ${typed && html`<${Input} form=${form} name="typed" label=${html`Type <code>${typed}</code> to confirm`} />`}
+        ${news}
+        <${Failure} error=${error} />
+        <p class="verbs">
+          <${Button} onClick=${close} why=${busy && "It has begun"}>${back}<//>
+          <${Button} type="submit" kind=${danger ? "danger" : "primary"} writes busy=${busy}
+            why=${off && "First fill in what is asked above"}>${busy ? "Working …" : verb}<//>
+        </p>
+      </form>`}
+  </dialog>`;
 }

@@ -1,127 +1,173 @@
 // One schedule: its rule, its next runs and its last ones, and what can be done with it.
 
 import { html, useState } from "./vendor/preact-htm.js";
-import { get, post, remove } from "./api.js";
-import { Backfill } from "./backfill.js";
-import { Confirm } from "./confirm.js";
-import { span } from "./format.js";
-import { JobLink } from "./job_link.js";
+import { get, post, remove, usePolled } from "./api.js";
+import { plural, span } from "./format.js";
 import { JsonField, readJson, useKey } from "./job_form.js";
-import { NextRuns } from "./next_runs.js";
-import { Button, Empty, Facts, Failure, Freshness, Instant, Loading, State, Table, Text, useDialog } from "./parts.js";
-import { usePolled } from "./refresh.js";
-import { navigate, queuePath } from "./route.js";
-import { ruleText, ruleWords, ScheduleForm, schedulePath, toldApart } from "./schedule_form.js";
+import { Button, Confirm, Empty, Facts, Failure, Input, Instant, JobLink, State } from "./parts.js";
+import { Table, Text, useDialog, View } from "./parts.js";
+import { queuePath } from "./route.js";
+import { NextRuns, ruleFields, ruleText, ruleWords, ScheduleForm, schedulePath, toldApart } from "./schedule_form.js";
+import { RunState } from "./schedules.js";
 import { STATES } from "./way.js";
+import { instant } from "./when.js";
 
 const SECONDS = 10;
 const LAST = 10;
 const ON_TIME_SECONDS = 60;
+const MOST = 500;
+const PAGE = 100;
 
 export function Schedule({ queue, name }) {
   const path = schedulePath(queue, name);
   const load = async () => {
-    const [schedule, { runs }] = await Promise.all([get(path), get(`${path}/history?limit=${LAST}&before=${new Date().toISOString()}`)]);
-    return { ...schedule, runs };
+    const before = new Date().toISOString();
+    const [schedule, history] = await Promise.all([get(path), get(`${path}/history?limit=${LAST}&before=${before}`)]);
+    return { ...schedule, runs: history.runs };
   };
   const polled = usePolled(load, SECONDS, path);
-  const [dialog, open, close] = useDialog();
-  const schedule = polled.data;
-  if (!schedule) return html`<div class="view"><h1>${name}</h1><${Loading} error=${polled.error} what="the schedule" /></div>`;
-  const closed = () => { close(); polled.again(); };
-  return html`<div class="view"><div class="head"><h1>${name}</h1>
-      <${State} word=${schedule.paused ? "paused" : "runs"} tone=${schedule.paused ? "warn" : "ok"} />
-      <${Freshness} polled=${polled} seconds=${SECONDS} /></div>
-    <${Failure} error=${polled.error} at=${polled.at} />
+  const [dialog, open] = useDialog(polled.again);
+  return html`<${View} title=${name} beside=${polled.data && html`<${RunState} ...${polled.data} />`} polled=${polled}
+    seconds=${SECONDS} what="the schedule">${(schedule) => html`
     <p><strong>${ruleWords(schedule)}</strong> <code>${ruleText(schedule)}</code> ${schedule.description}</p>
-    <${Verbs} schedule=${schedule} open=${(what) => open({ what, schedule })} />
-    <section class="panel"><h2>Next runs</h2>${schedule.next.length ? html`<${NextRuns} ...${schedule} />`
+    <${Verbs} paused=${schedule.paused} open=${(Dialog) => open(Dialog, { queue, schedule })} />
+    <section class="panel"><h2>Next runs</h2>${schedule.next.length
+      ? html`<${NextRuns} ...${schedule} />`
       : html`<${Empty}>${schedule.paused ? "None while it is paused." : "None any more."}<//>`}</section>
-    <section class="panel"><h2>Last runs</h2>${schedule.runs.length ? html`<${LastRuns} runs=${schedule.runs} />`
+    <section class="panel"><h2>Last runs</h2>${schedule.runs.length
+      ? html`<${Table} caption="Last runs" columns=${RUNS} rows=${schedule.runs} keyOf=${({ id }) => id} />`
       : html`<${Empty}>None yet. Those that were asked for beside the rule are not told here.<//>`}</section>
-    <section class="panel"><h2>Settings</h2><${Facts} facts=${facts(schedule)} /><${Text} value=${schedule.payload} /></section>
-    ${dialog && html`<${DIALOGS[dialog.what]} queue=${queue} schedule=${dialog.schedule} onClose=${closed} />`}</div>`;
+    <section class="panel"><h2>Settings</h2><${Facts} facts=${facts(schedule)} /><${Text} value=${schedule.payload} />
+    </section>${dialog}`}<//>`;
 }
 
-function Verbs({ schedule: { paused }, open }) {
+function Verbs({ paused, open }) {
   const verbs = [
-    [paused ? "Resume" : "Pause", paused ? "resume" : "pause"], ["Run now", "run"], ["Backfill", "backfill"], ["Change", "change"],
+    paused ? ["Resume", Resume] : ["Pause", Pause], ["Run now", Run], ["Backfill", Backfill], ["Change", ScheduleForm],
+    ["Delete", Delete],
   ];
-  return html`<p class="row">${verbs.map(([word, what]) => html`<${Button} key=${what} writes onClick=${() => open(what)}>${word} …<//>`)}
-    <${Button} writes onClick=${() => open("delete")}>Delete …<//></p>`;
+  return html`<p class="row">${verbs.map(([word, Dialog]) =>
+    html`<${Button} key=${word} writes onClick=${() => open(Dialog)}>${word} …<//>`)}</p>`;
 }
 
-function LastRuns({ runs }) {
-  const columns = [
-    { name: "name", label: "Nominal", head: true, cell: ({ nominal }) => html`<${Instant} at=${nominal} />` },
-    { name: "states", label: "State", cell: ({ state }) =>
-      html`<${State} word=${state} tone=${STATES[state][0]} title=${STATES[state][1]} />` },
-    { name: "time", label: "On time", cell: ({ lateness }) => onTime(lateness) },
-    { name: "took", label: "Took", end: true, cell: ({ started, ended }) => ended && span((Date.parse(ended) - Date.parse(started)) / 1000) },
-    { name: "attempts", label: "Attempts", end: true, cell: ({ attempts }) => attempts },
-    { name: "error wrap", label: "Error", cell: ({ error }) => error && html`<code>${error}</code>` },
-    { name: "id", label: "Job", cell: ({ id }) => html`<${JobLink} id=${id} />` },
-  ];
-  return html`<${Table} caption="Last runs" columns=${columns} rows=${runs} keyOf=${({ id }) => id} />`;
-}
+const RUNS = [
+  { name: "name", label: "Nominal", head: true, cell: ({ nominal }) => html`<${Instant} at=${nominal} />` },
+  { name: "states", label: "State",
+    cell: ({ state }) => html`<${State} word=${state} tone=${STATES[state][0]} title=${STATES[state][1]} />` },
+  { name: "time", label: "On time", cell: ({ lateness }) => onTime(lateness) },
+  { name: "took", label: "Took", end: true,
+    cell: ({ started, ended }) => ended && span((Date.parse(ended) - Date.parse(started)) / 1000) },
+  { name: "attempts", label: "Attempts", end: true, cell: ({ attempts }) => attempts },
+  { name: "error wrap", label: "Error", cell: ({ error }) => error && html`<code>${error}</code>` },
+  { name: "id", label: "Job", cell: ({ id }) => html`<${JobLink} id=${id} />` },
+];
 
 function onTime(lateness) {
-  if (lateness === undefined) return html`<span class="none" title="Told only of queues with track: true">not told</span>`;
+  if (lateness === undefined) return html`<span class="none" title="Needs a queue with track: true">not told</span>`;
   const late = lateness > ON_TIME_SECONDS;
-  return html`<${State} word=${late ? "late" : "on time"} tone=${late ? "bad" : "ok"} /> <span class="muted">${span(lateness)}</span>`;
+  return html`<${State} word=${late ? "late" : "on time"} tone=${late ? "bad" : "ok"} /> ${span(lateness)}`;
 }
 
-function facts({ zone, start, end, count, tenant, priority, jitter, catch_up, overlap, owner, planned_to, effective_from, generation }) {
-  const at = (instant) => html`<${Instant} at=${instant} />`;
-  return [
-    ["Time zone", zone], ...(start ? [["From", at(start)]] : []), ...(end ? [["To just before", at(end)]] : []),
-    ...(count ? [["Runs from its start", count]] : []),
-    ["Tenant", tenant], ["Priority", priority], ["Jitter", span(jitter)], ["Missed runs", catch_up, "Which are made up for"],
-    ["Overlap", overlap, "Whether runs may overlap"], ["Owner", owner], ["Made up to", at(planned_to), "Runs up to here are made"],
-    ["In effect since", at(effective_from), `Generation ${generation}`],
-  ];
-}
+const at = (when) => when && html`<${Instant} at=${when} />`;
 
-/** A dialog that changes the schedule only if it is still as it was read. */
-function Change({ title, verb, danger, children, act, told, onClose }) {
-  const asked = async () => {
-    const { effective_from } = await act().catch((error) => { throw toldApart(error); });
+const facts = ({ zone, start, end, count, tenant, priority, jitter, owner, ...schedule }) => [
+  ["Time zone", zone], ["From", at(start)], ["To just before", at(end)], ["Runs from its start", count],
+  ["Tenant", tenant], ["Priority", priority], ["Jitter", span(jitter)], ["Owner", owner],
+  ["Missed runs", schedule.catch_up, "Which are made up for"], ["Overlap", schedule.overlap, "Whether runs may"],
+  ["Made up to", at(schedule.planned_to), "Runs up to here are made"],
+  ["In effect since", at(schedule.effective_from), `Generation ${schedule.generation}`],
+];
+
+/** A dialog that changes the schedule only if it is still as it was read; `change` gets its path and that condition. */
+function Change({ schedule, verb, change, told, danger, onClose, children }) {
+  const { queue, schedule: name, etag } = schedule;
+  const act = async () => {
+    const { effective_from } = await change(schedulePath(queue, name), { "if-match": etag }).catch(toldApart);
     return html`${told} It holds after <${Instant} at=${effective_from} />: what is due before is on its way.`;
   };
-  return html`<${Confirm} title=${title} verb=${verb} danger=${danger} act=${asked} onClose=${onClose}>${children}<//>`;
+  return html`<${Confirm} title=${`${verb} ${name}?`} verb=${verb} danger=${danger} act=${act} onClose=${onClose}>
+    ${children}<//>`;
 }
 
-const ifAs = ({ etag }) => ({ "if-match": etag });
-const changed = (schedule, what) => post(schedulePath(schedule.queue, schedule.schedule, what), {}, ifAs(schedule));
+const Pause = (dialog) => html`<${Change} ...${dialog} verb="Pause" told="Paused."
+  change=${(path, headers) => post(`${path}/pause`, {}, headers)}>
+  <p>It makes no runs until it is resumed. What it would have made meanwhile is not caught up.</p><//>`;
 
-const Pause = ({ schedule, onClose }) => html`<${Change} title=${`Pause ${schedule.schedule}?`} verb="Pause" told="Paused."
-  act=${() => changed(schedule, "pause")} onClose=${onClose}><p>It makes no runs until it is resumed. What it would have made
-  meanwhile is not caught up.</p><//>`;
-
-const Resume = ({ schedule, onClose }) => html`<${Change} title=${`Resume ${schedule.schedule}?`} verb="Resume" told="Resumed."
-  act=${() => changed(schedule, "resume")} onClose=${onClose}><p>It makes runs again. Nothing is caught up: for what was missed,
-  backfill it.</p><//>`;
+const Resume = (dialog) => html`<${Change} ...${dialog} verb="Resume" told="Resumed."
+  change=${(path, headers) => post(`${path}/resume`, {}, headers)}>
+  <p>It makes runs again. Nothing is caught up: for what was missed, backfill it.</p><//>`;
 
 function Delete({ schedule, onClose }) {
-  const act = () => remove(schedulePath(schedule.queue, schedule.schedule), ifAs(schedule));
-  const gone = (done) => (done ? navigate(queuePath(schedule.queue, "schedules")) : onClose());
-  return html`<${Change} title=${`Delete ${schedule.schedule}?`} verb="Delete" danger told="Deleted." act=${act} onClose=${gone}>
+  const gone = (done) => (done ? location.assign(queuePath(schedule.queue, "schedules")) : onClose());
+  return html`<${Change} schedule=${schedule} verb="Delete" told="Deleted." danger onClose=${gone}
+    change=${(path, headers) => remove(path, undefined, headers)}>
     <p>It makes no more runs. Those that are made already still come, and its history goes with it.</p>
     ${schedule.owner && html`<p>Its owner, <code>${schedule.owner}</code>, may put it again.</p>`}<//>`;
 }
 
 function Run({ queue, schedule, onClose }) {
-  const [payload, setPayload] = useState("");
-  const keyFor = useKey();
+  const form = useState({ payload: "" });
+  const key = useKey();
   const act = async () => {
-    const body = payload.trim() ? { payload: readJson(payload) } : {};
-    const { id } = await post(schedulePath(queue, schedule.schedule, "run"), body, keyFor(body));
+    const body = form[0].payload.trim() ? { payload: readJson(form[0].payload) } : {};
+    const { id } = await post(schedulePath(queue, schedule.schedule, "run"), body, key);
     return html`A job that is due now: <${JobLink} id=${id} />.`;
   };
   return html`<${Confirm} title=${`Run ${schedule.schedule} now?`} verb="Run now" act=${act} onClose=${onClose}>
-    <p>Makes one job that is due now, beside the rule${schedule.paused ? ", though it is paused" : ""}. It takes no other run away.</p>
-    <${JsonField} label="Payload of this run" text=${payload} set=${setPayload} hint="JSON; empty: the schedule's own" />
+    <p>Makes one job that is due now, beside the rule${schedule.paused && ", though it is paused"}. It takes no other
+      run away.</p>
+    <${JsonField} form=${form} label="Payload of this run" hint="JSON; empty: the schedule's own" />
   <//>`;
 }
 
-const DIALOGS = { pause: Pause, resume: Resume, run: Run, backfill: Backfill, change: ScheduleForm, delete: Delete };
+function Backfill({ queue, schedule, onClose }) {
+  const [span, setSpan] = useState({ from: "", to: "" });
+  const [{ runs, error, busy }, setSeen] = useState({});
+  const key = useKey();
+  const form = [span, (changed) => {
+    setSpan(changed);
+    setSeen({});
+  }];
+  const asked = () => ({ from: instant(span.from, "from"), to: instant(span.to, "to") });
+  const count = () => {
+    setSeen({ busy: true });
+    preview(schedule, asked).then((runs) => setSeen({ runs }), (error) => setSeen({ error }));
+  };
+  const act = async () => {
+    const body = asked();
+    const made = await post(schedulePath(queue, schedule.schedule, "backfill"), body, key);
+    return html`${plural(made.runs.length, "job")} made, due now.
+      ${made.runs.slice(0, 3).map(({ id }) => html` <${JobLink} key=${id} id=${id} />`)}`;
+  };
+  const tooMany = runs?.length > MOST;
+  return html`<${Confirm} title=${`Backfill ${schedule.schedule}?`} verb=${`Make ${plural(runs?.length ?? 0, "job")}`}
+    act=${act} onClose=${onClose} ready=${runs?.length > 0 && !tooMany}>
+    <p>Makes a job, due now, for each time that the rule names in a span that has passed. Those that it made then are
+      not looked at.</p>
+    <div class="filters">
+      <${Input} form=${form} name="from" label="From" type="datetime-local" step="1" required />
+      <${Input} form=${form} name="to" label="To just before" type="datetime-local" step="1" required />
+    </div>
+    <p><${Button} onClick=${count} busy=${busy}>Count them<//></p>
+    <${Failure} error=${error} />
+    ${runs && html`<p role="status"><strong>${tooMany ? `Over ${MOST}` : plural(runs.length, "run")}</strong>${
+      tooMany && `: ${MOST} at a time are allowed.`}${runs.length > 0 && html`, the first at
+      <${Instant} at=${runs[0].nominal} />, the last at <${Instant} at=${runs.at(-1).nominal} />`}</p>`}
+  <//>`;
+}
+
+/** The runs of a rule in a span, a page at a time, as far as it takes to tell whether they are too many. */
+async function preview(schedule, asked) {
+  const { from, to } = asked();
+  const runs = [];
+  // A preview begins behind its instant, a backfill at it.
+  let after = new Date(Date.parse(from) - 1).toISOString();
+  while (runs.length <= MOST) {
+    const { next } = await post("/api/schedules/preview", { ...ruleFields(schedule), from: after, limit: PAGE });
+    const some = next.filter(({ nominal }) => nominal < to);
+    runs.push(...some);
+    if (some.length < PAGE) break;
+    after = some.at(-1).nominal;
+  }
+  return runs;
+}

@@ -2,7 +2,7 @@
 
 const SECONDS = { "": 1, s: 1, m: 60, h: 3600, d: 86400 };
 
-/** The seconds of "90", "15m", "2h", "3d", as the command line takes them. Throws an Error that says what is allowed. */
+/** The seconds of "90", "15m", "2h", "3d", as the command line takes them. Throws an Error that says what may be. */
 export function seconds(text, name = "delay") {
   const [, count, unit] = /^\s*(\d+(?:\.\d+)?)\s*([smhd]?)\s*$/.exec(text) ?? [];
   if (!count) throw new Error(`${name} is "${text}": it must be seconds, or a number with s, m, h or d, such as 15m`);

@@ -6,6 +6,8 @@ from datetime import timedelta
 import pytest
 
 from dueline import Client
+from local.emulator import Emulator
+from local.endpoints import Endpoints
 from tests.e2e.console.conftest import Letter
 from tests.e2e.console.page import Page
 
@@ -21,7 +23,11 @@ def order(page: Page) -> list[str]:
     return [node.name for node in page.all("rowheader")]
 
 
-def test_queues_come_worst_first_with_sums_on_top_and_each_says_why(page: Page, client: Client, letter: Letter) -> None:
+def test_queues_come_worst_first_with_sums_on_top_and_each_says_why(
+    page: Page, client: Client, letter: Letter, emulator: Emulator, endpoints: Endpoints
+) -> None:
+    for url in endpoints.dead_letter_queues.values():
+        emulator.client("sqs").purge_queue(QueueUrl=url)
     letter("webhooks", "none", "{}", error="KeyError", reason="no url")
     client.pause("reminders")
     page.until(lambda: order(page) == ["webhooks", "reminders", "emails", "invoices"], "the worst first")
@@ -55,8 +61,7 @@ def test_a_queue_is_paused_and_resumed_once_that_was_confirmed(page: Page, clien
 
 def test_a_rate_is_set_and_lifted(page: Page, client: Client) -> None:
     page.click("button", "Rate of invoices")
-    page.fill(re.compile("^Jobs"), "90")
-    page.choose(re.compile("^Each"), "minute")
+    page.fill(re.compile("^At most"), "90/m")
     page.click("button", "Set the rate")
     page.says("invoices: 90 a minute.")
     assert str(client.queue("invoices").control.rate) == "90/m"
@@ -64,7 +69,7 @@ def test_a_rate_is_set_and_lifted(page: Page, client: Client) -> None:
     page.see("row", re.compile("^invoices limited .* 90/m "))
 
     page.click("button", "Rate of invoices")
-    page.click("radio", "No limit")
+    page.fill(re.compile("^At most"), "")
     page.click("button", "Lift the limit")
     page.says("invoices: no limit.")
     assert client.queue("invoices").control.rate is None

@@ -98,7 +98,6 @@ def another_tab(browser: webdriver.Chrome) -> Iterator[None]:
 def test_a_link_of_a_colleague_shows_nothing_without_a_console_of_ones_own_and_says_how_to_get_one(
     browser: webdriver.Chrome, served: Served
 ) -> None:
-    browser.get("about:blank")  # a tab that has the token would hand it on
     with another_tab(browser):
         page = Page(browser, url=served.url, token=NOBODYS)
         browser.get(f"{served.url}/queues/emails/jobs")
@@ -108,14 +107,6 @@ def test_a_link_of_a_colleague_shows_nothing_without_a_console_of_ones_own_and_s
         page.fill(re.compile("Or paste the address"), f"{served.url}/#token={served.token}")
         page.click("button", "Open")
         page.see("heading", "Jobs")
-
-
-def test_a_link_opens_in_another_tab_beside_one_that_has_the_token(page: Page) -> None:
-    page.open("/queues/emails/jobs")
-    page.until(lambda: "token" not in page.driver.current_url, "the address without the token")
-    with another_tab(page.driver):
-        page.driver.get(f"{page.url}/queues/emails")
-        page.see("heading", "emails")
 
 
 @pytest.fixture(scope="module")

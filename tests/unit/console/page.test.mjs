@@ -11,10 +11,10 @@ globalThis.document = {
   removeEventListener: (_, listener) => listeners.delete(listener),
 };
 const PAGE = "../../../dueline/console/page";
-const { filled } = await import(`${PAGE}/chart.js`);
-const { comingWords, grouped, lastHour } = await import(`${PAGE}/figures.js`);
+
+const { comingWords, filled, grouped, lastHour } = await import(`${PAGE}/figures.js`);
 const { percent, rateWords, relative, span } = await import(`${PAGE}/format.js`);
-const { polling } = await import(`${PAGE}/refresh.js`);
+const { polling } = await import(`${PAGE}/api.js`);
 const { queuePath, routeOf } = await import(`${PAGE}/route.js`);
 const { standingOf, sumsOf, worstFirst } = await import(`${PAGE}/standing.js`);
 
@@ -50,14 +50,14 @@ test("queues that did not answer add nothing to the sums", () => {
 test("figures are told in two units at most, and a share is never rounded up", () => {
   assert.deepEqual([0, 0.35, 9.97, 59.6, 3661, 604800].map(span).map(plain), ["0 s", "0.3 s", "10 s", "1 min", "1 h 1 min", "7 d"]);
   assert.deepEqual([1, 0.99999, 0.9995, 0].map(percent).map(plain), ["100 %", "99.99 %", "99.95 %", "0.00 %"]);
-  assert.deepEqual([relative(0, 95000), relative(200000, 0), relative(0, 0)].map(plain), ["95 s ago", "in 3 min", "now"]);
+  assert.deepEqual([relative(0, 95000), relative(200000, 0), relative(0, 0)].map(plain), ["1 min 35 s ago", "in 3 min 20 s", "now"]);
   assert.deepEqual(["1000/m", null].map(rateWords), ["1,000 a minute", "no limit"]);
 });
 
 test("an address names a view and what it shows, and nothing else does", () => {
-  const job = { view: "job", path: "/queues/a%2Fb/jobs/x", query: { from: "1" }, queue: "a/b", id: "x" };
-  assert.deepEqual(routeOf(queuePath("a/b", "jobs", "x"), "?from=1"), job);
-  assert.deepEqual(["/", "/queues/a/dead-letters", "/queues/", "/queues/a/nothing"].map((path) => routeOf(path).view), ["queues", "deadLetters", null, null]);
+  const job = { view: "Job", path: "/queues/a-b/jobs/x.1", query: { from: "1" }, queue: "a-b", id: "x.1" };
+  assert.deepEqual(routeOf(queuePath("a-b", "jobs", "x.1"), "?from=1"), job);
+  assert.deepEqual(["/", "/queues/a/dead-letters", "/queues/", "/queues/a/nothing", "/queues/%zz"].map((path) => routeOf(path).view), ["Queues", "DeadLetters", undefined, undefined, undefined]);
 });
 
 test("a queue's lateness and share of the last hour are those of CloudWatch, or of a job that is overdue", () => {

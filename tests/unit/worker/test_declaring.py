@@ -49,6 +49,18 @@ def test_what_its_owner_declared_before_and_is_no_more_in_the_code_is_told_and_p
     assert ("deleted" in reason) is prune
 
 
+def test_what_another_service_makes_its_own_while_it_prunes_is_left_and_told(events):
+    schedules = DeclaredSchedules(old="shop", older="shop")
+    schedules.put_by_others = {"old": {"owner": "bank"}}
+    with declaring(schedules, events, prune=True).declared():
+        assert schedules.put_so_far == {"old": {"owner": "bank"}}
+    left, deleted = told(events, Kind.UNDECLARED)
+    assert "'old'" in left
+    assert "left alone: somebody has just changed it" in left
+    assert "'older'" in deleted
+    assert "was deleted" in deleted
+
+
 def test_without_an_owner_nothing_is_looked_for(events):
     schedules = DeclaredSchedules(old="shop")
     with declaring(schedules, events, "digest", owner=None).declared():
