@@ -29,7 +29,8 @@ ENDPOINTS = HOME / "endpoints.json"
 PID = HOME / "up.pid"
 PORT = HOME / "port"
 STATE = HOME / "state"
-_STOP_SECONDS = 30
+# Only a hang takes so long: the emulator has its own time to write its state.
+_STOP_SECONDS = 300
 
 app = typer.Typer(help="Run Dueline in a local AWS.", no_args_is_help=True, add_completion=False)
 console = Console()
@@ -87,11 +88,12 @@ def down() -> None:
         console.print("it is not up")
         return
     os.kill(pid, signal.SIGTERM)
-    deadline = time.monotonic() + _STOP_SECONDS
-    while pid_of(PID) == pid and time.monotonic() < deadline:
-        time.sleep(0.1)
-    if pid_of(PID) == pid:
-        _fail(f"process {pid} did not end within {_STOP_SECONDS} s")
+    with _step(f"ending process {pid}"):
+        deadline = time.monotonic() + _STOP_SECONDS
+        while pid_of(PID) == pid and time.monotonic() < deadline:
+            time.sleep(0.1)
+        if pid_of(PID) == pid:
+            _fail(f"process {pid} did not end within {_STOP_SECONDS} s: see {LOG}")
     console.print("down")
 
 

@@ -10,7 +10,9 @@ from dueline.cli.connect import Run, run_of
 from dueline.cli.difference import Action, Step, steps_of
 from dueline.cli.faults import DONE
 from dueline.cli.screen import Bar, end_with
-from dueline.errors import DuelineError
+from dueline.errors import DuelineError, InvalidSchedule
+from dueline.schedules.definition import check_of_queue
+from dueline.schedules.ending import check_fires_after
 
 if TYPE_CHECKING:
     from dueline.schedules.definition import Definition
@@ -30,7 +32,7 @@ def apply(
     queue: Annotated[str | None, typer.Option(help="Whose schedules they are, if FILE has `schedules:` alone.")] = None,
     owner: Annotated[str, typer.Option(help="Who declares them.")] = "file",
     prune: Annotated[bool, typer.Option("--prune", help="Delete those of this owner that FILE does not name.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would change.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would change, or be refused.")] = False,
 ) -> None:
     """Make schedules what a file says: create, change and, with --prune, delete them.
 
@@ -45,7 +47,7 @@ def apply(
             steps += steps_of(name, wanted, found, owner=owner, prune=prune)
             bar(number, of=len(declared))
     _show(run, steps, dry_run=dry_run)
-    end_with([DONE] if dry_run else _carried_out(run, steps))
+    end_with(_refused(run, steps) if dry_run else _carried_out(run, steps))
 
 
 def _declared(file: Path, queue: str | None, owner: str) -> Mapping[str, Mapping[str, "Definition"]]:
@@ -78,6 +80,20 @@ def _show(run: Run, steps: Sequence[Step], *, dry_run: bool) -> None:
     counts = {action: sum(step.action is action for step in steps) for action in Action}
     told = ", ".join(f"{count} {_DONE[action]}" for action, count in counts.items() if count)
     run.screen.line(told or "there are no schedules, neither in the file nor of its owner")
+
+
+def _refused(run: Run, steps: Sequence[Step]) -> Iterator[int]:
+    """Tell which definitions would be refused, as far as that is known before; yield an exit code for each."""
+    wanted = [(step, step.wanted) for step in steps if step.wanted and step.action is not Action.SAME]
+    queues = {queue.name: queue for queue in run.client.queues()} if wanted else {}
+    for step, definition in wanted:
+        try:
+            check_fires_after(run.screen.now, definition.rule)
+            if step.queue in queues:
+                check_of_queue(definition, queues[step.queue])
+        except InvalidSchedule as error:
+            refusal = InvalidSchedule(f"{step.queue}/{step.name} would be refused: {error}")
+            yield run.screen.fault(refusal, queue=step.queue, schedule=step.name)
 
 
 def _carried_out(run: Run, steps: Sequence[Step]) -> Iterator[int]:

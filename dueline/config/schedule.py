@@ -21,6 +21,13 @@ def _text(moment: Any) -> Any:
     return moment.isoformat() if isinstance(moment, date) else moment
 
 
+def _seconds(span: Any) -> Any:
+    """Refuse a span as the command line takes it, and say how it is given here."""
+    if isinstance(span, str):
+        raise ValueError("must be in seconds, a number without quotes or a unit, such as 900")
+    return span
+
+
 _Instant = Annotated[str | None, BeforeValidator(_text)]
 
 
@@ -37,8 +44,8 @@ class Schedule(BaseModel):
     cron: str | None = Field(
         default=None, description="Five fields: minute, hour, day of month, month, day of week; or `@daily` and such."
     )
-    every: int | None = Field(
-        default=None, ge=60, description="In place of `cron`: seconds between two runs, counted from `start`, or 1970."
+    every: Annotated[int, Field(ge=60), BeforeValidator(_seconds)] | None = Field(
+        default=None, description="In place of `cron`: seconds between two runs, counted from `start`, or 1970."
     )
     zone: str = Field(default="UTC", description="The IANA time zone of `cron`, such as Europe/Berlin.")
     payload: Any = Field(default=None, description="The payload of each run, 8 KiB at most when compressed.")
@@ -47,7 +54,9 @@ class Schedule(BaseModel):
     count: int | None = Field(default=None, ge=1, le=1000, description="How many runs there are from `start` on.")
     tenant: str | None = Field(default=None, description="Whose jobs they are.")
     priority: int = Field(default=1, ge=1, le=MAX_PRIORITY, description="The priority of its jobs.")
-    jitter: int = Field(default=0, ge=0, description="Seconds over which the runs of schedules are spread.")
+    jitter: Annotated[int, BeforeValidator(_seconds)] = Field(
+        default=0, ge=0, description="Seconds over which the runs of schedules are spread."
+    )
     catch_up: Annotated[CatchUp, Field(strict=False)] = Field(
         default=CatchUp.LATEST, description="Which runs are made up for that were missed."
     )

@@ -56,7 +56,7 @@ One of `cron` and `every` is to be given; [what each means, and what a deploymen
 queues:
   emails:
     schedules:
-      digest: {cron: 0 9 * * MON-FRI, zone: Europe/Berlin, payload: {to: all}}
+      digest: {cron: "0 9 * * MON-FRI", zone: Europe/Berlin, payload: {to: all}}
 ```
 """
 

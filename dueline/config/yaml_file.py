@@ -11,6 +11,7 @@ from pydantic_core import ErrorDetails
 
 Model = TypeVar("Model", bound=BaseModel)
 _OF_ONE = re.compile(r"[a-z][a-z0-9_.-]* is ")
+_CRON = re.compile(r"\bcron\s*:")
 Known = Callable[[Sequence[int | str]], Iterable[str]]
 
 
@@ -42,12 +43,12 @@ def load_as(
     Raises ConfigurationError, which names every field that is wrong, its value and what is allowed.
     """
     try:
-        settings = yaml.load(path.read_text(), Loader=_UniqueKeys)  # noqa: S506, a SafeLoader
+        settings = yaml.load(text := path.read_text(), Loader=_UniqueKeys)  # noqa: S506, a SafeLoader
         return model.model_validate(prepare({} if settings is None else settings))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{path}: cannot be read: {error}") from None
     except yaml.YAMLError as error:
-        raise ConfigurationError(f"{path}: not YAML: {error}") from None
+        raise ConfigurationError(f"{path}: not YAML{_hint(error, text)}: {error}") from None
     except RecursionError:
         raise ConfigurationError(f"{path}: it is nested too deeply to be read") from None
     except ConfigurationError as error:
@@ -55,6 +56,15 @@ def load_as(
     except ValidationError as error:
         lines = [_describe(each, known) for each in error.errors()]
         raise ConfigurationError("\n  ".join([f"{path}: settings that are wrong: {len(lines)}", *lines])) from None
+
+
+def _hint(error: yaml.YAMLError, text: str) -> str:
+    """Return what to do about a cron expression that YAML takes for something of its own: `*` and `@` begin such."""
+    mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
+    lines = text.splitlines()
+    if mark is None or mark.line >= len(lines) or not _CRON.search(lines[mark.line]):
+        return ""
+    return ", put the cron expression in quotes"
 
 
 def _describe(error: ErrorDetails, known: Known) -> str:

@@ -74,7 +74,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self) -> None:
         # One that is repeated is no single value that anyone expects.
-        headers = {name.lower(): ", ".join(self.headers.get_all(name, ())) for name in self.headers}
+        headers = {name.lower(): ", ".join(map(_stripped, self.headers.get_all(name, ()))) for name in self.headers}
         content = Content(self.rfile, headers)
         # Not self.path: of that, http.server has removed a second slash.
         target = self.requestline.split()[1]
@@ -105,6 +105,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Say nothing: a request's line may hold what is secret, and others own the screen."""
+
+
+def _stripped(value: str) -> str:
+    """Return a header's value without the blanks around it, which are none of it (RFC 9110)."""
+    return value.strip(" \t")
 
 
 def _report(error: Exception, request: Request) -> None:

@@ -1,5 +1,6 @@
 """The forms of requests' bodies: what docs/openapi.json is written from, and bodies are validated by."""
 
+import re
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -12,6 +13,7 @@ from dueline.model.request import FURTHEST
 from dueline.protocol.keys import MAX_CHARACTERS
 
 MAX_JOBS = 500
+_LOST_PLUS = re.compile(r"T\S+ [0-9]{2}:?[0-9]{2}$")
 _STRICT = ConfigDict(extra="forbid", strict=True)
 
 
@@ -20,7 +22,10 @@ def instant_of(at: Any) -> datetime:
     try:
         return instant.parse(at)
     except (TypeError, ValueError):
-        raise ValueError("must be a text in ISO 8601 with a time zone, such as 2026-01-01T09:00:00Z") from None
+        must = "must be a text in ISO 8601 with a time zone, such as 2026-01-01T09:00:00Z"
+        # A + in a query string is a space.
+        hint = "; in a URL, + is written %2B" if isinstance(at, str) and _LOST_PLUS.search(at) else ""
+        raise ValueError(must + hint) from None
 
 
 def rate_text(rate: Any) -> str:

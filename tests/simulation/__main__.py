@@ -117,15 +117,20 @@ def mutations(
 
 @app.command(hidden=True)
 def catch(
-    number: int, expected: Annotated[list[str], typer.Argument()], scheduled: bool = False, told: int | None = None
+    number: int,
+    expected: Annotated[list[str], typer.Argument()],
+    scheduled: bool = False,
+    told: int | None = None,
+    decided: str = "[]",
 ) -> None:
     """Run seeds until one breaks an expected promise; print it as JSON: what a mutated copy is asked for.
 
-    If `scheduled`, only those whose worlds have schedules. The seed `told` comes first.
+    If `scheduled`, only those whose worlds have schedules. First come the run of `decided`, and the seed `told`.
     """
+    kept = {(stream, place): decision for (stream, place), decision in json.loads(decided)}
     seeds = filter(has_schedules, range(number)) if scheduled else range(number)
-    for seed in chain([] if told is None else [told], seeds):
-        _, failure = run(seed=seed)
+    for seed in chain([None] if kept else [], [] if told is None else [told], seeds):
+        _, failure = run(seed=seed, decided=None if seed is not None else kept)
         if failure is not None and failure.promise in expected:
             found = {"promise": failure.promise, "seed": seed, "decisions": len(shrunk(failure))}
             print(json.dumps(found))

@@ -1,8 +1,10 @@
 """One thing in the code that is broken, and the promises that then break."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from tests.simulation.choices import Decided
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,12 +25,16 @@ class Edit:
 
 @dataclass(frozen=True, kw_only=True)
 class Mutation:
-    """What is broken, and what must be caught. Some can be caught only where a world has schedules."""
+    """What is broken, and what must be caught. Some can be caught only where a world has schedules.
+
+    `decided` is the run that catches one which seeds seldom do: tens of thousands may miss it.
+    """
 
     name: str
     breaks: Sequence[str]
     edits: Sequence[Edit]
     needs_schedules: bool = False
+    decided: Decided = field(default_factory=dict)
 
 
 LOST, EXACT, EARLY, TWICE = "never lost", "exact cancel", "never early", "at least once"

@@ -18,17 +18,17 @@ _ROW = re.compile(r"^\| (.+) \| .+ \| (\d+) \| .+ \|$", re.MULTILINE)
 
 @dataclass(frozen=True, kw_only=True)
 class Caught:
-    """The promise that a mutation broke, by which seed, and by how few decisions when shortened."""
+    """The promise that a mutation broke, by which seed or by its own decisions, and by how few when shortened."""
 
     promise: str
-    seed: int
+    seed: int | None
     decisions: int
 
 
 def prove(mutation: Mutation, number: int, *, told: int | None = None) -> Caught | None:
     """Run up to so many seeds against a mutation; return the first that broke a promise that it names.
 
-    The seed `told`, if any, comes before all others.
+    Its own decisions come first, if it has any, and then the seed `told`.
     """
     with tempfile.TemporaryDirectory() as folder:
         for part in ("dueline", "tests"):
@@ -40,6 +40,7 @@ def prove(mutation: Mutation, number: int, *, told: int | None = None) -> Caught
         command = [sys.executable, "-m", "tests.simulation", "catch", str(number), *mutation.breaks]
         command += ["--scheduled"] if mutation.needs_schedules else []
         command += [] if told is None else ["--told", str(told)]
+        command += ["--decided", json.dumps(list(mutation.decided.items()))] if mutation.decided else []
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.stderr:
         raise RuntimeError(f"{mutation.name}: {done.stderr}")
@@ -57,6 +58,10 @@ def table_of(mutations: Sequence[Mutation], results: Mapping[str, Caught | None]
     lines.append("|---|---|---|---|")
     for mutation in mutations:
         caught = results[mutation.name]
-        found = f"{caught.promise} | {caught.seed + 1} | {caught.decisions}" if caught else "**not caught** | |"
+        found = f"{caught.promise} | {_runs(caught)} | {caught.decisions}" if caught else "**not caught** | |"
         lines.append(f"| {mutation.name} | {found} |")
     return "\n".join(lines)
+
+
+def _runs(caught: Caught) -> str:
+    return "by a kept run" if caught.seed is None else str(caught.seed + 1)

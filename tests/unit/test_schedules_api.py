@@ -125,8 +125,8 @@ def test_a_rule_of_which_no_run_is_to_come_is_refused_and_previewed_as_empty(api
     status, problem = ask(api, "PUT", DIGEST, over)
     assert (status, problem["code"]) == (400, "invalid_schedule")
     assert [part for part in told if part not in problem["detail"]] == [], problem["detail"]
-    status, previewed = ask(api, "POST", "/schedules/preview", over)
-    assert (status, previewed["next"]) == (200, [])
+    status, shown = ask(api, "POST", "/schedules/preview", over)
+    assert (status, shown.keys(), shown["next"]) == (200, {"words", "next"}, [])
 
 
 @pytest.mark.parametrize(
@@ -304,4 +304,6 @@ def test_history_tells_of_runs_the_latest_first_and_of_none_before_the_first(api
         assert told_of(api, "GET", f"{DIGEST}/history", query=query) == {"runs": []}
     assert ask(api, "GET", f"{DIGEST}/history", query={"limit": "101"})[0] == 400
     assert ask(api, "GET", f"{DIGEST}/history", query={"before": "now"})[0] == 400
+    lost_plus = told_of(api, "GET", f"{DIGEST}/history", query={"before": "2027-01-04T00:00:00 01:00"})
+    assert "+ is written %2B" in lost_plus["detail"]
     assert told_of(api, "GET", "/queues/emails/schedules/none/history")["code"] == "schedule_not_found"

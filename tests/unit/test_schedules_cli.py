@@ -148,6 +148,21 @@ def test_a_file_is_compared_then_applied_and_applied_again_changes_nothing(apply
     assert len(writes(gate)) == puts == 2
 
 
+def test_a_dry_run_tells_what_the_real_one_would_refuse_and_exits_as_that(apply, gate):
+    gate.of_ids = None
+    text = "schedules: {over: {every: 60, end: '2020-01-01T00:00:00Z'}, low: {every: 60, priority: 2}, ok: {every: 60}}"
+    dry = apply(text, "--queue", "emails", "--dry-run")
+    assert dry.exit_code == 2
+    assert "3 to create" in dry.stdout
+    over, low = dry.stderr.splitlines()
+    assert "emails/over would be refused: end is 2020-01-01T00:00:00.000Z" in over
+    assert "emails/low would be refused: priority is 2" in low
+    assert not writes(gate)
+    real = apply(text, "--queue", "emails")
+    assert (real.exit_code, len(real.stderr.splitlines())) == (2, 2)
+    assert "1 of 3 done" in real.stdout
+
+
 def test_what_differs_is_told_by_the_field_and_of_the_payload_nothing_else(apply, gate):
     apply(FILE)
     changed = FILE.replace("Europe/Berlin", "UTC").replace(SECRET, "bob")
@@ -206,7 +221,11 @@ def test_prune_deletes_what_its_owner_has_and_the_file_names_no_more_and_nothing
         ("schedules: {a: {every: 60}}", "--queue"),
         ("a: 1", "queues"),
         ("- 1", "queues"),
-        ("{", "not YAML"),
+        ("{", "not YAML: "),
+        ("queues: {emails: {schedules: {a: {cron: */5 * * * *}}}}", "not YAML, put the cron expression in quotes"),
+        ("queues:\n  emails:\n    schedules:\n      a:\n        cron: @daily", "put the cron expression in quotes"),
+        ("queues: {emails: {schedules: {a: {every: 15m}}}}", "must be in seconds"),
+        ("queues: {emails: {schedules: {a: {every: 60, jitter: 1m}}}}", "must be in seconds"),
     ],
 )
 def test_a_file_that_is_wrong_anywhere_changes_nothing(apply, gate, text, said):
