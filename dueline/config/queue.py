@@ -1,5 +1,6 @@
 """One queue of queues.yaml, validated. Times are in seconds."""
 
+import json
 from typing import Annotated, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -12,6 +13,8 @@ from dueline.model.retry_policy import MAX_HIDDEN_SECONDS, Backoff, RetryPolicy
 # Each is a resource in the queue's stack, and CloudFormation takes 500 resources a stack.
 MOST_PARTITIONS = 400
 MOST_SCHEDULES = 50
+# It takes 1 MB a template as well, of which a queue with all of these needs 490 KB besides.
+MOST_SCHEDULE_BYTES = 400_000
 # Jobs a second that one partition carries, with rows of up to 1 KB: half of what it sustains, so that an hour's backlog
 # is made up for within another. Source: docs/benchmarks.md, "Scale, by simulation".
 JOBS_PER_PARTITION = 500
@@ -131,6 +134,17 @@ class Queue(BaseModel):
             if schedule.priority > self.priorities:
                 place = f"schedules.{name}.priority is {schedule.priority}"
                 raise ValueError(f"{place}: it must be from 1 to priorities, which is {self.priorities}")
+        return self
+
+    @model_validator(mode="after")
+    def _schedules_fit_a_template(self) -> Self:
+        # A template is a JSON text itself, in which each quote and backslash is escaped once more.
+        total = sum(len(json.dumps(schedule.declared)) for schedule in self.schedules.values())
+        if total > MOST_SCHEDULE_BYTES:
+            raise ValueError(
+                f"schedules take {total} bytes of their stack's template: they may take {MOST_SCHEDULE_BYTES}, so put"
+                " those with large payloads by `dueline schedules apply`"
+            )
         return self
 
     @model_validator(mode="after")

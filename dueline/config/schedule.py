@@ -1,5 +1,6 @@
 """One schedule, as a file declares it."""
 
+import json
 from datetime import date
 from functools import cached_property
 from typing import Annotated, Any, Self
@@ -77,3 +78,8 @@ class Schedule(BaseModel):
             return Definition.from_dict({**given, "payload": json_text(self.payload)})
         except InvalidJob as error:
             raise InvalidSchedule(str(error)) from None
+
+    @cached_property
+    def declared(self) -> str:
+        """The definition as the template of its queue's stack has it."""
+        return json.dumps(self.definition.to_dict(), separators=(",", ":"))

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from dueline.errors import InvalidSchedule
 from dueline.model import instant
-from dueline.schedules.rule import FIRST, MOST_RUNS, Rule
+from dueline.schedules.rule import FIRST, LAST, MOST_RUNS, Rule
 
 _MOMENT = timedelta(microseconds=1)
 
@@ -32,4 +32,5 @@ def _refuse(rule: Rule, after: datetime, *, which: str) -> None:
         must = f"it must name one that is to come, at most {MOST_RUNS}: the last of them was {instant.text(last)}"
         raise InvalidSchedule(f"count is {rule.count}: {must}")
     start = instant.text(rule.start or FIRST)
-    raise InvalidSchedule(f"start is {start}: it must have an instant of the rule after it, up to the year 9998")
+    up_to = f"up to the year {LAST.year - 1}"
+    raise InvalidSchedule(f"start is {start}: it must have an instant of the rule after it, {up_to}")

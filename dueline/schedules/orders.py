@@ -42,6 +42,15 @@ def key_of(run: str, key: str | None) -> str | None:
     return f"{run}{_SEPARATOR}{key}"
 
 
+def is_claimed(key: str, queue: str, *, table: Table, now: datetime) -> bool:
+    """Tell whether an earlier call has claimed a key of a run. Raises Throttled or Unavailable."""
+    row_key = rows.idempotency_key(queue, key)
+    reading = table.read([row_key])
+    if row_key in reading.unread:
+        raise Unavailable(f"row {row_key} was left unread: try again")
+    return rows.is_live(reading.rows.get(row_key), now=now)
+
+
 def claim(key: str, head: Head, run: Job, *, asked: str, table: Table, now: datetime) -> Order:
     """Return what the first call under a key was made by, which is this one if there is none.
 

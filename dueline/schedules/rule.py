@@ -17,8 +17,10 @@ from dueline.schedules.zones import zone_of
 
 SHORTEST = timedelta(minutes=1)
 MOST_RUNS = 1000
-# Runs are looked for between these.
-FIRST, LAST = EPOCH, datetime(9999, 1, 1, tzinfo=UTC)
+# Runs are looked for between these: the longest jitter, a retention and what is kept after a delete have to end within
+# the year 9999, the last that an instant can name.
+FIRST, LAST = EPOCH, datetime(9988, 1, 1, tzinfo=UTC)
+_LAST_BOUND = datetime(9999, 1, 1, tzinfo=UTC)
 _SECOND, _MOMENT = timedelta(seconds=1), timedelta(microseconds=1)
 
 
@@ -28,8 +30,8 @@ class Rule:
 
     `cron` has five fields, and names times in `zone`, an IANA zone. `every` is 60 s to 10 years, in whole seconds, and
     counts physical time from `start`, without it from 1970. No run is before `start`, and all are before `end`.
-    `count` is how many there are from `start` on, 1 to 1,000. Raises InvalidSchedule, which names the field, its value
-    and what is allowed.
+    `count` is how many there are from `start` on, 1 to 1,000. None is after the year 9987. Raises InvalidSchedule,
+    which names the field, its value and what is allowed.
 
     A nominal is the instant that a rule names for a run: in UTC, a whole minute of `cron`, a whole second of `every`.
     Around changes of the clock of up to 3 hours, a rule at times of the day runs once: at a gap's end, and in a fold's
@@ -105,7 +107,7 @@ class Rule:
 @lru_cache(maxsize=1024)
 def _last(rule: Rule) -> datetime:
     """Return the last instant at which there may be a nominal."""
-    end = (rule.end or LAST) - _MOMENT
+    end = min(rule.end or LAST, LAST) - _MOMENT
     if rule.count is None:
         return end
     runs = rule._times.after(rule._start - _MOMENT)
@@ -141,7 +143,7 @@ def _bound(name: str, at: object) -> datetime | None:
         raise InvalidSchedule(f"{name} is {shown(at)}: it must be a date and a time with a zone")
     if at.utcoffset() is None:
         raise InvalidSchedule(f"{name} is {_told(at)}: it must have a time zone, such as Z or +01:00")
-    if at.microsecond or not FIRST <= at < LAST:
+    if at.microsecond or not FIRST <= at < _LAST_BOUND:
         raise InvalidSchedule(f"{name} is {_told(at)}: it must be in whole seconds, in the years 1970 to 9998")
     return at.astimezone(UTC)
 

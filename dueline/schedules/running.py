@@ -16,7 +16,7 @@ from dueline.protocol.table_route import TableRoute
 from dueline.schedules.changes import PATIENCE
 from dueline.schedules.head import Head
 from dueline.schedules.occurrence import occurrence
-from dueline.schedules.orders import Order, claim, key_of
+from dueline.schedules.orders import Order, claim, is_claimed, key_of
 from dueline.schedules.reading import get
 from dueline.schedules.submitting import submit
 
@@ -75,16 +75,25 @@ class Runs:
         """
         now, head = self._present(), get(queue, name, table=self._table)
         _check_span(start, end, now=now)
-        _nominals(head, start, end)
+        of_key = key_of(f"{name}@", key)
+        self._check_number(head, start, end, key=of_key)
         # By the rule of the first call, too: a change between two would add runs of the second.
         asked = f"{start.astimezone(UTC).isoformat()}/{end.astimezone(UTC).isoformat()}"
-        head = self._ordered(head, key_of(f"{name}@", key), asked=asked).head
+        head = self._ordered(head, of_key, asked=asked).head
         nominals = _nominals(head, start, end)
         jobs = [replace(self._job(head, each), exclusive=False) for each in nominals]
         of_keys = [key_of(f"{name}@{instant.text(each)}", key) for each in nominals]
         runs = list(self._spread(self._claim, zip(jobs, of_keys, strict=True)))
         self._submit(runs, of_keys)
         return runs
+
+    def _check_number(self, head: Head, start: datetime, end: datetime, *, key: str | None) -> None:
+        """Raise InvalidSchedule for too many runs, before a key is taken. A repeat goes by its first call's rule."""
+        try:
+            _nominals(head, start, end)
+        except InvalidSchedule:
+            if key is None or not is_claimed(key, head.queue, table=self._table, now=self._clock.now()):
+                raise
 
     def _ordered(self, head: Head, key: str | None, *, asked: str) -> Order:
         """Return the order of the first call under a key, which is this one without a key."""

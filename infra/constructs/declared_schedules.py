@@ -1,6 +1,5 @@
 """The schedules that queues.yaml declares of a queue."""
 
-import json
 from collections.abc import Mapping
 
 from aws_cdk import CfnWaitConditionHandle, CustomResource, Duration
@@ -27,14 +26,13 @@ class DeclaredSchedules(Construct):
         self._gate = CfnWaitConditionHandle(self, "Gate")
         function = Arns(self, names=names).function("api")
         for name, schedule in schedules.items():
-            definition = json.dumps(schedule.definition.to_dict(), separators=(",", ":"))
             resource = CustomResource(
                 self,
                 f"Schedule-{name}",
                 service_token=function,
                 service_timeout=_TIMEOUT,
                 resource_type="Custom::DuelineSchedule",
-                properties={"Queue": queue, "Schedule": name, "Definition": definition},
+                properties={"Queue": queue, "Schedule": name, "Definition": schedule.declared},
             )
             resource.node.add_dependency(self._gate)
 

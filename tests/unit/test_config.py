@@ -157,6 +157,23 @@ def test_a_wrong_setting_is_told_with_its_value_and_what_is_allowed(
         assert part in message
 
 
+# A quote is a backslash and a quote in JSON; each of both is escaped twice more.
+@pytest.mark.parametrize(("character", "length", "total"), [("a", 210_000, 420_082), ('"', 30_000, 480_082)])
+def test_schedules_that_would_outgrow_their_stacks_template_are_refused(
+    queues_yaml: Path, character: str, length: int, total: int
+) -> None:
+    def text(length: int) -> str:
+        schedules = {name: {"every": 60, "payload": character * length} for name in ("a", "b")}
+        return json.dumps({"queues": {"emails": {"schedules": schedules}}})
+
+    told = f"queues.emails: schedules take {total} bytes of their stack's template: they may take 400000"
+    assert told in _refused(queues_yaml, text(length))
+    # What goes by no template may have more.
+    assert load_schedules(queues_yaml)["emails"].keys() == {"a", "b"}
+    queues_yaml.write_text(text(length * 4 // 5))
+    assert load(queues_yaml).queues["emails"].schedules.keys() == {"a", "b"}
+
+
 def _taken(name: str) -> bool:
     try:
         return bool(Deployment.model_validate({"name": name}))

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dueline.errors import Throttled
+from dueline.errors import Throttled, Unavailable
 from tests.builders import a_queue
 from tests.called import CONTEXT, call, imported
 from tests.gate import Reply, open_gate
@@ -59,6 +59,23 @@ def test_one_that_somebody_else_has_made_theirs_stays_when_its_stack_lets_it_go(
     assert found(stack)["owner"] == "svc"
 
 
+def test_one_that_somebody_makes_theirs_while_its_stack_lets_it_go_stays(stack, monkeypatch):
+    from functions.http import declared_schedules
+
+    stack("Create")
+    get = declared_schedules.reading.get
+
+    def overtaken(queue, name, *, table):
+        head = get(queue, name, table=table)
+        call(stack.api, "PUT", "/queues/emails/schedules/digest", body='{"every": 60, "owner": "svc"}', caller="ann")
+        return head
+
+    monkeypatch.setattr(declared_schedules.reading, "get", overtaken)
+    assert stack("Delete")["Status"] == "SUCCESS"
+    monkeypatch.setattr(declared_schedules.reading, "get", get)
+    assert found(stack)["owner"] == "svc"
+
+
 def test_one_that_has_ended_is_put_because_a_deployment_may_be_rolled_back_to_it(stack):
     assert stack("Create", {"every": 60, "end": "2026-01-01T00:00:00Z"})["Status"] == "SUCCESS"
     assert found(stack)["next"] == []
@@ -71,12 +88,31 @@ def test_what_is_refused_fails_the_deployment_with_the_reason(stack):
     assert "no-such" in stack("Create", queue="no-such")["Reason"]
 
 
+def test_what_fails_once_is_tried_again_before_the_stack_is_told(stack, monkeypatch):
+    monkeypatch.setattr("random.random", lambda: 0.0)
+    faults = [Throttled("slow down"), Unavailable("no answer")]
+    table = type(stack.api.RESOURCES).table
+    change = table.change
+
+    def late(asked):
+        if faults:
+            raise faults.pop()
+        return change(asked)
+
+    monkeypatch.setattr(table, "change", late)
+    assert stack("Create")["Status"] == "SUCCESS"
+    assert faults == []
+    assert len(stack.gate.asked) == 1
+
+
 def test_what_may_succeed_later_is_left_to_lambda_to_try_again(stack, monkeypatch):
+    monkeypatch.setattr("random.random", lambda: 0.0)
+
     def throttled(*_, **__):
         raise Throttled("slow down")
 
     monkeypatch.setattr(type(stack.api.RESOURCES).table, "heads", throttled)
     monkeypatch.setattr(type(stack.api.RESOURCES).table, "read", throttled)
-    with pytest.raises(Throttled):
+    with pytest.raises(Throttled, match="schedule emails/digest: slow down"):
         stack("Create")
     assert stack.gate.asked == []

@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -18,11 +18,14 @@ from dueline.errors import (
 )
 from dueline.model import rows
 from dueline.model.instant import text
+from dueline.model.job import MAX_RETENTION
 from dueline.model.move_rows import asked_key
+from dueline.model.request import FURTHEST
 from dueline.model.schedule_rows import MOST_SCHEDULES, count_key, head_key
 from dueline.schedules.definition import Definition
-from dueline.schedules.head import KEPT_GENERATIONS, head_row
+from dueline.schedules.head import DELETED_IS_KEPT, KEPT_GENERATIONS, head_row
 from dueline.schedules.occurrence import between, jitter, occurrence, step
+from dueline.schedules.rule import LAST
 from tests.builders import EMAILS, NOW, a_queue
 from tests.scheduled import A_MINUTE, OF_PLANNER, Scheduled, a_definition, at
 from tests.wire import done_in_part, failing, losing_the_answer, meanwhile, on, straight
@@ -559,3 +562,17 @@ def test_a_partition_without_a_fence_has_the_change_begin_where_the_head_does():
     changed = system.define(name, payload="1")
     assert text(changed.effective_from) == text(NOW)
     assert isinstance(changed.head.definition, Definition)
+
+
+def test_a_schedule_whose_runs_are_at_the_end_of_time_can_be_changed_paused_and_deleted():
+    latest = {"every": FURTHEST, "start": LAST - A_MINUTE, "jitter": FURTHEST}
+    # Whatever part of the jitter is a schedule's own, and however long its queue keeps jobs.
+    assert datetime.max.replace(tzinfo=UTC) > LAST + FURTHEST + MAX_RETENTION + DELETED_IS_KEPT
+    system = Scheduled(a_queue(retention=MAX_RETENTION))
+    system.define(**latest)
+    system.live(1)
+    assert system.changes.pause("emails", "digest").is_changed
+    assert system.changes.resume("emails", "digest").is_changed
+    assert system.define(**latest, payload="2").is_changed
+    assert system.changes.delete("emails", "digest").is_changed
+    assert system.define(**latest).is_new

@@ -256,6 +256,21 @@ def test_a_backfill_under_a_key_is_the_first_one_though_the_rule_and_the_payload
     assert {(job.id, job.payload) for job in system.sent()} == {(job.id, '{"to":"all"}') for job in jobs}
 
 
+def test_a_backfill_is_repeated_though_the_rule_of_now_has_too_many_runs_and_one_that_has_takes_no_key():
+    system = Running()
+    system.define(cron="0 * * * *")
+    span = {"start": at(-600), "end": at(0)}
+    first = system.runs.backfill("emails", "digest", **span, key="k")
+    system.define(every=A_MINUTE)
+    assert [job.id for job in system.runs.backfill("emails", "digest", **span, key="k")] == [job.id for job in first]
+    with pytest.raises(KeyReused, match="other instants"):
+        system.runs.backfill("emails", "digest", start=at(-601), end=at(0), key="k")
+    with pytest.raises(InvalidSchedule, match="over 500 runs"):
+        system.runs.backfill("emails", "digest", **span, key="other")
+    system.define(cron="30 * * * *")
+    assert len(system.runs.backfill("emails", "digest", **span, key="other")) == 10
+
+
 def test_a_backfill_has_500_runs_at_most_and_none_of_the_future():
     system = Running()
     system.define()
