@@ -30,7 +30,7 @@ def up(home: Path, *, ending: str | signal.Signals) -> Iterator[dict[str, Any]]:
         assert wait_until(lambda: endpoints.exists() or process.poll() is not None)
         yield json.loads(endpoints.read_text())
         if isinstance(ending, str):
-            assert local(ending, home).communicate()[0] == f"{ending}\n"
+            assert local(ending, home).communicate()[0].splitlines()[-1] == ending
         else:
             process.send_signal(ending)
         assert process.wait(HANG_SECONDS) == 0

@@ -5,12 +5,13 @@ const shorter = (ms) => (ms >= 1000 ? ms / FASTER : ms);
 window.setTimeout = (act, ms, ...more) => timeout(act, shorter(ms), ...more);
 window.setInterval = (act, ms, ...more) => interval(act, shorter(ms), ...more);
 AbortSignal.timeout = () => new AbortController().signal;
-window.refreshes = 0;
+window.refreshes = window.answered = 0;
 const known = new Map();
 window.fetch = async (path, asked) => {
   if (!known.has(path)) known.set(path, await (await ask(path, asked)).text());
   window.refreshes += 1;
   // Each answer differs from the one before, so that all that is shown is drawn anew.
   const text = known.get(path).replace(/("(?:waiting|in_flight)": ?)\d+/g, (_, name) => `${name}${window.refreshes % 97}`);
+  window.answered += text.length;
   return new Response(text, { headers: { "content-type": "application/json" } });
 };
