@@ -61,12 +61,13 @@ lint: $(READY)
 docs: $(SITE) ## Build docs/ and the API reference as a site with search, into .local/docs/site; a broken link fails
 	@$(BIN)/python -m docs.build
 
-soak: $(READY) $(ENGINES) ## Look for a broken promise: MINUTES=10 of simulated runs, all mutations and models, and every story in full
+soak: $(READY) $(ENGINES) $(AXE) ## Look for a broken promise: MINUTES=10 of simulated runs, all mutations and models, and every story in full
 	$(BIN)/python -m tests.simulation runs --minutes $(MINUTES) --first $(FIRST)
 	$(BIN)/python -m tests.simulation mutations $(MUTATIONS)
 	$(BIN)/python -m tests.simulation calls
 	$(BIN)/python -m tests.simulation.model $(MODEL)
 	ENGINES=all $(BIN)/pytest -q tests/contract
+	$(BIN)/pytest -q tests/e2e/console -m thorough
 	$(BIN)/python -m tests.e2e.kills $(KILLS)
 	$(BIN)/python -m tests.e2e.faults storm $(STORM)
 	$(BIN)/python -m tests.e2e.faults drought

@@ -32,7 +32,7 @@ KILLS = [f"tests/e2e/faults/{each}" for each in ("test_kills.py", "test_schedule
 PARTS: dict[str, tuple[tuple[str, ...], ...]] = {
     "e2e": ((*PYTEST, "tests/e2e", *IGNORING),),
     "interfaces": ((*PYTEST, *MET),),
-    "console": ((*PYTEST, "tests/e2e/console"),),
+    "console": ((*PYTEST, "tests/e2e/console", "-m", "not thorough"),),
     "faults": ((*PYTEST, "tests/e2e/faults", *(f"--ignore={each}" for each in KILLS)),),
     "simulation": ((*PYTEST, "tests/simulation"),),
     "worker": ((*PYTEST, "tests/unit/worker", "tests/unit/test_worker.py", "tests/unit/test_floors.py"),),

@@ -12,6 +12,8 @@ window.fetch = async (path, asked) => {
   window.refreshes += 1;
   // Each answer differs from the one before, so that all that is shown is drawn anew.
   const text = known.get(path).replace(/("(?:waiting|in_flight)": ?)\d+/g, (_, name) => `${name}${window.refreshes % 97}`);
-  window.answered += text.length;
-  return new Response(text, { headers: { "content-type": "application/json" } });
+  // And has more to it than a browser keeps and drops as it likes.
+  const heavy = text.replace("{", `{"extra": "${String(window.refreshes).padEnd(4000, "x")}", `);
+  window.answered += heavy.length;
+  return new Response(heavy, { headers: { "content-type": "application/json" } });
 };

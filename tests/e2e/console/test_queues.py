@@ -30,11 +30,13 @@ def test_queues_come_worst_first_with_sums_on_top_and_each_says_why(
         emulator.client("sqs").purge_queue(QueueUrl=url)
     letter("webhooks", "none", "{}", error="KeyError", reason="no url")
     client.pause("reminders")
+    page.click("button", "Refresh now")
     page.until(lambda: order(page) == ["webhooks", "reminders", "emails", "invoices"], "the worst first")
     page.see("row", re.compile("^webhooks dead letters .* 1 "))
     page.see("row", re.compile("^reminders paused "))
     page.says(re.compile(r"Need attention\n1\n"), re.compile(r"Paused\n1\n"))
     client.resume("reminders")
+    page.click("button", "Refresh now")
     page.until(lambda: order(page)[1] == "emails", "by name, where nothing is to be said")
 
 
@@ -75,6 +77,7 @@ def test_a_rate_is_set_and_lifted(page: Page, client: Client) -> None:
     assert client.queue("invoices").control.rate is None
 
 
+@pytest.mark.thorough
 def test_figures_come_anew_by_themselves_and_stay_with_their_age_while_the_console_does_not_answer(
     page: Page, client: Client
 ) -> None:

@@ -13,6 +13,9 @@ HOUR = (Path(__file__).parent / "hour.js").read_text()
 WARM = 240
 
 
+pytestmark = pytest.mark.thorough
+
+
 def test_the_first_view_asks_the_same_of_a_queue_with_more_than_it_counts(page: Page, client: Client) -> None:
     def calls() -> list[str]:
         script = "return performance.getEntriesByType('resource').map(each => new URL(each.name).pathname)"
