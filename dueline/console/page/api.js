@@ -1,6 +1,7 @@
 // Calls of the console's server, once or again and again. Each failure is thrown as Failed: {title, detail, status}.
 
 import { useEffect, useRef, useState } from "./vendor/preact-htm.js";
+import { parseJson } from "./json.js";
 
 const KEPT = "dueline-console-token";
 const PATIENCE_MS = 30000;
@@ -31,7 +32,8 @@ export function takeToken() {
 /** Return a function of (path, body, headers) that asks so and returns what the answer's JSON holds. */
 const caller = (method) => async (path, body, headers) => {
   const answer = await ask(method, path, body, headers);
-  const read = await readJson(answer);
+  const isJson = answer.headers.get("content-type")?.includes("json");
+  const read = isJson ? parseJson(await answer.text()) : null;
   if (answer.status === 401) dispatchEvent(new Event("token-refused"));
   if (!answer.ok) throw refusal(answer, read);
   return read;
@@ -52,8 +54,6 @@ async function ask(method, path, body, more) {
     throw new Failed(error.name === "TimeoutError" ? SLOW : GONE);
   }
 }
-
-const readJson = (answer) => (answer.headers.get("content-type")?.includes("json") ? answer.json() : null);
 
 function refusal({ status, statusText }, read) {
   return new Failed({ title: statusText, detail: read?.message ?? "", ...read, status });

@@ -1,6 +1,6 @@
 // The page: who may see it, which view is shown, and what surrounds it.
 
-import { html, render, useEffect, useState } from "./vendor/preact-htm.js";
+import { html, render, useEffect, useErrorBoundary, useState } from "./vendor/preact-htm.js";
 import { get, keepToken, keptToken, takeToken } from "./api.js";
 import { DeadLetters } from "./dead_letters.js";
 import { Job } from "./job.js";
@@ -25,10 +25,12 @@ function App() {
   const [about, setAbout] = useState({});
   const route = useRoute();
   const View = VIEWS[route.view];
+  const [broken] = useErrorBoundary();
   useEffect(() => addEventListener("token-refused", () => setOpen(false)), []);
   useEffect(() => {
     if (isOpen) get("/console/about").then(setAbout, (error) => setAbout({ error }));
   }, [isOpen]);
+  if (broken) return html`<main class="view"><${Failure} error=${broken} /><a href="/">Queues</a></main>`;
   if (!isOpen) return html`<${Door} onOpen=${() => setOpen(true)} />`;
   return html`<${About.Provider} value=${about}>
     <${Top} about=${about} />
@@ -83,4 +85,5 @@ function Door({ onOpen }) {
 
 document.title = `${location.pathname.slice(1) || "queues"} · Dueline`;
 takeToken();
-render(html`<${App} />`, document.body);
+const OLD = html`<main><p>This browser is too old: it would alter large numbers in payloads.</p></main>`;
+render(JSON.rawJSON ? html`<${App} />` : OLD, document.body);

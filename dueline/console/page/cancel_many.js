@@ -49,7 +49,7 @@ function Seen({ jobs, fetched, more }) {
   return html`<div role="status">
     <p><strong>${plural(jobs.length, "job")}</strong> of ${number(fetched)} that were fetched.
       ${more && ` There are more in this span than are fetched at a time: cancel these, then count again.`}</p>
-    <ul>${jobs.slice(0, SAMPLE).map((job) => html`<li key=${job.id}><${JobLink} id=${job.id} /> due
+    <ul>${jobs.slice(0, SAMPLE).map((job) => html`<li key=${job.id}><${JobLink} id=${job.id} /> due${" "}
       <${Instant} at=${job.due} /> <code>${payloadText(job).slice(0, 120)}</code></li>`)}</ul>
   </div>`;
 }

@@ -32,8 +32,8 @@ const switched = (queue, verb) => async () => {
 const Pause = ({ queue, onClose }) => html`<${Confirm} title=${`Pause ${queue.name}?`} verb="Pause"
     act=${switched(queue, "pause")} onClose=${onClose}>
     <p>Its workers end the ${plural(queue.in_flight, "job")} that they have begun, and begin no more. ${OTHERS}</p>
-    <p>Jobs go on being scheduled and handed over: ${waiting(queue)} now. A pause holds until it is resumed, and
-      <strong>what waits longer than SQS keeps messages (<code>message_retention_days</code>) is lost</strong>.</p>
+    <p>Jobs go on being scheduled and handed over: ${waiting(queue)} now. A pause holds until it is resumed,
+      and <strong>what waits longer than SQS keeps messages (<code>message_retention_days</code>) is lost</strong>.</p>
   <//>`;
 
 const Resume = ({ queue, onClose }) => html`<${Confirm} title=${`Resume ${queue.name}?`} verb="Resume"

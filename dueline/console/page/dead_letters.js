@@ -52,7 +52,7 @@ const toggled = (all, one) => (all.includes(one) ? all.filter((each) => each !==
 const columns = (chosen, setChosen) => [
   { name: "pick", label: "Choose", cell: ({ error }) => html`<input type="checkbox" aria-label=${`Choose ${error}`}
     checked=${chosen.includes(error)} onChange=${() => setChosen(toggled(chosen, error))} />` },
-  { name: "name", label: "Error", head: true, cell: ({ error }) => html`<code>${error}</code>` },
+  { name: "name wrap", label: "Error", head: true, cell: ({ error }) => html`<code>${error}</code>` },
   { name: "count", label: "Jobs", end: true, cell: ({ count }) => number(count) },
   { name: "first", label: "First", cell: ({ oldest }) => html`<${Instant} at=${oldest} />` },
   { name: "last", label: "Last", cell: ({ newest }) => html`<${Instant} at=${newest} />` },

@@ -96,7 +96,7 @@ function Chart({ title, summary, ...shown }) {
   return html`<figure class="chart panel">
     <figcaption><h2>${title}</h2><p class="muted">${summary}</p></figcaption>
     ${points.length > 0 && html`<div class=${onPick && "pick"} ref=${place} aria-hidden="true" />`}
-    <${Values} title=${title} ...${shown} />
+    ${points.length > 0 && html`<${Values} title=${title} ...${shown} />`}
   </figure>`;
 }
 

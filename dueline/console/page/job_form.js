@@ -2,6 +2,7 @@
 
 import { html, useMemo, useState } from "./vendor/preact-htm.js";
 import { patch, post } from "./api.js";
+import { parseJson } from "./json.js";
 import { Confirm, Field, Input, Instant, JobLink } from "./parts.js";
 import { instant, seconds } from "./when.js";
 
@@ -25,7 +26,7 @@ function When({ form, choices = ["now", "after", "at"] }) {
 /** The JSON in a text field. Throws an Error that says where it is wrong. */
 export function readJson(text) {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch (error) {
     throw new Error(`payload is no JSON: ${error.message}`);
   }

@@ -8,7 +8,7 @@ import { fetchJobs } from "./listed.js";
 import { found, matcher, payloadText } from "./matching.js";
 import { Button, Empty, Failure, Field, Input, Instant, JobLink, Table, useDialog, View } from "./parts.js";
 import { queuePath, setQuery } from "./route.js";
-import { fieldText } from "./when.js";
+import { fieldText, instant } from "./when.js";
 
 const STEP = 200;
 const MOST = 1000;
@@ -60,9 +60,9 @@ function Filters({ query }) {
   const text = (name, label, placeholder) =>
     html`<${Input} form=${[query, setQuery]} name=${name} label=${label} placeholder=${placeholder} type="search" />`;
   const moment = (name, label) => {
-    const set = ({ target }) => setQuery({ [name]: target.value && new Date(target.value).toISOString() });
-    const shown = query[name] ? fieldText(query[name]) : "";
-    return html`<${Field} label=${label}><input type="datetime-local" step="1" value=${shown} onChange=${set} /><//>`;
+    const set = ({ target }) => setQuery({ [name]: target.value && instant(target.value) });
+    return html`<${Field} label=${label}><input type="datetime-local" step="1"
+      value=${fieldText(query[name])} onChange=${set} /><//>`;
   };
   return html`<div class="filters" role="group" aria-label="Filters">
     ${moment("from", "Due from")}${moment("to", "Due before")}

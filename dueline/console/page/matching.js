@@ -1,6 +1,7 @@
 // Which of the jobs that were fetched are looked for.
 
 import { number, plural } from "./format.js";
+import { parseJson } from "./json.js";
 
 /** A payload as text: as JSON in lines where `indent` says so. */
 export function payloadText(job, indent) {
@@ -28,14 +29,14 @@ export function condition(text) {
 }
 
 function fieldOf(payload, path) {
-  const isObject = (value) => typeof value === "object" && value !== null;
+  const isObject = (value) => typeof value === "object" && value !== null && !JSON.isRawJSON?.(value);
   const own = (value, name) => (isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined);
   return own(payload, path) ?? path.split(".").reduce(own, payload);
 }
 
 function compact(text) {
   try {
-    return JSON.stringify(JSON.parse(text));
+    return JSON.stringify(parseJson(text));
   } catch {
     return text;
   }

@@ -16,10 +16,8 @@ export function Queues() {
   const polled = usePolled(() => get("/console/overview"), SECONDS);
   const figures = usePolled(() => get("/console/figures"), FIGURES_SECONDS);
   const { series, reason = figures.error?.detail } = figures.data ?? {};
-  const queues = polled.data?.queues.map((queue) => {
-    const { queue: name } = queue;
-    return { ...queue, name, ...lastHour({ data: queue, at: polled.at }, series?.[name]) };
-  });
+  const queues = polled.data?.queues.map(({ queue: name, ...queue }) =>
+    ({ ...queue, name, ...lastHour({ data: queue, at: polled.at }, series?.[name]) }));
   return html`<${View} title="Queues" polled=${polled} seconds=${SECONDS} what="the queues">
     ${() => html`<${Tiles} tiles=${sums(queues)} />
       <${Table} caption="Queues, worst first" stack columns=${columns(polled.again)} rows=${worstFirst(queues)}

@@ -42,11 +42,8 @@ export function Schedule({ queue, name }) {
 }
 
 function Verbs({ paused, open }) {
-  const verbs = [
-    paused ? ["Resume", Resume] : ["Pause", Pause], ["Run now", Run], ["Backfill", Backfill], ["Change", ScheduleForm],
-    ["Delete", Delete],
-  ];
-  return html`<p class="row">${verbs.map(([word, Dialog]) =>
+  const verbs = { ...(paused ? { Resume } : { Pause }), "Run now": Run, Backfill, Change: ScheduleForm, Delete };
+  return html`<p class="row">${Object.entries(verbs).map(([word, Dialog]) =>
     html`<${Button} key=${word} writes onClick=${() => open(Dialog)}>${word} …<//>`)}</p>`;
 }
 
@@ -151,8 +148,8 @@ function Backfill({ queue, schedule, onClose }) {
     <p><${Button} onClick=${count} busy=${busy}>Count them<//></p>
     <${Failure} error=${error} />
     ${runs && html`<p role="status"><strong>${tooMany ? `Over ${MOST}` : plural(runs.length, "run")}</strong>${
-      tooMany && `: ${MOST} at a time are allowed.`}${runs.length > 0 && html`, the first at
-      <${Instant} at=${runs[0].nominal} />, the last at <${Instant} at=${runs.at(-1).nominal} />`}</p>`}
+      tooMany && `: ${MOST} at a time are allowed.`}${runs.length > 0 && html`,
+      the first at <${Instant} at=${runs[0].nominal} />, the last at <${Instant} at=${runs.at(-1).nominal} />`}</p>`}
   <//>`;
 }
 

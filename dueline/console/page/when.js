@@ -16,8 +16,9 @@ export function instant(text, name = "time") {
   return at.toISOString();
 }
 
-/** What a date and time field shows of an instant. */
+/** What a date and time field shows of an instant: nothing of what is none, as an address may hold it. */
 export function fieldText(at) {
   const when = new Date(at);
-  return new Date(when - when.getTimezoneOffset() * 60000).toISOString().slice(0, 19);
+  const shifted = new Date(when - when.getTimezoneOffset() * 60000);
+  return Number.isNaN(shifted.getTime()) ? "" : shifted.toISOString().slice(0, 19);
 }

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from urllib.parse import urlencode
 
 import pytest
 
@@ -50,6 +51,29 @@ def test_jobs_are_found_by_tenant_text_field_and_time_and_the_address_keeps_what
     page.open("/queues/invoices/jobs")
     page.set_time(re.compile("^Due from"), scheduled[2].due)
     page.until(lambda: payloads(page) == ["eve", "dan"], "what is due then")
+
+
+def test_large_numbers_are_told_apart_and_copied_as_they_are(page: Page, client: Client) -> None:
+    large = 2**53 + 1  # which is no number of JavaScript
+    for cid in (large - 1, large):
+        client.schedule("emails", {"cid": cid}, delay=7200)
+    page.open(f"/queues/emails/jobs?field=cid+%3D+{large}")
+    page.says("1 of 2 jobs scheduled", f'{{"cid":{large}}}')
+    page.click("link", re.compile("^[0-9a-f]{8}$"))
+    page.click("button", "Schedule a copy …")
+    page.fill(re.compile("^Tenant Whose"), "copy")
+    page.click("button", "Schedule")
+    page.says("Scheduled:")
+    page.click("link", re.compile("^[0-9a-f]{8}$"))
+    page.says(f'"cid": {large}')
+    client.cancel_many([job.id for job in client.jobs("emails")])
+
+
+def test_a_wrong_time_in_an_address_is_said_and_its_filters_stay(page: Page) -> None:
+    for wrong in ("garbage", "+275760-09-13T00:00:00Z"):
+        page.open(f"/queues/invoices/jobs?{urlencode({'from': wrong, 'tenant': 'acme'})}")
+        page.says("Could not load jobs", wrong)
+        assert page.see("searchbox", re.compile("^Tenant")).get_attribute("value") == "acme"
 
 
 def test_a_job_is_looked_up_by_its_id_from_any_queue(page: Page, scheduled: list[Job]) -> None:

@@ -12,6 +12,7 @@ from tests.e2e.console.page import Page
 from tests.waiting import wait_until
 
 NAME = "digest"
+LARGE = 2**53 + 1  # which is no number of JavaScript
 
 
 @pytest.fixture
@@ -80,6 +81,22 @@ def test_one_is_changed_and_what_the_form_has_no_field_for_stays(page: Page, sch
     page.says("Changed", "Up to there the old rule serves")
     changed = schedules.get(NAME)
     assert (changed.cron, changed.payload, changed.owner) == ("0 10 * * *", {"to": "all"}, "growth")
+
+
+def test_large_numbers_of_a_payload_stay_as_they_are_where_its_schedule_is_changed(
+    page: Page, schedules: Schedules
+) -> None:
+    schedules.put("large", every=3600, payload={"cid": LARGE})
+    page.open("/queues/reminders/schedules/large")
+    page.says(f'"cid": {LARGE}')
+    page.click("button", "Change …")
+    page.fill(re.compile("^Rule"), "2h")
+    page.says("Every 2 h")
+    page.click("button", "Change")
+    page.says("Up to there the old rule serves")
+    changed = schedules.get("large")
+    assert (changed.every, changed.payload) == (timedelta(hours=2), {"cid": LARGE})
+    schedules.delete("large")
 
 
 @pytest.mark.usefixtures("digest")
