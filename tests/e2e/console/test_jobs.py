@@ -113,7 +113,7 @@ def test_many_are_counted_and_shown_then_cancelled_and_promises_are_told_from_re
     assert payloads(page)[-1] == "bob"
     assert wait_until(lambda: client.get(leaving.id).state is State.DISPATCHED)
     page.click("button", "Cancel 3 jobs")
-    page.says("2 cancelled (200): they never come", "1 cancel requested (202): they may still come")
+    page.says("2 cancelled (200): none comes under its id", "1 cancel requested (202): they may still come")
     told = [client.get(job.id).state for job in (*scheduled, leaving)]
     assert told == [State.CANCELLED] * 2 + [State.SCHEDULED] * 2 + [State.CANCEL_REQUESTED]
 
