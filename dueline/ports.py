@@ -7,13 +7,15 @@ Every call may raise Throttled or Unavailable: then it may or may not be done.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from dueline.model.job import Partition
 from dueline.model.message import Message
 from dueline.model.pointer import Pointer
 from dueline.model.rows import Key, PartitionState, Row
-from dueline.model.schedule_rows import Change
+
+if TYPE_CHECKING:
+    from dueline.model.schedule_rows import Change
 
 WRITE_ROWS = 25
 READ_KEYS = 100
@@ -119,7 +121,7 @@ class Table(Protocol):
         and cancellations stay.
         """
 
-    def change(self, change: Change) -> bool:
+    def change(self, change: "Change") -> bool:
         """Put a schedule's new head, its cancellations and its count, all or none; tell whether they were put.
 
         A cancellation that is there already keeps what it holds, and is promised from then on. There are 95 at most.

@@ -150,8 +150,9 @@ def note_what_is_submitted(world: "World", me: "Running", call: Call, jobs: Mapp
 
 
 def note_answer(me: "Running", call: Call) -> None:
-    """Note when a caller has read the head: from then on it decides."""
-    if call.name == "table.read" and any(pk.endswith("#schedules") for pk, _ in call.args[0]):
+    """Note when a caller has read the head, and confirmed that it is the latest: from then on it decides."""
+    is_read = call.name == "table.read" and any(pk.endswith("#schedules") for pk, _ in call.args[0])
+    if is_read or call.name == "table.plan":
         me.decided = me.process.now()
 
 

@@ -19,14 +19,14 @@ PYDANTIC = {"annotated_types", "pydantic", "pydantic_core", "typing_inspection"}
 OURS = {
     *under("dueline", "aws clock config errors model ports protocol retry retry.threads"),
     *under("dueline.aws", "clients deployed dynamodb faults sqs transport"),
-    *under("dueline.aws.dynamodb", "before heads items table typed updates"),
+    *under("dueline.aws.dynamodb", "before items table typed updates"),
     *under("dueline.aws.transport", "connections sending signature"),
     *under("dueline.config", "metrics names registry settings"),
     *under(
         "dueline.model", "folding instant job message move_rows nominal packing pointer queue_settings routing rows"
     ),
     *under("dueline.model", "text trace units"),
-    *under("dueline.model", "control_rows rate schedule_rows schema"),
+    *under("dueline.model", "control_rows rate schema"),
     *under("dueline.protocol", "dispatch park"),
     "dueline",
     "dueline.aws.sqs.queue",
@@ -42,6 +42,7 @@ STANDING = {
 }
 # What knows what a schedule is.
 SCHEDULES = {
+    "dueline.model.schedule_rows",
     "dueline.schedules",
     *under(
         "dueline.schedules",

@@ -7,7 +7,6 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from dueline.aws.dynamodb.before import BELOW, StatesOfBefore, check
-from dueline.aws.dynamodb.heads import actions_of
 from dueline.aws.dynamodb.items import Items, as_row, item
 from dueline.aws.dynamodb.updates import ADVANCE, ASK, BEGIN, MARK_DONE, MARK_EXACT, PLAN, RELEASE, RENEW, TAKE, Update
 from dueline.aws.faults import translated
@@ -15,11 +14,12 @@ from dueline.errors import Throttled, Unavailable
 from dueline.model import rows
 from dueline.model.job import Partition, State
 from dueline.model.rows import Key, PartitionState, Row
-from dueline.model.schedule_rows import BEFORE_HEADS, Change, schedules_of
 from dueline.ports import Page, Reading
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+
+    from dueline.model.schedule_rows import Change
 
 # Another may begin between the first two: the third succeeds, unless TTL has collected the row meanwhile.
 RESERVE_ATTEMPTS = 4
@@ -105,7 +105,9 @@ class DynamoTable:
         with translated("moving a job"):
             return self._transact_below(puts, state=state, fence_below=fence_below)
 
-    def change(self, change: Change) -> bool:
+    def change(self, change: "Change") -> bool:
+        from dueline.aws.dynamodb.heads import actions_of  # what ticks and ingest do not load
+
         actions = actions_of(change, jobs=self._name, state=self._state)
         with translated(f"changing schedule {rows.key(change.head)}"):
             if change.state is None:
@@ -116,6 +118,8 @@ class DynamoTable:
         return self._update(key, PLAN, {"generation": generation, "planned_to": planned_to, "to": to}) is not None
 
     def heads(self, queue: str, *, after: str, limit: int) -> Page:
+        from dueline.model.schedule_rows import BEFORE_HEADS, schedules_of
+
         after = max(after, BEFORE_HEADS)
         return self._query(self._state, schedules_of(queue), after, "~", consistent=True, limit=limit)
 

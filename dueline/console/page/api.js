@@ -5,7 +5,6 @@ import { parseJson } from "./json.js";
 
 const KEPT = "dueline-console-token";
 const PATIENCE_MS = 30000;
-const SLOW = { title: "No answer", detail: "The console waited 30 seconds. It tries again by itself." };
 const GONE = {
   title: "The console does not answer",
   detail: "Is dueline console still running? Start it again, and open the address that it prints.",
@@ -51,7 +50,9 @@ async function ask(method, path, body, more) {
   try {
     return await fetch(path, { method, headers, signal, body: body && JSON.stringify(body) });
   } catch (error) {
-    throw new Failed(error.name === "TimeoutError" ? SLOW : GONE);
+    const then = method === "GET" ? "Views ask again by themselves." : "It may have been done: look, then try again.";
+    const slow = { title: "No answer", detail: `The console waited 30 seconds. ${then}` };
+    throw new Failed(error.name === "TimeoutError" ? slow : GONE);
   }
 }
 

@@ -10,6 +10,7 @@ import { Button, Confirm, Failure, Instant, JobLink, Progress } from "./parts.js
 const MOST = 10000;
 const BATCH = 100;
 const SAMPLE = 3;
+const UNSURE = "not known: look again";
 
 /** A dialog that counts the jobs that filters pick, and cancels them. */
 export function CancelMany({ queue, query, onClose }) {
@@ -57,32 +58,39 @@ function Seen({ jobs, fetched, more }) {
 /** Cancel jobs a batch at a time, until all are or the reader stops it, and return what came of it. */
 async function cancelAll(queue, jobs, tell) {
   const answers = [];
-  let failed = null;
+  let last = {};
   let stopped = false;
   const stop = () => { stopped = true; };
   while (answers.length < jobs.length && !stopped) {
-    const progress = html`<${Progress} done=${answers.length} of=${jobs.length} />`;
-    tell(html`${progress}<${Button} onClick=${stop}>Stop here<//>`);
+    tell(html`<${Progress} done=${answers.length} of=${jobs.length} /><${Button} onClick=${stop}>Stop here<//>`);
     const ids = jobs.slice(answers.length, answers.length + BATCH).map(({ id }) => id);
-    const answer = await post(`/api/queues/${queue}/cancellations`, { ids }).catch((error) => { failed = error; });
-    if (failed) break;
-    answers.push(...answer.jobs);
+    last = await batch(queue, ids);
+    if (last.error) break;
+    answers.push(...last.jobs);
   }
-  return html`<${Result} answers=${answers} left=${jobs.length - answers.length} error=${failed} />`;
+  return html`<${Result} answers=${answers} left=${jobs.length - answers.length} ...${last} />`;
 }
 
-function Result({ answers, left, error }) {
+/** Cancel jobs, once more if that fails, which is safe: {jobs} or {error, unsure: how many may be cancelled anyway}. */
+const batch = (queue, ids, before) => post(`/api/queues/${queue}/cancellations`, { ids }).catch((error) =>
+  before ? { error, unsure: isRefusal(before) && isRefusal(error) ? 0 : ids.length } : batch(queue, ids, error));
+
+const isRefusal = ({ status }) => status >= 400 && status < 500 && status !== 429;
+
+function Result({ answers, left, error, unsure = 0 }) {
   const requested = answers.filter(({ state }) => state === "cancel_requested");
   const cancelled = answers.filter(({ state }) => state === "cancelled").length;
   const refused = Object.entries(Object.groupBy(answers.filter((job) => job.error), (job) => job.error.detail));
   return html`<ul>
-      <li><strong>${number(cancelled)} cancelled</strong> (200): they never come, that is a promise.</li>
+      <li><strong>${number(cancelled)} cancelled</strong> (200): none comes under its id, that is a promise. One
+        that was moved after they were counted comes as its new job.</li>
       <li class=${requested.length && "warn"}><strong>${number(requested.length)} cancel requested</strong> (202): they
         may still come, since they are in their queue or on their way there. Workers that ask skip them.
         ${requested.slice(0, SAMPLE).map(({ id }) => html` <${JobLink} key=${id} id=${id} />`)}</li>
       ${refused.map(([why, jobs]) => html`<li key=${why} class="bad">
-        <strong>${number(jobs.length)} not cancelled:</strong> ${why}</li>`)}
-      ${left > 0 && html`<li class="warn"><strong>${number(left)} not asked for:</strong>
+        <strong>${number(jobs.length)} ${isRefusal(jobs[0].error) ? "not cancelled" : UNSURE}:</strong> ${why}</li>`)}
+      ${unsure > 0 && html`<li class="bad"><strong>${number(unsure)} ${UNSURE}</strong>, since the answer was lost.</li>`}
+      ${left > unsure && html`<li class="warn"><strong>${number(left - unsure)} not asked for:</strong>
         ${error ? " it failed before" : " you stopped it"}. They are scheduled as before.</li>`}
     </ul>
     <${Failure} error=${error} />`;

@@ -26,7 +26,7 @@ export function Jobs({ queue, query }) {
   };
   const above = html`<div class="row">
       <${Button} kind="primary" writes onClick=${() => open(JobForm, { queue })}>Schedule a job …<//>
-      <${Button} writes onClick=${() => open(CancelMany, { queue, query })}>Cancel those below …<//>
+      <${Button} writes onClick=${() => open(CancelMany, { queue, query })}>Cancel all that match …<//>
       <${Find} queue=${queue} />
     </div>
     <${Filters} query=${query} />${dialog}`;

@@ -172,8 +172,10 @@ export function Confirm({ title, children, verb, act, onClose, danger, typed = "
     setState(await act(tell).then((result) => ({ stage: "done", result }), (error) => ({ stage: "failed", error })));
   };
   const close = () => dialog.current.close();
-  return html`<dialog ref=${dialog} aria-label=${title} onCancel=${(event) => busy && event.preventDefault()}
-    onClose=${() => onClose(stage === "done")}>
+  // Browsers let a second or third Escape through, whatever `cancel` is told: what goes on stays in sight.
+  const closed = () => (busy ? dialog.current.showModal() : onClose(stage === "done"));
+  return html`<dialog ref=${dialog} aria-label=${title} closedby=${busy ? "none" : undefined}
+    onCancel=${(event) => busy && event.preventDefault()} onClose=${closed}>
     <h2>${title}</h2>
     ${stage === "done"
       ? html`<div class="notice ok" role="status">${result}</div>

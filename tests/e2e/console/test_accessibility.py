@@ -68,7 +68,7 @@ def shown(page: Page, client: Client, letter: Letter) -> Iterator[dict[str, Call
         "a schedule": view("/queues/reminders/schedules/yearly", "Next runs"),
         "a pause": ask("/", "Pause invoices"),
         "a new schedule": ask("/queues/reminders/schedules", "New schedule …"),
-        "many cancelled": ask("/queues/invoices/jobs", re.compile("^Cancel those below")),
+        "many cancelled": ask("/queues/invoices/jobs", re.compile("^Cancel all that match")),
     }
     client.cancel(job.id)
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from urllib.parse import urlencode
 
 import pytest
+from selenium.webdriver.common.keys import Keys
 
 from dueline import Client, Job, NewJob, State
 from tests.e2e.console.page import Page
@@ -129,7 +130,7 @@ def test_many_are_counted_and_shown_then_cancelled_and_promises_are_told_from_re
     page.open("/queues/invoices/jobs?tenant=acme")
     page.says("3 of 5 jobs")
     page.slow(by=2)
-    page.click("button", re.compile("^Cancel those below"))
+    page.click("button", re.compile("^Cancel all that match"))
     page.see("dialog", "Cancel many jobs of invoices?")
     assert page.see("button", "Cancel 0 jobs").get_attribute("aria-disabled") == "true"
     page.slow(by=0)
@@ -137,6 +138,50 @@ def test_many_are_counted_and_shown_then_cancelled_and_promises_are_told_from_re
     assert payloads(page)[-1] == "bob"
     assert wait_until(lambda: client.get(leaving.id).state is State.DISPATCHED)
     page.click("button", "Cancel 3 jobs")
-    page.says("2 cancelled (200): they never come", "1 cancel requested (202): they may still come")
+    page.says("2 cancelled (200): none comes under its id", "1 cancel requested (202): they may still come")
     told = [client.get(job.id).state for job in (*scheduled, leaving)]
     assert told == [State.CANCELLED] * 2 + [State.SCHEDULED] * 2 + [State.CANCEL_REQUESTED]
+
+
+def cancel_all(page: Page, tenant: str, *, lost: int = 0) -> None:
+    """Cancel both jobs of a tenant; of the answers, the first are lost, once it is done."""
+    page.open(f"/queues/invoices/jobs?tenant={tenant}")
+    page.click("button", "Cancel all that match …")
+    page.see("dialog", "Cancel many jobs of invoices?")
+    page.driver.execute_script(LOSE_ANSWERS, lost)
+    page.click("button", "Cancel 2 jobs")
+
+
+LOSE_ANSWERS = """
+    const ask = window.fetch;
+    let left = arguments[0];
+    window.fetch = async (path, asked) => {
+        const answer = await ask(path, asked);
+        const isLost = path.endsWith("/cancellations") && left-- > 0;
+        return isLost ? new Response("", { status: 503, statusText: "Service Unavailable" }) : answer;
+    };
+"""
+
+
+@pytest.mark.usefixtures("scheduled")
+def test_a_lost_answer_is_asked_for_once_more_and_what_is_not_known_is_not_said_to_come(page: Page) -> None:
+    cancel_all(page, "acme", lost=1)
+    page.says("2 cancelled (200): none comes under its id")
+    cancel_all(page, "globex", lost=2)
+    page.says("2 not known: look again, since the answer was lost.", "Service Unavailable")
+    page.lacks("scheduled as before")
+
+
+@pytest.mark.usefixtures("scheduled")
+def test_what_is_under_way_stays_in_sight_however_often_escape_is_pressed(page: Page) -> None:
+    page.open("/queues/invoices/jobs?tenant=acme")
+    page.click("button", "Cancel all that match …")
+    page.see("button", "Cancel 2 jobs")
+    page.slow(by=2)
+    page.click("button", "Cancel 2 jobs")
+    page.see("button", "Stop here")
+    for _ in range(3):
+        page.driver.switch_to.active_element.send_keys(Keys.ESCAPE)
+    assert page.all("button", "Stop here")
+    page.slow(by=0)
+    page.says("2 cancelled (200)")

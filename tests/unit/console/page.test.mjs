@@ -14,7 +14,7 @@ const PAGE = "../../../dueline/console/page";
 
 const { comingWords, filled, grouped, lastHour } = await import(`${PAGE}/figures.js`);
 const { percent, rateWords, relative, span } = await import(`${PAGE}/format.js`);
-const { polling } = await import(`${PAGE}/api.js`);
+const { get, polling, post } = await import(`${PAGE}/api.js`);
 const { queuePath, routeOf } = await import(`${PAGE}/route.js`);
 const { standingOf, sumsOf, worstFirst } = await import(`${PAGE}/standing.js`);
 
@@ -102,4 +102,11 @@ test("it asks again once an answer is there, never twice at a time, and not whil
   asked[2].resolve("too late");
   await settled();
   assert.deepEqual([asked.length, told.length, listeners.size], [3, 2, 0]);
+});
+
+test("a change without an answer may have been done, and is not said to be tried again", async () => {
+  globalThis.sessionStorage = { getItem: () => "token" };
+  globalThis.fetch = async () => { throw Object.assign(new Error(), { name: "TimeoutError" }); };
+  await assert.rejects(post("/api/queues/emails/pause", {}), { detail: /It may have been done: look, then try again\.$/ });
+  await assert.rejects(get("/api/queues"), { detail: /Views ask again by themselves\.$/ });
 });
