@@ -7,10 +7,8 @@ import { Confirm, Field, Input, Instant, JobLink } from "./parts.js";
 import { instant, seconds } from "./when.js";
 
 /** When it is due, as the API takes it. Throws an Error. */
-function timeOf({ when, delay, at }) {
-  if (when === "at") return { at: instant(at) };
-  return { delay: when === "now" ? 0 : seconds(delay) };
-}
+const timeOf = ({ when, delay, at }) =>
+  when === "at" ? { at: instant(at) } : { delay: when === "now" ? 0 : seconds(delay) };
 
 function When({ form, choices = ["now", "after", "at"] }) {
   const [values, set] = form;

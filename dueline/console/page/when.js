@@ -18,7 +18,6 @@ export function instant(text, name = "time") {
 
 /** What a date and time field shows of an instant: nothing of what is none, as an address may hold it. */
 export function fieldText(at) {
-  const when = new Date(at);
-  const shifted = new Date(when - when.getTimezoneOffset() * 60000);
+  const shifted = new Date(Date.parse(at) - new Date(at).getTimezoneOffset() * 60000);
   return Number.isNaN(shifted.getTime()) ? "" : shifted.toISOString().slice(0, 19);
 }
