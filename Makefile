@@ -7,27 +7,37 @@ ENGINES := tests/contract/node_modules/ready
 AXE := tests/e2e/console/node_modules/ready
 MEASURES := $(VENV)/measures
 SITE := $(VENV)/site
+SELDOM := aws_cdk|awscli|celery|fontTools|matplotlib|mypy|mypyc|networkx|numpy|pip|setuptools|sympy
 TICK ?= fast
 MINUTES ?= 10
 EXAMPLES ?= 200
+RESTORES ?= 20000
 MUTATIONS ?=
 KILLS ?=
+VERIFY ?= tests/e2e/verify
 STORM ?=
 STORY ?=
 SCHEDULES ?=
+SCALE ?= full
+YES ?=
+REPORT ?= verify-reports
+CDK := npx --yes aws-cdk@2.1148.1
 # Other seeds each time; `runs` tells which.
 FIRST ?= $(shell date +%s)
 
 # The CDK's Node library fills a screen where Node is past its support, which Debian's is; it works on Node 20.
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
+# Containers often set it. Each process would compile all that it imports, of the CDK for seconds.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
-.PHONY: help setup run up down console check test test-busy lint docs soak soak-short fuzz pictures bench bench-quick format schema clean
+.PHONY: audit lock help setup run up down console verify-aws check test test-busy lint docs soak soak-short fuzz pictures bench bench-quick format schema clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
 
-setup: $(READY) ## Make the virtual environment and install what is pinned in requirements.txt
+setup: $(READY) ## Make the virtual environment and install what is pinned in requirements.txt, checked by its hashes
 
 run: $(READY) ## Deploy into a local AWS, watch it deliver a handful of jobs, and stop
 	@$(BIN)/python -m local run
@@ -41,8 +51,18 @@ down: $(READY) ## End what `make up` started
 console: $(READY) ## Open the console of what is up, after `make up`: a page in the browser; OPTIONS=--read-only
 	@env=$$($(BIN)/python -m local env) && eval "$$env" && exec $(BIN)/python -m dueline console $(OPTIONS)
 
+# Whatever becomes of the checks, Ctrl-C included, what was deployed is removed; the exit code is that of the checks.
+verify-aws: $(READY) ## Deploy a sandbox into your AWS account, prove there what a local AWS cannot show, and remove it: SCALE=quick for less, YES=1 asks nothing
+	@$(BIN)/dueline verify --list --scale $(SCALE)
+	@[ -n "$(YES)" ] || { printf 'Deploy dueline-verify into your AWS account, verify and remove it? [y/N] '; read answer; [ "$$answer" = y ]; }
+	@trap : INT TERM; \
+	$(CDK) deploy --all --app "$(BIN)/python app.py" --context queues=dueline/verify/queues.yaml --output .local/verify.out --require-approval never; deployed=$$?; \
+	if [ $$deployed -eq 0 ]; then $(BIN)/dueline verify --yes --scale $(SCALE) --report $(REPORT); fi; verified=$$?; \
+	$(BIN)/dueline verify --remove --yes; removed=$$?; \
+	exit $$((deployed ? deployed : verified ? verified : removed))
+
 check: lint $(ENGINES) ## The fast checks: lint, types, unit and contract tests
-	$(BIN)/pytest -q tests/unit tests/contract dueline local
+	$(BIN)/pytest -q -m "not thorough" tests/unit tests/contract dueline local
 
 test: $(SITE) ## Everything: lint, types, the documentation, and all tests, those against the deployed template included; PARTS="unit e2e" for some
 	@$(MAKE) --no-print-directory --jobs=2 $(ENGINES) $(AXE) $(COMPILED)
@@ -67,7 +87,10 @@ soak: $(READY) $(ENGINES) $(AXE) ## Look for a broken promise: MINUTES=10 of sim
 	$(BIN)/python -m tests.simulation calls
 	$(BIN)/python -m tests.simulation.model $(MODEL)
 	ENGINES=all $(BIN)/pytest -q tests/contract
-	$(BIN)/pytest -q tests/e2e/console -m thorough
+	RESTORES=$(RESTORES) $(BIN)/pytest -q tests/unit/test_restore.py
+	$(BIN)/pytest -q tests/unit/test_floors.py
+	$(BIN)/pytest -q tests/e2e/console $(VERIFY) -m thorough
+	$(BIN)/pytest -q tests/e2e/faults -m thorough
 	$(BIN)/python -m tests.e2e.kills $(KILLS)
 	$(BIN)/python -m tests.e2e.faults storm $(STORM)
 	$(BIN)/python -m tests.e2e.faults drought
@@ -76,7 +99,7 @@ soak: $(READY) $(ENGINES) $(AXE) ## Look for a broken promise: MINUTES=10 of sim
 	$(BIN)/python -m tests.e2e.workers story $(STORY)
 
 soak-short: ## The same in a quarter of an hour: fewer seeds, worlds of the model, kills and jobs, and mutations first at the seeds that caught them
-	@$(MAKE) --no-print-directory soak MINUTES=1 MUTATIONS=--again MODEL="--most 1300000" KILLS="--kills 40 --jobs 1000 --seconds 60" STORM="--jobs 150" STORY="--jobs 1500" SCHEDULES="--schedules 20 --changes 60 --kills 24 --seconds 40 --tail 20"
+	@$(MAKE) --no-print-directory soak MINUTES=1 RESTORES=1000 VERIFY= MUTATIONS=--again MODEL="--most 1300000" KILLS="--kills 40 --jobs 1000 --seconds 60" STORM="--jobs 150" STORY="--jobs 1500" SCHEDULES="--schedules 20 --changes 60 --kills 24 --seconds 40 --tail 20"
 
 pictures: $(READY) ## Fill a local AWS with life, and take the pictures of the console that README and docs/console.md show
 	$(BIN)/python -m tests.e2e.console pictures
@@ -95,7 +118,20 @@ format: $(READY) ## Format the code and mend what the linter can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-schema: $(READY) ## Write docs/openapi.json, docs/queues.schema.json and docs/queues.md from the code
+lock: ## Write the hashes of what is pinned: requirements.lock of each requirements.txt, without changing a version
+	@for folder in . docs bench; do \
+		$(BIN)/uv pip compile --quiet --no-deps --universal --python-version 3.11.5 --generate-hashes --no-annotate \
+			--custom-compile-command "make lock" --output-file $$folder/requirements.lock $$folder/requirements.txt || exit 1; \
+	done
+
+audit: $(READY) ## Ask PyPI and npm for known vulnerabilities of what is pinned, and look the workflows over
+	$(BIN)/uv tool run pip-audit==2.10.1 --require-hashes --disable-pip --requirement requirements.lock
+	npm audit --prefix tests/contract
+	npm audit --prefix tests/e2e/console
+	$(BIN)/uv tool run zizmor==1.32.0 --offline .github/workflows
+
+schema: $(READY) ## Write docs/openapi.json, docs/queues.schema.json, docs/queues.md and docs/licences.md from the code
+	$(BIN)/python -m docs.licences
 	$(BIN)/python -m dueline.config.schema
 	$(BIN)/python -m functions.http.openapi
 
@@ -104,30 +140,32 @@ clean: ## Remove the virtual environment and all that was made
 
 # Marked as ready only at its end, so that an install that was cut off is begun again. uv is four times as fast as pip,
 # but does not read pip's configuration: where it finds no package index, pip does.
-$(READY): requirements.txt
+$(READY): requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(None if sys.version_info >= (3, 11) else "Python 3.11 or later is needed: name one with make PYTHON=...")'
 	@echo "making the virtual environment in $(VENV), once (under a minute)"
 	@rm -rf $(VENV)
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(grep ^uv== requirements.txt)"
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --requirement requirements.txt || \
-		$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.txt
+	@sed -n '/^uv==/,/[^\]$$/p' requirements.lock > $(VENV)/uv.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $(VENV)/uv.lock
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --requirement requirements.lock || \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-# Else two processes of tests would each compile what they import. Of the CDK, by far the largest, a sixth is imported.
+# Else two processes of tests would each compile what they import. Of the CDK, by far the largest, a sixth is imported,
+# and what is left out, another third, is imported by one process or none.
 $(COMPILED): $(READY)
-	@$(BIN)/python -m compileall -q -x '/aws_cdk/' $(VENV)/lib >/dev/null
+	@$(BIN)/python -m compileall -q -j 0 -x '/($(SELDOM))/' $(VENV)/lib >/dev/null
 	@$(BIN)/python -c 'import infra.stacks'
 	@touch $@
 
-$(MEASURES): $(READY) bench/requirements.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement bench/requirements.txt
+$(MEASURES): $(READY) bench/requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --requirement bench/requirements.lock
 	@touch $@
 
-$(SITE): $(READY) docs/requirements.txt
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --requirement docs/requirements.txt || \
-		$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement docs/requirements.txt
+$(SITE): $(READY) docs/requirements.lock
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --no-deps --requirement docs/requirements.lock || \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --requirement docs/requirements.lock
 	@touch $@
 
 # What tests need of npm, marked like the above: a DynamoDB on Node, dynalite; and axe, which looks a page over.

@@ -18,9 +18,9 @@ def main() -> None:
     app = App(context=json.loads((_HERE / "cdk.json").read_text())["context"], analytics_reporting=False)
     try:
         deployment = load(Path(app.node.try_get_context("queues") or _HERE / "queues.yaml"))
+        add_stacks(app, deployment=deployment)
     except ConfigurationError as error:
         sys.exit(str(error))
-    add_stacks(app, deployment=deployment)
     app.synth()
 
 

@@ -1,10 +1,14 @@
-"""Put what was measured into docs/benchmarks.md and README.md, between marks: `<!-- cost -->` and `<!-- /cost -->`."""
+"""Put what was measured into docs/benchmarks.md, docs/cost.md and README.md.
+
+Between marks: `<!-- cost -->` and `<!-- /cost -->`.
+"""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
+from bench.cost.example import example
 from bench.headline import headline, on_time
 from bench.part import Part, Target
 from bench.results import Result, is_current, load
@@ -13,6 +17,7 @@ from local.template import ROOT
 
 DOCS = ROOT / "docs" / "benchmarks.md"
 README = ROOT / "README.md"
+COST = ROOT / "docs" / "cost.md"
 _WHOLE_FROM, _PERCENT_FROM = 1000, 10
 
 
@@ -28,7 +33,9 @@ def reported(parts: Sequence[Part], *, folder: Path) -> dict[Path, str]:
     if len(told) == len(parts):
         docs |= {"targets": targets(results), "before": before(results), "machine": machines(results)}
         readme = {"figures": f"{headline(results)}\n\n{on_time(results['lateness'])}"}
-    return {DOCS: marked(DOCS.read_text(), docs), README: marked(README.read_text(), readme)}
+    costs = {"example": example(results["cost"].figures)} if "cost" in results else {}
+    sections = {DOCS: docs, README: readme, COST: costs}
+    return {path: marked(path.read_text(), told) for path, told in sections.items()}
 
 
 def marked(text: str, sections: dict[str, str]) -> str:

@@ -29,13 +29,14 @@ from typing import ClassVar, Self
 class DuelineError(Exception):
     """The base of every error that Dueline raises. The message says what was wrong and what is allowed.
 
-    `code` identifies the kind of error in the API's answers and never changes; `status` is such an answer's.
+    `code` identifies the kind of error in the API's answers and never changes; `status` is that of the answer, and of a
+    kind of error the one that the API answers with.
     `job_id` is the id of the job, where it is known. `key` is the idempotency key to schedule the job with again, where
     it has one. `retry_after` is how many seconds the API asked to wait before the next attempt.
     """
 
     code: ClassVar[str] = "error"
-    status: ClassVar[int] = 500
+    status: int = 500
     job_id: str | None = None
     key: str | None = None
     retry_after: float | None = None
@@ -44,6 +45,7 @@ class DuelineError(Exception):
         """Return the same error for the job with that id, where one failure concerns several jobs."""
         copy = type(self)(str(self))
         copy.job_id, copy.key, copy.retry_after = job_id or self.job_id, self.key, self.retry_after
+        copy.status = self.status
         copy.__cause__ = self.__cause__
         return copy
 
@@ -204,3 +206,22 @@ class NotYet(Unavailable):
 
 
 RETRYABLE = (Throttled, Unavailable)
+# What the HTTP API tells, by its code and status, and what its clients raise. The others are of clients alone.
+OVER_HTTP: tuple[type[DuelineError], ...] = (
+    InvalidJob,
+    PayloadTooLarge,
+    InvalidSchedule,
+    QueueNotFound,
+    JobNotFound,
+    ScheduleNotFound,
+    AlreadyFinished,
+    RunOfSchedule,
+    ScheduleChanged,
+    TooManySchedules,
+    TooManyChanges,
+    IdReused,
+    KeyReused,
+    Throttled,
+    Unavailable,
+    NotYet,
+)

@@ -88,6 +88,9 @@ class Table(Protocol):
     ) -> Page:
         """Read rows with `after` < sort key <= `until` in order, as many as a request returns, `limit` at most."""
 
+    def last(self, partition: Partition) -> Row | None:
+        """Read the row with the highest sort key, consistently."""
+
     def add(self, row: Row) -> Row:
         """Put a row unless its key has one; return the row that is there now."""
 

@@ -53,13 +53,15 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
 
 
 def _watch() -> None:
-    """Count the partitions that have no tick, the planner's among them, for an alarm, and name them in the log."""
+    """Count the partitions that have no tick, the planner's among them, for two alarms, and name them in the log."""
     clock, table = DEPLOYED.clock, DEPLOYED.table
     partitions = [*DECLARED.partitions(), *PLANNER.all_partitions()]
-    missing = without_tick(partitions, table=table, now=clock.now(), spread=DEPLOYED.spread)
-    if missing:
-        logger.error("no tick", extra={"partitions": [str(partition) for partition in missing[:_MOST_NAMED]]})
-    report({metrics.WITHOUT_TICK: len(missing)}, deployment=SETTINGS.deployment)
+    found = without_tick(partitions, table=table, now=clock.now(), spread=DEPLOYED.spread)
+    for message, which in (("no tick", found.stopped), ("never a tick", found.never)):
+        if which:
+            logger.error(message, extra={"partitions": [str(partition) for partition in which[:_MOST_NAMED]]})
+    counts = {metrics.WITHOUT_TICK: len(found.stopped), metrics.NEVER_TICKED: len(found.never)}
+    report(counts, deployment=SETTINGS.deployment)
 
 
 def _tick(partition: Partition, handed_over: HandedOver, *, until: float) -> Tick:

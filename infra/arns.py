@@ -1,9 +1,11 @@
 """ARNs and URLs built from physical names, so that no stack imports from another."""
 
-from aws_cdk import ArnFormat, Stack
+from typing import cast
+
+from aws_cdk import ArnFormat, CfnParameter, Stack
 from constructs import Construct
 
-from dueline.config.names import Names
+from dueline.config.names import LIVE, Names
 
 
 class Arns:
@@ -36,8 +38,16 @@ class Arns:
         return f"https://sqs.{self._stack.region}.{self._stack.url_suffix}/{self._stack.account}/"
 
     @property
-    def alarms(self) -> str:
-        return self._stack.format_arn(service="sns", resource=self._names.alarms)
+    def queue_stacks(self) -> str:
+        """The stacks of all queues: one pattern, since an id has a part that nobody knows."""
+        names = f"{self._names.queue_stack('*')}/*"
+        return self._stack.format_arn(service="cloudformation", resource="stack", resource_name=names)
+
+    def topic(self, name: str) -> str:
+        return self._stack.format_arn(service="sns", resource=name)
+
+    def schedule_group(self, name: str) -> str:
+        return self._stack.format_arn(service="scheduler", resource="schedule-group", resource_name=name)
 
     @property
     def scheduler_role(self) -> str:
@@ -77,6 +87,26 @@ class Arns:
             arn_format=ArnFormat.COLON_RESOURCE_NAME,
         )
 
-    def request(self, *, api_id: str, method: str, path: str) -> str:
+    def live(self, name: str) -> str:
+        """The alias of a function's current version, which stays when a version goes."""
+        return f"{self.function(name)}:{LIVE}"
+
+    def request(self, *, method: str, path: str) -> str:
         """The requests of one method for a path. `HttpRoute.grant_invoke` would open every queue."""
-        return self._stack.format_arn(service="execute-api", resource=api_id, resource_name=f"$default/{method}/{path}")
+        return self._stack.format_arn(
+            service="execute-api", resource=self._api_id(), resource_name=f"$default/{method}/{path}"
+        )
+
+    def _api_id(self) -> str:
+        """Return the API's id, which comes through SSM: an export would tie the core stack to every queue's.
+
+        Without the mark in its description, the CDK's command line deploys a stack with such a parameter each time.
+        """
+        parameter = self._stack.node.try_find_child("HttpApiId") or CfnParameter(
+            self._stack,
+            "HttpApiId",
+            type="AWS::SSM::Parameter::Value<String>",
+            default=self._names.api_id_parameter,
+            description="The id of the HTTP API, as the core stack published it. [cdk:skip]",
+        )
+        return cast(CfnParameter, parameter).value_as_string

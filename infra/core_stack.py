@@ -1,27 +1,36 @@
 """The stack that all queues share."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 
 from aws_cdk import CfnOutput, Stack
+from aws_cdk.aws_lambda import Code, Function
 from aws_cdk.aws_ssm import StringParameter
 from constructs import Construct
 
+from dueline.config.dashboards import Dashboards
 from dueline.config.deployment import Deployment
 from dueline.config.names import Names
+from dueline.config.platform import Rollout
 from dueline.config.settings import PUBLISHED_SCHEMAS
 from dueline.model.queue_settings import PLANNER
 from infra.arns import Arns
-from infra.constructs.alarm_topic import AlarmTopic
+from infra.constructs.alarm_topic import topics_of_deployment
 from infra.constructs.alarms import Alarms
+from infra.constructs.canary import Canary
+from infra.constructs.dashboards import DeploymentDashboard
 from infra.constructs.http_api import JobsApi
 from infra.constructs.ingest import Ingest
 from infra.constructs.payloads_bucket import PayloadsBucket
 from infra.constructs.planner import Planner
 from infra.constructs.schedule_group import ScheduleGroup
+from infra.constructs.strand import StrandFunction
 from infra.constructs.tables import JobsTable, OnceTable, StateTable
 from infra.constructs.tick import Tick
 from infra.constructs.tick_schedules import TickSchedules
+from infra.constructs.ttl_guard import TtlGuard
+from infra.constructs.watches import Watches
 from infra.function_code import functions_code
 
 
@@ -33,7 +42,7 @@ class CoreStack(Stack):
         super().__init__(scope, id, description=description, suppress_template_indentation=True)
         names = deployment.names
         code = functions_code(self, deployment=deployment)
-        payloads = PayloadsBucket(self, "Payloads", name=Arns(self, names=names).payloads_bucket)
+        payloads = PayloadsBucket(self, "Payloads", name=Arns(self, names=names).payloads_bucket, deployment=deployment)
         StringParameter(
             self, "PayloadsParameter", parameter_name=names.payloads_parameter, string_value=payloads.bucket_name
         )
@@ -42,14 +51,25 @@ class CoreStack(Stack):
         with_rules = functions_code(self, deployment=deployment, knows_rules=True)
         planner = Planner(self, "Planner", deployment=deployment, code=with_rules)
         api = JobsApi(self, "Api", deployment=deployment, code=with_rules)
+        # What reads rows changes before the API, which writes them; if the API's new version is taken back, so are all.
+        api.live.node.add_dependency(ingest.live, tick.live, planner.live)
         planner.refuse_others(ingest.function, tick.function, api.function)
-        self._add_schedules(names, tick, planner)
+        group = ScheduleGroup(
+            self,
+            "Scheduler",
+            deployment=deployment,
+            tick=tick.live,
+            planner=planner.live,
+            dead_letter_queue=tick.dead_letter_queue,
+        )
         self._publish(names, api)
         CfnOutput(self, "ApiUrl", value=api.http.api_endpoint)
         self._add_alarms(deployment, ingest, tick, api, planner)
-        OnceTable(self, "Once", name=names.once).come_last()
-        StateTable(self, "State", name=names.state).come_last()
+        self._add_guards(deployment, code)
+        OnceTable(self, "Once", deployment=deployment).come_last()
+        StateTable(self, "State", deployment=deployment).come_last()
         JobsTable(self, "Table", deployment=deployment).come_last()
+        self._add_schedules(names, group, tick, planner)
 
     def _publish(self, names: Names, api: JobsApi) -> None:
         published = {
@@ -61,36 +81,82 @@ class CoreStack(Stack):
         for parameter, (name, value) in published.items():
             StringParameter(self, parameter, parameter_name=name, string_value=value)
 
-    def _add_schedules(self, names: Names, tick: Tick, planner: Planner) -> None:
-        group = ScheduleGroup(
+    def _add_schedules(self, names: Names, group: ScheduleGroup, tick: Tick, planner: Planner) -> None:
+        """Have the functions invoked once all else is there: without tables they fail, and alarms ring."""
+        others = list(self.node.children)
+        ticks = TickSchedules(self, "PlannerTicks", names=names, queue=PLANNER.name, partitions=PLANNER.partitions)
+        watches = Watches(
             self,
-            "Scheduler",
+            "Watches",
             names=names,
-            tick=tick.function,
-            planner=planner.function,
+            role=group.role,
+            tick=tick.live,
+            planner=planner.live,
             dead_letter_queue=tick.dead_letter_queue,
         )
-        ticks = TickSchedules(self, "PlannerTicks", names=names, queue=PLANNER.name, partitions=PLANNER.partitions)
-        # A tick parks the jobs of a queue that is not there.
-        ticks.node.add_dependency(group, planner.queue)
+        for schedules in (ticks, watches):
+            schedules.node.add_dependency(*others)
+
+    def _add_guards(self, deployment: Deployment, code: Code) -> None:
+        StrandFunction(self, "StrandGuard", deployment=deployment, code=code)
+        guard = TtlGuard(self, "TtlGuard", deployment=deployment, code=code)
+        self._alarms.on_ttl_off("TtlOff", deployment=deployment.name)
+        self._alarms.on_errors("TtlErrors", guard.function, name="ttl")
 
     def _add_alarms(self, deployment: Deployment, ingest: Ingest, tick: Tick, api: JobsApi, planner: Planner) -> None:
-        alarms = Alarms(self, "Alarms", topic=AlarmTopic(self, "AlarmTopic", deployment=deployment))
-        alarms.on_dead_letters(
-            "InboundDeadLetters", ingest.dead_letter_queue, what="Ingest could not read or store inbound messages"
-        )
-        alarms.on_dead_letters(
-            "DispatchDeadLetters", tick.dispatch_dead_letter_queue, what="Jobs are parked that can never be sent"
-        )
-        alarms.on_dead_letters("TickDeadLetters", tick.dead_letter_queue, what="Ticks could not be invoked or failed")
-        alarms.on_dead_letters(
-            "PlannerDeadLetters", planner.dead_letter_queue, what="The planner failed at a schedule time and again"
-        )
+        self._alarms = alarms = Alarms(self, "Alarms", topics=topics_of_deployment(self, deployment=deployment))
+        _watch_dead_letters(alarms, ingest, tick, planner)
         alarms.on_schedules_that_stand_still("StandingStill", deployment=deployment.name)
         alarms.on_old_messages("InboundAge", ingest.inbound)
         alarms.on_partitions_without_tick("WithoutTick", deployment=deployment.name)
-        alarms.on_api_faults("ApiFaults", deployment=deployment.name)
+        alarms.on_partitions_that_never_ticked("NeverTicked", deployment=deployment.name)
+        self._add_function_alarms(deployment, alarms, ingest, tick, api, planner)
+
+    def _add_function_alarms(
+        self, deployment: Deployment, alarms: Alarms, ingest: Ingest, tick: Tick, api: JobsApi, planner: Planner
+    ) -> None:
         alarms.on_throttles("ApiThrottles", api.function, name="api")
+        alarms.on_throttles("TickThrottles", tick.function, name="tick")
         named = {"ingest": ingest.function, "tick": tick.function, "api": api.function, "planner": planner.function}
-        for name, function in named.items():
-            alarms.on_errors(f"{name.capitalize()}Errors", function, name=name)
+        errors = {
+            name: alarms.on_errors(f"{name.capitalize()}Errors", function, name=name)
+            for name, function in named.items()
+        }
+        faults = alarms.on_api_faults("ApiFaults", deployment=deployment.name)
+        if deployment.deployments is Rollout.CANARY:
+            Canary(self, "ApiCanary", names=deployment.names, live=api.live, alarms=[errors["api"], faults])
+        if deployment.dashboards is not Dashboards.NONE:
+            self._add_dashboard(deployment, named, ingest, tick, planner)
+
+    def _add_dashboard(
+        self, deployment: Deployment, functions: Mapping[str, Function], ingest: Ingest, tick: Tick, planner: Planner
+    ) -> None:
+        dead_letters = {
+            "inbound": ingest.dead_letter_queue,
+            "parked jobs": tick.dispatch_dead_letter_queue,
+            "firings": tick.dead_letter_queue,
+            "planner": planner.dead_letter_queue,
+        }
+        DeploymentDashboard(
+            self,
+            "Overview",
+            deployment=deployment,
+            functions=functions,
+            inbound=ingest.inbound,
+            dead_letters=dead_letters,
+        )
+
+
+def _watch_dead_letters(alarms: Alarms, ingest: Ingest, tick: Tick, planner: Planner) -> None:
+    held = {
+        "inbound-dead-letters": (
+            "Inbound",
+            ingest.dead_letter_queue,
+            "Ingest could not read or store inbound messages",
+        ),
+        "parked-jobs": ("Dispatch", tick.dispatch_dead_letter_queue, "Jobs are parked that can never be sent"),
+        "planner-dead-letters": ("Planner", planner.dead_letter_queue, "The planner failed at a schedule for hours"),
+    }
+    for page, (kind, queue, what) in held.items():
+        alarms.on_dead_letters(f"{kind}DeadLetters", queue, what=what, page=page)
+    alarms.on_failed_firings("TickDeadLetters", tick.dead_letter_queue)

@@ -13,14 +13,14 @@ def acknowledge(construct: IConstruct, finding: str, *, reason: str) -> None:
 
 def acknowledge_wildcard(construct: IConstruct, arn: str, *, reason: str) -> None:
     """Let a policy name resources by this pattern; any other pattern remains a finding."""
-    acknowledge(construct, f"IAM5[Resource::{_spelled(Stack.of(construct).resolve(arn))}]", reason=reason)
+    acknowledge(construct, f"IAM5[Resource::{spelled(Stack.of(construct).resolve(arn))}]", reason=reason)
 
 
-def _spelled(value: Any) -> str:
+def spelled(value: Any) -> str:
     """Return an ARN as cdk-nag spells it, with `<AWS::Region>` for a reference."""
     if isinstance(value, str):
         return value
     if "Ref" in value:
         return f"<{value['Ref']}>"
     separator, parts = value["Fn::Join"]
-    return str(separator).join(map(_spelled, parts))
+    return str(separator).join(map(spelled, parts))

@@ -3,24 +3,27 @@
 from collections.abc import Sequence
 
 from aws_cdk import Annotations, Stack
-from aws_cdk.aws_sns import Topic
 from aws_cdk.aws_sqs import DeadLetterQueue, IQueue
 from aws_cdk.aws_ssm import StringParameter
 from constructs import Construct
 
+from dueline.config.dashboards import Dashboards
 from dueline.config.deployment import Deployment
-from dueline.config.queue import JOBS_PER_PARTITION
 from dueline.config.work import published
-from dueline.model.queue_settings import QueueSettings
-from infra.arns import Arns
+from dueline.model.job import MAX_PRIORITY
+from dueline.model.queue_settings import JOBS_PER_PARTITION, QueueSettings
+from infra.constructs.alarm_topic import topics_of_queue
 from infra.constructs.alarms import Alarms
 from infra.constructs.consumer_policy import ConsumerPolicy
+from infra.constructs.dashboards import QueueDashboard
 from infra.constructs.declared_schedules import DeclaredSchedules
 from infra.constructs.direct_policy import DirectPolicy
 from infra.constructs.operator_policy import OperatorPolicy
 from infra.constructs.producer_policy import ProducerPolicy
 from infra.constructs.queue import DurableQueue
+from infra.constructs.strand import StrandGuard
 from infra.constructs.tick_schedules import TickSchedules
+from infra.policy_scope import PolicyScope
 
 
 class QueueStack(Stack):
@@ -29,21 +32,34 @@ class QueueStack(Stack):
     def __init__(self, scope: Construct, id: str, *, deployment: Deployment, queue: QueueSettings) -> None:
         super().__init__(scope, id, description=f"Dueline: the queue {queue.name}.", suppress_template_indentation=True)
         names = deployment.names
-        dead_letters = DurableQueue(self, "DeadLetterQueue", name=names.queue_dlq(queue.name))
+        dead_letters = self._dead_letters(deployment, queue.name)
         levels = [
             self._level(deployment, queue.name, priority, dead_letters) for priority in range(1, queue.priorities + 1)
         ]
         schedules = TickSchedules(self, "Schedules", names=names, queue=queue.name, partitions=queue.partitions)
         # A tick parks the jobs of a queue that is not there, and jobs of a partition without a tick are lost.
         schedules.node.add_dependency(*levels)
-        ProducerPolicy(self, "Producer", names=names, queue=queue.name)
-        ConsumerPolicy(self, "Consumer", names=names, queue=queue, levels=levels, dead_letters=dead_letters)
-        OperatorPolicy(self, "Operator", names=names, queue=queue.name, levels=levels, dead_letters=dead_letters)
-        DirectPolicy(self, "Direct", names=names, queue=queue.name, levels=levels, dead_letters=dead_letters)
+        of = PolicyScope(names=names, queues=[queue])
+        ProducerPolicy(self, "Producer", deployment=deployment, of=of)
+        ConsumerPolicy(self, "Consumer", deployment=deployment, of=of)
+        OperatorPolicy(self, "Operator", deployment=deployment, of=of)
+        DirectPolicy(self, "Direct", deployment=deployment, of=of)
         self._add_alarms(deployment, dead_letters, queue)
+        if deployment.dashboards is Dashboards.ALL:
+            QueueDashboard(
+                self, "Overview", deployment=deployment, queue=queue.name, levels=levels, dead_letters=dead_letters
+            )
         self._declare_schedules(deployment, queue.name)
         self._publish(deployment, queue, levels, dead_letters)
+        StrandGuard(self, "Strand", deployment=deployment, queue=queue)
         self._warn_of_too_few_partitions(deployment, queue.name)
+
+    def _dead_letters(self, deployment: Deployment, queue: str) -> DurableQueue:
+        names = deployment.names
+        # Those of all levels that there may be: one that is given up keeps its dead-letter queue.
+        levels = [names.queue(queue, priority) for priority in range(1, MAX_PRIORITY + 1)]
+        name = names.queue_dlq(queue)
+        return DurableQueue(self, "DeadLetterQueue", name=name, deployment=deployment, redriven_from=levels)
 
     def _level(self, deployment: Deployment, queue: str, priority: int, dead_letters: IQueue) -> DurableQueue:
         """Add the SQS queue of one priority."""
@@ -52,6 +68,7 @@ class QueueStack(Stack):
             self,
             "Queue" if priority == 1 else f"Level{priority}",
             name=deployment.names.queue(queue, priority),
+            deployment=deployment,
             visibility_timeout=settings.visibility_timeout,
             retention_days=settings.message_retention_days,
             dead_letter_queue=DeadLetterQueue(queue=dead_letters, max_receive_count=settings.receives),
@@ -77,16 +94,20 @@ class QueueStack(Stack):
         """
         others = list(self.node.children)
         urls = [level.queue_url for level in levels]
-        settings = published(deployment.work_settings(queue, urls=urls, dead_letters=dead_letters.queue_url))
+        work = deployment.work_settings(queue, urls=urls, dead_letters=dead_letters.queue_url)
+        settings = published(work, expected_rate=deployment.queues[queue.name].expected_rate)
         name = deployment.names.queue_parameter(queue.name)
         parameter = StringParameter(self, "Parameter", parameter_name=name, string_value=self.to_json_string(settings))
         parameter.node.add_dependency(*others)
 
     def _add_alarms(self, deployment: Deployment, dead_letters: IQueue, queue: QueueSettings) -> None:
-        topic = Topic.from_topic_arn(self, "AlarmTopic", Arns(self, names=deployment.names).alarms)
-        alarms = Alarms(self, "Alarms", topic=topic)
+        topics = topics_of_queue(self, deployment=deployment, queue=queue.name)
+        alarms = Alarms(self, "Alarms", topics=topics)
         alarms.on_dead_letters(
-            "DeadLetters", dead_letters, what=f"Jobs of queue {queue.name} failed as often as they may"
+            "DeadLetters",
+            dead_letters,
+            what=f"Jobs of queue {queue.name} failed as often as they may",
+            page="dead-letters",
         )
         alarms.on_lateness("Lateness", deployment=deployment.name, queue=queue.name)
         alarms.on_delayed_jobs("OnTime", deployment=deployment.name, queue=queue.name)

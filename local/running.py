@@ -11,12 +11,14 @@ from dueline.config.deployment import Deployment, load
 from local.deploy import deploy
 from local.emulator import Emulator
 from local.endpoints import Endpoints, find, publish
+from local.kept_assembly import assembly_of
 from local.signing_proxy import signing_proxy
-from local.template import PERIODS, ROOT, configure, synthesize
+from local.template import PERIODS, ROOT, configure
 from local.ticks import fired_every
 
 HOME = Path(os.environ.get("DUELINE_HOME", ROOT / ".local"))
 LOG = HOME / "emulator.log"
+ASSEMBLIES = HOME / "assemblies"
 TICK_SECONDS = 1.0
 
 Step = Callable[[str], AbstractContextManager[object]]
@@ -44,7 +46,7 @@ def running(queues: Path, *, emulator: Emulator, step: Step, real_schedule: bool
         configured = configure(queues, out=scratch, periods=None if real_schedule else PERIODS)
         deployment = load(configured)
         with step("synthesize the stacks"):
-            assembly = synthesize(configured, out=scratch / "cdk.out")
+            assembly = assembly_of(configured, kept=ASSEMBLIES)
         with step(f"start the local AWS at {emulator.endpoint}"):
             stack.enter_context(emulator)
         with step("deploy the stacks into it"):

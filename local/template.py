@@ -10,11 +10,12 @@ from pathlib import Path
 import yaml
 
 from dueline.config.deployment import load
+from dueline.config.platform import Rollout
 
 ROOT = Path(__file__).parent.parent
 PERIODS = Path(__file__).parent / "periods.yaml"
 # The CDK's rules on templates take longer than all else; `cdk deploy` and tests/template hold the same stacks to them.
-_UNVALIDATED = {"CDK_VALIDATION": "false"}
+UNVALIDATED = {"CDK_VALIDATION": "false"}
 
 
 class SynthesisError(RuntimeError):
@@ -22,12 +23,14 @@ class SynthesisError(RuntimeError):
 
 
 def configure(queues: Path, *, out: Path, periods: Path | None = PERIODS) -> Path:
-    """Write `queues` with the periods of a local run into the folder `out`; return the file.
+    """Write `queues` with the periods of a local run, and without CodeDeploy, into the folder `out`; return the file.
 
     Raises ConfigurationError, which names `queues` and every field in it that is wrong.
     """
     load(queues)
     settings = yaml.safe_load(queues.read_text()) or {}
+    # The local AWS has no CodeDeploy.
+    settings["deployments"] = Rollout.ALL_AT_ONCE.value
     if periods is not None:
         settings |= yaml.safe_load(periods.read_text())
     out.mkdir(parents=True, exist_ok=True)
@@ -40,7 +43,7 @@ def synthesize(queues: Path, *, out: Path) -> Path:
     """Synthesize the deployment that the file `queues` describes into the folder `out`; return it."""
     if shutil.which("node") is None:
         raise SynthesisError("Node.js 20 or later is needed to synthesize the stacks: there is no `node` on the PATH")
-    env = {**os.environ, **_UNVALIDATED, "CDK_OUTDIR": str(out), "CDK_CONTEXT_JSON": json.dumps(_context(queues))}
+    env = {**os.environ, **UNVALIDATED, "CDK_OUTDIR": str(out), "CDK_CONTEXT_JSON": json.dumps(_context(queues))}
     done = subprocess.run([sys.executable, "app.py"], cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SynthesisError(done.stderr.strip() or done.stdout.strip())

@@ -20,9 +20,15 @@ def fired_every(seconds: float, emulator: Emulator, group: str) -> Iterator[list
     """
     stop = threading.Event()
     faults: list[BaseException] = []
+    targets, functions = _targets(emulator, group), emulator.client("lambda")
     threads = [
-        threading.Thread(target=_fire, args=(emulator, target, seconds, stop, faults), daemon=True)
-        for target in _targets(emulator, group)
+        threading.Thread(
+            target=_fire,
+            args=(functions, target, stop, faults),
+            kwargs={"seconds": seconds, "first": seconds * number / len(targets)},
+            daemon=True,
+        )
+        for number, target in enumerate(targets)
     ]
     for thread in threads:
         thread.start()
@@ -41,9 +47,16 @@ def _targets(emulator: Emulator, group: str) -> list[dict[str, Any]]:
 
 
 def _fire(
-    emulator: Emulator, target: dict[str, Any], seconds: float, stop: threading.Event, faults: list[BaseException]
+    functions: Any,
+    target: dict[str, Any],
+    stop: threading.Event,
+    faults: list[BaseException],
+    *,
+    seconds: float,
+    first: float,
 ) -> None:
-    functions = emulator.client("lambda")
+    # One after another: all at once would each start a process of the function.
+    stop.wait(first)
     while not stop.is_set():
         try:
             answer = functions.invoke(FunctionName=target["Arn"], Payload=target["Input"].encode())

@@ -4,8 +4,9 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -15,33 +16,32 @@ from xml.etree import ElementTree
 
 import typer
 
+from tests.e2e import assemblies
+
 ROOT = Path(__file__).parent.parent
 PYTHON = (sys.executable, "-m")
 # import-linter has no `python -m`.
 IMPORTS = str(Path(sys.executable).with_name("lint-imports"))
-PYTEST = (*PYTHON, "pytest", "-q", "-o", "faulthandler_timeout=600")
-# The worker's threads wait; the floors install.
-APART = [f"--ignore=tests/unit/{part}" for part in ("worker", "test_worker.py", "test_floors.py")]
+PYTEST = (*PYTHON, "pytest", "-q", "-o", "faulthandler_timeout=600", "-m", "not thorough")
+# The worker's threads wait.
+APART = [f"--ignore=tests/unit/{part}" for part in ("worker", "test_worker.py")]
 # What people and their programs meet: a deployment of its own, beside the rest's, as both wait most of the time.
 MET = [f"tests/e2e/{part}" for part in ("test_cli.py", "test_client_docs.py", "test_examples.py", "test_openapi.py")]
-OWN = [f"tests/e2e/{part}" for part in ("console", "faults", "workers", "test_local_run.py")]
+OWN = [f"tests/e2e/{part}" for part in ("console", "faults", "verify", "workers", "test_local_run.py")]
 IGNORING = [f"--ignore={part}" for part in (*MET, *OWN)]
-# In these, processes are killed.
-KILLS = [f"tests/e2e/faults/{each}" for each in ("test_kills.py", "test_schedules.py")]
 # The longest come first; those that wait, wait beside those that compute.
 PARTS: dict[str, tuple[tuple[str, ...], ...]] = {
     "e2e": ((*PYTEST, "tests/e2e", *IGNORING),),
     "interfaces": ((*PYTEST, *MET),),
-    "console": ((*PYTEST, "tests/e2e/console", "-m", "not thorough"),),
-    "faults": ((*PYTEST, "tests/e2e/faults", *(f"--ignore={each}" for each in KILLS)),),
+    "console": ((*PYTEST, "tests/e2e/console"),),
     "simulation": ((*PYTEST, "tests/simulation"),),
-    "worker": ((*PYTEST, "tests/unit/worker", "tests/unit/test_worker.py", "tests/unit/test_floors.py"),),
+    "worker": ((*PYTEST, "tests/unit/worker", "tests/unit/test_worker.py"),),
+    "kills": ((*PYTEST, "tests/e2e/faults"),),
     "unit": ((*PYTEST, "tests/unit", "dueline", "local", *APART),),
     "local": ((*PYTEST, "tests/e2e/test_local_run.py"),),
-    "contract": ((*PYTEST, "tests/contract"),),
     "workers": ((*PYTEST, "tests/e2e/workers"),),
-    "kills": ((*PYTEST, *KILLS),),
-    "template": ((*PYTEST, "tests/template"),),
+    "contract": ((*PYTEST, "tests/contract"),),
+    "template": ((*PYTEST, "tests/template", "infra"),),
     "lint": (
         (*PYTHON, "ruff", "check", "."),
         (*PYTHON, "ruff", "format", "--check", "."),
@@ -50,10 +50,23 @@ PARTS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "docs": ((*PYTHON, "docs.build"),),
 }
+# What they deploy: parts that deploy the same, and all others too, have it synthesized by one process.
+DEPLOYED = dict.fromkeys(("e2e", "interfaces"), "tests/e2e/queues.yaml")
+DEPLOYED["kills"] = "tests/e2e/faults/queues.yaml"
+DEPLOYED |= {part: f"tests/e2e/{part}/queues.yaml" for part in ("console", "workers")}
 SLOWEST = 10
 # Only a part that hangs takes so long.
 HANG_SECONDS = 3600
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Done:
+    """What a process printed, its exit code, and the CPU time of it and of those for which it waited."""
+
+    output: str
+    code: int
+    cpu_seconds: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,13 +80,15 @@ class Ended:
     is_good: bool
     output: str
     seconds: float
+    cpu_seconds: float
     counts: dict[str, int]
     tests: dict[str, float]
     reasons: frozenset[str]
 
     def __str__(self) -> str:
         told = ", ".join(f"{count} {outcome}" for outcome, count in self.counts.items() if count)
-        line = f"{self.part:<12} {'ok' if self.is_good else 'FAILED':<7} {self.seconds:6.1f} s  {told}"
+        taken = f"{self.seconds:6.1f} s, {self.cpu_seconds:5.1f} s of CPU"
+        line = f"{self.part:<12} {'ok' if self.is_good else 'FAILED':<7} {taken}  {told}"
         return "\n".join((line, *(f"{'':<12} skipped: {reason}" for reason in sorted(self.reasons))))
 
 
@@ -87,40 +102,60 @@ def main(
     chosen = parts or list(PARTS)
     if unknown := set(chosen) - PARTS.keys():
         raise typer.BadParameter(f"{', '.join(unknown)}: there are {', '.join(PARTS)}")
+    # Each process would compile all that it imports.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     began, ended = time.monotonic(), list[Ended]()
     typer.echo(f"running {', '.join(chosen)}: {at_once} at once")
     with _busy_loops(busy), tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(at_once) as pool:
-        for future in as_completed([pool.submit(_run, part, Path(scratch)) for part in chosen]):
+        shared = _share(chosen, Path(scratch))
+        for future in as_completed([pool.submit(_run, part, Path(scratch), shared) for part in chosen]):
             ended.append(future.result())
             typer.echo(ended[-1] if ended[-1].is_good else f"{ended[-1].output}\n{ended[-1]}")
     _tell(ended, seconds=time.monotonic() - began)
     raise typer.Exit(0 if all(each.is_good for each in ended) else 1)
 
 
-def _run(part: str, scratch: Path) -> Ended:
-    began, report, output, is_good = time.monotonic(), scratch / f"{part}.xml", "", True
-    for command in PARTS[part]:
-        told = [f"--junitxml={report}"] if "pytest" in command else []
-        try:
-            done = subprocess.run(
-                [*command, *told], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=HANG_SECONDS
-            )
-        except subprocess.TimeoutExpired as hung:
-            return _ended(part, False, f"{(hung.stdout or b'').decode()}\nit hangs", began, report)
-        output += done.stdout.decode()
-        is_good &= done.returncode == 0
-    return _ended(part, is_good, output, began, report)
+def _share(parts: list[str], scratch: Path) -> threading.Thread:
+    """Begin to synthesize what parts deploy; they find it when the thread has ended."""
+    files = dict.fromkeys(DEPLOYED[part] for part in parts if part in DEPLOYED)
+    os.environ[assemblies.SHARED] = str(scratch)
+    thread = threading.Thread(target=lambda: assemblies.share(files, folder=scratch) if files else None)
+    thread.start()
+    return thread
 
 
-def _ended(part: str, is_good: bool, output: str, began: float, report: Path) -> Ended:
+def _run(part: str, scratch: Path, shared: threading.Thread) -> Ended:
+    if part in DEPLOYED:
+        shared.join()
+    began, report = time.monotonic(), scratch / f"{part}.xml"
+    done = [_process(command, report=report) for command in PARTS[part]]
+    return _ended(part, done, report=report, seconds=time.monotonic() - began)
+
+
+def _process(command: Sequence[str], *, report: Path) -> Done:
+    told = [f"--junitxml={report}"] if "pytest" in command else []
+    with subprocess.Popen([*command, *told], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        hang = threading.Timer(HANG_SECONDS, process.kill)
+        hang.start()
+        output = process.stdout.read() if process.stdout else b""
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        hang.cancel()
+    return Done(output=output.decode(), code=process.returncode, cpu_seconds=used.ru_utime + used.ru_stime)
+
+
+def _ended(part: str, done: Sequence[Done], *, report: Path, seconds: float) -> Ended:
     cases = ElementTree.parse(report).findall(".//testcase") if report.exists() else []  # noqa: S314, our own
     outcomes = [next((child.tag for child in case if child.tag in _OUTCOMES), "passed") for case in cases]
-    counts = {told: sum(_OUTCOMES.get(each, "passed") == told for each in outcomes) for told in _TOLD}
-    tests = {f"{case.get('classname')}.{case.get('name')}": float(case.get("time", 0)) for case in cases}
-    reasons = frozenset(skip.get("message", "") for case in cases for skip in case.iter("skipped"))
-    seconds = time.monotonic() - began
     return Ended(
-        part=part, is_good=is_good, output=output, seconds=seconds, counts=counts, tests=tests, reasons=reasons
+        part=part,
+        is_good=not any(each.code for each in done),
+        output="".join(each.output for each in done),
+        seconds=seconds,
+        cpu_seconds=sum(each.cpu_seconds for each in done),
+        counts={told: sum(_OUTCOMES.get(each, "passed") == told for each in outcomes) for told in _TOLD},
+        tests={f"{case.get('classname')}.{case.get('name')}": float(case.get("time", 0)) for case in cases},
+        reasons=frozenset(skip.get("message", "") for case in cases for skip in case.iter("skipped")),
     )
 
 
@@ -134,7 +169,7 @@ def _tell(ended: list[Ended], *, seconds: float) -> None:
     for name in sorted(tests, key=lambda name: tests[name], reverse=True)[:SLOWEST]:
         typer.echo(f"{tests[name]:6.1f} s  {name}")
     cpu = os.times()
-    typer.echo(f"\n{seconds:.0f} s, and {cpu.user + cpu.children_user:.0f} s of CPU")
+    typer.echo(f"\n{seconds:.0f} s, and {sum(cpu[:4]):.0f} s of CPU")
     passed, failed, skipped = (sum(each.counts[told] for each in ended) for told in _TOLD)
     failed += sum(not each.is_good and not each.counts["failed"] for each in ended)
     typer.echo(f"{passed} passed, {failed} failed, {skipped} skipped")

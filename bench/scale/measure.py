@@ -13,7 +13,7 @@ from bench.scale.parameters import Aws
 from bench.scale.runs import LIFTED, ingest_rate, outage, steady, tick_rate
 from bench.scale.story import DAY
 from bench.units import write_units
-from dueline.config.queue import JOBS_PER_PARTITION
+from dueline.model.queue_settings import JOBS_PER_PARTITION
 
 ROW_BYTES = (200, 1024, 4096)
 RATES = (1_000, 10_000, 100_000)

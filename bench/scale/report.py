@@ -6,7 +6,7 @@ from typing import Any
 from bench import charts
 from bench.part import Figures
 from bench.tables import table
-from dueline.config.queue import JOBS_PER_PARTITION
+from dueline.model.queue_settings import JOBS_PER_PARTITION
 
 _OUTAGES = {"dynamodb": "DynamoDB", "sqs": "SQS", "scheduler": "Scheduler"}
 _DAY = 86_400

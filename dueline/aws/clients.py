@@ -113,6 +113,16 @@ def cloudwatch(session: "Session", *, longest: timedelta) -> Any:
     return _client("cloudwatch", session, longest)
 
 
+def scheduler(session: "Session | None" = None, *, longest: timedelta) -> Any:
+    """Return a client of EventBridge Scheduler."""
+    return _client("scheduler", session, longest)
+
+
+def cloudformation(session: "Session | None" = None, *, longest: timedelta) -> Any:
+    """Return a CloudFormation client."""
+    return _client("cloudformation", session, longest)
+
+
 def s3(session: "Session | None" = None, *, longest: timedelta) -> Any:
     """Return an S3 client.
 
@@ -125,6 +135,14 @@ def s3(session: "Session | None" = None, *, longest: timedelta) -> Any:
 def sts(session: "Session | None" = None, *, longest: timedelta) -> Any:
     """Return an STS client."""
     return _client("sts", session, longest)
+
+
+def of_service(service: str, session: "Session", *, longest: timedelta) -> Any:
+    """Return a client of a service that deployments are looked after with, such as `iam`.
+
+    Its parameters are checked before they are sent: what is seldom asked is seldom tried.
+    """
+    return _client(service, session, longest, Config(parameter_validation=True))
 
 
 def config(longest: timedelta, *, connect_seconds: float = _CONNECT_SECONDS, connections: int = LANES) -> Config:

@@ -113,6 +113,16 @@ def is_missing_object(error: ClientError) -> bool:
     return _code(error) in ("404", "NoSuchKey")
 
 
+def is_refused_setting(error: ClientError) -> bool:
+    """Tell whether DynamoDB refused a request as it is: of a change of TTL, because it was changed lately."""
+    return _code(error) == "ValidationException"
+
+
+def is_missing_table(error: ClientError) -> bool:
+    """Tell whether DynamoDB has no such table."""
+    return _code(error) == "ResourceNotFoundException"
+
+
 def is_conflict(error: ClientError) -> bool:
     """Tell whether a write met a transaction at the same row, which ends within milliseconds."""
     if is_refused_condition(error):

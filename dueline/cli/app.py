@@ -6,7 +6,20 @@ from typing import Annotated, Any
 import typer
 
 from dueline import __version__
-from dueline.cli import console, jobs, options, queues, redrive, schedule, schedules, worker
+from dueline.cli import (
+    adopt,
+    console,
+    doctor,
+    jobs,
+    options,
+    queues,
+    redrive,
+    restore,
+    schedule,
+    schedules,
+    verify,
+    worker,
+)
 from dueline.cli.connect import Run, Target
 from dueline.cli.faults import EXIT_CODES
 from dueline.cli.group import Group
@@ -28,7 +41,11 @@ COMMANDS: dict[str, tuple[Callable[..., Any], str]] = {
     "rate": (queues.rate, "dueline rate emails 50/s"),
     "worker": (worker.worker, "dueline worker shop.worker:worker --concurrency 20"),
     "console": (console.console, "dueline console --read-only"),
+    "doctor": (doctor.doctor, "dueline doctor --sample 20"),
+    "verify": (verify.verify, "dueline verify --only timers --scale full --report reports"),
+    "adopt": (adopt.adopt, "dueline adopt cdk.out/dueline-queue-emails.template.json --apply"),
     "redrive": (redrive.redrive, "dueline redrive emails --error KeyError --older-than 2h --apply"),
+    "restore": (restore.restore, "dueline restore --jobs dueline-jobs-restored --state dueline-state-restored --apply"),
 }
 
 

@@ -1,20 +1,27 @@
 """A run of the command line: which deployment it asks, and where its answers are shown."""
 
 import random
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cached_property, partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cache, cached_property, partial
+from typing import Any
 
 import typer
 
 from dueline.cli.screen import Screen
 from dueline.client.client import Client
 from dueline.clock import SystemClock
+from dueline.config.names import Names
 from dueline.console.forward import Way
 from dueline.console.reach import Reach
+from dueline.doctor.examine import Look
+from dueline.doctor.seen import Seen
 from dueline.operate.redrive import Ends
+from dueline.operate.restore import Restore
 from dueline.retry.calls import LANES, Calls, in_lanes
 from dueline.retry.patience import Patience
+from dueline.verify.sandbox import Sandbox
 
 _NAME = "dueline"
 # A browser has six connections to one host, and each may ask of several queues.
@@ -110,6 +117,48 @@ def reach(target: Target, *, way: Way) -> Reach:
     )
 
 
+def doctor(target: Target, *, now: datetime, sample: int) -> tuple[Sequence[Look], Callable[..., Seen]]:
+    """Return what is to be looked at of a deployment, and what makes one of all that was seen.
+
+    Raises DeploymentNotFound, Forbidden or Unavailable.
+    """
+    from dueline.aws import clients, faults
+    from dueline.aws.doctor import looks, place
+
+    with faults.of_callers("finding AWS credentials"):
+        session = clients.session(profile=target.profile, region=target.region)
+    there = place.place_of(target.name, session=session, now=now)
+    return looks.looks_at(there, sample=sample), partial(Seen, deployment=there.deployment, now=now)
+
+
+def restore(
+    target: Target,
+    *,
+    jobs: str,
+    state: str,
+    hand_over_from: datetime | None,
+    on_progress: Callable[[int, int], None],
+) -> Restore:
+    """Return what lets a deployment take over restored tables. Raises DeploymentNotFound, Forbidden or Unavailable."""
+    from dueline.aws import clients, faults, restoring
+
+    with faults.of_callers("finding AWS credentials"):
+        session = clients.session(profile=target.profile, region=target.region)
+    return restoring.restore(
+        target.name, jobs=jobs, state=state, hand_over_from=hand_over_from, session=session, on_progress=on_progress
+    )
+
+
+def adopter(target: Target) -> Any:
+    """Return what has stacks take over what they left behind. Raises Forbidden."""
+    from dueline.aws import clients, faults
+    from dueline.aws.adoption import Adopter
+
+    with faults.of_callers("finding AWS credentials"):
+        session = clients.session(profile=target.profile, region=target.region)
+    return Adopter(client=cache(session.client))
+
+
 def dead_letters(target: Target, queue: str | None) -> Ends:
     """Return the dead letters of a queue, or of none, those that the deployment parked.
 
@@ -123,3 +172,23 @@ def dead_letters(target: Target, queue: str | None) -> Ends:
     if queue is None:
         return dead_letters.of_parked(target.name, session=session)
     return dead_letters.of_queue(target.name, queue, session=session)
+
+
+def sandbox(target: Target, *, name: str) -> Sandbox:
+    """Return the deployment of that name, to run checks in. Raises DeploymentNotFound, Forbidden or Unavailable."""
+    from dueline.aws import clients, faults
+    from dueline.aws.sandbox.sandbox import AwsSandbox
+
+    new_session = partial(clients.session, profile=target.profile, region=target.region)
+    with faults.of_callers("finding AWS credentials"):
+        return AwsSandbox(name, client=client(replace(target, name=name)), new_session=new_session, url=target.url)
+
+
+def removal(target: Target, *, name: str, tell: Callable[[str], None]) -> Callable[[], list[str]]:
+    """Return what removes the sandbox of that name, and tells what is left."""
+    from dueline.aws import clients, faults
+    from dueline.aws.sandbox.removal import Removal
+
+    with faults.of_callers(f"removing the deployment {name!r}"):
+        session = clients.session(profile=target.profile, region=target.region)
+        return Removal(Names(name), session, tell=tell).run

@@ -9,48 +9,19 @@ from http import HTTPStatus
 from typing import Any
 
 from dueline.errors import (
+    OVER_HTTP,
     AlreadyFinished,
     DeploymentNotFound,
     DuelineError,
     Forbidden,
-    IdReused,
     InvalidJob,
-    InvalidSchedule,
-    JobNotFound,
     KeyReused,
-    NotYet,
     PayloadTooLarge,
-    QueueNotFound,
-    RunOfSchedule,
-    ScheduleChanged,
-    ScheduleNotFound,
     Throttled,
-    TooManyChanges,
-    TooManySchedules,
     Unavailable,
 )
 
-_BY_CODE: dict[object, type[DuelineError]] = {
-    error.code: error
-    for error in (
-        InvalidJob,
-        InvalidSchedule,
-        PayloadTooLarge,
-        QueueNotFound,
-        JobNotFound,
-        ScheduleNotFound,
-        AlreadyFinished,
-        RunOfSchedule,
-        ScheduleChanged,
-        TooManySchedules,
-        TooManyChanges,
-        IdReused,
-        KeyReused,
-        Throttled,
-        Unavailable,
-        NotYet,
-    )
-}
+_BY_CODE: dict[object, type[DuelineError]] = {error.code: error for error in OVER_HTTP}
 # For what API Gateway refuses itself, and for codes of a later version.
 _BY_STATUS: dict[int, type[DuelineError]] = {
     HTTPStatus.BAD_REQUEST: InvalidJob,
@@ -105,6 +76,7 @@ def error_of(content: Any, *, status: object, asked: str) -> DuelineError:
     error = (kind or _kind_of(status))(_detail(problem) or f"{asked}: {_message(problem) or f'status {status}'}")
     id = problem.get("id")
     error.job_id = id if isinstance(id, str) else None
+    error.status = status if isinstance(status, int) else error.status
     return error
 
 

@@ -9,7 +9,11 @@ from dueline.config.queue import STRICT
 
 ON_DEMAND = "on-demand"
 # DynamoDB's quota of a table, unless it was raised.
-_MOST_UNITS = 40_000
+MOST_UNITS = 40_000
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/warm-throughput-scenarios.html
+NEW_TABLE_WRITES = 4_000
+# Of an account's 1,000 concurrent executions, unless the quota is raised, Lambda keeps 100 for what reserves none.
+MOST_RESERVED = 100_000
 
 
 class Storage(StrEnum):
@@ -24,8 +28,8 @@ class Capacity(BaseModel):
 
     model_config = STRICT
 
-    min: int = Field(ge=1, le=_MOST_UNITS, description="Units a second that are always there, and always paid for.")
-    max: int = Field(ge=1, le=_MOST_UNITS, description="Units a second beyond which requests wait. At least min.")
+    min: int = Field(ge=1, le=MOST_UNITS, description="Units a second that are always there, and always paid for.")
+    max: int = Field(ge=1, le=MOST_UNITS, description="Units a second beyond which requests wait. At least min.")
 
     @model_validator(mode="after")
     def _bounds_fit(self) -> Self:

@@ -8,19 +8,29 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, BeforeValidator, Field, field_validator, model_validator
 
-from dueline.config.capacity import ON_DEMAND, Capacity, MaybeCapacity, Storage
+from dueline.config.capacity import (
+    MOST_RESERVED,
+    MOST_UNITS,
+    NEW_TABLE_WRITES,
+    ON_DEMAND,
+    Capacity,
+    MaybeCapacity,
+    Storage,
+)
+from dueline.config.dashboards import Dashboards
+from dueline.config.groups import Groups, QueueName, check_groups
 from dueline.config.names import Names
+from dueline.config.owner import EMAIL
+from dueline.config.periods import check_periods
+from dueline.config.platform import LOG_RETENTION_DAYS, MOST_TAGS, KeyArn, PolicyArn, Rollout, TagKey, TagValue
 from dueline.config.queue import STRICT, Queue, Retry
 from dueline.config.schedule import Schedule
 from dueline.config.yaml_file import load_as, none_is_empty
-from dueline.model.job import MAX_RETENTION, QUEUE_NAME
+from dueline.model.job import MAX_RETENTION
 from dueline.model.queue_settings import PLANNER, QueueSettings
 from dueline.model.work_settings import WorkSettings
 
-QueueName = Annotated[str, Field(pattern=f"^{QUEUE_NAME}$")]
-_MINUTE = 60
 _OF_A_QUEUES_STACK = "-queue(-|$)"
-
 
 _MayBeBare = Annotated[Queue, BeforeValidator(none_is_empty, json_schema_input_type=Queue | None)]
 
@@ -69,13 +79,27 @@ class Deployment(BaseModel):
     )
     api_rate: int = Field(default=500, ge=1, le=10_000, description="Requests a second that the HTTP API takes.")
     api_burst: int = Field(default=1000, ge=1, le=5_000, description="Requests that the HTTP API takes at once.")
+    tick_reserved_concurrency: int | None = Field(
+        default=None,
+        ge=1,
+        le=MOST_RESERVED,
+        description="Of the account's concurrent executions, what is kept for ticks; so many run at once at most. One"
+        " for each partition is enough.",
+    )
+    api_reserved_concurrency: int | None = Field(
+        default=None, ge=1, le=MOST_RESERVED, description="The same for the HTTP API, so that it cannot take all."
+    )
     log_retention_days: int = Field(
         default=30,
-        json_schema_extra={"enum": [1, 3, 5, 7, 14, 30, 60, 90, 180, 365]},
+        json_schema_extra={"enum": [*LOG_RETENTION_DAYS]},
         description="Days that logs are kept.",
     )
     alarm_email: str | None = Field(
-        default=None, pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$", description="Who is told of alarms. Without it: nobody."
+        default=None, pattern=EMAIL, description="Who is told of alarms. Without it: nobody."
+    )
+    dashboards: Annotated[Dashboards, Field(strict=False)] = Field(
+        default=Dashboards.DEPLOYMENT,
+        description="CloudWatch dashboards, of which three of an account are free: `all` has one of each queue, too.",
     )
     tracing: bool = Field(default=False, description="Trace the functions with AWS X-Ray.")
     capacity: MaybeCapacity = Field(
@@ -83,17 +107,53 @@ class Deployment(BaseModel):
         json_schema_extra={"default": ON_DEMAND},
         description="How the jobs table is paid for: by request, or by units provisioned, of writes and of reads each.",
     )
+    warm_writes: int | None = Field(
+        default=None,
+        ge=NEW_TABLE_WRITES,
+        le=MOST_UNITS,
+        description="Write units a second that the jobs table takes from the start, if it is paid by request. Raised"
+        f" for a price, and never lowered. Default: DynamoDB's, {NEW_TABLE_WRITES:,} for a new table.",
+    )
     storage: Annotated[Storage, Field(strict=False)] = Field(
         default=Storage.STANDARD, description="The jobs table's class; `infrequent` is for jobs that wait for months."
     )
     point_in_time_recovery: bool = Field(
         default=True, description="The jobs table can be restored to any second of the last 35 days."
     )
+    kms_key_arn: KeyArn | None = Field(
+        default=None,
+        description="Your own KMS key for queues, tables, logs, payloads and alarms. Without it: keys that AWS owns.",
+    )
+    kms_data_key_reuse: int = Field(
+        default=300,
+        ge=60,
+        le=86_400,
+        description="With `kms_key_arn`: seconds for which SQS goes on with a data key before it asks KMS again.",
+    )
+    permission_boundary: PolicyArn | None = Field(
+        default=None, description="A managed policy beyond which no role of the deployment may do anything."
+    )
+    tags: Annotated[dict[TagKey, TagValue], BeforeValidator(none_is_empty)] = Field(
+        default={},
+        max_length=MOST_TAGS,
+        json_schema_extra={"additionalProperties": False},
+        description="Tags of the stacks and of all in them that takes tags, each a name and a text.",
+    )
+    termination_protection: bool = Field(
+        default=False, description="No stack can be deleted before this is `false` again and deployed."
+    )
+    deployments: Annotated[Rollout, Field(strict=False)] = Field(
+        default=Rollout.CANARY,
+        description="How new code of the HTTP API takes over: `canary` gives it a tenth of the requests for five"
+        " minutes, and takes it back if an alarm fires.",
+    )
     queues: Annotated[dict[QueueName, _MayBeBare], BeforeValidator(none_is_empty)] = Field(
         default={},
         json_schema_extra={"additionalProperties": False, "propertyNames": {"not": {"const": PLANNER.name}}},
         description=f"The queues, by name. `{PLANNER.name}` is Dueline's own.",
     )
+
+    groups: Groups = {}
 
     @field_validator("name")
     @classmethod
@@ -123,23 +183,19 @@ class Deployment(BaseModel):
 
     @model_validator(mode="after")
     def _periods_fit(self) -> Self:
-        if self.tick_period != _MINUTE and not self.local_run:
-            raise ValueError(
-                f"tick_period is {self.tick_period}: it must be {_MINUTE}, which is how often EventBridge Scheduler"
-                " fires, unless local_run is true"
-            )
-        least = max(3 * self.tick_period, 2 * self.tick_period + self.lease) + 5
-        if self.lookahead < least:
-            raise ValueError(
-                f"lookahead is {self.lookahead}: it must be at least max(3 tick_period, 2 tick_period + lease) + 5,"
-                f" which is {least}"
-            )
-        least = self.lookahead + self.tick_period
-        if self.direct_horizon < least:
-            raise ValueError(
-                f"direct_horizon is {self.direct_horizon}: it must be at least lookahead + tick_period,"
-                f" which is {least}"
-            )
+        periods = {name: getattr(self, name) for name in ("tick_period", "lease", "lookahead", "direct_horizon")}
+        check_periods(**periods, is_local=self.local_run)
+        return self
+
+    @model_validator(mode="after")
+    def _groups_are_of_queues(self) -> Self:
+        check_groups(self.groups, queues=self.queues)
+        return self
+
+    @model_validator(mode="after")
+    def _is_warm_on_demand(self) -> Self:
+        if self.warm_writes and self.capacity:
+            raise ValueError(f"warm_writes is {self.warm_writes}: it must be left out where capacity is provisioned")
         return self
 
     @property

@@ -22,7 +22,11 @@ INGESTED = "Ingested"
 LATE_PATH = "LatePath"
 PARKED = "Parked"
 API_FAULTS = "ApiFaults"
+# Partitions that have no tick any more, and those that never had one, as while a new queue is being deployed.
 WITHOUT_TICK = "WithoutTick"
+NEVER_TICKED = "NeverTicked"
+# 1 while the guard keeps DynamoDB's TTL from collecting, else 0.
+TTL_OFF = "TtlOff"
 TICK_DURATION = "TickDuration"
 # Of a queue's schedules: runs that were submitted, runs that were missed and not caught up, and runs that workers
 # skipped because another one had not ended, told in the log of the worker.
@@ -36,7 +40,7 @@ STANDING_STILL = "StandingStill"
 
 IN_SECONDS = frozenset({LATENESS, TICK_DURATION})
 # Where none is news.
-TOLD_AT_ZERO = IN_SECONDS | {WITHOUT_TICK, STANDING_STILL}
+TOLD_AT_ZERO = IN_SECONDS | {WITHOUT_TICK, STANDING_STILL, TTL_OFF}
 
 
 def dimensions(deployment: str, queue: str | None = None) -> dict[str, str]:

@@ -5,6 +5,9 @@ A queue's name has no underscore, so nothing that a team calls its queue meets a
 
 from dataclasses import dataclass
 
+# The alias of each function: its current version, which all invoke that Dueline deploys.
+LIVE = "live"
+
 
 @dataclass(frozen=True, slots=True)
 class Names:
@@ -47,6 +50,11 @@ class Names:
         return f"{self.deployment}-alarms"
 
     @property
+    def tickets(self) -> str:
+        """The topic of alarms that can wait until somebody works."""
+        return f"{self.deployment}-tickets"
+
+    @property
     def api(self) -> str:
         return f"{self.deployment}-api"
 
@@ -55,14 +63,18 @@ class Names:
         return f"{self.deployment}-ticks"
 
     @property
+    def watch_group(self) -> str:
+        return f"{self.deployment}-watches"
+
+    @property
     def watch(self) -> str:
         """The schedule that watches over the ticks, of which it is none."""
-        return f"{self.deployment}-watch"
+        return f"{self.deployment}-watch-ticks"
 
     @property
     def planner_watch(self) -> str:
         """The schedule that has the planner look for schedules that stand still."""
-        return f"{self.deployment}-planner-watch"
+        return f"{self.deployment}-watch-schedules"
 
     @property
     def scheduler_role(self) -> str:
@@ -128,23 +140,38 @@ class Names:
     def queue_dlq(self, queue: str) -> str:
         return f"{self.queue_prefix}{queue}_dlq"
 
+    @property
+    def groups_stack(self) -> str:
+        return f"{self.deployment}-groups"
+
+    def queue_alarms(self, queue: str) -> str:
+        """The topic of a queue's owner, which is no queue's name: that has no underscore."""
+        return f"{self.queue_prefix}{queue}_alarms"
+
     def queue_stack(self, queue: str) -> str:
         return f"{self.deployment}-queue-{queue}"
 
     def queue_parameter(self, queue: str) -> str:
         return f"{self.queue_parameters}/{queue}"
 
+    def policy(self, queue: str, kind: str) -> str:
+        return f"{self.queue_prefix}{queue}_{kind}"
+
+    def group_policy(self, group: str, kind: str) -> str:
+        """Return the name of a group's policy, which is no queue's: a queue's name has no underscore."""
+        return f"{self.queue_prefix}group_{group}_{kind}"
+
     def producer_policy(self, queue: str) -> str:
-        return f"{self.queue_prefix}{queue}_producer"
+        return self.policy(queue, "producer")
 
     def consumer_policy(self, queue: str) -> str:
-        return f"{self.queue_prefix}{queue}_consumer"
+        return self.policy(queue, "consumer")
 
     def operator_policy(self, queue: str) -> str:
-        return f"{self.queue_prefix}{queue}_operator"
+        return self.policy(queue, "operator")
 
     def direct_policy(self, queue: str) -> str:
-        return f"{self.queue_prefix}{queue}_direct"
+        return self.policy(queue, "direct")
 
     def schedule(self, queue: str, partition: int) -> str:
         return f"{queue}.{partition}"

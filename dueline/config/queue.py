@@ -3,11 +3,13 @@
 import json
 from typing import Annotated, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
+from dueline.config.owner import Owner
 from dueline.config.schedule import Schedule, ScheduleName
 from dueline.config.yaml_file import none_is_empty
 from dueline.model.job import MAX_PRIORITY, MAX_RETENTION
+from dueline.model.queue_settings import JOBS_PER_PARTITION
 from dueline.model.retry_policy import MAX_HIDDEN_SECONDS, Backoff, RetryPolicy
 
 # Each is a resource in the queue's stack, and CloudFormation takes 500 resources a stack.
@@ -15,9 +17,8 @@ MOST_PARTITIONS = 400
 MOST_SCHEDULES = 50
 # It takes 1 MB a template as well, of which a queue with all of these needs 490 KB besides.
 MOST_SCHEDULE_BYTES = 400_000
-# Jobs a second that one partition carries, with rows of up to 1 KB: half of what it sustains, so that an hour's backlog
-# is made up for within another. Source: docs/benchmarks.md, "Scale, by simulation".
-JOBS_PER_PARTITION = 500
+# A dead letter keeps the time at which it was first sent, and its queue keeps messages for 14 days at most.
+MOST_RETENTION_DAYS = 13
 # SQS's own, of a queue's maxReceiveCount.
 MOST_RECEIVES = 1000
 # Crashes and stops of workers are receives too: SQS, which tells no reason, is to come after the workers.
@@ -91,7 +92,10 @@ class Queue(BaseModel):
         f" Default: retry.attempts + {RECEIVES_TO_SPARE}, at most {MOST_RECEIVES:,}.",
     )
     message_retention_days: int = Field(
-        default=4, ge=1, le=14, description="Days that SQS keeps a message that no worker deletes."
+        default=4,
+        ge=1,
+        json_schema_extra={"maximum": MOST_RETENTION_DAYS},
+        description="Days that SQS keeps a message that no worker deletes. A dead letter is kept for the rest of 14.",
     )
     retention_days: int | None = Field(
         default=None,
@@ -120,6 +124,11 @@ class Queue(BaseModel):
         default=False,
         description="Workers of Dueline's library note what becomes of jobs, for look-ups: two writes an attempt.",
     )
+    owner: Owner | None = Field(
+        default=None,
+        description="Who is told of this queue's alarms, besides the deployment's topics: an e-mail address, or the ARN"
+        " of an SNS topic.",
+    )
     schedules: Annotated[dict[ScheduleName, Schedule], BeforeValidator(none_is_empty)] = Field(
         default={},
         max_length=MOST_SCHEDULES,
@@ -127,6 +136,16 @@ class Queue(BaseModel):
         description="The queue's schedules, by name: a deployment puts them, and deletes those that are here no more.",
     )
     retry: Retry = Field(default=Retry(), description="When workers of Dueline's library try a job again that failed.")
+
+    @field_validator("message_retention_days")
+    @classmethod
+    def _leaves_dead_letters_a_day(cls, days: int) -> int:
+        if days > MOST_RETENTION_DAYS:
+            raise ValueError(
+                f"it must be at most {MOST_RETENTION_DAYS}: SQS deletes a dead letter 14 days after the job was first"
+                " sent, and somebody must have a day to see it"
+            )
+        return days
 
     @model_validator(mode="after")
     def _schedules_fit(self) -> Self:

@@ -24,6 +24,21 @@ queues:
 ```
 """
 _WHAT_IT_SAVES = """\
+### For production
+
+**`tick_reserved_concurrency` and `api_reserved_concurrency`** keep a part of the account's concurrent executions
+(1,000, unless the quota is raised) for each function, and let it have no more. Without them, 1,000 calls of the API
+at once take all there are, and ticks that cannot run for two minutes are dropped: their jobs wait for the next. Set 1
+for each partition of all queues and 5 more for ticks, and for the API `api_rate` times the seconds of its longest
+calls, such as 100 to 200. They are left out by default because a new account may have 10 executions in all, and
+Lambda lets nobody reserve the last 100: such a deployment would fail. Both functions have an alarm on throttles.
+
+**`warm_writes: 20000`** is for a launch: a new table that is paid by request takes 4,000 write units a second, more
+only after it has seen the load for a while, and up to 1,000 on each of a queue's partitions. What is beyond waits in
+the inbound queue, or is throttled to direct clients. DynamoDB charges once for each unit above what the table can
+take already (its price list, under warm throughput, has the amount). It cannot be lowered again; a lower number fails
+the deployment, to leave it out changes nothing. Over 40,000 the account's quota must be raised first.
+
 ### What the jobs table costs
 
 Three settings save money for some deployments, each at a price. All are of the table `{name}-jobs` alone: fences,
@@ -46,6 +61,11 @@ read a quarter more. Nothing is slower. DynamoDB lets a table change its class t
 **`point_in_time_recovery: false`** saves the backup, which costs nearly as much as storage. Rows that were overwritten
 or deleted by mistake are then gone for good: accepted jobs are lost, promised cancels forgotten. The table stays
 protected from deletion.
+
+### What platform teams ask for
+
+`kms_key_arn`, `permission_boundary`, `tags`, `log_retention_days` and `termination_protection`: what each is for, and
+what it costs, [security](security.md) says.
 """
 
 
@@ -61,6 +81,22 @@ queues:
 """
 
 
+_WHAT_GROUPS_ARE = """\
+A role may have 10 managed policies, unless the quota is raised (to 20), so a service that works with more queues needs
+policies for several at once:
+
+```yaml
+groups:
+  shop: [emails, invoices]
+```
+
+The stack `{name}-groups` then has the policies `{name}_group_shop_producer`, `_consumer`, `_operator` and `_direct`,
+which allow for all queues of the group what [those of a queue](operations.md#who-may-do-what) allow for one. A policy
+holds 6,144 characters, so about ten queues; `cdk synth` says where there are too many. A queue may be in several
+groups.
+"""
+
+
 def documents() -> dict[str, str]:
     """Return the documents that describe queues.yaml, by file name."""
     deployment = Deployment.model_json_schema()
@@ -70,6 +106,7 @@ def documents() -> dict[str, str]:
         _INTRODUCTION,
         f"## The deployment\n\n{_table(own)}",
         _WHAT_IT_SAVES,
+        f"## Groups of queues\n\n{_WHAT_GROUPS_ARE}",
         f"## A queue\n\n{_table(Queue.model_json_schema())}",
         f"## A schedule of a queue\n\n{_WHAT_SCHEDULES_ARE}\n{_table(Schedule.model_json_schema())}",
     )

@@ -5,10 +5,16 @@ from dataclasses import dataclass, fields
 from datetime import timedelta
 from typing import Any, Self
 
+from dueline import __version__
 from dueline.model.schema import OLDEST_SCHEMA, SCHEMA
 
-# Direct clients are told the latest schema that the functions read, and the earliest that they take from a client.
-PUBLISHED_SCHEMAS = {"schema": SCHEMA, "oldest_schema": OLDEST_SCHEMA}
+# Direct clients are told the latest schema that the functions read, and the earliest that they take from a client; and
+# `dueline doctor` which version was deployed.
+PUBLISHED_SCHEMAS: Mapping[str, int | str] = {
+    "schema": SCHEMA,
+    "oldest_schema": OLDEST_SCHEMA,
+    "version": __version__,
+}
 _PREFIX = "DUELINE_"
 _LONGEST_SEND_PER_LEASE = 3
 # Until the planner's queue brings a step again that could not be done yet.
@@ -54,6 +60,18 @@ class PlannerSettings(Settings):
     """What the planner needs to know."""
 
     tick_period: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TtlSettings(Settings):
+    """What the TTL guard needs to know."""
+
+    tick_period: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StrandSettings(Settings):
+    """What the guard of deployments needs to know."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

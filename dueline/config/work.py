@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from dueline import __version__
 from dueline.config.registry import settings_from, settings_of
 from dueline.errors import QueueNotFound
 from dueline.model.retry_policy import Backoff, RetryPolicy
@@ -12,12 +13,16 @@ from dueline.model.work_settings import WorkSettings
 _PLAIN = ("dead_letters", "visibility_timeout", "longest_run", "max_receives")
 
 
-def published(settings: WorkSettings) -> dict[str, Any]:
-    """Return what is published of a queue. Clients read all but `work`. Times are in seconds."""
+def published(settings: WorkSettings, *, expected_rate: int | None = None) -> dict[str, Any]:
+    """Return what is published of a queue. Times are in seconds.
+
+    Clients read all but `work` and `told`, which `dueline doctor` compares with what it sees.
+    """
     retry = asdict(settings.retry) | {"backoff": settings.retry.backoff.value}
     work = {name: getattr(settings, name) for name in _PLAIN} | {"retry": retry}
     urls = list(settings.urls)
-    return {"url": urls[0], "urls": urls, **settings_of(settings.queue), "work": work}
+    told = {"version": __version__} | ({} if expected_rate is None else {"expected_rate": expected_rate})
+    return {"url": urls[0], "urls": urls, **settings_of(settings.queue), "work": work, "told": told}
 
 
 def work_settings_from(parameter: Mapping[str, Any], *, name: str) -> WorkSettings:

@@ -26,11 +26,8 @@ ROUTES = {
     "/queues/{queue}/schedules": "GET",
     "/queues/{queue}/uploads": "POST",
     _SCHEDULE: "DELETE GET PUT",
-    f"{_SCHEDULE}/backfill": "POST",
     f"{_SCHEDULE}/history": "GET",
-    f"{_SCHEDULE}/pause": "POST",
-    f"{_SCHEDULE}/resume": "POST",
-    f"{_SCHEDULE}/run": "POST",
+    **{f"{_SCHEDULE}/{verb}": "POST" for verb in ("backfill", "pause", "resume", "run")},
     _PREVIEW: "POST",
 }
 

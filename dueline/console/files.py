@@ -13,26 +13,15 @@ _TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-_VIEWS = [
-    pattern(form)
-    for form in (
-        "/",
-        "/queues/{queue}",
-        "/queues/{queue}/jobs",
-        "/queues/{queue}/jobs/{id}",
-        "/queues/{queue}/dead-letters",
-        "/queues/{queue}/schedules",
-        "/queues/{queue}/schedules/{schedule}",
-    )
-]
+_BELOW = ("", "/jobs", "/jobs/{id}", "/dead-letters", "/schedules", "/schedules/{schedule}")
+_VIEWS = [pattern("/"), *(pattern(f"/queues/{{queue}}{below}") for below in _BELOW)]
 
 
 def answer(request: Request) -> Answer:
     """Return the file at a path. Raises Refused where there is none."""
     if not request.is_read:
         raise not_so(request, ["GET"])
-    file = _file_at(request.path)
-    if file is None:
+    if (file := _file_at(request.path)) is None:
         raise no_such(request)
     return Answer(content=file.read_bytes(), headers={"content-type": _TYPES[file.suffix]})
 

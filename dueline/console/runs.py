@@ -65,8 +65,7 @@ class Runs:
 
     def find(self, id: str) -> Run:
         """Return a run. Raises Refused where there is none."""
-        run = self._runs.get(id)
-        if run is None:
+        if (run := self._runs.get(id)) is None:
             detail = f"there is no run {shown(id)}: it was one of long ago, or of a console that has ended"
             raise Refused(HTTPStatus.NOT_FOUND, detail, code="run_not_found")
         return run

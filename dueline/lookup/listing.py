@@ -67,6 +67,8 @@ class Snapshot:
     table: Table
     states: Mapping[Key, Row]
     now: datetime
+    # Those that are read, if not all that the queue has.
+    partitions: Sequence[Partition] = ()
 
     def cursor(self, partition: Partition) -> str:
         return rows.read_state(self.states.get(rows.state_key(partition))).cursor
@@ -183,7 +185,7 @@ def _slices(span: Span, snapshot: Snapshot) -> list[_Slice]:
     start = max(instant.text(instant.round_up(span.start)), span.after)
     return [
         _Slice(partition=partition, reached=max(start, snapshot.cursor(partition)))
-        for partition in partitions_of(snapshot.queue)
+        for partition in snapshot.partitions or partitions_of(snapshot.queue)
     ]
 
 

@@ -41,6 +41,10 @@ class MemoryTable:
     ) -> Page:
         return self._page(str(partition), after=after, until=until, limit=limit)
 
+    def last(self, partition: Partition) -> Row | None:
+        order = self._order_of(str(partition))
+        return self._rows[str(partition)][order[-1]] if order else None
+
     def _page(self, pk: str, *, after: str, until: str, limit: int | None) -> Page:
         items, order = self._rows[pk], self._order_of(pk)
         start, end = bisect_right(order, after), bisect_right(order, until)
@@ -157,10 +161,13 @@ class MemoryTable:
             self._put({**row, "until": until, "ttl": ttl})
         return until
 
+    def all(self) -> list[Row]:
+        """Return all rows."""
+        return [row for items in self._rows.values() for row in items.values()]
+
     def expired(self, *, now: datetime) -> list[Key]:
         """Return the keys of the rows that are past their TTL."""
-        held = (row for items in self._rows.values() for row in items.values())
-        return [rows.key(row) for row in held if "ttl" in row and not rows.is_live(row, now=now)]
+        return [rows.key(row) for row in self.all() if "ttl" in row and not rows.is_live(row, now=now)]
 
     def collect(self, keys: Iterable[Key]) -> None:
         """Delete rows, as DynamoDB does in its own time with those past their TTL."""

@@ -6,6 +6,7 @@ so that whatever was parked can be put back through the inbound queue as it is.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import chain, groupby
 from operator import attrgetter
 from typing import TypeVar
@@ -14,6 +15,7 @@ from dueline.errors import InvalidJob, JobNotFound
 from dueline.model import instant, nominal
 from dueline.model.folding import folded, unfolded
 from dueline.model.job import MAX_PRIORITY, Job, JobId, Route
+from dueline.model.schema import VERSION, check_readable
 from dueline.model.text import plain
 from dueline.model.trace import TRACEPARENT, TRACESTATE, TraceContext
 
@@ -28,6 +30,8 @@ REASON = "dueline-reason"
 # What a worker tells of a job that it gave up: the type of the error, and how often it was tried.
 ERROR = "dueline-error"
 ATTEMPTS = "dueline-attempts"
+# The schema of a message (schema.py); like that of a row, left out where it is 1.
+OF_SCHEMA = "dueline-v"
 # How often a job was put back whose attempt ended without a word, so that a once-only job may run again.
 AGAIN = "dueline-again"
 # That a body is a pointer to a payload of so many bytes, as the Amazon SQS Extended Client Library says it:
@@ -44,7 +48,7 @@ _PRIORITIES = tuple(map(str, range(1, MAX_PRIORITY + 1)))
 _MAX_DIGITS = 18
 _DISPENSABLE = (TRACESTATE, TRACEPARENT)
 # What is read of a message where it is: these are folded last, and its trace first.
-_READ = (ID, EXPIRES, DUE, PRIORITY, TENANT, OFFLOADED_BYTES, MOVES, AGAIN, SCHEDULE)
+_READ = (OF_SCHEMA, ID, EXPIRES, DUE, PRIORITY, TENANT, OFFLOADED_BYTES, MOVES, AGAIN, SCHEDULE)
 _FIRST = {name: place for place, name in enumerate(_READ)} | {TRACEPARENT: len(_READ) + 2, TRACESTATE: len(_READ) + 3}
 
 
@@ -118,13 +122,7 @@ class Message:
 
         Raises InvalidJob, saying what is wrong, when it carries none.
         """
-        try:
-            id = JobId.parse(self.attributes[ID])
-            expires = instant.parse(self.attributes[EXPIRES])
-        except KeyError as missing:
-            raise InvalidJob(f"message attribute {missing} is missing") from None
-        except (JobNotFound, ValueError) as error:
-            raise InvalidJob(f"message attributes name no job: {error}") from None
+        id, expires = self._id_and_expiry()
         if expires < id.due:
             raise InvalidJob(f"message attribute {EXPIRES} is {instant.text(expires)}, before the job is due")
         return Job(
@@ -137,6 +135,16 @@ class Message:
             trace=TraceContext.from_headers(self.attributes),
             **nominal.fields(self.attributes.get(SCHEDULE)),
         )
+
+    def _id_and_expiry(self) -> tuple[JobId, datetime]:
+        try:
+            # In a dead-letter queue, what a later version wrote may wait for an upgrade.
+            check_readable({VERSION: self.attributes.get(OF_SCHEMA, 1)})
+            return JobId.parse(self.attributes[ID]), instant.parse(self.attributes[EXPIRES])
+        except KeyError as missing:
+            raise InvalidJob(f"message attribute {missing} is missing") from None
+        except (JobNotFound, ValueError) as error:
+            raise InvalidJob(f"message attributes name no job: {error}") from None
 
     def _priority(self) -> int:
         text = self.attributes.get(PRIORITY, "1")

@@ -6,6 +6,10 @@ from datetime import timedelta
 from dueline.errors import QueueNotFound
 from dueline.model.job import Partition
 
+# Jobs a second that one partition carries, with rows of up to 1 KB: half of what it sustains, so that an hour's backlog
+# is made up for within another. Source: docs/benchmarks.md, "Scale, by simulation".
+JOBS_PER_PARTITION = 500
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class QueueSettings:

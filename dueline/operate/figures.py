@@ -10,9 +10,9 @@ Points = Sequence[tuple[datetime, float]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Series:
-    """One metric of a queue, and which statistic of its values is wanted: Sum or Maximum."""
+    """One metric of a queue, or of the deployment (None), and which statistic of its values: Sum or Maximum."""
 
-    queue: str
+    queue: str | None
     metric: str
     statistic: str
 

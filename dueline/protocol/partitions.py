@@ -1,6 +1,7 @@
 """Partitions: read their states, and find those that never existed and those that no tick reads."""
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from dueline.errors import DuelineError, JobNotFound, Unavailable
@@ -42,15 +43,25 @@ def check_partition(id: JobId, states: Reading, *, queue: QueueSettings) -> None
     raise JobNotFound(f"no job has the id {id}: {never}")
 
 
-def without_tick(
-    partitions: Sequence[Partition], *, table: Table, now: datetime, spread: Spread = map
-) -> list[Partition]:
-    """Return the partitions that no tick reads: they have no fence, or one that lies in the past.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WithoutTick:
+    """The partitions that no tick reads any more, and those that none ever read."""
+
+    stopped: Sequence[Partition]
+    never: Sequence[Partition]
+
+
+def without_tick(partitions: Sequence[Partition], *, table: Table, now: datetime, spread: Spread = map) -> WithoutTick:
+    """Return the partitions that no tick reads: their fence lies in the past, or they have none.
 
     Each tick raises the fence to the end of its lookahead, which is three periods or more. So no tick came for that
     long, or ever. Partitions that could not be read are left out. Raises Throttled or Unavailable.
     """
     states = states_of(partitions, table=table, spread=spread)
     keys = {partition: rows.state_key(partition) for partition in partitions}
-    fences = {each: rows.read_state(states.rows.get(key)).fence for each, key in keys.items()}
-    return [each for each in partitions if keys[each] not in states.unread and fences[each] < instant.text(now)]
+    read = {each: key for each, key in keys.items() if key not in states.unread}
+    fences = {each: rows.read_state(states.rows.get(key)).fence for each, key in read.items()}
+    return WithoutTick(
+        stopped=[each for each, fence in fences.items() if fence and fence < instant.text(now)],
+        never=[each for each, fence in fences.items() if not fence],
+    )

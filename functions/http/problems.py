@@ -11,48 +11,9 @@ from pydantic import Field
 # pydantic reads no other TypedDict before Python 3.12.
 from typing_extensions import TypedDict
 
-from dueline.errors import (
-    RETRYABLE,
-    AlreadyFinished,
-    DuelineError,
-    IdReused,
-    InvalidJob,
-    InvalidSchedule,
-    JobNotFound,
-    KeyReused,
-    NotYet,
-    PayloadTooLarge,
-    QueueNotFound,
-    RunOfSchedule,
-    ScheduleChanged,
-    ScheduleNotFound,
-    Throttled,
-    TooManyChanges,
-    TooManySchedules,
-    Unavailable,
-)
+from dueline.errors import OVER_HTTP, RETRYABLE, DuelineError, InvalidJob, NotYet
 
-_STATUS: dict[type[DuelineError], HTTPStatus] = {
-    error: HTTPStatus(error.status)
-    for error in (
-        IdReused,
-        KeyReused,
-        PayloadTooLarge,
-        InvalidJob,
-        InvalidSchedule,
-        QueueNotFound,
-        JobNotFound,
-        ScheduleNotFound,
-        AlreadyFinished,
-        RunOfSchedule,
-        ScheduleChanged,
-        TooManySchedules,
-        TooManyChanges,
-        Throttled,
-        Unavailable,
-        NotYet,
-    )
-}
+_STATUS = {error: HTTPStatus(error.status) for error in OVER_HTTP}
 # In the words of RFC 9110, which Python learnt in 3.13.
 _TITLES = {
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "Content Too Large",

@@ -1,17 +1,15 @@
-"""The IAM policy of the workers of one queue."""
-
-from collections.abc import Sequence
+"""The IAM policy of the workers of a queue, or of those of a group."""
 
 from aws_cdk.aws_iam import ManagedPolicy, PolicyStatement
-from aws_cdk.aws_sqs import IQueue
 from constructs import Construct
 
-from dueline.config.names import Names
-from dueline.model.queue_settings import QueueSettings
+from dueline.config.deployment import Deployment
 from infra.arns import Arns
 from infra.constructs.payloads_bucket import keys_of_queue
+from infra.encryption import use_of_key
 from infra.grants import allow, allow_on_rows
 from infra.nag import acknowledge_wildcard
+from infra.policy_scope import PolicyScope
 
 _RECEIVE = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes")
 _READ = ("dynamodb:BatchGetItem", "dynamodb:GetItem")
@@ -28,42 +26,35 @@ class ConsumerPolicy(Construct):
     write all.
     """
 
-    def __init__(
-        self,
-        scope: Construct,
-        id: str,
-        *,
-        names: Names,
-        queue: QueueSettings,
-        levels: Sequence[IQueue],
-        dead_letters: IQueue,
-    ) -> None:
+    def __init__(self, scope: Construct, id: str, *, deployment: Deployment, of: PolicyScope) -> None:
         super().__init__(scope, id)
-        arns = Arns(self, names=names)
-        payloads = arns.payloads(keys_of_queue(queue.name))
+        arns = Arns(self, names=deployment.names)
+        payloads = [arns.payloads(keys_of_queue(queue.name)) for queue in of.queues]
         policy = ManagedPolicy(
             self,
             "Policy",
-            managed_policy_name=names.consumer_policy(queue.name),
-            description=f"Find queue {queue.name}, work off its messages, and ask which of its jobs were cancelled.",
+            managed_policy_name=of.policy("consumer"),
+            description=f"Find {of}, work off its messages, and ask which of its jobs were cancelled.",
             statements=[
-                allow(*_RECEIVE, on=[level.queue_arn for level in levels]),
-                allow("sqs:SendMessage", on=[dead_letters.queue_arn]),
-                allow("ssm:GetParameter", on=[arns.parameter(names.queue_parameter(queue.name))]),
-                *_row_grants(queue, arns),
-                allow("s3:GetObject", on=[payloads]),
+                allow(*_RECEIVE, on=of.levels(arns)),
+                allow("sqs:SendMessage", on=of.dead_letters(arns)),
+                allow("ssm:GetParameter", on=of.parameters(arns)),
+                *_row_grants(of, arns),
+                allow("s3:GetObject", on=payloads),
+                *use_of_key(self, "dynamodb", "s3", "sqs", deployment=deployment),
             ],
         )
-        acknowledge_wildcard(policy, payloads, reason="The payloads of one queue's jobs, whose ids end their keys.")
+        for pattern in payloads:
+            acknowledge_wildcard(policy, pattern, reason="The payloads of one queue's jobs, whose ids end their keys.")
 
 
-def _row_grants(queue: QueueSettings, arns: Arns) -> list[PolicyStatement]:
+def _row_grants(of: PolicyScope, arns: Arns) -> list[PolicyStatement]:
     statements = [
-        allow_on_rows(*_READ, table=arns.table, keys=[f"{queue.name}#*"]),
-        allow_on_rows(*_READ, table=arns.state, keys=[f"{queue.name}#control"]),
-        allow_on_rows("dynamodb:UpdateItem", table=arns.state, keys=[f"{queue.name}#rate", f"{queue.name}#runs"]),
-        allow_on_rows(*_NOTE, table=arns.once, keys=[f"{queue.name}#*"]),
+        allow_on_rows(*_READ, table=arns.table, keys=of.rows("*")),
+        allow_on_rows(*_READ, table=arns.state, keys=of.rows("control")),
+        allow_on_rows("dynamodb:UpdateItem", table=arns.state, keys=of.rows("rate", "runs")),
+        allow_on_rows(*_NOTE, table=arns.once, keys=of.rows("*")),
     ]
-    if queue.track:
-        statements.append(allow_on_rows("dynamodb:PutItem", table=arns.table, keys=[f"{queue.name}#outcome#*"]))
+    if tracked := [f"{queue.name}#outcome#*" for queue in of.queues if queue.track]:
+        statements.append(allow_on_rows("dynamodb:PutItem", table=arns.table, keys=tracked))
     return statements

@@ -24,6 +24,7 @@ class DeclaredSchedules(Construct):
     ) -> None:
         super().__init__(scope, id)
         self._gate = CfnWaitConditionHandle(self, "Gate")
+        # Not its alias: CloudFormation lets nobody change whom a resource asks, and a deployment leaves both alike.
         function = Arns(self, names=names).function("api")
         for name, schedule in schedules.items():
             resource = CustomResource(

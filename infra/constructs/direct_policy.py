@@ -1,16 +1,15 @@
-"""The IAM policy of the services that write jobs of one queue into the table themselves."""
-
-from collections.abc import Sequence
+"""The IAM policy of the services that write jobs of a queue, or of those of a group, into the table themselves."""
 
 from aws_cdk.aws_iam import ManagedPolicy, PolicyStatement
-from aws_cdk.aws_sqs import IQueue
 from constructs import Construct
 
-from dueline.config.names import Names
+from dueline.config.deployment import Deployment
 from infra.arns import Arns
 from infra.constructs.payloads_bucket import keys_of_queue
+from infra.encryption import use_of_key
 from infra.grants import allow, allow_on_rows
 from infra.nag import acknowledge_wildcard
+from infra.policy_scope import PolicyScope
 
 _READ = ("dynamodb:BatchGetItem", "dynamodb:GetItem")
 _WRITE = ("dynamodb:BatchWriteItem", "dynamodb:PutItem", "dynamodb:UpdateItem")
@@ -27,37 +26,38 @@ class DirectPolicy(Construct):
     goes over HTTP is in the producer's policy; attach both where both are needed.
     """
 
-    def __init__(
-        self, scope: Construct, id: str, *, names: Names, queue: str, levels: Sequence[IQueue], dead_letters: IQueue
-    ) -> None:
+    def __init__(self, scope: Construct, id: str, *, deployment: Deployment, of: PolicyScope) -> None:
         super().__init__(scope, id)
+        names = deployment.names
         arns = Arns(self, names=names)
-        payloads = arns.payloads(keys_of_queue(queue))
+        payloads = [arns.payloads(keys_of_queue(queue.name)) for queue in of.queues]
         of_deployment = [arns.parameter(name) for name in (names.settings_parameter, names.schema_parameter)]
-        found = [arns.parameter(name) for name in (names.queue_parameter(queue), names.api_url_parameter)]
+        found = [*of.parameters(arns), arns.parameter(names.api_url_parameter)]
         policy = ManagedPolicy(
             self,
             "Policy",
-            managed_policy_name=names.direct_policy(queue),
+            managed_policy_name=of.policy("direct"),
             # Never to be changed: that would replace the policy, whose name is taken.
-            description=f"Schedule, look up and cancel jobs of queue {queue} without HTTP.",
+            description=f"Schedule, look up and cancel jobs of {of} without HTTP.",
             statements=[
-                *_row_grants(queue, arns),
-                allow("sqs:SendMessage", on=[level.queue_arn for level in levels]),
-                allow("sqs:GetQueueAttributes", on=[each.queue_arn for each in (*levels, dead_letters)]),
-                allow("s3:GetObject", "s3:PutObject", on=[payloads]),
+                *_row_grants(of, arns),
+                allow("sqs:GetQueueAttributes", "sqs:SendMessage", on=of.levels(arns)),
+                allow("sqs:GetQueueAttributes", on=of.dead_letters(arns)),
+                allow("s3:GetObject", "s3:PutObject", on=payloads),
                 allow("ssm:GetParameter", on=[*found, *of_deployment]),
                 allow("ssm:GetParameters", on=of_deployment),
+                *use_of_key(self, "dynamodb", "s3", "sqs", deployment=deployment),
             ],
         )
-        acknowledge_wildcard(policy, payloads, reason="The payloads of one queue's jobs, whose ids end their keys.")
+        for pattern in payloads:
+            acknowledge_wildcard(policy, pattern, reason="The payloads of one queue's jobs, whose ids end their keys.")
 
 
-def _row_grants(queue: str, arns: Arns) -> list[PolicyStatement]:
-    own, written = [f"{queue}#*"], [f"{queue}#{rest}" for rest in _WRITTEN]
+def _row_grants(of: PolicyScope, arns: Arns) -> list[PolicyStatement]:
+    own = of.rows("*")
     return [
         # The check is what a transaction asks of a fence, be it of before.
         allow_on_rows(*_READ, "dynamodb:ConditionCheckItem", "dynamodb:Query", table=arns.table, keys=own),
-        allow_on_rows(*_WRITE, table=arns.table, keys=written),
+        allow_on_rows(*_WRITE, table=arns.table, keys=of.rows(*_WRITTEN)),
         allow_on_rows(*_READ, "dynamodb:ConditionCheckItem", table=arns.state, keys=own),
     ]

@@ -2,22 +2,24 @@
 
 from collections.abc import Mapping, Sequence
 
-from aws_cdk import Aws, Duration
+from aws_cdk import Duration
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk.aws_iam import PolicyDocument, PolicyStatement, Role, ServicePrincipal
 from constructs import Construct
 
 from dueline.config import metrics
 from dueline.config.deployment import Deployment
+from dueline.config.names import LIVE
 from infra.arns import Arns
 from infra.constructs.log_group import Log
 from infra.grants import allow
 from infra.nag import acknowledge, acknowledge_wildcard
 
 _MEMORY_MB = 512
-# AWS's own layer of Powertools for AWS Lambda (Python) 3.x with its extras, for Python 3.13 on arm64:
+# The version that is tested: AWS tells the ARN of its layer, with the extras, in each region. boto3 is the runtime's,
+# which AWS keeps up to date: tests/unit/test_floors.py tries the least that pyproject.toml allows, which is older.
 # https://docs.aws.amazon.com/powertools/python/latest/getting-started/install/
-_POWERTOOLS = "arn:{partition}:lambda:{region}:017000801446:layer:AWSLambdaPowertoolsPythonV3-python313-arm64:37"
+_POWERTOOLS = "/aws/service/powertools/python/arm64/python3.13/3.37.0"
 _WHY_A_PREFIX = (
     "All that is one queue's begins with this prefix and nothing else does; named one by one, they would"
     " outgrow the 10,240 characters of a role's inline policies."
@@ -27,7 +29,8 @@ _WHY_A_PREFIX = (
 class CoreFunction(Construct):
     """The function of `functions/{name}.py`, with a log group and a role of its own.
 
-    The role may do what `statements` say and write its log. CDK's own grants cannot widen it.
+    The role may do what `statements` say and write its log. CDK's own grants cannot widen it. Each change of code or
+    settings is published as a version, to which the alias `live` moves: that is what others invoke.
     """
 
     def __init__(
@@ -41,10 +44,11 @@ class CoreFunction(Construct):
         timeout: int,
         environment: Mapping[str, str],
         statements: Sequence[PolicyStatement],
+        reserved_concurrency: int | None = None,
     ) -> None:
         super().__init__(scope, id)
         names = deployment.names
-        self.log = Log(self, "Log", name=names.function_log(name), retention_days=deployment.log_retention_days)
+        self.log = Log(self, "Log", name=names.function_log(name), deployment=deployment)
         self.function = lambda_.Function(
             self,
             "Function",
@@ -55,6 +59,7 @@ class CoreFunction(Construct):
             code=code,
             layers=[self._powertools()],
             memory_size=_MEMORY_MB,
+            reserved_concurrent_executions=reserved_concurrency,
             timeout=Duration.seconds(timeout),
             environment={**environment, **_powertools_environment(name)},
             role=self._role(self.log, statements, deployment).without_policy_updates(),
@@ -66,6 +71,8 @@ class CoreFunction(Construct):
             application_log_level_v2=lambda_.ApplicationLogLevel.INFO,
             tracing=lambda_.Tracing.ACTIVE if deployment.tracing else lambda_.Tracing.DISABLED,
         )
+
+        self.live = lambda_.Alias(self, "Live", alias_name=LIVE, version=self.function.current_version)
 
     def _role(self, log: Log, statements: Sequence[PolicyStatement], deployment: Deployment) -> Role:
         granted = [*statements, allow("logs:CreateLogStream", "logs:PutLogEvents", on=[log.log_group_arn])]
@@ -86,8 +93,7 @@ class CoreFunction(Construct):
 
     def _powertools(self) -> lambda_.ILayerVersion:
         acknowledge(self, "L1", reason="Python 3.13 is what this layer of Powertools is built for.")
-        arn = _POWERTOOLS.format(partition=Aws.PARTITION, region=Aws.REGION)
-        return lambda_.LayerVersion.from_layer_version_arn(self, "Powertools", arn)
+        return lambda_.LayerVersion.from_layer_version_arn(self, "Powertools", f"{{{{resolve:ssm:{_POWERTOOLS}}}}}")
 
 
 def _powertools_environment(name: str) -> dict[str, str]:

@@ -15,7 +15,7 @@ from aws_cdk.aws_apigatewayv2 import (
 from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer
 from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from aws_cdk.aws_iam import PolicyStatement
-from aws_cdk.aws_lambda import Code, Function
+from aws_cdk.aws_lambda import Code
 from constructs import Construct
 
 from dueline.config.deployment import Deployment
@@ -26,6 +26,7 @@ from infra.constructs.function import CoreFunction
 from infra.constructs.log_group import Log
 from infra.constructs.metric_filters import MetricFilters
 from infra.constructs.payloads_bucket import ANY_JOB, UPLOADS
+from infra.encryption import use_of_key
 from infra.grants import allow, allow_on_rows
 from infra.nag import acknowledge_wildcard
 
@@ -73,7 +74,8 @@ class JobsApi(Construct):
             direct_horizon=deployment.direct_horizon,
             lookahead=deployment.lookahead,
         )
-        self.function = self._function(deployment, code)
+        api = self._function(deployment, code)
+        self.function, self.live = api.function, api.live
         self.http = HttpApi(
             self,
             "Http",
@@ -87,7 +89,7 @@ class JobsApi(Construct):
             pattern = Arns(self, names=deployment.names).payloads(keys)
             acknowledge_wildcard(self, pattern, reason="The payloads of all queues' jobs, and uploads to all of them.")
 
-    def _function(self, deployment: Deployment, code: Code) -> Function:
+    def _function(self, deployment: Deployment, code: Code) -> CoreFunction:
         names, arns = deployment.names, Arns(self, names=deployment.names)
         function = CoreFunction(
             self,
@@ -96,21 +98,26 @@ class JobsApi(Construct):
             deployment=deployment,
             code=code,
             timeout=_TIMEOUT,
+            reserved_concurrency=deployment.api_reserved_concurrency,
             environment=self.settings.to_env(),
-            statements=[*_grants(arns, names=names), *_payload_grants(arns)],
+            statements=[
+                *_grants(arns, names=names),
+                *_payload_grants(arns),
+                *use_of_key(self, "dynamodb", "s3", "sqs", deployment=deployment),
+            ],
         )
         MetricFilters(self, "Metrics", log=function.log)
-        return function.function
+        return function
 
     def _add_routes(self) -> None:
         integration = HttpLambdaIntegration(
-            "Integration", self.function, payload_format_version=PayloadFormatVersion.VERSION_2_0
+            "Integration", self.live, payload_format_version=PayloadFormatVersion.VERSION_2_0
         )
         for path, methods in _ROUTES.items():
             self.http.add_routes(path=path, methods=methods, integration=integration)
 
     def _add_stage(self, deployment: Deployment) -> None:
-        log = Log(self, "Log", name=deployment.names.access_log, retention_days=deployment.log_retention_days)
+        log = Log(self, "Log", name=deployment.names.access_log, deployment=deployment)
         HttpStage(
             self,
             "Stage",

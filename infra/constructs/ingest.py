@@ -2,7 +2,7 @@
 
 from aws_cdk import Duration
 from aws_cdk.aws_iam import PolicyStatement
-from aws_cdk.aws_lambda import Code, Function
+from aws_cdk.aws_lambda import Code
 from aws_cdk.aws_lambda_event_sources import SqsEventSource
 from aws_cdk.aws_sqs import DeadLetterQueue
 from constructs import Construct
@@ -12,6 +12,7 @@ from dueline.config.settings import IngestSettings
 from infra.arns import Arns
 from infra.constructs.function import CoreFunction
 from infra.constructs.queue import DurableQueue
+from infra.encryption import use_of_key
 from infra.grants import allow
 
 _TIMEOUT = 30
@@ -31,21 +32,25 @@ class Ingest(Construct):
     def __init__(self, scope: Construct, id: str, *, deployment: Deployment, code: Code) -> None:
         super().__init__(scope, id)
         names = deployment.names
-        self.dead_letter_queue = DurableQueue(self, "DeadLetterQueue", name=names.inbound_dlq)
+        self.dead_letter_queue = DurableQueue(
+            self, "DeadLetterQueue", name=names.inbound_dlq, deployment=deployment, redriven_from=[names.inbound]
+        )
         self.inbound = DurableQueue(
             self,
             "Queue",
             name=names.inbound,
+            deployment=deployment,
             visibility_timeout=_VISIBILITY_TIMEOUT,
             dead_letter_queue=DeadLetterQueue(
                 queue=self.dead_letter_queue, max_receive_count=_OUTAGE_SECONDS // _VISIBILITY_TIMEOUT + 1
             ),
         )
-        self.function = self._function(deployment, code)
-        self.function.add_event_source(self._event_source(deployment.ingest_max_concurrency))
+        ingest = self._function(deployment, code)
+        self.function, self.live = ingest.function, ingest.live
+        self.live.add_event_source(self._event_source(deployment.ingest_max_concurrency))
 
-    def _function(self, deployment: Deployment, code: Code) -> Function:
-        names, arns = deployment.names, Arns(self, names=deployment.names)
+    def _function(self, deployment: Deployment, code: Code) -> CoreFunction:
+        arns = Arns(self, names=deployment.names)
         return CoreFunction(
             self,
             "Ingest",
@@ -54,8 +59,8 @@ class Ingest(Construct):
             code=code,
             timeout=_TIMEOUT,
             environment=IngestSettings(deployment=deployment.name, queue_urls=arns.queue_urls).to_env(),
-            statements=self._statements(arns, dispatch_dlq=names.dispatch_dlq),
-        ).function
+            statements=self._statements(arns, deployment),
+        )
 
     def _event_source(self, max_concurrency: int) -> SqsEventSource:
         return SqsEventSource(
@@ -66,8 +71,8 @@ class Ingest(Construct):
             report_batch_item_failures=True,
         )
 
-    def _statements(self, arns: Arns, *, dispatch_dlq: str) -> list[PolicyStatement]:
-        sends_to = [arns.teams_queues, arns.queue(dispatch_dlq), self.dead_letter_queue.queue_arn]
+    def _statements(self, arns: Arns, deployment: Deployment) -> list[PolicyStatement]:
+        sends_to = [arns.teams_queues, arns.queue(deployment.names.dispatch_dlq), self.dead_letter_queue.queue_arn]
         # A transaction is made of PutItem, and of ConditionCheckItem on a partition's state. The update changes none:
         # it asks for what a move may have put.
         receives = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
@@ -77,4 +82,5 @@ class Ingest(Construct):
             allow("sqs:SendMessage", on=sends_to),
             allow(*receives, on=[self.inbound.queue_arn]),
             allow("ssm:GetParameter", on=[arns.queue_parameters]),
+            *use_of_key(self, "dynamodb", "sqs", deployment=deployment),
         ]

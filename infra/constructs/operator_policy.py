@@ -1,15 +1,13 @@
-"""The IAM policy of the people who operate one queue."""
-
-from collections.abc import Sequence
+"""The IAM policy of the people who operate a queue, or those of a group."""
 
 from aws_cdk.aws_iam import ManagedPolicy
-from aws_cdk.aws_sqs import IQueue
-from aws_cdk.aws_ssm import StringParameter
 from constructs import Construct
 
-from dueline.config.names import Names
+from dueline.config.deployment import Deployment
 from infra.arns import Arns
+from infra.encryption import use_of_key
 from infra.grants import allow
+from infra.policy_scope import PolicyScope
 
 _LOOK = ("sqs:GetQueueAttributes", "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility")
 _CONTROL = (("POST", "/pause"), ("POST", "/resume"), ("PUT", "/rate"), ("GET", ""))
@@ -23,26 +21,25 @@ class OperatorPolicy(Construct):
     their policy; attach both.
     """
 
-    def __init__(
-        self, scope: Construct, id: str, *, names: Names, queue: str, levels: Sequence[IQueue], dead_letters: IQueue
-    ) -> None:
+    def __init__(self, scope: Construct, id: str, *, deployment: Deployment, of: PolicyScope) -> None:
         super().__init__(scope, id)
-        api_id = StringParameter.value_for_string_parameter(self, names.api_id_parameter)
-        arns = Arns(self, names=names)
-        asked = [*((method, f"queues/{queue}{path}") for method, path in _CONTROL), ("GET", "queues")]
-        asked.append(("POST", "schedules/preview"))
-        requests = [arns.request(api_id=api_id, method=method, path=path) for method, path in asked]
-        parameters = [arns.parameter(name) for name in (names.api_url_parameter, names.queue_parameter(queue))]
+        arns = Arns(self, names=deployment.names)
+        asked = [(method, f"queues/{queue.name}{path}") for queue in of.queues for method, path in _CONTROL]
+        asked += [("GET", "queues"), ("POST", "schedules/preview")]
+        requests = [arns.request(method=method, path=path) for method, path in asked]
         ManagedPolicy(
             self,
             "Policy",
-            managed_policy_name=names.operator_policy(queue),
+            managed_policy_name=of.policy("operator"),
             # Never to be changed: that would replace the policy, whose name is taken.
-            description=f"See how queue {queue} is, and redrive its dead-letter queue.",
+            description=f"See how {of} is, and redrive its dead-letter queue.",
             statements=[
-                allow("sqs:GetQueueAttributes", "sqs:SendMessage", on=[level.queue_arn for level in levels]),
-                allow(*_LOOK, *_REDRIVE, on=[dead_letters.queue_arn]),
+                allow("sqs:GetQueueAttributes", "sqs:SendMessage", on=of.levels(arns)),
+                allow(*_LOOK, *_REDRIVE, on=of.dead_letters(arns)),
                 allow("execute-api:Invoke", on=requests),
-                allow("ssm:GetParameter", on=parameters),
+                allow(
+                    "ssm:GetParameter", on=[arns.parameter(deployment.names.api_url_parameter), *of.parameters(arns)]
+                ),
+                *use_of_key(self, "sqs", deployment=deployment),
             ],
         )

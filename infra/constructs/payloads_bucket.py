@@ -4,7 +4,9 @@ from aws_cdk import Duration, RemovalPolicy
 from aws_cdk.aws_s3 import BlockPublicAccess, Bucket, BucketEncryption, LifecycleRule
 from constructs import Construct
 
+from dueline.config.deployment import Deployment
 from dueline.model.job import KEEP_DAYS
+from infra.encryption import key_of
 from infra.nag import acknowledge
 
 # A key begins with the days that its object is kept, in four digits, or with this, and then the queue.
@@ -25,12 +27,16 @@ class PayloadsBucket(Bucket):
     An object is kept as long as the first part of its key says: prefixes cost nothing, unlike tags.
     """
 
-    def __init__(self, scope: Construct, id: str, *, name: str) -> None:
+    def __init__(self, scope: Construct, id: str, *, name: str, deployment: Deployment) -> None:
+        key = key_of(scope, id, deployment=deployment)
         super().__init__(
             scope,
             id,
             bucket_name=name,
-            encryption=BucketEncryption.S3_MANAGED,
+            encryption=BucketEncryption.KMS if key else BucketEncryption.S3_MANAGED,
+            encryption_key=key,
+            # S3 then asks KMS for a key of the bucket now and then, and not for one of each object.
+            bucket_key_enabled=bool(key) or None,
             enforce_ssl=True,
             block_public_access=BlockPublicAccess.BLOCK_ALL,
             lifecycle_rules=_rules(),

@@ -14,6 +14,7 @@ from dueline.model.queue_settings import PLANNER
 from infra.arns import Arns
 from infra.constructs.function import CoreFunction
 from infra.constructs.queue import DurableQueue
+from infra.encryption import use_of_key
 from infra.grants import allow, allow_on_rows
 
 _TIMEOUT = 30
@@ -37,17 +38,31 @@ class Planner(Construct):
     def __init__(self, scope: Construct, id: str, *, deployment: Deployment, code: Code) -> None:
         super().__init__(scope, id)
         names = deployment.names
-        self.dead_letter_queue = DurableQueue(self, "DeadLetterQueue", name=names.queue_dlq(PLANNER.name))
+        self.dead_letter_queue = self._dead_letters(deployment)
         self.queue = DurableQueue(
             self,
             "Queue",
             name=names.queue(PLANNER.name),
+            deployment=deployment,
             visibility_timeout=_VISIBILITY_TIMEOUT,
             dead_letter_queue=DeadLetterQueue(queue=self.dead_letter_queue, max_receive_count=_MOST_RECEIVES),
         )
-        self.function = self._function(deployment, code)
-        self.function.add_event_source(
+        planner = self._function(deployment, code)
+        self.function, self.live = planner.function, planner.live
+        self.live.add_event_source(
             SqsEventSource(self.queue, batch_size=10, max_concurrency=_MOST_AT_ONCE, report_batch_item_failures=True)
+        )
+
+    def _dead_letters(self, deployment: Deployment) -> DurableQueue:
+        names = deployment.names
+        return DurableQueue(
+            self,
+            "DeadLetterQueue",
+            name=names.queue_dlq(PLANNER.name),
+            deployment=deployment,
+            # The watch sets its schedule going again, so nobody needs the message: its alarm is to end by itself.
+            retention_days=1,
+            redriven_from=[names.queue(PLANNER.name)],
         )
 
     def refuse_others(self, *senders: Function) -> None:
@@ -63,7 +78,7 @@ class Planner(Construct):
             )
         )
 
-    def _function(self, deployment: Deployment, code: Code) -> Function:
+    def _function(self, deployment: Deployment, code: Code) -> CoreFunction:
         arns = Arns(self, names=deployment.names)
         planner = CoreFunction(
             self,
@@ -75,20 +90,21 @@ class Planner(Construct):
             environment=PlannerSettings(
                 deployment=deployment.name, queue_urls=arns.queue_urls, tick_period=deployment.tick_period
             ).to_env(),
-            statements=self._statements(arns, dispatch_dlq=deployment.names.dispatch_dlq),
+            statements=self._statements(arns, deployment),
         )
         # A planner that is late reaches itself with each next step, which Lambda would stop after 16 rounds:
         # https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html
         cast(CfnFunction, planner.function.node.default_child).recursive_loop = "Allow"
-        return planner.function
+        return planner
 
-    def _statements(self, arns: Arns, *, dispatch_dlq: str) -> list[PolicyStatement]:
+    def _statements(self, arns: Arns, deployment: Deployment) -> list[PolicyStatement]:
         # It writes the runs of all queues, by the table's route: what is due soon goes the late path to its queue.
         return [
             allow(*(f"dynamodb:{action}" for action in _OF_JOBS), on=[arns.table]),
             allow("dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem", on=[arns.state]),
             # A fence it must not raise, nor resume a queue: so the rows of schedules alone.
             allow_on_rows("dynamodb:Query", "dynamodb:UpdateItem", table=arns.state, keys=["*#schedules"]),
-            allow("sqs:SendMessage", on=[arns.teams_queues, arns.queue(dispatch_dlq)]),
+            allow("sqs:SendMessage", on=[arns.teams_queues, arns.queue(deployment.names.dispatch_dlq)]),
             allow(*_RECEIVE, on=[self.queue.queue_arn]),
+            *use_of_key(self, "dynamodb", "sqs", deployment=deployment),
         ]

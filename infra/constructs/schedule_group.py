@@ -1,40 +1,46 @@
-"""The group and role of EventBridge Scheduler's schedules, and the schedules of the watches."""
-
-import json
+"""The group of the ticks' schedules, and the role of all schedules."""
 
 from aws_cdk import Aws, RemovalPolicy
 from aws_cdk.aws_iam import PolicyDocument, Role, ServicePrincipal
-from aws_cdk.aws_lambda import IFunction
-from aws_cdk.aws_scheduler import CfnSchedule, CfnScheduleGroup
+from aws_cdk.aws_lambda import IAlias
+from aws_cdk.aws_scheduler import CfnScheduleGroup
 from aws_cdk.aws_sqs import IQueue
 from constructs import Construct
 
-from dueline.config.names import Names
+from dueline.config.deployment import Deployment
+from infra.arns import Arns
+from infra.encryption import use_of_key
 from infra.grants import allow
-
-WATCH_MINUTES = 5
-PLANNER_WATCH_HOURS = 1
 
 
 class ScheduleGroup(Construct):
-    """The role and the group that all schedules share, and the schedules of the watches.
-
-    The tick looks for partitions without a tick, the planner for schedules that stand still.
-    """
+    """The group of the ticks' schedules, and the role of all: which Scheduler has for the deployment's groups alone."""
 
     def __init__(
-        self, scope: Construct, id: str, *, names: Names, tick: IFunction, planner: IFunction, dead_letter_queue: IQueue
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        deployment: Deployment,
+        tick: IAlias,
+        planner: IAlias,
+        dead_letter_queue: IQueue,
     ) -> None:
         super().__init__(scope, id)
-        self._dead_letter_queue = dead_letter_queue
-        trusted = ServicePrincipal(
-            "scheduler.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
-        )
+        names = deployment.names
+        arns = Arns(self, names=names)
+        # Of a schedule, Scheduler tells its group:
+        # https://docs.aws.amazon.com/scheduler/latest/UserGuide/cross-service-confused-deputy-prevention.html
+        groups = [arns.schedule_group(group) for group in (names.schedule_group, names.watch_group)]
+        source = {"aws:SourceAccount": Aws.ACCOUNT_ID, "aws:SourceArn": groups}
+        trusted = ServicePrincipal("scheduler.amazonaws.com", conditions={"StringEquals": source})
         statements = [
-            allow("lambda:InvokeFunction", on=[tick.function_arn, planner.function_arn]),
+            # The function itself, too: schedules of before there was an alias outlive their queue.
+            allow("lambda:InvokeFunction", on=[tick.function_arn, planner.function_arn, tick.lambda_.function_arn]),
             allow("sqs:SendMessage", on=[dead_letter_queue.queue_arn]),
+            *use_of_key(self, "sqs", deployment=deployment),
         ]
-        self._role = Role(
+        self.role = Role(
             self,
             "Role",
             role_name=names.scheduler_role,
@@ -44,24 +50,3 @@ class ScheduleGroup(Construct):
         # Deleting a group deletes the schedules in it.
         group = CfnScheduleGroup(self, "Group", name=names.schedule_group)
         group.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
-        self._watch("Watch", tick, name=names.watch, rate=f"{WATCH_MINUTES} minutes")
-        self._watch("PlannerWatch", planner, name=names.planner_watch, rate=f"{PLANNER_WATCH_HOURS} hour")
-
-    def _watch(self, id: str, function: IFunction, *, name: str, rate: str) -> None:
-        """Have a function look around, whatever happened to the queues' stacks."""
-        target = CfnSchedule.TargetProperty(
-            arn=function.function_arn,
-            role_arn=self._role.role_arn,
-            input=json.dumps({"watch": True}),
-            retry_policy=CfnSchedule.RetryPolicyProperty(maximum_event_age_in_seconds=120, maximum_retry_attempts=2),
-            dead_letter_config=CfnSchedule.DeadLetterConfigProperty(arn=self._dead_letter_queue.queue_arn),
-        )
-        # Not of the group, in which each schedule is a partition's.
-        CfnSchedule(
-            self,
-            id,
-            name=name,
-            schedule_expression=f"rate({rate})",
-            flexible_time_window=CfnSchedule.FlexibleTimeWindowProperty(mode="OFF"),
-            target=target,
-        )

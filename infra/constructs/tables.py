@@ -10,11 +10,14 @@ from aws_cdk.aws_dynamodb import (
     PointInTimeRecoverySpecification,
     Table,
     TableClass,
+    TableEncryption,
+    WarmThroughput,
 )
 from constructs import Construct
 
 from dueline.config.capacity import Capacity, Storage
 from dueline.config.deployment import Deployment
+from infra.encryption import key_of
 from infra.nag import acknowledge
 
 _CLASSES = {Storage.STANDARD: TableClass.STANDARD, Storage.INFREQUENT: TableClass.STANDARD_INFREQUENT_ACCESS}
@@ -34,12 +37,14 @@ class DurableTable(Table):
         id: str,
         *,
         name: str,
+        deployment: Deployment,
         partition_key: str,
         sort_key: str | None = None,
         ttl: str,
         is_restorable: bool = True,
         **paid: Any,
     ) -> None:
+        key = key_of(scope, id, deployment=deployment)
         super().__init__(
             scope,
             id,
@@ -52,6 +57,8 @@ class DurableTable(Table):
                 point_in_time_recovery_enabled=is_restorable
             ),
             deletion_protection=True,
+            encryption=TableEncryption.CUSTOMER_MANAGED if key else None,
+            encryption_key=key,
             removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
         )
 
@@ -70,16 +77,19 @@ class JobsTable(DurableTable):
 
     def __init__(self, scope: Construct, id: str, *, deployment: Deployment) -> None:
         capacity, is_restorable = deployment.capacity, deployment.point_in_time_recovery
+        warm = deployment.warm_writes
         super().__init__(
             scope,
             id,
             name=deployment.names.table,
+            deployment=deployment,
             partition_key="pk",
             sort_key="sk",
             ttl="ttl",
             is_restorable=is_restorable,
             **(_provisioned(capacity) if capacity else {}),
             table_class=_CLASSES[deployment.storage],
+            warm_throughput=WarmThroughput(write_units_per_second=warm) if warm else None,
         )
         if capacity:
             self._follow_the_load(capacity)
@@ -98,8 +108,9 @@ class StateTable(DurableTable):
     Not among the jobs: what producers write must never throttle a lease or a fence.
     """
 
-    def __init__(self, scope: Construct, id: str, *, name: str) -> None:
-        super().__init__(scope, id, name=name, partition_key="pk", sort_key="sk", ttl="ttl")
+    def __init__(self, scope: Construct, id: str, *, deployment: Deployment) -> None:
+        name = deployment.names.state
+        super().__init__(scope, id, name=name, deployment=deployment, partition_key="pk", sort_key="sk", ttl="ttl")
 
 
 class OnceTable(DurableTable):
@@ -108,8 +119,9 @@ class OnceTable(DurableTable):
     Source: https://docs.aws.amazon.com/powertools/python/latest/utilities/idempotency/#dynamodb-table
     """
 
-    def __init__(self, scope: Construct, id: str, *, name: str) -> None:
-        super().__init__(scope, id, name=name, partition_key="id", ttl="expiration")
+    def __init__(self, scope: Construct, id: str, *, deployment: Deployment) -> None:
+        name = deployment.names.once
+        super().__init__(scope, id, name=name, deployment=deployment, partition_key="id", ttl="expiration")
 
 
 def _string(name: str) -> Attribute:

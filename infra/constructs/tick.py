@@ -2,7 +2,7 @@
 
 from aws_cdk import Duration
 from aws_cdk.aws_iam import PolicyStatement
-from aws_cdk.aws_lambda import Code, Function
+from aws_cdk.aws_lambda import Code
 from aws_cdk.aws_lambda_destinations import SqsDestination
 from constructs import Construct
 
@@ -11,6 +11,7 @@ from dueline.config.settings import TickSettings
 from infra.arns import Arns
 from infra.constructs.function import CoreFunction
 from infra.constructs.queue import DurableQueue
+from infra.encryption import use_of_key
 from infra.grants import allow
 from infra.nag import acknowledge
 
@@ -25,18 +26,21 @@ class Tick(Construct):
     def __init__(self, scope: Construct, id: str, *, deployment: Deployment, code: Code) -> None:
         super().__init__(scope, id)
         names = deployment.names
-        self.dead_letter_queue = DurableQueue(self, "DeadLetterQueue", name=names.tick_dlq)
-        self.dispatch_dead_letter_queue = DurableQueue(self, "DispatchDeadLetterQueue", name=names.dispatch_dlq)
+        self.dead_letter_queue = DurableQueue(self, "DeadLetterQueue", name=names.tick_dlq, deployment=deployment)
+        self.dispatch_dead_letter_queue = DurableQueue(
+            self, "DispatchDeadLetterQueue", name=names.dispatch_dlq, deployment=deployment
+        )
         acknowledge(
             self.dead_letter_queue, "SQS3", reason="The dead-letter queue of Scheduler and of async invocations."
         )
         acknowledge(
             self.dispatch_dead_letter_queue, "SQS3", reason="The dead-letter queue of jobs that a function parks."
         )
-        self.function = self._function(deployment, code)
+        tick = self._function(deployment, code)
+        self.function, self.live = tick.function, tick.live
         self._forget_late_invocations()
 
-    def _function(self, deployment: Deployment, code: Code) -> Function:
+    def _function(self, deployment: Deployment, code: Code) -> CoreFunction:
         arns = Arns(self, names=deployment.names)
         settings = TickSettings(
             deployment=deployment.name,
@@ -53,16 +57,19 @@ class Tick(Construct):
             code=code,
             timeout=_TIMEOUT,
             environment=settings.to_env(),
-            statements=self._statements(arns),
-        ).function
+            reserved_concurrency=deployment.tick_reserved_concurrency,
+            statements=[*self._statements(arns), *use_of_key(self, "dynamodb", "sqs", deployment=deployment)],
+        )
 
     def _forget_late_invocations(self) -> None:
         """Limit what Lambda keeps of throttled ticks: by default 6 h of them, and the next minute brings a new one."""
-        self.function.configure_async_invoke(
-            max_event_age=Duration.seconds(120),
-            retry_attempts=1,
-            on_failure=SqsDestination(self.dead_letter_queue),
-        )
+        # Schedules of before there was an alias, which outlive their queue, invoke the function itself.
+        for invoked in (self.live, self.function):
+            invoked.configure_async_invoke(
+                max_event_age=Duration.seconds(120),
+                retry_attempts=1,
+                on_failure=SqsDestination(self.dead_letter_queue),
+            )
 
     def _statements(self, arns: Arns) -> list[PolicyStatement]:
         return [

@@ -36,7 +36,7 @@ class TickSchedules(Construct):
 
     def _target(self, event: dict[str, str | int]) -> CfnSchedule.TargetProperty:
         return CfnSchedule.TargetProperty(
-            arn=self._arns.function("tick"),
+            arn=self._arns.live("tick"),
             role_arn=self._arns.scheduler_role,
             input=json.dumps(event),
             retry_policy=CfnSchedule.RetryPolicyProperty(maximum_event_age_in_seconds=120, maximum_retry_attempts=2),

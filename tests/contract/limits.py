@@ -118,8 +118,8 @@ def _too_many_keys(asked: dict[str, Any]) -> Problem:
 
 
 def _bounds_the_wrong_way_round(asked: dict[str, Any]) -> Problem:
-    low, high = (asked["ExpressionAttributeValues"][name]["S"] for name in (":low", ":high"))
-    if low <= high:
+    low, high = (asked["ExpressionAttributeValues"].get(name, {}).get("S") for name in (":low", ":high"))
+    if low is None or high is None or low <= high:
         return None
     return "ValidationException", "The BETWEEN operator requires upper bound to be greater than or equal to lower bound"
 

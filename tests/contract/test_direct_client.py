@@ -7,7 +7,7 @@ import threading
 import uuid
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cache, partial
 
 import boto3
 import botocore.session
@@ -73,6 +73,12 @@ def session():
         yield boto3.Session("AKIDEXAMPLE", "s", region_name=REGION, botocore_session=own)
 
 
+@cache
+def client_of(session, service):
+    """Return a client that the tests ask with: to make one takes longer than to ask."""
+    return session.client(service)
+
+
 @pytest.fixture
 def sqs(session):
     return session.client("sqs")
@@ -112,7 +118,7 @@ def deployment(session, sqs):
 
 
 def publish(session, name, told):
-    session.client("ssm").put_parameter(Name=name, Value=json.dumps(told), Type="String", Overwrite=True)
+    client_of(session, "ssm").put_parameter(Name=name, Value=json.dumps(told), Type="String", Overwrite=True)
 
 
 @pytest.fixture
@@ -294,7 +300,7 @@ def store(session, job, payload):
     """Put a job's row, as ingest does."""
     id = JobId.parse(job.id)
     row = rows.job_row(core.Job(id=id, payload=payload, expires=id.due + DAY))
-    DynamoTable(session.client("dynamodb"), NAMES.table, state=NAMES.state).write([row])
+    DynamoTable(client_of(session, "dynamodb"), NAMES.table, state=NAMES.state).write([row])
 
 
 def test_a_job_moves_and_is_listed(client, session, sqs):

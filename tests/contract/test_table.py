@@ -138,6 +138,14 @@ def test_a_page_is_in_the_order_of_sort_keys_whatever_the_order_of_writing(table
 
 
 @ON_ALL
+def test_the_last_row_is_that_of_the_highest_sort_key_of_its_partition_alone(table):
+    assert table.last(EMAILS) is None
+    table.write([a_row(key) for key in ("3", "1", "~", "10", "!first")])
+    table.write([{"pk": "emails#01", "sk": "~~"}])
+    assert table.last(EMAILS) == a_row("~")
+
+
+@ON_ALL
 def test_a_page_begins_after_its_lower_bound_and_includes_its_upper_one(table):
     table.write([a_row(key) for key in ("1", "2", "2a", "3", "4")])
     assert keys(table.page(EMAILS, after="2", until="3")) == ["2a", "3"]

@@ -15,8 +15,9 @@ from local.deploy import deploy
 from local.emulator import ACCOUNT, REGION, Emulator
 from local.endpoints import Endpoints, find, publish
 from local.signed import Signed
-from local.template import configure, synthesize
+from local.template import configure
 from local.ticks import fired_every, not_slow
+from tests.e2e.assemblies import assembly_of
 from tests.e2e.early import Job, schedule_early
 from tests.e2e.emulated_iam import grant_what_the_emulator_asks_for
 from tests.e2e.inbox import HANG_SECONDS, Inbox, Receive, wait_until
@@ -71,7 +72,7 @@ def deployed(
         if stack == core:
             grant_what_the_emulator_asks_for(emulator)
 
-    deploy(emulator, synthesize(configured, out=folder / "cdk.out"), after=grant_the_core)
+    deploy(emulator, assembly_of(configured, out=folder / "cdk.out"), after=grant_the_core)
     grant_what_the_emulator_asks_for(emulator)
     with fired_every(TICK_EVERY_SECONDS, emulator, deployment.names.schedule_group) as faults:
         endpoints = find(emulator, deployment)

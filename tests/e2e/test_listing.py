@@ -204,6 +204,7 @@ def test_the_queues_are_told_with_their_settings(http: httpx.Client) -> None:
             {"queue": "reminders", "partitions": 1, "taking": 1, **same, "priorities": 1, "track": True},
             {"queue": "webhooks", "partitions": 1, "taking": 1, **same, "priorities": 1},
             {"queue": "billing", "partitions": 1, "taking": 1, **same, "priorities": 1, "track": True},
+            {"queue": "leaving", "partitions": 1, "taking": 1, **same, "priorities": 2},
         ]
     }
 

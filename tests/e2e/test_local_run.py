@@ -13,6 +13,7 @@ from typing import Any
 
 import boto3
 import httpx
+import pytest
 
 from local.emulator import CREDENTIALS
 from local.template import ROOT
@@ -41,17 +42,23 @@ def up(home: Path, *, ending: str | signal.Signals) -> Iterator[dict[str, Any]]:
         process.communicate()
 
 
-def test_it_shows_its_docs_and_its_state_survives_a_restart_and_ingest_goes_on(tmp_path: Path) -> None:
-    with up(tmp_path, ending="down") as endpoints:
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One home, in which what was synthesized once is found again."""
+    return tmp_path_factory.mktemp("home")
+
+
+def test_it_shows_its_docs_and_its_state_survives_a_restart_and_ingest_goes_on(home: Path) -> None:
+    with up(home, ending="down") as endpoints:
         assert endpoints["docs"] == f"{endpoints['api']}/docs"
         assert "SwaggerUIBundle" in httpx.get(endpoints["docs"], timeout=HANG_SECONDS).text
-        assert _speaks_to_it(tmp_path)
+        assert _speaks_to_it(home)
         before = _scheduled(endpoints)
     # A terminal that is closed.
-    with up(tmp_path, ending=signal.SIGHUP) as endpoints:
+    with up(home, ending=signal.SIGHUP) as endpoints:
         assert _state(endpoints, before) == "scheduled"
         _ingested(endpoints)
-    assert local("env", tmp_path).communicate()[0] == "it is not up: `make up` starts it\n"
+    assert local("env", home).communicate()[0] == "it is not up: `make up` starts it\n"
 
 
 def test_ctrl_c_while_it_synthesizes_leaves_nothing_running(tmp_path: Path) -> None:
@@ -64,8 +71,8 @@ def test_ctrl_c_while_it_synthesizes_leaves_nothing_running(tmp_path: Path) -> N
     assert wait_until(lambda: not _running(tmp_path))
 
 
-def test_the_demonstration_delivers_what_it_should(tmp_path: Path) -> None:
-    demonstration = local("run", tmp_path)
+def test_the_demonstration_delivers_what_it_should(home: Path) -> None:
+    demonstration = local("run", home)
     told, _ = demonstration.communicate(timeout=HANG_SECONDS)
     assert demonstration.returncode == 0, told
     # A cancel that comes too late, on a slow machine, is none.

@@ -11,10 +11,11 @@ from botocore.exceptions import ClientError
 from dueline import Client, Control, Forbidden, Rate
 from dueline.config.names import Names
 from dueline.model.queue_settings import PLANNER
-from local.emulator import ACCOUNT, REGION, Emulator
+from local.emulator import REGION, Emulator
 from local.endpoints import Endpoints
 from local.signed import Signed
 from tests.e2e.inbox import HANG_SECONDS
+from tests.e2e.users import key_of
 
 JOB = {"payload": 1, "delay": 3600}
 UPLOAD = {"bytes": 5, "sha256": "0" * 64}
@@ -23,7 +24,7 @@ UPLOAD = {"bytes": 5, "sha256": "0" * 64}
 @pytest.fixture(scope="module")
 def producer(emulator: Emulator, endpoints: Endpoints) -> Iterator[httpx.Client]:
     """A service that has the managed policy for producers of emails, and nothing else."""
-    signed = Signed(*_key_of("producer", Names("e2e").producer_policy("emails"), emulator))
+    signed = Signed(*key_of("producer", Names("e2e").producer_policy("emails"), emulator))
     with httpx.Client(base_url=endpoints.api, auth=signed, timeout=HANG_SECONDS, verify=emulator.trust()) as client:
         yield client
 
@@ -31,15 +32,7 @@ def producer(emulator: Emulator, endpoints: Endpoints) -> Iterator[httpx.Client]
 @pytest.fixture(scope="module")
 def operator(emulator: Emulator, endpoints: Endpoints) -> boto3.Session:
     """The credentials of someone who has the managed policy for operators of emails, and nothing else."""
-    return boto3.Session(*_key_of("operator", Names("e2e").operator_policy("emails"), emulator), region_name=REGION)
-
-
-def _key_of(user: str, policy: str, emulator: Emulator) -> tuple[str, str]:
-    iam = emulator.client("iam")
-    iam.create_user(UserName=user)
-    iam.attach_user_policy(UserName=user, PolicyArn=f"arn:aws:iam::{ACCOUNT}:policy/{policy}")
-    key = iam.create_access_key(UserName=user)["AccessKey"]
-    return key["AccessKeyId"], key["SecretAccessKey"]
+    return boto3.Session(*key_of("operator", Names("e2e").operator_policy("emails"), emulator), region_name=REGION)
 
 
 def test_a_producer_may_schedule_look_up_and_cancel_in_its_queue(producer: httpx.Client) -> None:
@@ -75,7 +68,7 @@ def test_a_producer_may_make_and_stop_the_schedules_of_its_queue_and_ask_what_a_
 def test_nobody_may_send_planning_jobs_not_even_who_may_send_to_any_queue(
     emulator: Emulator, endpoints: Endpoints
 ) -> None:
-    iam, key = emulator.client("iam"), _key_of("sender", Names("e2e").producer_policy("emails"), emulator)
+    iam, key = emulator.client("iam"), key_of("sender", Names("e2e").producer_policy("emails"), emulator)
     document = {"Statement": [{"Effect": "Allow", "Action": "sqs:*", "Resource": "*"}], "Version": "2012-10-17"}
     iam.put_user_policy(UserName="sender", PolicyName="all", PolicyDocument=json.dumps(document))
     session = boto3.Session(*key, region_name=REGION)

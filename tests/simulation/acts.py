@@ -131,7 +131,12 @@ class Watch:
     queue: str = "emails"
 
 
-Act = Submit | Again | Ingest | Tick | Cancel | Reschedule | Work | PutBack | Alter | Plan | Watch
+@dataclass(frozen=True)
+class Guard:
+    """Look whether TTL must be switched off or on."""
+
+
+Act = Submit | Again | Ingest | Tick | Cancel | Reschedule | Work | PutBack | Alter | Plan | Watch | Guard
 
 
 def queue_of(act: Act) -> str | None:

@@ -15,7 +15,7 @@ from dueline.model.rows import Key
 from dueline.protocol.ingest import Received
 from dueline.protocol.keys import Repeat
 from tests.builders import NOW
-from tests.simulation import acts, planning
+from tests.simulation import acts, outages, planning
 from tests.simulation.broken import Broken
 from tests.simulation.mishaps import Hot
 
@@ -167,6 +167,8 @@ def put_back(world: "World", me: "Running", act: acts.PutBack) -> str:
 
 
 def collect(world: "World", act: acts.Collect) -> None:
+    if world.is_guarded and not world.time_to_live.collects:
+        return
     expired = world.table.expired(now=world.turns.now())[act.first :: act.step]
     for key in expired:
         _note_what_is_lost(world, key)
@@ -174,10 +176,15 @@ def collect(world: "World", act: acts.Collect) -> None:
 
 
 def _note_what_is_lost(world: "World", key: Key) -> None:
-    """Note a job that TTL takes although no whole tick came to its row: that much is not promised."""
+    """Note a job that TTL takes although no whole tick came to its row: that much is not promised without a guard.
+
+    Nor where the guard has no time, because the row was late already when it was written.
+    """
     # A key may vouch later for a job whose first caller died.
     for id in {*world.record.expected, *world.record.attempted, *world.record.timetable.jobs}:
-        if rows.job_key(id) == key:
+        over = (id.due + rows.MAX_RETENTION - NOW).total_seconds()
+        is_in_time = over - world.record.written.get(key, 0.0) >= outages.TOO_LATE_FOR_THE_GUARD
+        if rows.job_key(id) == key and not (world.is_guarded and is_in_time):
             seen_from = (id.due - world.periods.lookahead - NOW).total_seconds() + CLOCKS_DIFFER
             ticks = [at for at in world.record.finished[id.partition] if at >= seen_from]
             if not any(at > world.record.written[key] for at in ticks):
@@ -215,4 +222,5 @@ BODIES: dict[type, Body] = {
     acts.Alter: planning.alter,
     acts.Plan: planning.plan,
     acts.Watch: planning.watch,
+    acts.Guard: outages.guard,
 }

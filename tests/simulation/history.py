@@ -3,12 +3,13 @@
 Few instants, so that processes meet: the minutes at which ticks fire, and the seconds around what is due.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from dueline.model.queue_settings import PLANNER
-from tests.simulation import acts, schedules
+from tests.simulation import acts, outages, schedules
 from tests.simulation.choices import Choices, Stream
 from tests.simulation.mishaps import Fault, Meanwhile, Mishap, Pause, Plan, SlowAnswer
 from tests.simulation.world import (
@@ -100,6 +101,9 @@ class History:
         if self.is_planned:
             few, kept = self._schedules.pick([90, 90, 6]), choices.stream(schedules.FORGETFUL).pick([20, 20, 20, 1])
             scale = replace(scale, cancellations=few, generations=kept)
+        outage = choices.stream(outages.STREAM)
+        is_guarded = outage.once_in(outages.ONCE_IN) and not (alone or self.is_planned or self.climate.isolated)
+        self._outage = outages.Outage(outage, retained=RETAINED) if is_guarded else None
         self._visitors = [*VISITORS, *schedules.visitors()] if self.is_planned else VISITORS
         self._buffers = {queue: choices.stream(f"{queue}, buffers") for queue in self.priorities}
         self._levels = {queue: choices.stream(f"{queue}, levels") for queue in self.priorities}
@@ -111,6 +115,7 @@ class History:
             partitions=self.climate.partitions,
             priorities=(self.priorities["emails"], self.priorities[UNTOUCHED]),
             is_planned=self.is_planned,
+            is_guarded=is_guarded,
         )
 
     def write(self) -> World:
@@ -123,6 +128,8 @@ class History:
             written.write()
             if self.world.scale.generations == 1:
                 written.forget(self._choices.stream(schedules.FORGETFUL))
+        if self._outage:
+            self._outage.write(self, self._due)
         self._of_ingest(self._choices.stream("ingest"))
         if not self._alone:
             self._of_trouble(self._choices.stream("trouble"))
@@ -222,6 +229,8 @@ class History:
             self.start(acts.Tick(number), after=stands_still[1], stream=stream)
 
     def _standstill(self, stream: Stream, due: Sequence[float]) -> tuple[float, float]:
+        if due and self._outage and self._outage.is_silent:
+            return self._outage.span(due)
         if not (due and stream.once_in(3)):
             return 0.0, 0.0
         begins = stream.below(6) * MINUTE
@@ -268,11 +277,15 @@ class History:
                 at = stream.below(11) * MINUTE
                 self.world.happen(event, after=at)
                 if undone is not None:
-                    self.world.happen(undone, after=at + stream.pick([20, 60, 150, 400]))
+                    self.world.happen(undone, after=at + min(stream.pick([20, 60, 150, 400]), self._longest(event)))
         if stream.once_in(4):
             self.start(acts.PutBack(), after=stream.below(14) * MINUTE, stream=stream)
         if stream.once_in(2):
             self._of_ttl(stream)
+
+    def _longest(self, event: Trouble) -> float:
+        is_guards = self._outage is not None and isinstance(event, acts.Throttle)
+        return outages.LONGEST_THROTTLING if is_guards else math.inf
 
     def _of_ttl(self, stream: Stream) -> None:
         expiries = {job + RETAINED + more for job in self._due for more in (0, 0.5, OUTLIVES, MINUTE)}
@@ -280,12 +293,15 @@ class History:
             if stream.once_in(2):
                 self.world.happen(acts.Collect(stream.below(3), stream.pick([1, 2, 3])), after=at)
 
-    def start(self, act: acts.Act, *, after: float, stream: Stream, plan: Plan | None = None) -> None:
+    def start(
+        self, act: acts.Act, *, after: float, stream: Stream, plan: Plan | None = None, is_disturbed: bool = True
+    ) -> None:
         skew = stream.pick(CLOCKS) if self.climate.clocks_differ else 0.0
         if self._alone or self._is_untouched(acts.queue_of(act) or ""):
             self.world.start(act, after=after)
         else:
-            self.world.start(act, after=after, befall=by(plan) if plan else self._befall(), skew=skew)
+            befall = by(plan or {}) if plan or not is_disturbed else self._befall()
+            self.world.start(act, after=after, befall=befall, skew=skew)
 
     def _befall(self) -> Befall:
         stream: Stream | None = None

@@ -110,7 +110,7 @@ def _without(queue: str, call: Call) -> Any:
     hot, rest = [], []
     for item in call.args[0] if call.name in ("table.write", "table.read") else ():
         (hot if _is_of(queue, item) else rest).append(item)
-    if not rest and (hot or _is_of(queue, call.args[0])):
+    if not rest and (hot or not call.args or _is_of(queue, call.args[0])):
         raise Throttled(f"{call.name}: slow down")
     if call.name == "table.write":
         return [*hot, *call.do(rest)]

@@ -547,5 +547,28 @@ IN_WHAT_IS_UNSEEN = [
         NEITHER,
     ),
 ]
+IN_TTL = [
+    mutation(
+        "TTL is not switched off",
+        "protocol/ttl_guard.py",
+        "        if wanted == found.was.is_on:\n",
+        "        if not wanted or wanted == found.was.is_on:\n",
+        LOST,
+    ),
+    mutation(
+        "a partition is taken for late by its fence",
+        "protocol/ttl_guard.py",
+        "        if state.cursor >= until:\n",
+        "        if max(state.cursor, state.fence) >= until:\n",
+        LOST,
+    ),
+    mutation(
+        "TTL is switched on while jobs wait",
+        "protocol/ttl_guard.py",
+        "else not (seen.behind or unknown)\n",
+        "else True\n",
+        LOST,
+    ),
+]
 OF_JOBS = [*IN_TICK, *IN_LEASE, *IN_TABLE_ROUTE, *IN_LEVELS, *IN_CANCEL, *IN_KEYS, *IN_MOVE, *IN_WHAT_IS_UNSEEN]
-MUTATIONS = [*OF_JOBS, *IN_SCHEDULES]
+MUTATIONS = [*OF_JOBS, *IN_TTL, *IN_SCHEDULES]

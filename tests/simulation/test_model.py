@@ -1,18 +1,31 @@
 """Every state of the models keeps every promise; without any one of their rules, the search finds a promise broken.
 
-Four of the worlds: `python -m tests.simulation.model` visits all of them, and leaves out each rule in each.
+In small worlds: `python -m tests.simulation.model`, a part of `make soak`, visits all of them, and leaves out each rule
+in each.
 """
 
 from dataclasses import fields, replace
 from pathlib import Path
 
+import pytest
+
 from tests.simulation.model.move import MoveRules
-from tests.simulation.model.moves import MOVE_STATES, SCENES, MoveModel
+from tests.simulation.model.moves import MOVE_STATES, SCENES, SINGLE_MOVE_STATES, SINGLY, MoveModel
 from tests.simulation.model.producer import ProducerRules
 from tests.simulation.model.producers import ONE_PAGE, PRODUCER_STATES, SIZES, ProducerModel
 from tests.simulation.model.schedules.rules import ScheduleRules
 from tests.simulation.model.schedules.worlds import ONE_PLANNER, SCHEDULE_STATES, WORLDS, ScheduleModel, world_without
-from tests.simulation.model.states import MODEL_STATES, Model, story
+from tests.simulation.model.states import (
+    CROWD_STATES,
+    MODEL_STATES,
+    ONE_OF_EACH,
+    TWO_DELIVERIES,
+    TWO_TICKS,
+    Crowd,
+    Model,
+    crowd_without,
+    story,
+)
 from tests.simulation.model.store import Rules
 from tests.simulation.model.submitted_move import SUBMITTED_MOVE_STATES
 from tests.simulation.model.without import (
@@ -25,10 +38,11 @@ from tests.simulation.model.without import (
 MOVED = "sooner"
 
 
-def test_no_state_breaks_a_promise_and_every_state_is_visited():
-    explored = Model(Rules()).search()
+@pytest.mark.parametrize("crowd", [TWO_DELIVERIES, TWO_TICKS])
+def test_no_state_breaks_a_promise_and_every_state_is_visited(crowd: Crowd):
+    explored = Model(Rules(), crowd).search()
     assert explored.broken == "", "\n".join(explored.trace)
-    assert explored.states == MODEL_STATES
+    assert explored.states == CROWD_STATES[crowd]
 
 
 def test_no_state_of_a_job_that_producers_submit_breaks_a_promise_and_every_state_is_visited():
@@ -38,9 +52,9 @@ def test_no_state_of_a_job_that_producers_submit_breaks_a_promise_and_every_stat
 
 
 def test_no_state_of_a_move_breaks_a_promise_and_every_state_is_visited():
-    explored = MoveModel(MoveRules(), SCENES[MOVED]).search()
+    explored = MoveModel(MoveRules(), SCENES[MOVED], at_once=SINGLY).search()
     assert explored.broken == "", "\n".join(explored.trace)
-    assert explored.states == MOVE_STATES[MOVED]
+    assert explored.states == SINGLE_MOVE_STATES[MOVED]
 
 
 def test_no_state_of_a_schedule_breaks_a_promise_and_every_state_is_visited():
@@ -61,12 +75,13 @@ def test_the_docs_tell_how_much_was_explored():
 
 def test_without_any_one_rule_the_search_finds_a_promise_broken():
     rules = {rule.name: replace(Rules(), **{rule.name: False}) for rule in fields(Rules)}
-    assert {name: Model(left).search().broken for name, left in rules.items()} == BROKEN_WITHOUT
+    found = {name: Model(left, crowd_without(name)).search().broken for name, left in rules.items()}
+    assert found == BROKEN_WITHOUT
 
 
 def test_without_any_one_rule_of_moves_the_search_finds_a_promise_broken():
     rules = {name: replace(MoveRules(), **{name: False}) for name in MoveRules.own()}
-    found = {name: MoveModel(left, SCENES[MOVED]).search().broken for name, left in rules.items()}
+    found = {name: MoveModel(left, SCENES[MOVED], at_once=SINGLY).search().broken for name, left in rules.items()}
     assert found == MOVE_BROKEN_WITHOUT
 
 
@@ -83,7 +98,7 @@ def test_without_any_one_rule_of_schedules_the_search_finds_a_promise_broken():
 
 
 def test_how_a_promise_was_broken_is_told_step_by_step():
-    model = Model(Rules(settled_is_carried_over_pages=False))
+    model = Model(Rules(settled_is_carried_over_pages=False), ONE_OF_EACH)
     assert story(model, model.search()) == [
         "ingest receives ab",
         "ingest writes a",

@@ -11,6 +11,7 @@ from tests.simulation.proof import ROOT, prove
 # Caught within a few runs, one for each promise.
 QUICK = ["no fence check after the write", "a cancellation is not carried over a page"]
 QUICK += ["DelaySeconds is rounded down", "no note of what the late path sent", "a change cancels nothing"]
+QUICK.append("TTL is not switched off")
 
 
 def test_every_mutation_finds_what_it_breaks(tmp_path: Path) -> None:

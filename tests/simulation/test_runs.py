@@ -4,7 +4,7 @@ import pytest
 
 from tests.simulation.run import first_failure, report_of
 
-SEEDS = 600
+SEEDS = 300
 HALVES = 2
 
 

@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any
 
 from dueline.errors import RETRYABLE
-from dueline.memory import MemoryQueue
+from dueline.memory import MemoryQueue, MemoryTimeToLive
 from dueline.model import message, rows
 from dueline.model.job import JobId, Partition
 from dueline.model.queue_settings import PLANNER
@@ -20,7 +20,7 @@ from dueline.protocol.move import Intent
 from dueline.schedules import cut, head, occurrence
 from dueline.schedules.head import Head
 from tests.builders import NOW, a_queue
-from tests.simulation import acts, planning
+from tests.simulation import acts, outages, planning
 from tests.simulation.acts import Act, Event
 from tests.simulation.bodies import BODIES, take_place
 from tests.simulation.broken import Broken
@@ -133,6 +133,7 @@ class World:
         partitions: int = 2,
         priorities: tuple[int, int] = (1, 1),
         is_planned: bool = False,
+        is_guarded: bool = False,
     ) -> None:
         self.scale = scale or Scale()
         self.turns = Turns(NOW, choose)
@@ -147,6 +148,8 @@ class World:
         queues = *stores.levels.values(), stores.inbound, stores.rejects, stores.dead_letters
         self.queues: dict[str, MemoryQueue] = {queue.name: queue for queue in queues}
         self.mail = {name: Mail(queue, clock=self.turns) for name, queue in self.queues.items()}
+        self.is_guarded = is_guarded
+        self.time_to_live = MemoryTimeToLive(clock=self.turns, takes=outages.TTL_TAKES)
         self.record = Record()
         self.calls = 0
         self.running: list[Running] = []
@@ -191,6 +194,8 @@ class World:
         if self.mail["inbound"].held():
             raise Broken("never lost", "the inbound queue was not emptied")
         self._go_on()
+        if self.is_guarded:
+            self._see_ttl_on_again()
 
     def _go_on(self) -> None:
         """Let schedules go on, and change, and go on: they need nobody's help."""
@@ -207,6 +212,13 @@ class World:
                     self._change_undisturbed(latest)
             self._go_round()
         self.record.timetable.ended = self.turns.now() - timedelta(seconds=A_MINUTE)
+
+    def _see_ttl_on_again(self) -> None:
+        for _ in range(3):
+            self._go_round()
+            self.run(acts.Guard())
+        if not self.time_to_live.status().is_on:
+            raise Broken("collected in the end", "TTL stayed off, though no job waits for a tick")
 
     def _change_undisturbed(self, latest: Head) -> None:
         answers = self.record.timetable.answers

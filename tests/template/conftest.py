@@ -22,9 +22,9 @@ AHEAD = {
 
 # One's name begins with another's, one has one letter, one as many as there may be.
 NEIGHBOURS = {
-    "emails": {"priorities": 2, "track": True},
+    "emails": {"priorities": 2, "track": True, "owner": "mail-team@example.com"},
     "emails-vip": {"priorities": 2},
-    "e": {},
+    "e": {"owner": "arn:aws:sns:eu-central-1:123456789012:pager"},
     "emails" * 10: {"priorities": 5, "track": True},
 }
 
@@ -52,18 +52,23 @@ def expecting(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
 
 @pytest.fixture(scope="session")
 def traced(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """No queue, with tracing, and a name of its own."""
-    return synthesize({"name": "quiet", "tracing": True}, tmp_path_factory.mktemp("traced"))
+    """No queue, with tracing, a jobs table that is warm, and a name of its own."""
+    return synthesize(
+        {"name": "quiet", "tracing": True, "dashboards": "none", "warm_writes": 20_000},
+        tmp_path_factory.mktemp("traced"),
+    )
 
 
 @pytest.fixture(scope="session")
 def neighbours(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """Queues whose names are easily taken for each other's."""
-    return synthesize({"queues": NEIGHBOURS}, tmp_path_factory.mktemp("neighbours"))
+    """Queues whose names are easily taken for each other's, and a group of two."""
+    settings = {"queues": NEIGHBOURS, "dashboards": "all", "groups": {"mail": ["emails", "e"]}}
+    return synthesize(settings, tmp_path_factory.mktemp("neighbours"))
 
 
 @pytest.fixture(scope="session")
 def thrifty(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """No queue, and a jobs table that saves wherever it may."""
+    """No queue, a jobs table that saves wherever it may, and functions that may not take all of an account."""
+    reserved = {"tick_reserved_concurrency": 30, "api_reserved_concurrency": 200}
     saving = {"capacity": {"min": 50, "max": 2000}, "storage": "infrequent", "point_in_time_recovery": False}
-    return synthesize(saving, tmp_path_factory.mktemp("thrifty"))
+    return synthesize(saving | reserved, tmp_path_factory.mktemp("thrifty"))

@@ -17,12 +17,27 @@ def allows(statements: Sequence[Mapping[str, Any]], action: str, resource: str, 
 
 
 def policy(template: Template, name: str) -> list[dict[str, Any]]:
-    """Return the statements of a managed policy, their resources spelled out."""
+    """Return the statements of a managed policy, spelled out."""
     policies = template.of_type("AWS::IAM::ManagedPolicy").values()
     [found] = [each for each in policies if each["ManagedPolicyName"] == name]
+    return statements(template, found["PolicyDocument"])
+
+
+def statements(template: Template, document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the statements of a policy document, their resources and what their conditions want spelled out."""
     return [
-        {**statement, "Resource": list(map(template.spelled, listed(statement["Resource"])))}
-        for statement in found["PolicyDocument"]["Statement"]
+        {
+            **statement,
+            "Resource": list(map(template.spelled, listed(statement["Resource"]))),
+            "Condition": {
+                operator: {
+                    key: wanted if isinstance(wanted, list) else template.spelled(wanted)
+                    for key, wanted in keys.items()
+                }
+                for operator, keys in statement.get("Condition", {}).items()
+            },
+        }
+        for statement in document["Statement"]
     ]
 
 
@@ -44,6 +59,8 @@ def _holds(operator: str, values: Sequence[str], wanted: Sequence[str]) -> bool:
     match operator:
         case "ForAllValues:StringLike":
             return all(any(fnmatchcase(value, pattern) for pattern in wanted) for value in values)
+        case "StringEquals":
+            return any(value in wanted for value in values)
         case "Null":
             return (not values) == (wanted == ["true"])
     raise NotImplementedError(operator)

@@ -44,6 +44,9 @@ class Template:
         id = value["Ref"] if "Ref" in value else value["Fn::GetAtt"][0]
         if id not in self.resources:
             return f"<{id}>"
+        if self.resources[id]["Type"] == "AWS::Lambda::Alias":
+            alias = self.resources[id]["Properties"]
+            return f"{self.spelled(alias['FunctionName'])}:{alias['Name']}"
         prefix, name = _NAMES[self.resources[id]["Type"]]
         return prefix + self.resources[id]["Properties"][name]
 
@@ -91,7 +94,7 @@ def _templates(directory: Path) -> Iterator[tuple[str, Template]]:
 
 def _short(arn: str) -> str:
     prefixes = [f"arn:<AWS::Partition>:{{}}:{region}:<AWS::AccountId>:" for region in ("<AWS::Region>", "")]
-    for service in ("dynamodb", "sqs", "lambda", "sns", "iam", "ssm", "execute-api"):
+    for service in ("dynamodb", "sqs", "lambda", "sns", "iam", "ssm", "execute-api", "scheduler"):
         for prefix in prefixes:
             if arn.startswith(prefix.format(service)):
                 return f"{service}:{arn.removeprefix(prefix.format(service))}"

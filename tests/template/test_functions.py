@@ -8,14 +8,22 @@ from typing import Any
 import pytest
 
 from bench.cold import staged
+from dueline import __version__
 from dueline.config import registry
 from dueline.config.deployment import Deployment
-from dueline.config.settings import ApiSettings, IngestSettings, PlannerSettings, TickSettings
+from dueline.config.settings import (
+    ApiSettings,
+    IngestSettings,
+    PlannerSettings,
+    StrandSettings,
+    TickSettings,
+    TtlSettings,
+)
 from dueline.model.schema import OLDEST_SCHEMA, SCHEMA
 from infra.constructs.log_group import RETENTION
 from tests.template.synthesis import ROOT, Assembly
 
-NAMES = ("ingest", "tick", "api", "planner")
+NAMES = ("ingest", "tick", "api", "planner", "ttl", "strand")
 
 
 def _function(assembly: Assembly, name: str) -> dict[str, Any]:
@@ -44,7 +52,9 @@ def test_a_function_runs_python_on_arm_with_aws_own_powertools(three: Assembly, 
     assert function["Architectures"] == ["arm64"]
     assert function["MemorySize"] == 512
     assert function["Handler"] == f"functions.{name}.handler"
-    assert ":017000801446:layer:AWSLambdaPowertoolsPythonV3-python313-arm64:" in three.core.spelled(layer)
+    # Of the version that is tested.
+    [tested] = re.findall(r"^aws_lambda_powertools==(\S+)$", (ROOT / "requirements.txt").read_text(), re.MULTILINE)
+    assert layer == f"{{{{resolve:ssm:/aws/service/powertools/python/arm64/python3.13/{tested}}}}}"
 
 
 def test_there_are_no_functions_but_these(three: Assembly) -> None:
@@ -54,9 +64,10 @@ def test_there_are_no_functions_but_these(three: Assembly) -> None:
 
 def test_functions_read_their_settings_from_their_environment(three: Assembly) -> None:
     deployment = three.deployment
+    kinds = (IngestSettings, TickSettings, ApiSettings, PlannerSettings, TtlSettings, StrandSettings)
     read = {
         name: kind.from_env(_function(three, name)["Environment"]["Variables"])
-        for name, kind in zip(NAMES, (IngestSettings, TickSettings, ApiSettings, PlannerSettings), strict=True)
+        for name, kind in zip(NAMES, kinds, strict=True)
     }
     urls = read["ingest"].queue_urls
     assert read == {
@@ -76,6 +87,8 @@ def test_functions_read_their_settings_from_their_environment(three: Assembly) -
             lookahead=deployment.lookahead,
         ),
         "planner": PlannerSettings(deployment="dueline", queue_urls=urls, tick_period=deployment.tick_period),
+        "ttl": TtlSettings(deployment="dueline", queue_urls=urls, tick_period=deployment.tick_period),
+        "strand": StrandSettings(deployment="dueline", queue_urls=urls),
     }
 
 
@@ -85,7 +98,7 @@ def test_direct_clients_read_the_settings_of_the_api_and_which_schemas_it_takes(
     # Clients of before fail where there is one more.
     assert list(told) == ["deployment", "queue_urls", "payloads", "direct_horizon", "lookahead"]
     schemas = json.loads(parameters["/dueline/dueline/schema"])
-    assert schemas == {"schema": SCHEMA, "oldest_schema": OLDEST_SCHEMA}
+    assert schemas == {"schema": SCHEMA, "oldest_schema": OLDEST_SCHEMA, "version": __version__}
 
 
 def test_the_api_knows_the_bucket_of_payloads_by_its_name(three: Assembly) -> None:
@@ -139,13 +152,22 @@ def test_the_asset_has_the_time_zones_that_are_pinned(three: Assembly) -> None:
 
 
 def test_cold_starts_are_measured_with_what_is_deployed(three: Assembly, tmp_path: Path) -> None:
-    assert staged.FUNCTIONS == NAMES
+    # Nobody waits for the guards.
+    assert set(staged.FUNCTIONS) == {*NAMES} - {"ttl", "strand"}
     assert _held(staged.stage(tmp_path)) == _held(_asset(three))
-    for name in NAMES:
+    for name in staged.FUNCTIONS:
         deployed, measured = _function(three, name)["Environment"]["Variables"], staged.environment(name)
         plain = {key: value for key, value in deployed.items() if key.startswith("POWERTOOLS_")}
         assert deployed.keys() <= measured.keys()
         assert plain.items() <= measured.items()
+
+
+def test_ticks_and_the_api_reserve_what_queues_yaml_says_and_nothing_of_a_new_account_that_has_little(
+    three: Assembly, thrifty: Assembly
+) -> None:
+    assert {name for name in NAMES if "ReservedConcurrentExecutions" in _function(three, name)} == set()
+    reserved = {name: _function(thrifty, name).get("ReservedConcurrentExecutions") for name in NAMES}
+    assert reserved == {"ingest": None, "tick": 30, "api": 200, "planner": None, "ttl": None, "strand": None}
 
 
 def test_functions_know_every_queue(three: Assembly) -> None:

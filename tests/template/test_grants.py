@@ -74,6 +74,27 @@ def test_a_tick_may_move_its_cursor_and_states_of_before_read_jobs_ask_for_moved
     )
 
 
+def test_the_guard_of_ttl_may_read_switch_ttl_and_nothing_else(three: Assembly) -> None:
+    switches = ("dynamodb:DescribeTimeToLive", "dynamodb:UpdateTimeToLive")
+    assert _granted(three.core, "dueline-ttl") == (
+        _each(("dynamodb:BatchGetItem", "dynamodb:Query", *switches), JOBS)
+        | _each(("dynamodb:BatchGetItem",), STATE)
+        | {("scheduler:ListSchedules", "*")}
+        | _each(LOG, "logs:/aws/lambda/dueline-ttl")
+    )
+
+
+def test_the_guard_of_deployments_may_read_and_nothing_else(three: Assembly) -> None:
+    own = "<AWS::Region>:<AWS::AccountId>"
+    assert _granted(three.core, "dueline-strand") == (
+        _each(("dynamodb:BatchGetItem", "dynamodb:Query"), JOBS)
+        | _each(("dynamodb:BatchGetItem",), STATE)
+        | {("sqs:GetQueueAttributes", "sqs:dueline_*")}
+        | {("cloudformation:DescribeStacks", f"arn:<AWS::Partition>:cloudformation:{own}:stack/dueline-queue-*/*")}
+        | _each(LOG, "logs:/aws/lambda/dueline-strand")
+    )
+
+
 def test_the_planner_may_write_jobs_of_all_queues_read_fences_send_what_is_late_and_work_off_its_queue(
     three: Assembly,
 ) -> None:
@@ -174,17 +195,27 @@ def test_tracing_adds_its_two_actions_alone(traced: Assembly) -> None:
     }
 
 
-def test_the_scheduler_may_invoke_the_tick_and_the_planner_and_tell_of_failures(three: Assembly) -> None:
+def test_the_scheduler_may_invoke_the_tick_and_the_planner_and_tell_of_failures_for_our_schedules_alone(
+    three: Assembly,
+) -> None:
     roles = three.core.of_type("AWS::IAM::Role").values()
     [role] = [role for role in roles if role.get("RoleName") == "dueline-scheduler"]
     assert _grants(three.core, _statements(role)) == {
+        ("lambda:InvokeFunction", "lambda:function:dueline-tick:live"),
+        ("lambda:InvokeFunction", "lambda:function:dueline-planner:live"),
+        # Schedules of before there was an alias outlive their queue.
         ("lambda:InvokeFunction", "lambda:function:dueline-tick"),
-        ("lambda:InvokeFunction", "lambda:function:dueline-planner"),
         ("sqs:SendMessage", "sqs:dueline-tick-dlq"),
     }
     [trust] = role["AssumeRolePolicyDocument"]["Statement"]
     assert trust["Principal"] == {"Service": "scheduler.amazonaws.com"}
-    assert trust["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
+    said = trust["Condition"]["StringEquals"]
+    assert (set(trust["Condition"]), set(said)) == ({"StringEquals"}, {"aws:SourceAccount", "aws:SourceArn"})
+    assert said["aws:SourceAccount"] == {"Ref": "AWS::AccountId"}
+    assert {three.core.spelled(each) for each in said["aws:SourceArn"]} == {
+        "scheduler:schedule-group/dueline-ticks",
+        "scheduler:schedule-group/dueline-watches",
+    }
 
 
 def test_a_producer_may_use_its_own_queues_paths_find_the_api_and_ask_which_queues_there_are_and_nothing_else(
@@ -193,15 +224,12 @@ def test_a_producer_may_use_its_own_queues_paths_find_the_api_and_ask_which_queu
     for queue, template in three.queues.items():
         policies = template.of_type("AWS::IAM::ManagedPolicy").values()
         [policy] = [each for each in policies if each["ManagedPolicyName"].endswith("_producer")]
-        [api] = [
-            id
-            for id, parameter in template.content["Parameters"].items()
-            if parameter == {"Type": "AWS::SSM::Parameter::Value<String>", "Default": "/dueline/dueline/api-id"}
-        ]
+        api = template.content["Parameters"]["HttpApiId"]
+        assert (api["Type"], api["Default"]) == ("AWS::SSM::Parameter::Value<String>", "/dueline/dueline/api-id")
         assert policy["ManagedPolicyName"] == f"dueline_{queue}_producer"
         assert len(policies) == 4
         assert _grants(template, policy["PolicyDocument"]["Statement"]) == {
-            ("execute-api:Invoke", f"execute-api:<{api}>/$default/{path}")
+            ("execute-api:Invoke", f"execute-api:<HttpApiId>/$default/{path}")
             for path in (
                 f"POST/queues/{queue}/jobs",
                 f"POST/queues/{queue}/uploads",
@@ -222,8 +250,20 @@ def test_a_producer_may_use_its_own_queues_paths_find_the_api_and_ask_which_queu
         } | {("ssm:GetParameter", "ssm:parameter/dueline/dueline/api-url")}
 
 
+def test_codedeploy_may_move_the_apis_alias_and_look_at_alarms_and_nothing_else(three: Assembly) -> None:
+    [group] = three.core.of_type("AWS::CodeDeploy::DeploymentGroup").values()
+    role = three.core.resources[group["ServiceRoleArn"]["Fn::GetAtt"][0]]["Properties"]
+    move = ("lambda:GetAlias", "lambda:UpdateAlias", "lambda:GetProvisionedConcurrencyConfig")
+    assert _grants(three.core, _statements(role)) == (
+        _each(move, "lambda:function:dueline-api", "lambda:function:dueline-api:live")
+        | {("cloudwatch:DescribeAlarms", "*")}
+    )
+    [trust] = role["AssumeRolePolicyDocument"]["Statement"]
+    assert trust["Principal"] == {"Service": "codedeploy.amazonaws.com"}
+
+
 def test_there_are_no_roles_or_policies_but_these(three: Assembly) -> None:
-    assert len(three.core.of_type("AWS::IAM::Role")) == 5
+    assert len(three.core.of_type("AWS::IAM::Role")) == 8
     for template in three.templates.values():
         assert not template.of_type("AWS::IAM::Policy")
     for template in three.queues.values():

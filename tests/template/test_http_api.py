@@ -44,7 +44,7 @@ def test_every_route_asks_iam(three: Assembly) -> None:
 
 def test_every_route_reaches_the_function(three: Assembly) -> None:
     [integration] = three.core.of_type("AWS::ApiGatewayV2::Integration").values()
-    assert three.core.spelled(integration["IntegrationUri"]) == "lambda:function:dueline-api"
+    assert three.core.spelled(integration["IntegrationUri"]) == "lambda:function:dueline-api:live"
     assert (integration["IntegrationType"], integration["PayloadFormatVersion"]) == ("AWS_PROXY", "2.0")
 
 

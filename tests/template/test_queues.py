@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dueline import __version__
 from dueline.config.names import Names
 from dueline.config.settings import LONGEST_HIDDEN_SECONDS
 from dueline.config.work import published
@@ -54,6 +55,7 @@ def test_a_queue_is_as_queues_yaml_says(one_more: Assembly) -> None:
             "max_receives": 10,
             "retry": {"backoff": "exponential", "attempts": 7, "delay": 5, "max_delay": 600},
         },
+        "told": {"version": __version__},
     }
 
 
@@ -88,9 +90,29 @@ def test_the_longest_parameter_fits_into_a_standard_one_of_ssm() -> None:
 
 def test_the_core_queues_keep_messages_for_14_days(three: Assembly) -> None:
     names = three.deployment.names
-    own = (names.queue(PLANNER.name), names.queue_dlq(PLANNER.name))
-    for name in (names.inbound, names.inbound_dlq, names.dispatch_dlq, names.tick_dlq, *own):
+    own = names.queue(PLANNER.name)
+    for name in (names.inbound, names.inbound_dlq, names.dispatch_dlq, names.tick_dlq, own):
         assert _queue(three.core, name)["MessageRetentionPeriod"] == FOURTEEN_DAYS
+
+
+def test_a_planning_job_that_failed_is_kept_for_a_day_for_its_schedule_goes_on_without_it(three: Assembly) -> None:
+    dead_letters = _queue(three.core, three.deployment.names.queue_dlq(PLANNER.name))
+    assert dead_letters["MessageRetentionPeriod"] == 86_400
+
+
+def test_a_queue_is_the_dead_letter_queue_of_its_own_queues_alone_even_of_levels_that_were_given_up(
+    three: Assembly,
+) -> None:
+    queue = three.queues["queue-0"]
+    levels = {f"sqs:dueline_queue-0{level}" for level in ("", "_p2", "_p3", "_p4", "_p5")}
+    allowed = {"dueline_queue-0_dlq": levels, "dueline-inbound-dlq": {"sqs:dueline-inbound"}}
+    allowed["dueline_dueline-planner_dlq"] = {"sqs:dueline_dueline-planner"}
+    for template in (three.core, queue):
+        for each in template.of_type("AWS::SQS::Queue").values():
+            policy = each["RedriveAllowPolicy"]
+            named = {template.spelled(arn) for arn in policy.get("sourceQueueArns", [])}
+            assert named == allowed.get(each["QueueName"], set())
+            assert policy["redrivePermission"] == ("byQueue" if named else "denyAll")
 
 
 def _source(template: Template, queue: str) -> dict[str, Any]:
@@ -166,6 +188,7 @@ def test_clients_read_a_queues_url_and_settings(three: Assembly) -> None:
                 "max_receives": 15,
                 "retry": {"backoff": "linear-exponential", "attempts": 10, "delay": 30, "max_delay": 3600},
             },
+            "told": {"version": __version__},
         }
 
 
@@ -190,5 +213,14 @@ def test_a_queue_with_partitions_enough_or_no_rate_is_not_warned_of(expecting: A
     assert _warnings(expecting, queue) == []
 
 
-def test_an_expected_rate_changes_nothing_that_is_deployed(three: Assembly, expecting: Assembly) -> None:
-    assert expecting.templates == three.templates
+def test_an_expected_rate_is_published_for_the_doctor_and_changes_nothing_else(
+    three: Assembly, expecting: Assembly
+) -> None:
+    for queue, rate in (("queue-0", 2001), ("queue-1", 2000)):
+        template = expecting.queues[queue]
+        [parameter] = template.of_type("AWS::SSM::Parameter").values()
+        assert json.loads(template.spelled(parameter["Value"]))["told"]["expected_rate"] == rate
+        without = json.dumps(template.content).replace(rf",\"expected_rate\":{rate}", "")
+        assert json.loads(without) == three.queues[queue].content
+    assert expecting.queues["queue-2"] == three.queues["queue-2"]
+    assert expecting.core == three.core

@@ -73,6 +73,14 @@ def test_the_jobs_table_alone_is_of_the_infrequent_class_and_gives_up_its_backup
     assert table["Properties"]["DeletionProtectionEnabled"] is True
 
 
+def test_the_jobs_table_alone_is_warm_for_the_writes_that_queues_yaml_says(traced: Assembly, three: Assembly) -> None:
+    warm = {
+        each["TableName"]: each.get("WarmThroughput") for each in traced.core.of_type("AWS::DynamoDB::Table").values()
+    }
+    assert warm == {"quiet-jobs": {"WriteUnitsPerSecond": 20_000}, "quiet-state": None, "quiet-once": None}
+    assert "WarmThroughput" not in _table(three.core, "dueline-jobs")[1]["Properties"]
+
+
 def test_what_a_deployment_saves_changes_no_table_but_that_of_jobs(thrifty: Assembly, three: Assembly) -> None:
     tables, saving = (each.core.of_type("AWS::DynamoDB::Table") for each in (three, thrifty))
     assert [tables[id]["TableName"] for id in tables if tables[id] != saving[id]] == ["dueline-jobs"]
@@ -88,8 +96,13 @@ def test_they_are_protected_from_deletion_and_restored_to_any_second(three: Asse
     assert table["UpdateReplacePolicy"] == "Retain"
 
 
-def test_all_else_is_made_first_so_that_no_failed_first_deploy_leaves_them_behind(three: Assembly) -> None:
+def test_all_else_but_what_invokes_functions_is_made_first_so_that_hardly_a_failed_first_deploy_leaves_them_behind(
+    three: Assembly,
+) -> None:
     jobs, once, state = (_table(three.core, name)[0] for name in NAMES)
-    assert three.core.depends_on(jobs) == set(three.core.resources) - {jobs}
-    assert three.core.depends_on(state) == set(three.core.resources) - {jobs, state}
-    assert three.core.depends_on(once) == set(three.core.resources) - {jobs, state, once}
+    invoking = {id for id in three.core.resources if id.startswith(("PlannerTicks", "Watches"))}
+    assert len(invoking) == 4
+    others = set(three.core.resources) - invoking
+    assert three.core.depends_on(jobs) == others - {jobs}
+    assert three.core.depends_on(state) == others - {jobs, state}
+    assert three.core.depends_on(once) == others - {jobs, state, once}

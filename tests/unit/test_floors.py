@@ -71,6 +71,8 @@ def test_each_range_says_what_the_least_is_and_nothing_else():
     assert all(re.fullmatch(r"[\w-]+>=[\d.]+", each) for each in RANGES), RANGES
 
 
+# Installs 40 packages.
+@pytest.mark.thorough
 def test_at_the_floor_of_every_range_that_is_declared_it_works(python):
     run(python, "-c", EVERYTHING)
     nodes = [f"tests/unit/{each}" for each in TRIED]

@@ -181,7 +181,7 @@ class Forgery:
         self.system.clock.sleep(300)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(STEPS)
 def test_whatever_ids_a_producer_sends_it_touches_rows_of_its_own_alone_and_what_is_cancelled_never_comes(steps):
     forgery = Forgery()

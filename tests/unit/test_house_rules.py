@@ -127,7 +127,7 @@ def test_the_client_and_the_worker_reach_the_adapters_in_one_connect_function_an
     assert not [node for node in elsewhere if OUTSIDE.search(ast.unparse(node))]
 
 
-def test_the_command_line_reaches_the_adapters_in_four_functions_of_one_module():
+def test_the_command_line_reaches_the_adapters_in_nine_functions_of_one_module():
     modules = sorted((ROOT / "dueline" / "cli").glob("*.py"))
     reached = {
         (path.stem, node.name): imports
@@ -140,9 +140,26 @@ def test_the_command_line_reaches_the_adapters_in_four_functions_of_one_module()
         ("connect", "api"): ["from dueline.aws import caller, clients, faults, gateway"],
         ("connect", "client"): ["from dueline.aws import clients, faults"],
         ("connect", "reach"): ["from dueline.aws import clients", "from dueline.aws.figures import CloudWatchFigures"],
+        ("connect", "doctor"): [
+            "from dueline.aws import clients, faults",
+            "from dueline.aws.doctor import looks, place",
+        ],
         ("connect", "dead_letters"): [
             "from dueline.aws import clients, faults",
             "from dueline.aws.sqs import dead_letters",
+        ],
+        ("connect", "adopter"): [
+            "from dueline.aws import clients, faults",
+            "from dueline.aws.adoption import Adopter",
+        ],
+        ("connect", "restore"): ["from dueline.aws import clients, faults, restoring"],
+        ("connect", "sandbox"): [
+            "from dueline.aws import clients, faults",
+            "from dueline.aws.sandbox.sandbox import AwsSandbox",
+        ],
+        ("connect", "removal"): [
+            "from dueline.aws import clients, faults",
+            "from dueline.aws.sandbox.removal import Removal",
         ],
     }
     assert sum(path.read_text().count("dueline.aws") for path in modules) == sum(map(len, reached.values()))
@@ -158,6 +175,30 @@ def test_the_files_of_the_consoles_page_stay_as_short_as_others():
     files = [file for file in page.rglob("*") if file.suffix in (".css", ".js") and "vendor" not in file.parts]
     lines = {file.name: len(file.read_text().splitlines()) for file in files}
     assert {name: length for name, length in lines.items() if length >= 250} == {}
+
+
+def test_the_console_stays_small_enough_to_be_read():
+    files = [file for file in (ROOT / "dueline" / "console").rglob("*") if "vendor" not in file.parts]
+    python = sum(lines_of_code(file) for file in files if file.suffix == ".py")
+    page = [
+        re.sub(r"/\*.*?\*/", "", file.read_text(), flags=re.DOTALL) for file in files if file.suffix in (".css", ".js")
+    ]
+    lines = [line.strip() for text in page for line in text.splitlines()]
+    assert python + sum(bool(line) and not line.startswith("//") for line in lines) < 2500
+
+
+def lines_of_code(path):
+    """Return how many lines of a file are neither empty nor a comment or a docstring."""
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, documented)]
+    docs = {
+        number
+        for node in nodes
+        if ast.get_docstring(node)
+        for number in range(node.body[0].lineno, node.body[0].end_lineno + 1)
+    }
+    lines = enumerate(path.read_text().splitlines(), start=1)
+    return sum(number not in docs and line.strip()[:1] not in ("", "#") for number, line in lines)
 
 
 def test_bodies_stay_under_20_lines():

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import strategies as st
 from dueline.errors import Throttled, Unavailable
 from dueline.model import instant, rows
 from dueline.model.job import Partition, Route, State
-from dueline.model.message import ID, REASON, Message
+from dueline.model.message import ID, OF_SCHEMA, REASON, Message
 from dueline.protocol.astray import PATIENT_RECEIVES
 from dueline.protocol.dispatch import PAST_RETENTION
 from dueline.protocol.ingest import Received
@@ -449,6 +450,16 @@ def test_a_direct_job_that_was_cancelled_is_not_sent_again():
 
 
 # Poison
+
+
+def test_a_message_of_a_later_schema_is_kept_as_it_is_for_a_redrive_after_the_upgrade():
+    system, (message,) = System(), messages(due_in(AN_HOUR))
+    later = replace(message, attributes={**message.attributes, OF_SCHEMA: "2"})
+    assert system.ingest_message(later).failed == set()
+    (delivery,) = system.rejects.deliveries
+    assert delivery.message.body == message.body
+    assert delivery.message.attributes.items() >= later.attributes.items()
+    assert "of schema 2" in delivery.message.attributes[REASON]
 
 
 def test_a_message_that_carries_no_job_is_parked_with_the_reason_and_its_neighbours_go_through():

@@ -16,6 +16,7 @@ from dueline.model.message import (
     EXPIRES,
     ID,
     MAX_ATTRIBUTES,
+    OF_SCHEMA,
     PRIORITY,
     REASON,
     SCHEDULE,
@@ -222,3 +223,13 @@ def test_a_messages_size_is_at_least_what_sqs_counts(payload):
     message = Message.of(a_job(payload=payload)).with_reason("r" * 1000)
     counted = len(message.body.encode()) + sum(len(k) + len(v) + len("String") for k, v in message.attributes.items())
     assert counted <= message.size
+
+
+def test_a_message_of_a_later_schema_is_not_guessed_at_and_one_that_tells_none_is_of_the_first():
+    message = Message.of(a_job())
+    assert OF_SCHEMA not in message.attributes
+    later = replace(message, attributes={**message.attributes, OF_SCHEMA: "2"})
+    for each in (later, later.with_reason("no room")):
+        with pytest.raises(InvalidJob, match="it is of schema 2, and"):
+            each.job()
+    assert replace(message, attributes={**message.attributes, OF_SCHEMA: "1"}).job() == message.job()

@@ -363,7 +363,8 @@ def test_a_partition_has_a_tick_if_its_fence_lies_ahead():
     fence(table, of_emails(0), NOW + timedelta(seconds=240))
     fence(table, of_emails(1), NOW - timedelta(seconds=1))
     partitions = [of_emails(number) for number in range(3)]
-    assert without_tick(partitions, table=table, now=NOW) == [of_emails(1), of_emails(2)]
+    found = without_tick(partitions, table=table, now=NOW)
+    assert (found.stopped, found.never) == ([of_emails(1)], [of_emails(2)])
 
 
 def test_what_is_left_unread_is_not_called_without_a_tick():
@@ -372,24 +373,29 @@ def test_what_is_left_unread_is_not_called_without_a_tick():
             found = super().read(keys[1:])
             return replace(found, unread=frozenset(keys[:1]))
 
-    assert without_tick([of_emails(0), of_emails(1)], table=Leaving(), now=NOW) == [of_emails(1)]
+    found = without_tick([of_emails(0), of_emails(1)], table=Leaving(), now=NOW)
+    assert (found.stopped, found.never) == ([], [of_emails(1)])
 
 
-@pytest.mark.parametrize(("standing", "missing"), [(0, 9), (3, 6)])
-def test_the_watch_counts_partitions_without_a_tick_the_planners_too_and_names_them(
-    function, monkeypatch, capsys, caplog, standing, missing
+@pytest.mark.parametrize(("standing", "stopped"), [(0, 0), (3, 0), (3, 2)])
+def test_the_watch_counts_partitions_without_a_tick_the_planners_too_those_that_never_had_one_apart_and_names_them(
+    function, monkeypatch, capsys, caplog, standing, stopped
 ):
     tick = function("tick")
     table = MemoryTable()
     for number in range(standing):
-        fence(table, of_emails(number), NOW + timedelta(seconds=240))
+        fence(table, of_emails(number), NOW + timedelta(seconds=240 if number >= stopped else -1))
     monkeypatch.setattr(tick, "DEPLOYED", SimpleNamespace(table=table, clock=VirtualClock(NOW), spread=map))
     tick.handler({"watch": True}, a_context())
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
-    (named,) = [line.partitions for line in caplog.records if line.message == "no tick"]
+    named = {line.message: line.partitions for line in caplog.records if "tick" in line.message}
     (counted,) = [line for line in told if metrics.WITHOUT_TICK in line]
-    assert (counted[metrics.WITHOUT_TICK], counted["deployment"]) == ([missing], "d")
-    assert (len(named), {"emails#3", "dueline-planner#0"} <= set(named)) == (missing, True)
+    never = 9 - standing
+    assert (counted[metrics.WITHOUT_TICK], counted[metrics.NEVER_TICKED]) == ([stopped], [never])
+    assert counted["deployment"] == "d"
+    assert named.get("no tick", []) == [str(of_emails(number)) for number in range(stopped)]
+    assert len(named["never a tick"]) == never
+    assert {"emails#3", "dueline-planner#0"} <= set(named["never a tick"])
 
 
 def test_the_watch_tells_that_none_is_missing(function, monkeypatch, capsys):
@@ -401,7 +407,8 @@ def test_the_watch_tells_that_none_is_missing(function, monkeypatch, capsys):
     monkeypatch.setattr(tick, "DEPLOYED", SimpleNamespace(table=table, clock=VirtualClock(NOW), spread=map))
     tick.handler({"watch": True}, a_context())
     (told,) = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
-    assert told[metrics.WITHOUT_TICK] == [0]
+    # That one never ticked is told only then: its alarm takes silence for well, and the metric costs nothing.
+    assert (told[metrics.WITHOUT_TICK], metrics.NEVER_TICKED in told) == ([0], False)
 
 
 def a_context():

@@ -67,6 +67,18 @@ class DynamoTable:
     ) -> Page:
         return self._query(self._name, str(partition), after, until, consistent=consistent, limit=limit)
 
+    def last(self, partition: Partition) -> Row | None:
+        with translated(f"reading the end of partition {partition}"):
+            answer = self._client.query(
+                TableName=self._name,
+                KeyConditionExpression="pk = :pk",
+                ExpressionAttributeValues=item({":pk": str(partition)}),
+                ConsistentRead=True,
+                ScanIndexForward=False,
+                Limit=1,
+            )
+        return as_row(answer["Items"][0]) if answer["Items"] else None
+
     def add(self, row: Row) -> Row:
         if self._put(row, on=_IS_NEW):
             return row

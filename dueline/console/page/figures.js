@@ -8,8 +8,8 @@ import { queuePath } from "./route.js";
 const HOUR = 3600;
 const RECENT = 300;
 const HEIGHT = 150;
-const POWERS = Array.from({ length: 9 }, (_, power) => 10 ** power);
-const COUNTS = POWERS.flatMap((power) => [power, 2 * power, 5 * power]);
+const COUNTS = Array.from({ length: 9 }, (_, power) => [1, 2, 5].map((each) => each * 10 ** power)).flat();
+const SPANS = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400, 604800];
 
 /** How late a queue is, by its overview and by what CloudWatch has of it: lateness, on_time, overdue. */
 export function lastHour({ data, at }, series) {
@@ -142,7 +142,7 @@ function drawn(place, shown) {
   };
 }
 
-function options(place, { bars, from, to, format, unit }) {
+function options(place, { bars, from, to, step, format, unit }) {
   const colour = (name) => getComputedStyle(place).getPropertyValue(name);
   const axis = { stroke: () => colour("--muted"), font: "12px system-ui", ticks: { show: false } };
   const paths = bars ? uPlot.paths.bars({ size: [0.8, 40, 1], align: 1 }) : uPlot.paths.stepped({ align: 1 });
@@ -153,16 +153,16 @@ function options(place, { bars, from, to, format, unit }) {
   return {
     width: place.clientWidth,
     height: HEIGHT,
-    padding: [8, 8, 0, 0],
+    padding: [8, 18, 0, 0],
     cursor: { y: false, drag: { x: false, y: false }, points: { show: !bars }, dataIdx },
     scales: {
-      x: { range: () => [from, to].map((at) => Date.parse(at) / 1000) },
+      x: { range: () => [Math.floor(Date.parse(from) / 1000 / step) * step, Date.parse(to) / 1000] },
       y: { range: (_, __, most) => [0, Math.max(most * 1.1, 1)] },
     },
     axes: [
       { ...axis, grid: { show: false }, values: (_, times) => times.map((at) => clock(at * 1000)), size: 26 },
       { ...axis, grid: { stroke: () => colour("--line"), width: 1 }, values: (_, values) => values.map(format),
-        incrs: COUNTS, size: widest, space: 32 },
+        incrs: unit === "jobs" ? COUNTS : SPANS, size: widest, space: 32 },
     ],
     series: [
       { label: "At", value: (_, at) => (at ? clock(at * 1000) : "") },

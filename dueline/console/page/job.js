@@ -82,8 +82,12 @@ function Payload({ job }) {
 }
 
 function Cancel({ job, onClose }) {
+  const path = `/api/queues/${job.queue}/jobs/${job.id}`;
   const act = async () => {
-    const { state } = await remove(`/api/queues/${job.queue}/jobs/${job.id}`);
+    const { state } = await remove(path);
+    // Whoever cancels is not told of a move that was before it; where the look-up fails, what is said holds anyway.
+    const { moved_to: moved } = await get(path).catch(() => ({}));
+    if (moved) return html`<strong>Moved meanwhile</strong>, not cancelled: it comes as <${JobLink} id=${moved} />.`;
     return html`<strong>${state === "cancelled" ? "Cancelled" : "Cancel requested"}.</strong> ${STATES[state][1]}`;
   };
   return html`<${Confirm} title="Cancel this job?" verb="Cancel the job" danger back="Keep it"

@@ -19,12 +19,15 @@ export function Queues() {
   const queues = polled.data?.queues.map(({ queue: name, ...queue }) =>
     ({ ...queue, name, ...lastHour({ data: queue, at: polled.at }, series?.[name]) }));
   return html`<${View} title="Queues" polled=${polled} seconds=${SECONDS} what="the queues">
-    ${() => html`<${Tiles} tiles=${sums(queues)} />
+    ${() => html`${figures.data?.ttl_off && TTL_OFF}<${Tiles} tiles=${sums(queues)} />
       <${Table} caption="Queues, worst first" stack columns=${columns(polled.again)} rows=${worstFirst(queues)}
         keyOf=${({ name }) => name} classOf=${toneOf} />
       ${!queues.length && html`<${Empty}>No queue is deployed yet: <code>queues.yaml</code> declares them.<//>`}
       ${reason && html`<p class="muted">On time is not known: ${reason}</p>`}`}<//>`;
 }
+
+const TTL_OFF = html`<p class="notice bad">DynamoDB's TTL is off while jobs are hours late: no row is deleted until every
+  partition has caught up.</p>`;
 
 const toneOf = (queue) => (queue.error?.status === 403 ? "calm" : standingOf(queue)[0]?.tone ?? "calm");
 

@@ -129,6 +129,6 @@ export function NextRuns({ next, zone }) {
     { name: "zone", label: zone, cell: ({ local: at }) => `${at.slice(0, 10)} ${at.slice(11, 19)} ${at.slice(19)}` },
     { name: "utc", label: "UTC", cell: ({ nominal }) => utc(nominal) },
     { name: "clock wrap", label: "Clock", cell: ({ clock }) => clock && html`<strong>${clock}</strong>` },
-  ];
+  ].filter(({ label }, index, all) => label !== all[index + 1]?.label);
   return html`<${Table} caption="Next runs" columns=${columns} rows=${next} keyOf=${({ nominal }) => nominal} />`;
 }

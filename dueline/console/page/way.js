@@ -9,7 +9,7 @@ export const STATES = {
   succeeded: ["ok", "Done."],
   failed: ["bad", "Its attempts are used up."],
   skipped: ["warn", "It did not run: another run of its schedule had not ended."],
-  cancelled: ["idle", "It never comes: that is a promise."],
+  cancelled: ["idle", "Nothing comes under its id: that is a promise."],
   cancel_requested: ["warn", "It may still come: it is in its queue or on its way there. Workers that ask skip it."],
   parked: ["bad", "It is in the dispatch dead-letter queue: dueline redrive --parked puts it back."],
   planned: ["idle", "In the table."],

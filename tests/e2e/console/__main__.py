@@ -1,6 +1,7 @@
 """What is longer than a test: `python -m tests.e2e.console --help`."""
 
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -12,6 +13,7 @@ from local.emulator import Emulator
 from local.running import Running, running
 from local.template import ROOT
 from tests.e2e.console import pictures as album
+from tests.e2e.console import size as measured
 from tests.e2e.console.serving import administrator
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, no_args_is_help=True)
@@ -32,6 +34,27 @@ def pictures(into: Annotated[Path, typer.Option(help="The folder of the pictures
             typer.echo(
                 f"{file.relative_to(ROOT) if file.is_relative_to(ROOT) else file}: {file.stat().st_size:,} bytes"
             )
+
+
+@app.command()
+def size(
+    jobs: Annotated[int, typer.Option(help="How many jobs are scheduled on one queue.", min=1)] = 1_000_000,
+    dead: Annotated[int, typer.Option(help="How many dead letters it has.", min=1)] = 10_000,
+    queues: Annotated[int, typer.Option(help="How many queues there are.", min=1)] = 50,
+    picture: Annotated[Path | None, typer.Option(help="Where to write a picture of the first view.")] = None,
+) -> None:
+    """Measure how soon each view shows a deployment of that size."""
+    of = measured.Size(jobs=jobs, dead=dead, queues=queues)
+    for view, taken in measured.measure(of, step=_step, picture=picture):
+        typer.echo(f"{view:<20} {taken}")
+
+
+@contextmanager
+def _step(what: str) -> Iterator[None]:
+    began = time.monotonic()
+    typer.echo(f"{what} …")
+    yield
+    typer.echo(f"{what}: {time.monotonic() - began:.1f} s")
 
 
 @contextmanager

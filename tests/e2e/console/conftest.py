@@ -7,6 +7,7 @@ import pytest
 from selenium import webdriver
 
 from dueline import Client
+from dueline.config.names import Names
 from local.emulator import Emulator
 from local.endpoints import Endpoints
 from tests.e2e.conftest import FirstJobs
@@ -14,6 +15,7 @@ from tests.e2e.console.chromium import chromium, skip_without_chromium
 from tests.e2e.console.page import Page
 from tests.e2e.console.serving import Served, administrator, serving
 from tests.e2e.environment import environment_of
+from tests.e2e.users import key_of
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -53,6 +55,15 @@ def client(emulator: Emulator, endpoints: Endpoints) -> Iterator[Client]:
     """The client of a team that schedules jobs."""
     with administrator(emulator, endpoints.name) as client:
         yield client
+
+
+@pytest.fixture(scope="session")
+def of_producer(emulator: Emulator, endpoints: Endpoints) -> Iterator[Served]:
+    """The console of a service that has the managed policy for producers of emails, and nothing else."""
+    key = key_of("producer", Names(endpoints.name).producer_policy("emails"), emulator)
+    theirs = dict(zip(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), key, strict=True))
+    with serving(environment_of(emulator, endpoints.name) | theirs) as served:
+        yield served
 
 
 Letter = Callable[..., None]

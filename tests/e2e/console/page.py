@@ -41,8 +41,10 @@ class Page:
         self.driver, self.url, self.token = driver, url, token
 
     def open(self, path: str = "/") -> None:
-        """Open a view as a link with the token does, in a tab that has seen nothing before."""
-        self.driver.get("about:blank")
+        """Open a view as a link with the token does, from its beginning."""
+        if self.driver.current_url == f"{self.url}{path}":
+            # With nothing new but a fragment, it would stay as it is.
+            self.driver.get("about:blank")
         self.driver.get(f"{self.url}{path}#token={self.token}")
 
     def all(self, role: str, name: Name | None = None) -> list[Node]:
@@ -108,7 +110,7 @@ class Page:
             self.until(lambda text=text: not _has(self.text, text), f"no {text!r}")
 
     def until(self, met: Callable[[], bool], what: str) -> None:
-        assert wait_until(lambda: self._did(met)), (
+        assert wait_until(lambda: self._did(met), every=0.03), (
             f"waited for {what}; at {self.driver.current_url}:\n{self.text[:3000]}"
         )
 
@@ -120,6 +122,11 @@ class Page:
     @property
     def path(self) -> str:
         return str(self.driver.execute_script("return location.pathname + location.search"))
+
+    def statuses(self, end: str) -> set[int]:
+        """Return with which statuses the server answered this page's requests for a path that ends so."""
+        script = "return performance.getEntriesByType('resource').map(each => [each.name, each.responseStatus])"
+        return {status for name, status in self.driver.execute_script(script) if name.endswith(end)}
 
     def slow(self, *, by: float) -> None:
         """Let every answer take so many seconds longer, so that what is shown meanwhile can be seen."""

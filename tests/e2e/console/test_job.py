@@ -74,14 +74,28 @@ def test_it_is_cancelled_for_good_and_one_that_has_left_is_promised_nothing(
     page.click("button", "Cancel the job …")
     page.says("cannot be brought back")
     page.click("button", "Cancel the job")
-    page.says("Cancelled.", "It never comes: that is a promise.")
+    page.says("Cancelled.", "Nothing comes under its id: that is a promise.")
     assert client.get(job.id).state is State.CANCELLED
+    assert page.statuses(f"/jobs/{job.id}") == {200}
 
     left = client.schedule("emails", {"to": "bob"})
     opened(page, left)
     page.click("button", "Cancel the job …")
     page.click("button", "Cancel the job")
     page.says("Cancel requested.", "It may still come")
+    assert page.statuses(f"/jobs/{left.id}") == {200, 202}
+
+
+def test_of_one_that_was_moved_meanwhile_it_is_not_said_that_it_never_comes(
+    page: Page, client: Client, job: Job
+) -> None:
+    opened(page, job)
+    page.click("button", "Cancel the job …")
+    moved = client.reschedule(job.id, delay=timedelta(hours=5))
+    page.click("button", "Cancel the job")
+    page.says("Moved meanwhile, not cancelled: it comes as")
+    assert client.get(moved.id).state is State.SCHEDULED
+    client.cancel(moved.id)
 
 
 def test_its_attempts_and_its_end_are_on_its_way(page: Page, client: Client) -> None:

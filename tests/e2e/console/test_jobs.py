@@ -9,11 +9,12 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from dueline import Client, Job, NewJob, State
+from dueline.config.names import Names
+from dueline.model import instant
+from local.emulator import Emulator
+from local.endpoints import Endpoints
 from tests.e2e.console.page import Page
-from tests.waiting import wait_until
 
-# By the table, and handed over a lookahead (19 s) before it is due: time enough to be counted first.
-ABOUT_TO_LEAVE = 36
 FIND = "Find a job by its id or key"
 
 
@@ -72,10 +73,10 @@ def test_large_numbers_are_told_apart_and_copied_as_they_are(page: Page, client:
 
 
 def test_a_wrong_time_in_an_address_is_said_and_its_filters_stay(page: Page) -> None:
-    for wrong in ("garbage", "+275760-09-13T00:00:00Z"):
-        page.open(f"/queues/invoices/jobs?{urlencode({'from': wrong, 'tenant': 'acme'})}")
-        page.says("Could not load jobs", wrong)
-        assert page.see("searchbox", re.compile("^Tenant")).get_attribute("value") == "acme"
+    wrong = "+275760-09-13T00:00:00Z"
+    page.open(f"/queues/invoices/jobs?{urlencode({'from': wrong, 'tenant': 'acme'})}")
+    page.says("Could not load jobs", wrong)
+    assert page.see("searchbox", re.compile("^Tenant")).get_attribute("value") == "acme"
 
 
 def test_a_job_is_looked_up_by_its_id_from_any_queue(page: Page, scheduled: list[Job]) -> None:
@@ -124,9 +125,9 @@ def test_a_job_is_scheduled_and_what_is_wrong_with_it_is_said(page: Page, client
 
 
 def test_many_are_counted_and_shown_then_cancelled_and_promises_are_told_from_requests(
-    page: Page, client: Client, scheduled: list[Job]
+    page: Page, client: Client, scheduled: list[Job], emulator: Emulator, endpoints: Endpoints
 ) -> None:
-    leaving = client.schedule("invoices", {"to": "soon"}, delay=ABOUT_TO_LEAVE, tenant="acme")
+    leaving = client.schedule("invoices", {"to": "soon"}, delay=300, tenant="acme")
     page.open("/queues/invoices/jobs?tenant=acme")
     page.says("3 of 5 jobs")
     page.slow(by=2)
@@ -136,11 +137,21 @@ def test_many_are_counted_and_shown_then_cancelled_and_promises_are_told_from_re
     page.slow(by=0)
     page.says("those of the tenant acme", "3 jobs of 5 that were fetched")
     assert payloads(page)[-1] == "bob"
-    assert wait_until(lambda: client.get(leaving.id).state is State.DISPATCHED)
+    hand_over(emulator, endpoints, leaving)
     page.click("button", "Cancel 3 jobs")
     page.says("2 cancelled (200): none comes under its id", "1 cancel requested (202): they may still come")
     told = [client.get(job.id).state for job in (*scheduled, leaving)]
     assert told == [State.CANCELLED] * 2 + [State.SCHEDULED] * 2 + [State.CANCEL_REQUESTED]
+
+
+def hand_over(emulator: Emulator, endpoints: Endpoints, job: Job) -> None:
+    """Raise the fence up to a job, as a tick does that is about to send it."""
+    emulator.client("dynamodb").update_item(
+        TableName=Names(endpoints.name).state,
+        Key={"pk": {"S": f"{job.queue}#0"}, "sk": {"S": "!state"}},
+        UpdateExpression="SET fence = :due",
+        ExpressionAttributeValues={":due": {"S": instant.text(job.due)}},
+    )
 
 
 def cancel_all(page: Page, tenant: str, *, lost: int = 0) -> None:

@@ -4,12 +4,14 @@ import re
 from datetime import timedelta
 
 import pytest
+from selenium import webdriver
 
 from dueline import Client
 from local.emulator import Emulator
 from local.endpoints import Endpoints
 from tests.e2e.console.conftest import Letter
 from tests.e2e.console.page import Page
+from tests.e2e.console.serving import Served
 
 
 @pytest.fixture(autouse=True)
@@ -75,6 +77,37 @@ def test_a_rate_is_set_and_lifted(page: Page, client: Client) -> None:
     page.click("button", "Lift the limit")
     page.says("invoices: no limit.")
     assert client.queue("invoices").control.rate is None
+
+
+# A queue of which nothing can be drawn.
+BROKEN = """
+    const ask = window.fetch;
+    const broken = () => new Response('{"queues": [null]}', {headers: {"content-type": "application/json"}});
+    window.fetch = async (path, asked) => (path === "/console/overview" ? broken() : ask(path, asked));
+"""
+
+
+def test_where_a_view_breaks_it_is_said_why_and_the_way_back_begins_anew(page: Page) -> None:
+    page.driver.execute_script(BROKEN)
+    page.click("button", "Refresh now")
+    page.see("alert")
+    page.says("This went wrong", "null")
+    page.click("link", "Queues")
+    page.see("rowheader", "emails")
+
+
+def test_whoever_may_not_do_something_is_told_so_by_iam_and_sees_the_rest(
+    browser: webdriver.Chrome, of_producer: Served, client: Client
+) -> None:
+    page = Page(browser, url=of_producer.url, token=of_producer.token)
+    page.open()
+    page.see("row", re.compile("^emails well "))
+    page.see("row", re.compile("^webhooks no access "))
+    page.click("button", "Pause emails")
+    page.click("button", "Pause")
+    page.says("Forbidden 403", "is not authorized to perform")
+    assert page.statuses("/pause") == {403}
+    assert client.queue("emails").control.paused is False
 
 
 @pytest.mark.thorough

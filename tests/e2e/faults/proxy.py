@@ -67,6 +67,11 @@ class _Passage(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     server: Proxy
 
+    def do_GET(self) -> None:
+        """Pass on what is asked of EventBridge Scheduler, which meets with no mishap."""
+        get = partial(self.server.upstream.get, self.path, headers=self._passed_on())
+        self._hand_back(_answer(self.server.carriers.submit(get).result()))
+
     def do_POST(self) -> None:
         exchange = self._exchange(self.rfile.read(int(self.headers["content-length"])))
         try:
@@ -79,13 +84,11 @@ class _Passage(BaseHTTPRequestHandler):
             self._hand_back(answer)
 
     def _exchange(self, body: bytes) -> Exchange:
-        headers = {name: value for name, value in self.headers.items() if name.lower() not in _NOT_PASSED_ON}
+        headers = self._passed_on()
 
         def carry(asked: bytes) -> Answer:
             post = partial(self.server.upstream.post, self.path, content=asked, headers=headers)
-            answer = self.server.carriers.submit(post).result()
-            kept = {name: value for name, value in answer.headers.items() if name not in _NOT_HANDED_BACK}
-            return Answer(status=answer.status_code, body=answer.content, headers=kept)
+            return _answer(self.server.carriers.submit(post).result())
 
         return Exchange(
             operation=self.headers["x-amz-target"].rpartition(".")[2],
@@ -93,6 +96,9 @@ class _Passage(BaseHTTPRequestHandler):
             told=Told.read(self.headers[HEADER]),
             carry=carry,
         )
+
+    def _passed_on(self) -> dict[str, str]:
+        return {name: value for name, value in self.headers.items() if name.lower() not in _NOT_PASSED_ON}
 
     def _hand_back(self, answer: Answer) -> None:
         self.send_response(answer.status)
@@ -104,3 +110,8 @@ class _Passage(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Say nothing: what happened is in the records."""
+
+
+def _answer(told: httpx.Response) -> Answer:
+    kept = {name: value for name, value in told.headers.items() if name not in _NOT_HANDED_BACK}
+    return Answer(status=told.status_code, body=told.content, headers=kept)

@@ -16,16 +16,17 @@ from dueline.model import instant
 from local.deploy import deploy
 from local.emulator import Emulator, free_port
 from local.endpoints import Endpoints, find
-from local.running import TICK_SECONDS
 from local.signing_proxy import signing_proxy
-from local.template import configure, synthesize
+from local.template import configure
 from local.ticks import fired_every
+from tests.e2e.assemblies import assembly_of
 from tests.e2e.faults.exchange import uid_of
 from tests.e2e.faults.processes import environment
 from tests.e2e.faults.proxy import Proxy, proxy
 from tests.e2e.inbox import HANG_SECONDS, wait_until
 
 QUEUES = Path(__file__).parent / "queues.yaml"
+TICK_EVERY_SECONDS = 2.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,7 +82,7 @@ class Stage:
 def rehearse(folder: Path, *, queues: Path = QUEUES) -> Play:
     """Synthesize a deployment with the periods of a local run."""
     configured = configure(queues, out=folder)
-    return Play(deployment=load(configured), assembly=synthesize(configured, out=folder / "cdk.out"))
+    return Play(deployment=load(configured), assembly=assembly_of(configured, out=folder / "cdk.out"))
 
 
 @contextmanager
@@ -101,7 +102,7 @@ def staged(play: Play, *, folder: Path, again_after: int) -> Iterator[Stage]:
         emulator.client("sqs").set_queue_attributes(
             QueueUrl=endpoints.inbound_url, Attributes={"VisibilityTimeout": str(again_after)}
         )
-        faults = stack.enter_context(fired_every(TICK_SECONDS, emulator, play.deployment.names.schedule_group))
+        faults = stack.enter_context(fired_every(TICK_EVERY_SECONDS, emulator, play.deployment.names.schedule_group))
         http = stack.enter_context(httpx.Client(base_url=endpoints.api, timeout=HANG_SECONDS))
         # The function's cold start is over before anything is measured.
         http.get(f"/queues/{next(iter(endpoints.queues))}/jobs/none")

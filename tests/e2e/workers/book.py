@@ -20,5 +20,6 @@ def write(queue: str, id: str, **told: Any) -> None:
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """Return the lines that are there."""
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    """Return the lines that are there; one that is being written may be read in part, and is left out."""
+    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+    return [json.loads(line) for line in lines if line.endswith("\n")]

@@ -15,15 +15,16 @@ from dueline.config.deployment import load
 from local.deploy import deploy
 from local.emulator import CREDENTIALS, REGION, Emulator
 from local.endpoints import Endpoints, find
-from local.running import TICK_SECONDS
 from local.signing_proxy import signing_proxy
-from local.template import ROOT, configure, synthesize
+from local.template import ROOT, configure
 from local.ticks import fired_every
+from tests.e2e.assemblies import assembly_of
 from tests.e2e.functions import deploy_consumer
 from tests.e2e.workers import book
 
 HERE = Path(__file__).parent
 QUEUES = HERE / "queues.yaml"
+TICK_EVERY_SECONDS = 2.0
 # Only a handler that hangs takes so long.
 GRACE_SECONDS = 120
 
@@ -85,7 +86,7 @@ def staged(folder: Path) -> Iterator[Stage]:
     with ExitStack() as stack:
         configured = configure(QUEUES, out=folder)
         deployment = load(configured)
-        assembly = synthesize(configured, out=folder / "cdk.out")
+        assembly = assembly_of(configured, out=folder / "cdk.out")
         emulator = stack.enter_context(Emulator(log=folder / "log"))
         deploy(emulator, assembly)
         endpoints = find(emulator, deployment)
@@ -98,7 +99,7 @@ def staged(folder: Path) -> Iterator[Stage]:
             beside=(HERE / "book.py", HERE / "fates.py"),
             environment={book.PLACE: str(folder / "book")},
         )
-        stack.enter_context(fired_every(TICK_SECONDS, emulator, deployment.names.schedule_group))
+        stack.enter_context(fired_every(TICK_EVERY_SECONDS, emulator, deployment.names.schedule_group))
         client = Client.connect("shift", url=endpoints.api)
         stage = Stage(emulator=emulator, endpoints=endpoints, client=client, book=folder / "book")
         stack.callback(_end, stage)

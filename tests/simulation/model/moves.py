@@ -25,6 +25,8 @@ ASKED_IN = {"moves_whole_before_both_alone": ["sooner"]}
 ASKED_IN |= {rule: ["sooner", "later"] for rule in ("awaited_then_moved", "tick_asks_for_the_awaited")}
 # How many states there are of each with every rule kept.
 MOVE_STATES = {"later": 812_481, "sooner": 662_043, "elsewhere": 1_255_720}
+# The same where nothing is done twice at once.
+SINGLY, SINGLE_MOVE_STATES = 1, {"sooner": 92_349}
 
 SharedSteps = Iterator[tuple[str, Shared, Any]]
 
@@ -43,21 +45,22 @@ class MoveModel:
     # Those of the old job's message.
     deliveries: Any = Delivery()
 
-    def __init__(self, rules: MoveRules, scene: Scene) -> None:
+    def __init__(self, rules: MoveRules, scene: Scene, *, at_once: int = 2) -> None:
         # A note of the late path spares repeats and nothing else, and repeats are not looked at.
         rules = replace(rules, late_path_leaves_a_note=False)
         moving = self.moving = Moving(rules, scene)
-        self.scene = scene
+        self.scene, self.at_once = scene, at_once
         self.ingest, self.settling = AskingIngest(rules), Settling(rules, moving)
         self.rescheduling = (Rescheduling if rules.has_transaction() else InTwoSteps)(rules, moving)
         self.ticking = AskingTicking(rules, fences=scene.fences, at_once=True)
         self.cancelling = {job: Cancelling(rules, job=job) for job in (scene.old, scene.new)}
 
     def search(self) -> Explored:
-        kinds: list[tuple[Any, Any]] = [(self.deliveries, self.deliver), ((Delivery(), Delivery()), self.settle)]
-        # Two ticks where the old job is; where the new one is alone, one.
+        kinds: list[tuple[Any, Any]] = [(self.deliveries, self.deliver)]
+        kinds.append(((Delivery(),) * self.at_once, self.settle))
+        # Where the new job is alone, one tick.
         for place, jobs in enumerate(self.scene.partitions):
-            kinds.append(((Tick(),) * (2 if self.scene.old in jobs else 1), partial(self.tick, place)))
+            kinds.append(((Tick(),) * (self.at_once if self.scene.old in jobs else 1), partial(self.tick, place)))
         kinds += [(Caller(), self.reschedule), (Cancel(), self.cancel), ((), self.show)]
         promises = Promises(broken=self.broken, broken_at_rest=self.lost, is_underway=is_underway)
         return Search(self.start(), kinds, promises).run()

@@ -19,8 +19,8 @@ from bench.scale.turns import Environment, Turns
 from bench.scale.world import World
 from dueline.aws.clients import LANES
 from dueline.config.deployment import Deployment
-from dueline.config.queue import JOBS_PER_PARTITION
 from dueline.model.message import Message
+from dueline.model.queue_settings import JOBS_PER_PARTITION
 
 ROOT = Path(__file__).parents[3]
 SLOW = 200
@@ -39,7 +39,7 @@ def test_half_of_what_a_partition_sustains_is_on_time_with_a_firing_missed() -> 
 
 
 def test_a_partition_does_not_keep_up_with_twice_of_what_its_key_takes() -> None:
-    told = steady(2000, times=4 * SLOW, seconds=1500)
+    told = steady(2000, times=8 * SLOW, seconds=1500)
     assert told["on_time"] < 0.999
     assert told["lost"] == 0
 
@@ -51,7 +51,7 @@ def test_ticks_are_limited_by_how_long_sends_take() -> None:
 
 @pytest.mark.parametrize("service", ["dynamodb", "sqs", "scheduler"])
 def test_an_outage_makes_jobs_late_and_loses_none(service: str) -> None:
-    told = outage(service, rate=500, ahead=DAY, times=SLOW, lasts=600)
+    told = outage(service, rate=500, ahead=DAY, times=2 * SLOW, lasts=600)
     assert told["calm"]
     assert (told["lost"], told["early"]) == (0, 0)
     assert 300 < told["max"] < 600
@@ -182,8 +182,8 @@ def test_the_quick_plan_simulates_the_same_with_less() -> None:
 
 
 def test_a_key_takes_no_more_writes_a_second_than_it_may() -> None:
-    aws = Aws().slowed(50)
-    world = World(Story(load=Load(rate=2000 / 50, ahead=DAY), seconds=200, buffered=True), aws)
+    aws = Aws().slowed(100)
+    world = World(Story(load=Load(rate=2000 / 100, ahead=DAY), seconds=200, buffered=True), aws)
     world.run()
     allowed = aws.dynamodb.writes_per_key * (200 + aws.dynamodb.burst_seconds)
     assert 0.8 * allowed < sum(world.record.written) <= allowed

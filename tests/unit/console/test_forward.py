@@ -127,6 +127,15 @@ def test_what_api_gateway_refuses_itself_is_a_problem_that_says_what_it_said(bro
     assert browser.ask("GET", "/api/queues").refusal == (502, "unavailable")
 
 
+def test_what_the_api_answers_in_the_consoles_own_calls_is_told_by_its_status(browser, gate):
+    queue, failed = told({"queues": [{"queue": "emails"}]}), Reply(status=502, body=b"<html>")
+    gate.api = lambda asked: queue if asked.path == "/queues" else failed
+    (row,) = browser.ask("GET", "/console/overview").json["queues"]
+    assert (row["error"]["status"], row["error"]["title"]) == (502, "Bad Gateway")
+    gate.api = lambda _: failed
+    assert browser.ask("GET", "/console/overview").refusal == (502, "unavailable")
+
+
 def test_a_problem_of_the_apis_own_stays_as_it_is(browser, gate):
     reply = refused(409, "already_finished", "it has left", content_type="application/problem+json")
     gate.script = [reply]

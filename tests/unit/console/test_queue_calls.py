@@ -47,6 +47,15 @@ def test_figures_of_all_queues_are_those_of_an_hour_that_tell_how_they_stand():
     }
 
 
+def test_that_ttl_is_off_is_told_by_what_its_guard_reported_last():
+    place, told = Place(), []
+    place.metrics.values["emails", metrics.LATENESS] = [(5, 90.0)]
+    for points in ([], [(30, 1.0)], [(30, 1.0), (20, 0.0)]):
+        place.metrics.values[None, metrics.TTL_OFF] = points
+        told.append(place.ask(AT_A_GLANCE)[1]["ttl_off"])
+    assert told == [None, True, False]
+
+
 def test_without_the_right_to_read_metrics_all_else_is_told_and_beside_it_the_reason():
     place = Place()
     place.metrics.fault = Forbidden("reading metrics from CloudWatch: AccessDenied")

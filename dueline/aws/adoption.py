@@ -1,0 +1,153 @@
+"""Adoption: have CloudFormation take over what a stack left behind, so that it can be deployed again.
+
+What a stack retains still has its name, and CloudFormation refuses to create it. What holds something is imported: SQS
+queues by their URLs, all else by its name. A tick's schedule holds nothing: it is deleted, and the deployment makes it
+anew.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from botocore.exceptions import ClientError, WaiterError
+
+from dueline.aws.faults import of_callers
+from dueline.aws.retained import Retained
+from dueline.errors import InvalidJob
+
+_SCHEDULE = "AWS::Scheduler::Schedule"
+_CHANGE_SET = "dueline-adopt"
+# https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
+_MOST_CHARACTERS = 51_200
+_LOOKS = {"Delay": 2, "MaxAttempts": 300}
+
+# CloudFormation tells the template of a stack for a while after it is gone.
+_NOT_THERE = ("DELETE_COMPLETE", "REVIEW_IN_PROGRESS")
+
+Template = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Adoption:
+    """What a stack is to take over, as an import names it, and schedules to be made anew: their groups and names.
+
+    `template` is what the stack has once that is in it.
+    """
+
+    stack: str
+    template: Template
+    imports: Sequence[dict[str, Any]]
+    schedules: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Adopter:
+    """Looks for what a stack left behind, and has it taken over. `client` makes boto3's clients by service."""
+
+    client: Callable[[str], Any]
+
+    def plan(self, stack: str, synthesized: Template) -> Adoption:
+        """Return what is there of a synthesized template's resources that its stack does not have.
+
+        Raises InvalidJob where it cannot be imported, Forbidden, Throttled or Unavailable.
+        """
+        with of_callers(f"looking for what stack {stack} left"):
+            there = self._deployed(stack)
+            new = {id: each for id, each in synthesized["Resources"].items() if id not in there.get("Resources", {})}
+            imports = list(Retained(client=self.client).among(new))
+            schedules = [each for each in _schedules(new) if self._is_scheduled(*each)]
+        return Adoption(stack=stack, template=_with(there, new, imports), imports=imports, schedules=schedules)
+
+    def carry_out(self, adoption: Adoption) -> None:
+        """Import, then delete the schedules. What was done is not planned again. Raises as `plan` does."""
+        with of_callers(f"importing into stack {adoption.stack}"):
+            if adoption.imports:
+                self._import(adoption)
+            for group, name in adoption.schedules:
+                self.client("scheduler").delete_schedule(GroupName=group, Name=name)
+
+    def _import(self, adoption: Adoption) -> None:
+        cloudformation, named = self.client("cloudformation"), {"StackName": adoption.stack}
+        named["ChangeSetName"] = _CHANGE_SET
+        cloudformation.create_change_set(
+            **named,
+            ChangeSetType="IMPORT",
+            TemplateBody=json.dumps(adoption.template, separators=(",", ":")),
+            ResourcesToImport=adoption.imports,
+            Capabilities=["CAPABILITY_NAMED_IAM"],
+        )
+        try:
+            cloudformation.get_waiter("change_set_create_complete").wait(**named, WaiterConfig=_LOOKS)
+            cloudformation.execute_change_set(**named)
+            waiter = cloudformation.get_waiter("stack_import_complete")
+            waiter.wait(StackName=adoption.stack, WaiterConfig=_LOOKS)
+        except WaiterError as error:
+            raise InvalidJob(f"stack {adoption.stack} could not import: {_reason(error)}") from error
+
+    def _deployed(self, stack: str) -> Template:
+        cloudformation = self.client("cloudformation")
+        try:
+            [there] = cloudformation.describe_stacks(StackName=stack)["Stacks"]
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "ValidationError":
+                raise
+            return {}
+        if there["StackStatus"] in _NOT_THERE:
+            return {}
+        body = cloudformation.get_template(StackName=stack, TemplateStage="Original")["TemplateBody"]
+        deployed: Template = json.loads(body) if isinstance(body, str) else body
+        return deployed
+
+    def _is_scheduled(self, group: str, name: str) -> bool:
+        scheduler = self.client("scheduler")
+        try:
+            return bool(scheduler.get_schedule(GroupName=group, Name=name))
+        except scheduler.exceptions.ResourceNotFoundException:
+            return False
+
+
+def _schedules(resources: Template) -> list[tuple[str, str]]:
+    of_type = [each["Properties"] for each in resources.values() if each["Type"] == _SCHEDULE]
+    return [(str(each["GroupName"]), str(each["Name"])) for each in of_type]
+
+
+def _with(there: Template, new: Template, imports: Sequence[Mapping[str, Any]]) -> Template:
+    """Return a template with what is imported and nothing else that is new: an import allows no more."""
+    ids = [each["LogicalResourceId"] for each in imports]
+    resources = {**there.get("Resources", {}), **{id: dict(new[id]) for id in ids}}
+    for id in ids:
+        # The rest comes with the deployment, and what it depends on.
+        resources[id].pop("DependsOn", None)
+        if needed := set(_references(resources[id])) - resources.keys():
+            raise InvalidJob(f"{id} cannot be imported: it refers to {', '.join(sorted(needed))}, which is not there")
+    template = {**there, "Resources": resources}
+    size = len(json.dumps(template, separators=(",", ":")))
+    if ids and size > _MOST_CHARACTERS:
+        named = json.dumps({each["LogicalResourceId"]: each["ResourceIdentifier"] for each in imports})
+        raise InvalidJob(
+            f"the stack's template has {size:,} characters: a request takes {_MOST_CHARACTERS:,}. Use `cdk import"
+            f" --resource-mapping` with a file that holds {named}"
+        )
+    return template
+
+
+def _references(value: Any) -> Iterator[str]:
+    """Yield what a resource refers to, but for AWS's own."""
+    if isinstance(value, list):
+        for each in value:
+            yield from _references(each)
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            if name in ("Ref", "Fn::GetAtt"):
+                target = str(each[0] if isinstance(each, list) else each).partition(".")[0]
+                if not target.startswith("AWS::"):
+                    yield target
+            else:
+                yield from _references(each)
+
+
+def _reason(error: WaiterError) -> str:
+    answer: Any = error.last_response
+    told = answer.get("StatusReason") or str([each.get("StackStatus") for each in answer.get("Stacks", [])])
+    return f"{error}: {told}"

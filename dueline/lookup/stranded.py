@@ -1,0 +1,93 @@
+"""Stranded: what a deployment would leave behind that takes away partitions or levels of a queue, or all of it.
+
+A bounded number of reads tells it, whatever waits: it counts up to 1,000 jobs.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from dueline.errors import QueueNotFound, Unavailable
+from dueline.lookup.listing import Snapshot, Span, scan
+from dueline.model import instant, rows
+from dueline.model.job import Partition
+from dueline.model.queue_settings import QueueSettings
+from dueline.ports import Depth, Queue, Spread, Table
+from dueline.protocol.partitions import states_of
+
+MOST_COUNTED = 1000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shape:
+    """What of a queue a deployment may take away; SQS keeps its messages for `message_days`."""
+
+    partitions: int
+    priorities: int
+    message_days: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Strands:
+    """A queue as it is deployed, in its table and its SQS queues. `level` returns the SQS queue of a priority."""
+
+    queue: QueueSettings
+    table: Table
+    level: Callable[[int], Queue]
+    now: datetime
+    spread: Spread = map
+
+    def by_deletion(self) -> list[str]:
+        """Return what would be stranded without the queue. Raises Throttled or Unavailable, as all of them do."""
+        found = [self._jobs(self._partitions(0)), self._messages("in its SQS queues", 1)]
+        return list(filter(None, found))
+
+    def by_change(self, old: Shape, new: Shape) -> list[str]:
+        """Return what would be stranded by a change. A shorter retention of jobs is for new jobs alone."""
+        return list(filter(None, self._found(old, new)))
+
+    def _found(self, old: Shape, new: Shape) -> Iterator[str]:
+        if new.partitions < old.partitions:
+            yield self._jobs(self._partitions(new.partitions), where=f" in partitions from {new.partitions} on")
+        if new.priorities < old.priorities:
+            least = new.priorities + 1
+            yield self._jobs(self._partitions(0), where=f" of priorities from {least} on", least=least)
+            yield self._messages(f"in the SQS queues of priorities from {least} on", least)
+        if new.message_days < old.message_days:
+            where = f"in its SQS queues, which may be older than {new.message_days} days"
+            yield self._messages(where, 1, is_delayed_too=False)
+
+    def _partitions(self, first: int) -> list[Partition]:
+        return self.queue.all_partitions()[first:]
+
+    def _jobs(self, partitions: Sequence[Partition], *, where: str = "", least: int = 1) -> str:
+        states = states_of(partitions, table=self.table, spread=self.spread)
+        if states.unread:
+            raise Unavailable(f"{len(states.unread)} states of queue {self.queue.name} could not be read: try again")
+        snapshot = Snapshot(
+            queue=self.queue, table=self.table, states=states.rows, now=self.now, partitions=tuple(partitions)
+        )
+        scanned = scan(Span(limit=MOST_COUNTED), snapshot=snapshot, spread=self.spread)
+        number, more = sum(int(row.get("priority", 1)) >= least for row in scanned.rows), scanned.after is not None
+        if not number and not more:
+            return ""
+        if more and least > 1:
+            return f"{number:,} or more of its jobs{where}, of which the first {MOST_COUNTED:,} alone were read"
+        count = f"{number:,} or more jobs" if more else f"{number:,} job{'s' if number > 1 else ''}"
+        return f"{count}{where}, due until {self._furthest(partitions)} at the latest"
+
+    def _furthest(self, partitions: Sequence[Partition]) -> str:
+        last = [row for row in self.spread(self.table.last, partitions) if row]
+        due = [at for row in last if (at := rows.due_at(str(row["sk"])))]
+        return instant.text(max(due)) if due else "now"
+
+    def _messages(self, where: str, least: int, *, is_delayed_too: bool = True) -> str:
+        depths = list(self.spread(self._depth, range(least, self.queue.priorities + 1)))
+        number = sum(each.waiting + each.in_flight + each.delayed * is_delayed_too for each in depths)
+        return f"{number:,} message{'s' if number > 1 else ''} {where}" if number else ""
+
+    def _depth(self, priority: int) -> Depth:
+        try:
+            return self.level(priority).depth()
+        except QueueNotFound:
+            return Depth(waiting=0, in_flight=0, delayed=0)

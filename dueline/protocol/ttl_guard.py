@@ -1,0 +1,180 @@
+"""TTL guard: while jobs wait for a tick that does not come, DynamoDB's TTL collects nothing.
+
+TTL deletes a row when its job's retention is over, handed over or not. So whenever a job is hours past due and no tick
+has passed it, TTL is switched off for the whole table, and on again once every partition has caught up. How late a
+partition is, is read from its rows and not from its fence: ticks that run and cannot send raise the fence all the same.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from functools import partial
+from typing import Protocol
+
+from dueline.errors import RETRYABLE, DuelineError, NotYet
+from dueline.model import instant, rows
+from dueline.model.job import Partition
+from dueline.ports import Clock, Spread, Table
+from dueline.protocol.partitions import states_of
+
+# The shortest retention is a day, and DynamoDB may take an hour to switch.
+LATE = timedelta(hours=6)
+CAUGHT_UP = timedelta(minutes=15)
+MOST_EXPIRED = 1000
+
+
+class TtlStatus(StrEnum):
+    """What TTL does on the table of jobs, in DynamoDB's words."""
+
+    ENABLED = "ENABLED"
+    ENABLING = "ENABLING"
+    DISABLED = "DISABLED"
+    DISABLING = "DISABLING"
+
+    @property
+    def is_on(self) -> bool:
+        """Whether it collects rows, or will."""
+        return self in (TtlStatus.ENABLED, TtlStatus.ENABLING)
+
+
+class TimeToLive(Protocol):
+    """DynamoDB's TTL on the table of jobs."""
+
+    def status(self) -> TtlStatus:
+        """Return whether it is on. Raises Throttled or Unavailable, with a caller's credentials Forbidden too."""
+
+    def switch(self, *, on: bool) -> None:
+        """Switch it; DynamoDB takes up to an hour to do so. What it is already is no error.
+
+        Raises NotYet within an hour of the last time, Throttled or Unavailable.
+        """
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Behind:
+    """A partition that is behind: `due` is that of its first row that no tick has passed.
+
+    `fence` is the end of the lookahead of its last tick, None if it never had one. `expired` is how many jobs that
+    no tick has passed are past their retention, 1,000 at most.
+    """
+
+    partition: Partition
+    due: datetime
+    fence: datetime | None
+    expired: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Guarded:
+    """What the guard found, and what it did.
+
+    `switched` is what it has switched TTL to, `fault` why it could not. Partitions of which nothing is known are among
+    `unknown`: while there are any, TTL is not switched on.
+    """
+
+    was: TtlStatus
+    behind: tuple[Behind, ...]
+    unknown: int = 0
+    switched: bool | None = None
+    fault: str = ""
+
+    @property
+    def is_on(self) -> bool:
+        return self.was.is_on if self.switched is None else self.switched
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Seen:
+    behind: tuple[Behind, ...]
+    unknown: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TtlGuard:
+    """Looks at all partitions once, and switches TTL as they need it.
+
+    `settle` is how long ticks take to pass a row that is late when it is written, such as that of a redriven job: what
+    seems late is looked at again after that. `late` and `caught_up` are when TTL is switched off and on.
+    """
+
+    table: Table
+    time_to_live: TimeToLive
+    clock: Clock
+    settle: timedelta
+    spread: Spread = map
+    late: timedelta = LATE
+    caught_up: timedelta = CAUGHT_UP
+
+    def run(self, partitions: Collection[Partition], *, are_all: bool = True) -> Guarded:
+        """Look, and switch TTL off or on. `are_all` tells whether there may be other partitions, which are unknown.
+
+        Raises Throttled or Unavailable where nothing could be read.
+        """
+        seen = self._look(partitions)
+        if self._are_late(seen):
+            self.clock.sleep(self.settle.total_seconds())
+            seen = self._look(partitions)
+        unknown = seen.unknown + (not are_all)
+        was = self.time_to_live.status()
+        wanted = not self._are_late(seen) if was.is_on else not (seen.behind or unknown)
+        return self._switch(Guarded(was=was, behind=seen.behind, unknown=unknown), wanted=wanted)
+
+    def _switch(self, found: Guarded, *, wanted: bool) -> Guarded:
+        if wanted == found.was.is_on:
+            return found
+        switched, fault = None, ""
+        try:
+            self.time_to_live.switch(on=wanted)
+            switched = wanted
+        except NotYet as error:
+            fault = str(error)
+        behind = found.behind if wanted else tuple(self.spread(self._with_expired, found.behind))
+        return replace(found, behind=behind, switched=switched, fault=fault)
+
+    def _are_late(self, seen: _Seen) -> bool:
+        latest = self.clock.now() - self.late
+        return any(each.due <= latest for each in seen.behind)
+
+    def _look(self, partitions: Collection[Partition]) -> _Seen:
+        states = states_of(partitions, table=self.table, spread=self.spread)
+        known = [each for each in partitions if rows.state_key(each) not in states.unread]
+        read = {each: rows.read_state(states.rows.get(rows.state_key(each))) for each in known}
+        until = rows.end_of(instant.text(self.clock.now() - self.caught_up))
+        found = list(self.spread(partial(self._first_of, states=read, until=until), known))
+        faults = sum(isinstance(each, DuelineError) for each in found)
+        behind = tuple(each for each in found if isinstance(each, Behind))
+        return _Seen(behind=behind, unknown=faults + len(partitions) - len(known))
+
+    def _first_of(
+        self, partition: Partition, *, states: dict[Partition, rows.PartitionState], until: str
+    ) -> Behind | DuelineError | None:
+        """Return what a partition waits with, or None, or what kept it from being read: it must not hide the others."""
+        state = states[partition]
+        if state.cursor >= until:
+            return None
+        try:
+            page = self.table.page(partition, after=state.cursor, until=until, limit=1)
+        except RETRYABLE as fault:
+            return fault
+        due = rows.due_at(str(page.rows[0]["sk"])) if page.rows else None
+        return Behind(partition=partition, due=due, fence=_instant(state.fence)) if due else None
+
+    def _with_expired(self, behind: Behind) -> Behind:
+        """Count the jobs that TTL may collect at any moment, or has begun to."""
+        now = self.clock.now()
+        after, until = instant.text(behind.due), rows.end_of(instant.text(now))
+        try:
+            page = self.table.page(behind.partition, after=after, until=until, limit=MOST_EXPIRED)
+        except RETRYABLE:
+            return behind
+        return replace(behind, expired=_expired(page.rows, now=now))
+
+
+def _expired(found: Sequence[rows.Row], *, now: datetime) -> int:
+    jobs = (row for row in found if rows.prefix_and_kind(str(row["sk"]))[1] == rows.JOB)
+    return sum(not rows.is_live(row, now=now) for row in jobs)
+
+
+def _instant(text: str) -> datetime | None:
+    return instant.parse(text) if text else None

@@ -1,0 +1,181 @@
+"""What checks need of a deployment of their own: a sandbox, as contracts. It is handed in: nothing here is AWS's."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+from dueline.client.client import Client
+from dueline.ports import Clock
+from dueline.worker.received import ReceivedJob
+
+# The deployment that checks run in, and its queues: dueline/verify/queues.yaml.
+NAME = "dueline-verify"
+PLAIN, NEIGHBOUR, PRECISE, MOVED, FLOOD = "plain", "plain-vip", "precise", "moved", "flood"
+QUEUES = (PLAIN, NEIGHBOUR, PRECISE, MOVED, FLOOD)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Periods:
+    """In seconds: jobs due within the direct horizon go straight to their queue, ticks look the lookahead ahead."""
+
+    direct_horizon: int
+    lookahead: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Landed:
+    """A message as a plain consumer got it, and by SQS's own clock when it was `sent`, and first received: `visible`.
+
+    `id` is empty for what Dueline did not send.
+    """
+
+    id: str
+    body: str = field(repr=False)
+    sent: datetime
+    visible: datetime
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """The status of an answer of the HTTP API, and its content."""
+
+    status: int
+    content: Any = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Used:
+    """What AWS counted: write units of the table of jobs, messages sent to a queue, bytes of the HTTP API's logs."""
+
+    writes: float
+    messages: float
+    log_bytes: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Left:
+    """A row that was left for DynamoDB to delete after an instant, and whether it is still there."""
+
+    name: str
+    until: datetime
+    is_there: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Call:
+    """Something that a holder of a policy tries: a method of HTTP on a path, or an action on rows or an SQS queue.
+
+    `on` is the path; or `jobs` or `state` and a partition key, as `jobs plain#0`; or the name of an SQS queue. Over
+    HTTP, what IAM lets pass and Dueline refuses is allowed, unless `must_succeed`.
+    """
+
+    action: str
+    on: str
+    body: Mapping[str, object] | None = None
+    must_succeed: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.on}"
+
+
+class Faults(Protocol):
+    """What can be broken in a sandbox. Each is broken while its context is open, and whole again after it."""
+
+    def schedule_off(self, queue: str) -> AbstractContextManager[None]:
+        """Disable the schedules of a queue's ticks."""
+        ...
+
+    def stopped(self, function: str) -> AbstractContextManager[None]:
+        """Let no invocation of a function begin."""
+        ...
+
+    def table_denied(self, *functions: str) -> AbstractContextManager[None]:
+        """Deny functions to write the table of jobs."""
+        ...
+
+
+class Sandbox(Protocol):
+    """A deployment that nobody else uses, in an account of AWS, or on a local AWS (`is_local`)."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def region(self) -> str: ...
+
+    @property
+    def is_local(self) -> bool: ...
+
+    @property
+    def periods(self) -> Periods: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def client(self) -> Client: ...
+
+    @property
+    def faults(self) -> Faults: ...
+
+    def spread(self, ask: Callable[[Any], Any], items: Iterable[Any]) -> Iterable[Any]:
+        """Do something for several at once; return the results in order."""
+        ...
+
+    def inbox(self, queue: str) -> AbstractContextManager[Sequence[Landed]]:
+        """Receive and delete whatever comes in a queue while the context is open, into a sequence that grows."""
+        ...
+
+    def working(self, queue: str, function: Callable[[ReceivedJob], None]) -> AbstractContextManager[None]:
+        """Let a worker of the library process a queue while the context is open."""
+        ...
+
+    def send(self, queue: str, bodies: Sequence[str], *, delay: int) -> None:
+        """Send up to ten messages straight to SQS, past Dueline, with one `DelaySeconds`."""
+        ...
+
+    def fence(self, queue: str) -> datetime | None:
+        """Return the fence of a queue's first partition, None before its first tick."""
+        ...
+
+    def request(self, method: str, path: str, body: Mapping[str, object] | None = None) -> Answer:
+        """Ask the HTTP API, once."""
+        ...
+
+    def put(self, url: str, headers: Mapping[str, str], body: bytes) -> int:
+        """Send an upload; return the status of the answer."""
+        ...
+
+    def holding(self, policy: str, queue: str) -> AbstractContextManager[Callable[[Call], bool]]:
+        """Yield what tries a call as a role that has one policy of a queue and nothing else; it tells if it may."""
+        ...
+
+    def ringing(self) -> AbstractContextManager[None]:
+        """Have a message in every dead-letter queue while the context is open."""
+        ...
+
+    def dead_letter_alarms(self) -> Mapping[str, str]:
+        """Return the state of each alarm on a dead-letter queue, by its name."""
+        ...
+
+    def used(self, queue: str, *, start: datetime, end: datetime) -> Used:
+        """Return what AWS counted between two instants, as far as CloudWatch has it by now."""
+        ...
+
+    def leave(self, name: str, *, until: datetime) -> None:
+        """Leave a row that DynamoDB is to delete after an instant, and note it."""
+        ...
+
+    def left(self) -> Sequence[Left]:
+        """Return the rows that were left and not forgotten."""
+        ...
+
+    def forget(self, name: str) -> None:
+        """Remove the note of a row."""
+        ...
+
+    def tidy(self) -> list[str]:
+        """Mend and remove whatever a run left behind; return what could not be, and why."""
+        ...

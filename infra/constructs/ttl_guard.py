@@ -1,0 +1,58 @@
+"""The TTL guard's function, and the rule that has it look around."""
+
+from aws_cdk import Duration
+from aws_cdk.aws_events import Rule, Schedule
+from aws_cdk.aws_events_targets import LambdaFunction
+from aws_cdk.aws_iam import PolicyStatement
+from aws_cdk.aws_lambda import Code
+from constructs import Construct
+
+from dueline.config.deployment import Deployment
+from dueline.config.settings import TtlSettings
+from infra.arns import Arns
+from infra.constructs.function import CoreFunction
+from infra.encryption import use_of_key
+from infra.grants import allow
+from infra.nag import acknowledge_wildcard
+
+TTL_MINUTES = 10
+_TIMEOUT = 300
+
+
+class TtlGuard(Construct):
+    """Switches TTL off on the table of jobs while any partition is hours behind, and may do nothing else.
+
+    A rule of EventBridge's fires it, and not EventBridge Scheduler, which fires the ticks: what stops these is not to
+    stop their guard. What Lambda cannot run at once it keeps for six hours, as is its default.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, deployment: Deployment, code: Code) -> None:
+        super().__init__(scope, id)
+        arns = Arns(self, names=deployment.names)
+        settings = TtlSettings(
+            deployment=deployment.name, queue_urls=arns.queue_urls, tick_period=deployment.tick_period
+        )
+        core = CoreFunction(
+            self,
+            "Ttl",
+            name="ttl",
+            deployment=deployment,
+            code=code,
+            timeout=_TIMEOUT,
+            environment=settings.to_env(),
+            statements=[*_statements(arns), *use_of_key(self, "dynamodb", deployment=deployment)],
+        )
+        acknowledge_wildcard(core, "*", reason="To list schedules tells their names, and is allowed on all or none.")
+        self.function = core.function
+        every = Schedule.rate(Duration.minutes(TTL_MINUTES))
+        Rule(self, "Rule", schedule=every, targets=[LambdaFunction(core.live)])
+
+
+def _statements(arns: Arns) -> list[PolicyStatement]:
+    # A state of before is among the jobs.
+    ttl = ("dynamodb:DescribeTimeToLive", "dynamodb:UpdateTimeToLive")
+    return [
+        allow("dynamodb:BatchGetItem", "dynamodb:Query", *ttl, on=[arns.table]),
+        allow("dynamodb:BatchGetItem", on=[arns.state]),
+        allow("scheduler:ListSchedules", on=["*"]),
+    ]

@@ -1,0 +1,70 @@
+"""A backup is read whole, in parts that begin again anywhere, from two tables in memory or on DynamoDB."""
+
+from itertools import chain
+
+import pytest
+
+from dueline.aws.dynamodb import backup as of_dynamodb
+from dueline.aws.dynamodb.backup import DynamoBackup
+from dueline.errors import DeploymentNotFound
+from dueline.memory import MemoryBackup
+from dueline.model import control_rows, rows
+from dueline.model.job import Partition
+from tests.builders import NOW, a_job
+from tests.contract.engines import TABLES
+
+PARTITIONS = [Partition(queue="emails", number=number) for number in range(5)]
+OF = 3
+
+
+@pytest.fixture
+def backup(engine, monkeypatch):
+    """A backup of 20 jobs and a pause, which answers with three rows at most."""
+    table = engine.table()
+    jobs = [a_job(partition=partition) for partition in PARTITIONS for _ in range(4)]
+    table.write([rows.job_row(job) for job in jobs])
+    table.write([control_rows.paused_row("emails", paused=True, at=NOW)])
+    if not hasattr(table, "_client"):
+        return MemoryBackup(table, part_rows=3), jobs
+    monkeypatch.setattr(of_dynamodb, "PART_ROWS", 3)
+    return DynamoBackup(table._client, jobs=table._name, state=table._state), jobs
+
+
+def parts_of(backup, segment):
+    after, more = None, True
+    while more:
+        part = backup.jobs(segment, of=OF, after=after)
+        yield part.rows
+        after, more = part.after, part.after is not None
+
+
+@pytest.mark.parametrize("engine", TABLES, indirect=True)
+def test_each_row_is_in_one_segment_and_those_of_a_partition_are_in_order_in_the_same(backup):
+    read, jobs = backup
+    found = {segment: [rows.key(row) for part in parts_of(read, segment) for row in part] for segment in range(OF)}
+    assert sorted(chain.from_iterable(found.values())) == sorted(rows.job_key(job.id) for job in jobs)
+    for partition in PARTITIONS:
+        pk = str(partition)
+        its = [segment for segment, keys in found.items() if any(key[0] == pk for key in keys)]
+        assert len(its) == 1
+        of_partition = [index for index, key in enumerate(found[its[0]]) if key[0] == pk]
+        assert of_partition == list(range(of_partition[0], of_partition[-1] + 1))
+        assert sorted(found[its[0]][index] for index in of_partition) == [
+            found[its[0]][index] for index in of_partition
+        ]
+
+
+@pytest.mark.parametrize("engine", TABLES, indirect=True)
+def test_states_are_apart_and_rows_of_both_are_read_by_their_keys(backup):
+    read, jobs = backup
+    assert [rows.key(row) for row in read.states(after=None).rows] == [control_rows.paused_key("emails")]
+    keys = [control_rows.paused_key("emails"), rows.job_key(jobs[0].id), ("emails#9", "none")]
+    assert read.read(keys).rows.keys() == set(keys[:2])
+    assert read.count() >= 0
+
+
+@pytest.mark.parametrize("engine", ["dynalite"], indirect=True)
+def test_a_table_that_is_not_there_is_named(engine):
+    table = engine.table()
+    with pytest.raises(DeploymentNotFound, match="no table 'nowhere'"):
+        DynamoBackup(table._client, jobs="nowhere", state=table._state).count()

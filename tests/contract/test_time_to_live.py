@@ -1,0 +1,56 @@
+"""DynamoDB's TTL on the table of jobs, as moto keeps it; what DynamoDB refuses besides is told by hand."""
+
+from datetime import timedelta
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+from botocore.stub import Stubber
+from moto import mock_aws
+
+from dueline.aws import clients
+from dueline.aws.dynamodb.time_to_live import DynamoTimeToLive
+from dueline.errors import NotYet, Unavailable
+from dueline.protocol.ttl_guard import TtlStatus
+
+LONGEST = timedelta(seconds=10)
+STATUS = {"TimeToLiveDescription": {"AttributeName": "ttl", "TimeToLiveStatus": "ENABLED"}}
+
+
+@pytest.fixture
+def client():
+    with mock_aws():
+        session = boto3.Session("AKIDEXAMPLE", "s", region_name="eu-west-1")
+        client = clients.dynamodb(session, longest=LONGEST)
+        keys = [{"AttributeName": "pk", "KeyType": "HASH"}]
+        types = [{"AttributeName": "pk", "AttributeType": "S"}]
+        client.create_table(TableName="jobs", KeySchema=keys, AttributeDefinitions=types, BillingMode="PAY_PER_REQUEST")
+        yield client
+
+
+def test_ttl_is_switched_by_the_attribute_of_the_rows_and_what_it_is_already_is_no_error(client):
+    ttl = DynamoTimeToLive(client, "jobs")
+    assert ttl.status() == TtlStatus.DISABLED
+    for on in (True, True, False, False):
+        ttl.switch(on=on)
+        assert ttl.status().is_on == on
+    ttl.switch(on=True)
+    assert client.describe_time_to_live(TableName="jobs")["TimeToLiveDescription"]["AttributeName"] == "ttl"
+
+
+def test_a_change_within_an_hour_of_the_last_one_is_not_yet(client):
+    with Stubber(client) as refusing:
+        refusing.add_response("describe_time_to_live", STATUS)
+        refusing.add_client_error("update_time_to_live", "ValidationException", "Time to live has been modified")
+        with pytest.raises(NotYet, match=r"switching the TTL of jobs off: .*has been modified"):
+            DynamoTimeToLive(client, "jobs").switch(on=False)
+
+
+def test_any_other_fault_is_a_fault(client):
+    with Stubber(client) as refusing:
+        refusing.add_response("describe_time_to_live", STATUS)
+        refusing.add_client_error("update_time_to_live", "AccessDeniedException")
+        with pytest.raises(Unavailable, match="AccessDenied") as raised:
+            DynamoTimeToLive(client, "jobs").switch(on=False)
+    assert isinstance(raised.value.__cause__, ClientError)
+    assert not isinstance(raised.value, NotYet)

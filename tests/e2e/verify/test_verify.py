@@ -1,0 +1,79 @@
+"""`dueline verify`, as it is typed, against the deployed sandbox; then the sandbox is removed."""
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import ExitStack, nullcontext
+
+import boto3
+import pytest
+
+from dueline.aws.sandbox.faults import AwsFaults
+from local.emulator import Emulator
+from local.running import running
+from local.template import ROOT
+from tests.waiting import HANG_SECONDS
+
+# What a local AWS cannot judge.
+OF_AWS_ALONE = {"firings", "rights", "bill", "schedule-off", "table-denied", "alarms"}
+
+
+def typed(env, *args):
+    command = [sys.executable, "-m", "dueline", "--json", "verify", *args]
+    done = subprocess.run(
+        command, cwd=ROOT, env=os.environ | env, capture_output=True, text=True, timeout=4 * HANG_SECONDS
+    )
+    return done, [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.thorough
+def test_what_a_local_aws_can_judge_passes_and_the_sandbox_can_be_removed(tmp_path, monkeypatch):
+    emulator = Emulator(log=tmp_path / "log")
+    queues = ROOT / "dueline" / "verify" / "queues.yaml"
+    with running(queues, emulator=emulator, step=lambda _: nullcontext()) as deployment:
+        env = deployment.endpoints.to_env()
+        done, (*checks, last) = typed(env, "--yes", "--report", str(tmp_path))
+        assert done.returncode == 0, done.stdout + done.stderr
+        verdicts = {check["check"]: check["verdict"] for check in checks}
+        assert {name for name, verdict in verdicts.items() if verdict != "passed"} == OF_AWS_ALONE
+        assert last["good"]
+        assert deployment.endpoints.name == json.loads((tmp_path / last["report"][1]).read_text())["deployment"]
+        assert_faults_are_mended(deployment, env, monkeypatch)
+        removed, _ = typed(env, "--remove", "--yes")
+        assert removed.returncode == 0, removed.stderr
+
+
+def assert_faults_are_mended(deployment, env, monkeypatch):
+    """See that each fault is there while it lasts, and that mending by name takes away what a killed run left."""
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    names, aws = deployment.deployment.names, deployment.emulator.client
+    faults = AwsFaults(names, boto3.Session())
+
+    def states():
+        listed = aws("scheduler").list_schedules(GroupName=names.schedule_group)["Schedules"]
+        return {schedule["Name"]: schedule["State"] for schedule in listed}
+
+    def concurrency():
+        return (
+            aws("lambda")
+            .get_function_concurrency(FunctionName=names.function("tick"))
+            .get("ReservedConcurrentExecutions")
+        )
+
+    before = aws("scheduler").get_schedule(GroupName=names.schedule_group, Name="flood.0")["Target"]
+    whole = states()
+    with faults.schedule_off("plain"):
+        assert {name for name, state in states().items() if state == "DISABLED"} == {"plain.0"}
+    with faults.stopped("tick"):
+        assert concurrency() == 0
+    assert (states(), concurrency()) == (whole, None)
+    with ExitStack() as killed:
+        killed.enter_context(faults.schedule_off("flood"))
+        killed.enter_context(faults.stopped("tick"))
+        killed.enter_context(faults.table_denied("api", "ingest"))
+        faults.mend()
+        assert (states(), concurrency()) == (whole, None)
+    after = aws("scheduler").get_schedule(GroupName=names.schedule_group, Name="flood.0")["Target"]
+    assert after == before

@@ -1,0 +1,116 @@
+"""What the pages for platform teams tell is so in the templates."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from tests.template.iam import allows, policy
+from tests.template.synthesis import ROOT, Assembly, Template
+
+COUNTED = {
+    "SQS queues": "AWS::SQS::Queue",
+    "DynamoDB tables": "AWS::DynamoDB::Table",
+    "Lambda functions": "AWS::Lambda::Function",
+    "Scheduler schedules": "AWS::Scheduler::Schedule",
+    "CloudWatch alarms": "AWS::CloudWatch::Alarm",
+    "IAM roles": "AWS::IAM::Role",
+    "IAM managed policies": "AWS::IAM::ManagedPolicy",
+    "SSM parameters": "AWS::SSM::Parameter",
+    "log groups": "AWS::Logs::LogGroup",
+}
+SHOP = "arn:aws:iam::222222222222:role/shop"
+ORGANIZATION = {"aws:PrincipalOrgID": ["o-exampleorgid"]}
+
+
+def _page(name: str) -> str:
+    return (ROOT / "docs" / name).read_text()
+
+
+def test_the_quotas_are_those_of_what_is_deployed(three: Assembly) -> None:
+    rows = re.findall(r"^\| ([^|]+) \| (\d+) \| (\d+) \| ?(\d*) ?\|", _page("quotas.md"), re.MULTILINE)
+    told = {what: (int(core), int(queue), int(partition or 0)) for what, core, queue, partition in rows}
+    queue = three.queues["queue-0"]
+    partitions = three.deployment.queues["queue-0"].partitions
+    schedules = "Scheduler schedules"
+    assert {what: each for what, each in told.items() if what in COUNTED} == {
+        what: (
+            len(three.core.of_type(type)),
+            len(queue.of_type(type)) - (partitions if what == schedules else 0),
+            int(what == schedules),
+        )
+        for what, type in COUNTED.items()
+    }
+    assert told["CloudFormation stacks"] == (1, 1, 0)
+
+
+@pytest.fixture
+def trust() -> dict[str, Any]:
+    return _documents()[0]
+
+
+@pytest.fixture
+def of_the_service() -> dict[str, Any]:
+    return _documents()[1]
+
+
+def _documents() -> list[dict[str, Any]]:
+    return [json.loads(text) for text in re.findall(r"```json\n(.*?)```", _page("accounts.md"), re.DOTALL)]
+
+
+def _may_assume(trust: dict[str, Any], who: str, context: dict[str, list[str]]) -> bool:
+    """Say whether a role's trust policy lets somebody in; its principal stands where a policy has its resource."""
+    statements = [
+        {"Effect": each["Effect"], "Action": each["Action"], "Resource": each["Principal"]["AWS"]}
+        | {"Condition": each["Condition"]}
+        for each in trust["Statement"]
+    ]
+    return allows(statements, "sts:AssumeRole", who, context)
+
+
+def test_the_role_that_the_page_shows_lets_one_role_in_and_nobody_from_outside_the_organization(
+    trust: dict[str, Any], of_the_service: dict[str, Any]
+) -> None:
+    assert _may_assume(trust, SHOP, ORGANIZATION)
+    assert not _may_assume(trust, SHOP, {})
+    assert not _may_assume(trust, SHOP, {"aws:PrincipalOrgID": ["o-another"]})
+    assert not _may_assume(trust, "arn:aws:iam::222222222222:role/other", ORGANIZATION)
+    assert not _may_assume(trust, "arn:aws:iam::222222222222:root", ORGANIZATION)
+    own = of_the_service["Statement"]
+    assert allows(own, "sts:AssumeRole", "arn:aws:iam::111111111111:role/shop-emails")
+    assert not allows(own, "sts:AssumeRole", "arn:aws:iam::111111111111:role/dueline-scheduler")
+
+
+def test_the_policies_that_the_role_has_are_of_its_own_account_and_need_no_other(neighbours: Assembly) -> None:
+    template = neighbours.queues["emails"]
+    named = set(re.findall(r"dueline_emails_(\w+)", _page("accounts.md")))
+    assert named == {"producer", "consumer"}
+    for kind in named:
+        for statement in policy(template, f"dueline_emails_{kind}"):
+            assert all(_is_of_the_deployments_account(resource) for resource in statement["Resource"])
+    producer = policy(template, "dueline_emails_producer")
+    [api] = [id for id in template.content["Parameters"] if id == "HttpApiId"]
+    request = f"execute-api:<{api}>/$default/POST/queues/{{}}/jobs"
+    assert allows(producer, "execute-api:Invoke", request.format("emails"))
+    assert not allows(producer, "execute-api:Invoke", request.format("emails-vip"))
+    _nothing_is_opened_to_other_accounts(neighbours)
+
+
+def _is_of_the_deployments_account(resource: str) -> bool:
+    """Say so of an ARN as `spelled` shortens it: partition, region and account were the stack's own, or S3's."""
+    return not resource.startswith("arn:")
+
+
+def _nothing_is_opened_to_other_accounts(assembly: Assembly) -> None:
+    for template in assembly.templates.values():
+        for statement in _resource_statements(template):
+            if statement["Effect"] == "Allow":
+                assert set(statement["Principal"]) == {"Service"}, statement
+
+
+def _resource_statements(template: Template) -> list[dict[str, Any]]:
+    kinds = ("AWS::SQS::QueuePolicy", "AWS::S3::BucketPolicy", "AWS::SNS::TopicPolicy")
+    return [
+        each for kind in kinds for one in template.of_type(kind).values() for each in one["PolicyDocument"]["Statement"]
+    ]

@@ -1,0 +1,220 @@
+"""What platform teams ask of all that is deployed: their key, their boundary, their tags."""
+
+import json
+import re
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from typing import Any
+
+import pytest
+from cfnlint.api import lint
+from cfnlint.config import ManualArgs
+
+from tests.template.conftest import NEIGHBOURS
+from tests.template.iam import allows, listed, policy, statements
+from tests.template.synthesis import ROOT, Assembly, Template, synthesize
+from tests.template.test_grants import INLINE_LIMIT, MANAGED_LIMIT
+from tests.template.test_stacks import IGNORED
+
+KEY = "arn:aws:kms:eu-central-1:123456789012:key/0d8e4f6a-1111-2222-3333-444455556666"
+BOUNDARY = "arn:aws:iam::123456789012:policy/team/boundary"
+TAGS = {"team": "platform", "cost-center": "4711", "env": "prod eu"}
+# Where the key of each kind of resource that stores something is named, by CloudFormation.
+NAMED_AT = {
+    "AWS::SQS::Queue": ("KmsMasterKeyId",),
+    "AWS::DynamoDB::Table": ("SSESpecification", "KMSMasterKeyId"),
+    "AWS::Logs::LogGroup": ("KmsKeyId",),
+    "AWS::SNS::Topic": ("KmsMasterKeyId",),
+    "AWS::S3::Bucket": (
+        *("BucketEncryption", "ServerSideEncryptionConfiguration", 0),
+        *("ServerSideEncryptionByDefault", "KMSMasterKeyID"),
+    ),
+}
+# What stores nothing of a job: names, rules, code, and settings without a secret.
+STORES_NOTHING = {
+    "AWS::ApiGatewayV2::Api",
+    "AWS::ApiGatewayV2::Integration",
+    "AWS::ApiGatewayV2::Route",
+    "AWS::ApiGatewayV2::Stage",
+    "AWS::CloudFormation::WaitConditionHandle",
+    "AWS::CloudWatch::Alarm",
+    "AWS::CloudWatch::Dashboard",
+    "AWS::CodeDeploy::Application",
+    "AWS::CodeDeploy::DeploymentGroup",
+    "AWS::Events::Rule",
+    "AWS::IAM::ManagedPolicy",
+    "AWS::IAM::Role",
+    "AWS::Lambda::Alias",
+    "AWS::Lambda::EventInvokeConfig",
+    "AWS::Lambda::EventSourceMapping",
+    "AWS::Lambda::Function",
+    "AWS::Lambda::Permission",
+    "AWS::Lambda::Version",
+    "AWS::Logs::MetricFilter",
+    "AWS::S3::BucketPolicy",
+    "AWS::SNS::Subscription",
+    "AWS::SNS::TopicPolicy",
+    "AWS::SQS::QueuePolicy",
+    "AWS::SSM::Parameter",
+    "AWS::Scheduler::Schedule",
+    "AWS::Scheduler::ScheduleGroup",
+    "Custom::DuelineSchedule",
+    "Custom::DuelineStrandGuard",
+}
+TAKE_NO_TAGS = {
+    "AWS::IAM::ManagedPolicy",
+    "AWS::ApiGatewayV2::Integration",
+    "AWS::ApiGatewayV2::Route",
+    "AWS::CloudFormation::WaitConditionHandle",
+    "AWS::CloudWatch::Dashboard",
+    "AWS::Lambda::Alias",
+    "AWS::Lambda::EventInvokeConfig",
+    "AWS::Lambda::Permission",
+    "AWS::Lambda::Version",
+    "AWS::Logs::MetricFilter",
+    "AWS::S3::BucketPolicy",
+    "AWS::SNS::Subscription",
+    "AWS::SNS::TopicPolicy",
+    "AWS::SQS::QueuePolicy",
+    "AWS::Scheduler::Schedule",
+    "Custom::DuelineSchedule",
+    "Custom::DuelineStrandGuard",
+}
+
+
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
+    """Queues, with all that a platform team may ask for."""
+    queues = {"emails": NEIGHBOURS["emails"], "emails" * 10: {**NEIGHBOURS["emails" * 10]}}
+    queues["emails"] = {**queues["emails"], "schedules": {"digest": {"every": 3600}}}
+    asked = {
+        "kms_key_arn": KEY,
+        "kms_data_key_reuse": 3600,
+        "permission_boundary": BOUNDARY,
+        "tags": TAGS,
+        "log_retention_days": 3653,
+        "termination_protection": True,
+    }
+    return synthesize({"queues": queues, **asked}, tmp_path_factory.mktemp("strict"))
+
+
+def _all(assembly: Assembly) -> Iterator[tuple[Template, str, dict[str, Any]]]:
+    for template in assembly.templates.values():
+        for resource in template.resources.values():
+            yield template, resource["Type"], resource.get("Properties", {})
+
+
+def _at(properties: Any, path: tuple[str | int, ...]) -> Any:
+    for name in path:
+        properties = properties[name]
+    return properties
+
+
+def test_all_that_stores_something_is_encrypted_with_the_platform_teams_key(strict: Assembly) -> None:
+    kinds = {type for _, type, _ in _all(strict)}
+    assert kinds - STORES_NOTHING == set(NAMED_AT)
+    for _, type, properties in _all(strict):
+        if type in NAMED_AT:
+            assert _at(properties, NAMED_AT[type]) == KEY, (type, properties)
+        if type == "AWS::SQS::Queue":
+            assert properties["KmsDataKeyReusePeriodSeconds"] == 3600
+        if type == "AWS::S3::Bucket":
+            [rule] = properties["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+            assert rule["BucketKeyEnabled"] is True
+
+
+def _via(service: str) -> dict[str, list[str]]:
+    return {"kms:ViaService": [f"{service}.<AWS::Region>.<AWS::URLSuffix>"]}
+
+
+def _roles(assembly: Assembly) -> Iterator[list[dict[str, Any]]]:
+    for template, type, properties in _all(assembly):
+        if type == "AWS::IAM::Role":
+            yield [each for inline in properties["Policies"] for each in statements(template, inline["PolicyDocument"])]
+
+
+# What a service asks KMS for on behalf of who calls it, by what they may do there.
+NEEDS = {
+    "sqs:SendMessage": ("sqs", ("kms:GenerateDataKey", "kms:Decrypt")),
+    "sqs:ReceiveMessage": ("sqs", ("kms:Decrypt",)),
+    "s3:PutObject": ("s3", ("kms:GenerateDataKey", "kms:Decrypt")),
+    "s3:GetObject": ("s3", ("kms:Decrypt",)),
+    "dynamodb:BatchGetItem": ("dynamodb", ("kms:Decrypt",)),
+    "dynamodb:PutItem": ("dynamodb", ("kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey")),
+}
+
+
+def test_whoever_may_use_a_queue_a_table_or_the_bucket_may_have_that_service_use_the_key_and_nobody_else(
+    strict: Assembly,
+) -> None:
+    names = [f"dueline_emails_{kind}" for kind in ("producer", "consumer", "operator", "direct")]
+    managed = [policy(strict.queues["emails"], name) for name in names]
+    for granted in [*_roles(strict), *managed]:
+        held = {action for statement in granted for action in listed(statement["Action"])}
+        services = {NEEDS[action][0] for action in held & NEEDS.keys()}
+        for service, actions in (NEEDS[action] for action in held & NEEDS.keys()):
+            assert all(allows(granted, action, KEY, _via(service)) for action in actions), (service, held)
+        for service in {"sqs", "s3", "dynamodb", "secretsmanager"} - services:
+            assert not allows(granted, "kms:Decrypt", KEY, _via(service)), (service, held)
+        assert not allows(granted, "kms:Decrypt", KEY)
+        assert not held & {"kms:CreateGrant", "kms:PutKeyPolicy", "kms:ScheduleKeyDeletion", "kms:*"}
+
+
+def test_the_key_policy_that_the_docs_show_lets_every_log_group_be_written_and_alarms_be_told(strict: Assembly) -> None:
+    shown = re.findall(r"```json\n(.*?)```", (ROOT / "docs" / "security.md").read_text(), re.DOTALL)
+    [document] = [found for text in shown if "kms:*" in json.dumps(found := json.loads(text))]
+    _, logs, alarms = document["Statement"]
+    pattern = logs["Condition"]["ArnLike"]["kms:EncryptionContext:aws:logs:arn"].rpartition("log-group:")[2]
+    groups = [properties["LogGroupName"] for _, type, properties in _all(strict) if type == "AWS::Logs::LogGroup"]
+    assert [group for group in groups if not fnmatchcase(group, pattern)] == []
+    assert logs["Principal"]["Service"].startswith("logs.")
+    assert (alarms["Principal"]["Service"], alarms["Action"]) == (
+        "cloudwatch.amazonaws.com",
+        ["kms:Decrypt", "kms:GenerateDataKey*"],
+    )
+
+
+def test_policies_that_allow_a_key_still_fit(strict: Assembly) -> None:
+    for _, type, properties in _all(strict):
+        if type == "AWS::IAM::Role":
+            assert len(json.dumps([each["PolicyDocument"] for each in properties["Policies"]])) < INLINE_LIMIT
+        if type == "AWS::IAM::ManagedPolicy":
+            assert len(json.dumps(properties["PolicyDocument"])) < MANAGED_LIMIT
+
+
+def test_every_role_has_the_boundary_and_none_has_one_that_nobody_asked_for(strict: Assembly, three: Assembly) -> None:
+    asked, plain = (
+        [properties.get("PermissionsBoundary") for _, type, properties in _all(each) if type == "AWS::IAM::Role"]
+        for each in (strict, three)
+    )
+    assert set(asked) == {BOUNDARY}
+    assert set(plain) == {None}
+
+
+def test_all_that_takes_tags_has_them_and_so_have_the_stacks(strict: Assembly) -> None:
+    for _, type, properties in _all(strict):
+        if type in TAKE_NO_TAGS:
+            continue
+        tags = properties.get("Tags", [])
+        told = tags if isinstance(tags, dict) else {tag["Key"]: tag["Value"] for tag in tags}
+        assert told.items() >= TAGS.items(), (type, tags)
+    manifest = json.loads((strict.directory / "manifest.json").read_text())["artifacts"]
+    assert {name: manifest[name]["properties"]["tags"] for name in strict.templates} == dict.fromkeys(
+        strict.templates, TAGS
+    )
+
+
+def test_stacks_are_protected_from_deletion_and_logs_kept_as_long_as_asked(strict: Assembly, three: Assembly) -> None:
+    for assembly, is_protected in ((strict, True), (three, False)):
+        manifest = json.loads((assembly.directory / "manifest.json").read_text())["artifacts"]
+        protected = {bool(manifest[name]["properties"].get("terminationProtection")) for name in assembly.templates}
+        assert protected == {is_protected}
+    kept = [properties["RetentionInDays"] for _, type, properties in _all(strict) if type == "AWS::Logs::LogGroup"]
+    assert set(kept) == {3653}
+
+
+def test_neither_nag_nor_cfn_lint_finds_anything_in_what_a_platform_team_asks_for(strict: Assembly) -> None:
+    report = json.loads((strict.directory / "validation-report.json").read_text())
+    assert report["pluginReports"] == []
+    for template in (strict.core, strict.queues["emails"]):
+        assert lint(json.dumps(template.content), config=ManualArgs(ignore_checks=IGNORED)) == []

@@ -1,0 +1,301 @@
+"""What `dueline doctor` finds, in what was seen, and how it tells of it."""
+
+import json
+import re
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from dueline import __version__
+from dueline.aws.doctor.looks import _ALL, SAMPLE
+from dueline.cli import connect
+from dueline.cli.app import COMMANDS, app
+from dueline.config.names import Names
+from dueline.doctor.examine import RULES, Look, findings
+from dueline.doctor.finding import Severity
+from dueline.doctor.seen import Alarm, DeployedQueue, Deployment, LogLine, QueueDepth, Seen, Share
+from dueline.errors import DeploymentNotFound, Forbidden
+from dueline.lookup.control import Control
+from dueline.model import instant
+from dueline.model.job import Partition
+from dueline.model.queue_settings import QueueSettings
+from dueline.model.rate import Rate
+from dueline.model.schema import SCHEMA
+from dueline.operate.kinds import Kind
+
+ROOT = Path(__file__).parents[2]
+GUIDE = (ROOT / "docs" / "doctor.md").read_text()
+NOW = datetime(2026, 11, 23, 3, tzinfo=UTC)
+NAMES = Names("shop")
+EMAILS = DeployedQueue(
+    settings=QueueSettings(name="emails", partitions=2, retention=timedelta(days=7)),
+    version=__version__,
+    expected_rate=1000,
+)
+DEPLOYMENT = Deployment(
+    names=NAMES,
+    lookahead=timedelta(seconds=240),
+    queues=(EMAILS,),
+    version=__version__,
+    schema=SCHEMA,
+    oldest_schema=SCHEMA,
+)
+SOON = instant.text(NOW + timedelta(seconds=200))
+PARTITIONS = [Partition(queue="emails", number=0), Partition(queue="emails", number=1)]
+PLANNER = Partition(queue="dueline-planner", number=0)
+QUEUES = (
+    *("shop-inbound", "shop-inbound-dlq", "shop-dispatch-dlq", "shop-tick-dlq"),
+    *("shop_emails", "shop_emails_dlq", "shop_dueline-planner", "shop_dueline-planner_dlq"),
+)
+RINGING = Alarm(
+    name="shop-core-Alarms1",
+    is_ringing=True,
+    description="It is late.",
+    notifies=True,
+    page="docs/runbooks/late-jobs.md",
+)
+HEALTHY = Seen(
+    deployment=DEPLOYMENT,
+    now=NOW,
+    schedules=dict.fromkeys(("emails.0", "emails.1", "dueline-planner.0"), "ENABLED"),
+    watches=dict.fromkeys((NAMES.watch, NAMES.planner_watch), "ENABLED"),
+    fences=dict.fromkeys((*PARTITIONS, PLANNER), SOON),
+    controls={"emails": Control()},
+    depths=dict.fromkeys(QUEUES, QueueDepth(waiting=0)),
+    figures={("emails", "on_time"): 5000.0, ("emails", "delayed"): 1.0, ("account", "concurrency"): 799.0},
+    reserved=dict.fromkeys(("api", "ingest", "planner", "tick")),
+    sources={"ingest": ["Enabled"], "planner": ["Enabled"]},
+    concurrency=1000,
+    alarms=[replace(RINGING, is_ringing=False)],
+    subscribers={"shop-alarms": 1},
+    stacks={"shop-core": "UPDATE_COMPLETE", "shop-queue-emails": "CREATE_COMPLETE"},
+    policies=Share(used=1199, quota=1500),
+    roles={"mailer": Share(used=7, quota=10)},
+)
+
+
+def without(mapping, *keys):
+    return {key: value for key, value in mapping.items() if key not in keys}
+
+
+def filled(name, count=3, **more):
+    return {"depths": {**HEALTHY.depths, name: QueueDepth(waiting=count, **more)}}
+
+
+def measured(**of):
+    """Return figures: `emails__lateness=90` is the lateness of emails."""
+    told = {tuple(name.replace("_inbound", "-inbound").split("__")): float(value) for name, value in of.items()}
+    return {"figures": {**HEALTHY.figures, **told}}
+
+
+def deployed(**changes):
+    return {"deployment": replace(DEPLOYMENT, **changes)}
+
+
+PAST = instant.text(NOW - timedelta(seconds=1))
+STOPPED = LogLine(function="tick", message="stopped", reason="AccessDenied: no", queue="emails", count=4)
+CRITICAL, WARNING, NOTE = Severity.CRITICAL, Severity.WARNING, Severity.NOTE
+# What is wrong: the code, what it is about, how bad it is, and what is said.
+WRONG = [
+    ({"schedules": without(HEALTHY.schedules, "emails.1")}, "tick_missing", "emails", CRITICAL, "emails.1"),
+    ({"schedules": without(HEALTHY.schedules, "dueline-planner.0")}, "tick_missing", "dueline-planner", CRITICAL, ""),
+    ({"schedules": {**HEALTHY.schedules, "emails.0": "DISABLED"}}, "tick_disabled", "emails", CRITICAL, "emails.0"),
+    # Of a partition that was given up: its rows need a tick still.
+    ({"schedules": {**HEALTHY.schedules, "emails.7": "DISABLED"}}, "tick_disabled", "emails", CRITICAL, "emails.7"),
+    ({"watches": without(HEALTHY.watches, NAMES.watch)}, "watch_off", NAMES.watch, WARNING, "not there"),
+    (
+        {"watches": {**HEALTHY.watches, NAMES.planner_watch: "DISABLED"}},
+        "watch_off",
+        NAMES.planner_watch,
+        WARNING,
+        "",
+    ),
+    ({"fences": {**HEALTHY.fences, PARTITIONS[1]: PAST}}, "fence_still", "emails", CRITICAL, "emails#1"),
+    ({"fences": without(HEALTHY.fences, PARTITIONS[0])}, "fence_still", "emails", CRITICAL, "never had one"),
+    (deployed(queues=(replace(EMAILS, expected_rate=1001),)), "partitions_too_few", "emails", WARNING, "are expected"),
+    (measured(emails__rate=1001), "partitions_too_few", "emails", WARNING, "handed over"),
+    (measured(emails__lateness=60), "late_jobs", "emails", CRITICAL, "60 s late"),
+    (measured(emails__on_time=999, emails__delayed=2), "jobs_not_on_time", "emails", WARNING, "99.8 %"),
+    (measured(shop_inbound__age=300), "inbound_backlog", "shop-inbound", CRITICAL, "300 s"),
+    (
+        filled("shop_emails", retention=timedelta(days=4)) | measured(shop_emails__age=2 * 86_400),
+        *("messages_kept_long", "emails", CRITICAL, "48 h"),
+    ),
+    (filled("shop_emails") | {"controls": {"emails": Control(paused=True)}}, "queue_stopped", "emails", NOTE, "paused"),
+    (
+        filled("shop_emails") | {"controls": {"emails": Control(rate=Rate.parse("0/s"))}},
+        *("queue_stopped", "emails", NOTE, "its rate is 0"),
+    ),
+    ({"reserved": {**HEALTHY.reserved, "api": 0}}, "function_stopped", "shop-api", CRITICAL, "concurrency is 0"),
+    ({"sources": {**HEALTHY.sources, "ingest": ["Disabled"]}}, "function_stopped", "shop-ingest", CRITICAL, "disabled"),
+    ({"sources": {**HEALTHY.sources, "planner": []}}, "function_stopped", "shop-planner", CRITICAL, "not there"),
+    (measured(tick__errors=2), "function_errors", "shop-tick", WARNING, "2 times"),
+    (measured(api__throttles=2), "function_throttled", "shop-api", WARNING, "2 times"),
+    ({"figures": {("shop", "ttl_off"): 1.0}}, "ttl_off", "shop-jobs", WARNING, "switched off"),
+    ({"figures": {("shop", "api_faults"): 3.0}}, "api_faults", "shop-api", WARNING, "3 requests"),
+    ({"figures": {("shop-jobs", "throttled"): 9.0}}, "table_throttled", "shop-jobs", WARNING, "9 requests"),
+    ({"logged": [STOPPED]}, "stopped", "emails", WARNING, "4 times: AccessDenied: no"),
+    ({"figures": {("shop", "standing_still"): 2.0}}, "schedules_stood_still", "shop-planner", WARNING, "2 schedules"),
+    (filled("shop_emails_dlq"), "dead_letters", "emails", WARNING, "3 jobs failed"),
+    (filled("shop-dispatch-dlq"), "parked_jobs", "shop-dispatch-dlq", WARNING, "3 jobs are parked"),
+    (filled("shop-inbound-dlq"), "inbound_dead_letters", "shop-inbound-dlq", WARNING, "3 messages"),
+    (filled("shop-tick-dlq"), "failed_firings", "shop-tick-dlq", WARNING, "3 firings"),
+    (filled("shop_dueline-planner_dlq"), "planner_dead_letters", "shop_dueline-planner_dlq", WARNING, "3 planning"),
+    (
+        {"stacks": {"shop-queue-emails": "UPDATE_ROLLBACK_COMPLETE"}},
+        "stack_failed",
+        "shop-queue-emails",
+        WARNING,
+        "ROLL",
+    ),
+    (deployed(queues=(replace(EMAILS, version=None),)), "versions_differ", "shop-core", WARNING, "before 0.1"),
+    (deployed(schema=0), "client_differs", "shop", WARNING, "deploy it"),
+    (deployed(schema=SCHEMA + 2, oldest_schema=SCHEMA + 1), "client_differs", "shop", WARNING, "install the version"),
+    (
+        deployed(version="9.9", queues=(replace(EMAILS, version="9.9"),)),
+        *("client_differs", "shop", NOTE, "it is of version 9.9"),
+    ),
+    (measured(account__concurrency=800), "quota_near", "account", WARNING, "800 of 1,000"),
+    ({"policies": Share(used=1200, quota=1500)}, "quota_near", "account", WARNING, "1,200 of 1,500"),
+    ({"roles": {"mailer": Share(used=8, quota=10)}}, "quota_near", "account", WARNING, "the role mailer"),
+    ({"alarms": [RINGING]}, "alarm", "shop-core-Alarms1", WARNING, "It is late."),
+    ({"alarms": [replace(RINGING, is_ringing=False, notifies=False)]}, "alarms_unheard", "alarms", WARNING, "Alarms1"),
+    ({"subscribers": {"shop-alarms": 0}}, "alarms_unheard", "shop-alarms", WARNING, "nobody is told"),
+]
+
+
+def test_nothing_is_found_where_all_is_well():
+    assert findings(HEALTHY) == []
+
+
+@pytest.mark.parametrize(("changes", "code", "about", "severity", "said"), WRONG)
+def test_what_is_wrong_is_named_and_nothing_else(changes, code, about, severity, said):
+    (found,) = findings(replace(HEALTHY, **changes))
+    assert (found.code, found.about, found.severity) == (code, about, severity)
+    assert said in found.what
+    assert found.do
+
+
+def test_each_rule_finds_something_and_each_finding_is_in_the_guide_with_a_page_that_is_there():
+    seen = [replace(HEALTHY, **changes) for changes, *_ in WRONG]
+    assert [rule.__name__ for rule in RULES if not any(list(rule(each)) for each in seen)] == []
+    for finding in (finding for each in seen for finding in findings(each)):
+        page, _, heading = finding.page.partition("#")
+        text = (ROOT / page).read_text()
+        headings = [
+            re.sub(r"[^a-z0-9 -]", "", line.lower()).replace(" ", "-") for line in re.findall("^#+ (.*)", text, re.M)
+        ]
+        assert not heading or heading in headings
+        assert f"`{finding.code}`" in GUIDE or finding.code in {"left", "stopped"}
+
+
+def test_the_worst_come_first():
+    changes = {
+        "alarms": [RINGING],
+        "schedules": {},
+        **filled("shop_emails"),
+        "controls": {"emails": Control(paused=True)},
+    }
+    found = [finding.severity for finding in findings(replace(HEALTHY, **changes))]
+    assert found == [CRITICAL, CRITICAL, WARNING, NOTE]
+
+
+def test_late_jobs_are_told_with_what_holds_their_ticks_up():
+    changes = measured(emails__lateness=90, tick__errors=2) | {"logged": [STOPPED]}
+    changes["figures"] |= {("shop-jobs", "throttled"): 9.0}
+    late = next(finding for finding in findings(replace(HEALTHY, **changes)) if finding.code == "late_jobs")
+    for cause in ("shop-jobs refused 9 requests", "tick failed 2 times", "it stopped: AccessDenied: no"):
+        assert cause in late.what
+
+
+def test_a_backlog_is_told_before_its_age_is_known_once_its_cause_is():
+    changes = filled("shop-inbound") | {"sources": {**HEALTHY.sources, "ingest": ["Disabled"]}}
+    backlog = findings(replace(HEALTHY, **changes))[0]
+    assert (backlog.code, backlog.severity) == ("inbound_backlog", CRITICAL)
+    assert "3 messages wait" in backlog.what
+    assert "event source mapping of ingest is off" in backlog.what
+
+
+def test_reasons_of_dead_letters_come_from_a_sample_and_else_from_the_log():
+    parked = [LogLine(function="tick", message="parked", reason="the queue is gone", count=3)]
+    (of_log,) = findings(replace(HEALTHY, **filled("shop-dispatch-dlq"), logged=parked))
+    assert "(of the last hour's log: 3 of the queue is gone)" in of_log.what
+    sampled = {"shop-dispatch-dlq": [Kind(error="past its retention", count=2, oldest=NOW, newest=NOW)]}
+    (of_sample,) = findings(replace(HEALTHY, **filled("shop-dispatch-dlq"), logged=parked, letters=sampled))
+    assert "(of a sample: 2 of past its retention)" in of_sample.what
+
+
+def test_what_was_not_looked_at_is_no_finding():
+    assert findings(Seen(deployment=DEPLOYMENT, now=NOW)) == []
+
+
+# The command
+
+
+def typed(monkeypatch, looks, *args):
+    def connected(_target, *, now, sample):
+        return looks, lambda **parts: replace(HEALTHY, **parts)
+
+    monkeypatch.setattr(connect, "doctor", connected)
+    return CliRunner().invoke(app, ["doctor", *args])
+
+
+def a_look(**parts):
+    return Look(what="alarms", needs="cloudwatch:DescribeAlarms", look=lambda: parts)
+
+
+def refused():
+    raise Forbidden("looking at the alarms: AccessDenied")
+
+
+UNSEEN = Look(what="alarms", needs="cloudwatch:DescribeAlarms", look=refused)
+
+
+@pytest.mark.parametrize(("looks", "code"), [([a_look()], 0), ([a_look(alarms=[RINGING])], 1), ([a_look(), UNSEEN], 2)])
+def test_the_exit_code_tells_whether_all_is_well_or_could_not_be_looked_at(monkeypatch, looks, code):
+    assert typed(monkeypatch, looks).exit_code == code
+
+
+def test_what_may_not_be_looked_at_is_told_with_the_right_that_it_needs_and_hides_nothing_else(monkeypatch):
+    looks = [UNSEEN, a_look(stacks={"shop-core": "UPDATE_FAILED"})]
+    told = typed(monkeypatch, looks)
+    assert told.exit_code == 1
+    assert "alarms: not looked at: needs the right cloudwatch:DescribeAlarms" in told.stdout
+    assert "1 warning; looked at 1 of 2 things" in told.stdout
+    finding, unseen = map(json.loads, typed(monkeypatch, looks, "--json").stdout.splitlines())
+    assert (finding["code"], finding["about"], finding["page"]) == (
+        "stack_failed",
+        "shop-core",
+        "docs/doctor.md#stacks",
+    )
+    assert (unseen["code"], unseen["needs"]) == ("not_looked_at", "cloudwatch:DescribeAlarms")
+
+
+def test_a_deployment_that_cannot_be_found_exits_2_in_one_line(monkeypatch):
+    def nowhere(_target, *, now, sample):
+        raise DeploymentNotFound("there is no deployment 'shop'")
+
+    monkeypatch.setattr(connect, "doctor", nowhere)
+    told = CliRunner().invoke(app, ["doctor"])
+    assert (told.exit_code, told.stdout, told.stderr) == (2, "", "dueline: there is no deployment 'shop'\n")
+
+
+def test_the_guide_has_each_right_that_a_look_needs_and_no_other():
+    needed = {right for _, needs, *_ in (*_ALL, SAMPLE) for right in needs.split(", ")}
+    rows = re.findall(r"^\| .* \| (`[a-z0-9]+:.*) \|", GUIDE, re.M)
+    assert set(re.findall(r"`([a-z0-9]+:[A-Za-z]+)`", "\n".join(rows))) == needed | {"ssm:GetParametersByPath"}
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "runbooks").glob("*.md")), ids=lambda page: page.stem)
+def test_a_runbook_shows_the_cause_in_three_commands_at_most_and_begins_with_the_doctor(page):
+    text = page.read_text()
+    for told in ("**What it means.**", "**What users feel.**", "## See the cause", "## End it", "## Prevent it"):
+        assert told in text
+    seeing, ending = (block.splitlines() for block in re.findall(r"```bash\n(.*?)\n```", text, re.DOTALL))
+    assert seeing[0] == "dueline doctor"
+    assert len(seeing) <= 3
+    commands = {line.split()[1] for line in (*seeing, *ending) if line.startswith("dueline ")}
+    assert commands <= {*COMMANDS, "schedules"}

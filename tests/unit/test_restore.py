@@ -1,0 +1,387 @@
+"""A deployment that lost its tables, or rows of them, takes over what was restored to a point in time."""
+
+import os
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+from itertools import count
+from types import MappingProxyType, SimpleNamespace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dueline.errors import RETRYABLE, AlreadyFinished, InvalidJob, Unavailable
+from dueline.memory import MemoryBackup
+from dueline.model import control_rows, rows
+from dueline.model.job import Partition, State
+from dueline.model.rate import Rate
+from dueline.operate.restore import SEGMENTS, Restore
+from dueline.operate.restore_part import BEFORE, LATER, NOW, SETTLED, THERE, Parts, periods_of_a_restore
+from tests.builders import EMAILS, a_job, a_queue
+from tests.system import PERIODS, System
+from tests.wire import Wire
+
+EXAMPLES = int(os.environ.get("RESTORES", "60"))
+TWO = [Partition(queue="emails", number=number) for number in (0, 1)]
+
+
+class Crash(BaseException):
+    """The process is no more."""
+
+
+def a_restore(system, backup, *, before=MappingProxyType({}), hand_over_from=None):
+    """Return a restore; `before` its calls of some numbers, counted from 1, something is done."""
+    calls, wire = count(1), Wire()
+
+    def around(call):
+        before.get(next(calls), int)()
+        return call.do(*call.args)
+
+    wire.around = around
+    table = wire.to("table", system.stores.table)
+    parts = Parts(
+        backup,
+        table=table,
+        inbound=wire.to("inbound", system.stores.inbound),
+        clock=system.clock,
+        periods=periods_of_a_restore(PERIODS.lookahead),
+        new_owner=lambda: "restore",
+        hand_over_from=hand_over_from,
+    )
+    return Restore(backup, parts=parts, table=table, clock=system.clock, ask=patiently)
+
+
+def patiently(call):
+    for _ in range(3):
+        try:
+            return call()
+        except RETRYABLE:
+            continue
+    return call()
+
+
+def crash():
+    raise Crash
+
+
+def fault():
+    raise Unavailable("no answer")
+
+
+def lose(system, is_lost=lambda key: True):
+    system.stores.table.collect([key for row in system.stores.table.all() if is_lost(key := rows.key(row))])
+
+
+def counted(restored):
+    return {kind: count for kind, count in restored.jobs.get("emails", {}).items() if count}
+
+
+# What is done before the backup, between it and the loss, and between the loss and the restore.
+STEPS = st.one_of(
+    st.tuples(st.just("schedule"), st.sampled_from([100, 250, 300, 600, 1000])),
+    st.tuples(st.just("schedule"), st.sampled_from([241, 500, 1500])),
+    st.tuples(st.just("cancel"), st.integers(0, 7)),
+    st.tuples(st.just("move"), st.integers(0, 7)),
+    st.tuples(st.just("wait"), st.sampled_from([60, 300])),
+    st.tuples(st.just("tick"), st.integers(0, 1)),
+    st.tuples(st.just("go on"), st.sampled_from([30, 100, 400])),
+)
+HISTORIES = st.lists(STEPS, min_size=2, max_size=14)
+
+
+@dataclass
+class Drill:
+    """A deployment, and what its callers were told."""
+
+    system: System = field(
+        default_factory=lambda: System(a_queue(partitions=2), page_rows=3, direct_horizon=timedelta(0))
+    )
+    alive: list = field(default_factory=list)
+    unasked: set = field(default_factory=set)
+    promised: dict = field(default_factory=dict)
+
+    def play(self, history, *, ticks=True):
+        for what, how in history:
+            if what in ("wait", "go on"):
+                self.system.clock.sleep(how)
+            if what == "go on" and ticks:
+                self._tick(*TWO)
+            if what == "schedule":
+                self._accept(self.system.schedule(how).id)
+            if what == "tick" and ticks:
+                self._tick(TWO[how])
+            if self.alive and what in ("cancel", "move"):
+                getattr(self, what)(self.alive[how % len(self.alive)])
+
+    def _tick(self, *partitions):
+        for partition in partitions:
+            self.system.tick(partition)
+
+    def cancel(self, id):
+        self.unasked.discard(id)
+        if self.system.cancel(id) == State.CANCELLED:
+            self.promised[id] = self.arrived[id]
+
+    def move(self, id):
+        try:
+            new = self.system.reschedule(id, delay=1200)
+        except (AlreadyFinished, *RETRYABLE):
+            return
+        self.unasked.discard(id)
+        self.promised[id] = self.arrived[id]
+        self._accept(new)
+
+    def _accept(self, id):
+        # A move to the same time is answered as before.
+        if id not in self.alive:
+            self.alive.append(id)
+            self.unasked.add(id)
+
+    def settle(self):
+        """Let the time of all jobs come."""
+        for _ in range(8):
+            self.system.ingest()
+            for partition in TWO:
+                while not self.system.tick(partition).finished:
+                    pass
+            self.system.clock.sleep(400)
+        self.system.ingest()
+
+    @property
+    def arrived(self):
+        return Counter(self.system.arrived())
+
+
+def _is_of_a_job_in(lost, key):
+    pk, sk = key
+    return (pk, rows.prefix_and_kind(sk)[0]) in lost
+
+
+LOSSES = ("both tables", "the table of jobs", "some jobs", "the table of states")
+
+
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    before=HISTORIES,
+    between=HISTORIES,
+    after=HISTORIES,
+    loss=st.sampled_from(LOSSES),
+    at=st.integers(10, 90),
+    meanwhile=st.one_of(st.sampled_from([crash, fault]), HISTORIES),
+    part_rows=st.integers(1, 5),
+    data=st.data(),
+)
+def test_what_was_accepted_before_comes_what_was_cancelled_does_not_and_what_had_come_comes_no_more(
+    before, between, after, loss, at, meanwhile, part_rows, data
+):
+    drill = Drill()
+    system = drill.system
+    drill.play(before)
+    system.ingest()
+    backup = MemoryBackup(system.stores.table, part_rows=part_rows)
+    known, promised, come = set(drill.unasked), dict(drill.promised), drill.arrived
+    drill.play(between)
+    system.ingest()
+    since = drill.unasked - known
+    jobs_survive = loss == "the table of states"
+    if loss == "some jobs":
+        there = sorted(
+            {
+                (str(row["pk"]), rows.prefix_and_kind(str(row["sk"]))[0])
+                for row in system.stores.table.all()
+                if not rows.in_state_table(rows.key(row))
+            }
+        )
+        lost = set(data.draw(st.lists(st.sampled_from(there)))) if there else set()
+        lose(system, lambda key: _is_of_a_job_in(lost, key))
+    else:
+        lose(system, lambda key: loss == "both tables" or rows.in_state_table(key) == jobs_survive)
+    if not jobs_survive:
+        drill.promised, drill.unasked = promised, drill.unasked - since
+        drill.alive = [id for id in drill.alive if id not in since]
+    # Where the states alone are lost, ticks would begin again with all jobs: docs/restore.md has them stopped.
+    goes_on = partial(drill.play, ticks=not jobs_survive)
+    goes_on(after)
+    act = meanwhile if callable(meanwhile) else partial(goes_on, meanwhile)
+    kept = system.stores.table.all()
+    a_restore(system, backup).look()
+    assert system.stores.table.all() == kept
+    try:
+        a_restore(system, backup, before={at: act}).apply()
+    except Crash:
+        goes_on([("tick", 0), ("tick", 1)])
+    system.ingest()
+    a_restore(system, backup).apply()
+    sent = len(system.inbound.deliveries)
+    assert a_restore(system, backup).apply().done == SEGMENTS
+    assert len(system.inbound.deliveries) == sent
+    drill.settle()
+    arrived = drill.arrived
+    assert drill.unasked <= set(arrived) | set(system.parked()), "lost"
+    for id, times in drill.promised.items():
+        assert arrived[id] == times, "delivered after it was cancelled"
+    assert all(arrived[id] == times for id, times in come.items()), "sent again"
+    for delivery in system.queues["emails"].deliveries:
+        assert delivery.visible >= delivery.message.job().id.due, "early"
+
+
+@pytest.fixture
+def deployment():
+    """A deployment, its backup of a job in each state, and then the loss of all rows."""
+    system = System(a_queue(partitions=1))
+    come, cancelled, late, waits, moved = (a_job(due=system.clock.now() + timedelta(seconds=s)) for s in DUE)
+    system.put(come, cancelled, late, waits, moved)
+    system.tick(EMAILS)
+    assert system.cancel(cancelled.id) is State.CANCELLED
+    new = system.reschedule(moved.id, delay=7200)
+    system.deployed = SimpleNamespace(come=come, cancelled=cancelled, late=late, waits=waits, moved=moved, new=new)
+    return system
+
+
+DUE = (60, 900, 1000, 5000, 4000)
+
+
+def lost(system):
+    backup = MemoryBackup(system.stores.table)
+    lose(system)
+    system.clock.sleep(2000)
+    return backup
+
+
+def test_a_look_tells_what_would_become_of_each_job_and_the_restore_does_just_that(deployment):
+    backup = lost(deployment)
+    looked = a_restore(deployment, backup).look()
+    assert counted(looked) == {BEFORE: 1, SETTLED: 2, NOW: 1, LATER: 2}
+    assert not deployment.stores.table.all()
+    assert counted(a_restore(deployment, backup).apply()) == counted(looked)
+    deployment.tick(EMAILS)
+    deployment.ingest()
+    told = deployment.deployed
+    assert deployment.arrived() == [told.come.id, told.late.id]
+    states = {job: deployment.look_up(job) for job in (told.cancelled.id, told.moved.id, told.waits.id, told.new)}
+    assert list(states.values()) == [State.CANCELLED, State.CANCELLED, State.SCHEDULED, State.SCHEDULED]
+
+
+def test_what_is_there_stays_and_is_told(deployment):
+    backup = MemoryBackup(deployment.stores.table)
+    deployment.clock.sleep(900)
+    deployment.tick(EMAILS)
+    assert deployment.cancel(deployment.deployed.waits.id) is State.CANCELLED
+    kept = deployment.stores.table.all()
+    assert counted(a_restore(deployment, backup).look())[THERE] == 3
+    assert counted(a_restore(deployment, backup).apply())[THERE] == 3
+    states = {key for row in kept if rows.in_state_table(key := rows.key(row))}
+    assert [row for row in deployment.stores.table.all() if row in kept and rows.key(row) not in states] == [
+        row for row in kept if rows.key(row) not in states
+    ]
+    assert deployment.look_up(deployment.deployed.waits.id) is State.CANCELLED
+    deployment.ingest()
+    assert deployment.arrived() == [deployment.deployed.come.id, deployment.deployed.late.id]
+
+
+@pytest.mark.parametrize(("since", "comes_again"), [(0, ["come", "late"]), (500, ["late"]), (1500, [])])
+def test_an_instant_decides_by_due_time_what_is_handed_over(deployment, since, comes_again):
+    moment = deployment.clock.now() + timedelta(seconds=since)
+    backup, before = lost(deployment), deployment.arrived()
+    a_restore(deployment, backup, hand_over_from=moment).apply()
+    deployment.ingest()
+    deployment.tick(EMAILS)
+    told = vars(deployment.deployed)
+    assert deployment.arrived()[len(before) :] == [told[name].id for name in comes_again]
+
+
+def test_a_job_past_its_retention_is_parked_and_none_is_lost_without_a_word(deployment):
+    backup = lost(deployment)
+    deployment.clock.sleep(timedelta(days=30).total_seconds())
+    a_restore(deployment, backup).apply()
+    deployment.ingest()
+    assert set(deployment.parked()) == {
+        deployment.deployed.late.id,
+        deployment.deployed.waits.id,
+        deployment.deployed.new,
+    }
+
+
+def test_a_cancel_between_the_loss_and_the_restore_holds(deployment):
+    backup = lost(deployment)
+    assert deployment.cancel(deployment.deployed.waits.id) is State.CANCELLED
+    deployment.cancel(deployment.deployed.late.id)
+    a_restore(deployment, backup).apply()
+    deployment.clock.sleep(5000)
+    deployment.ingest()
+    deployment.tick(EMAILS)
+    assert deployment.arrived() == [deployment.deployed.come.id, deployment.deployed.new]
+
+
+def test_a_cancel_of_what_is_handed_over_again_promises_nothing(deployment):
+    backup = lost(deployment)
+    a_restore(deployment, backup).apply()
+    assert deployment.cancel(deployment.deployed.come.id) is State.CANCEL_REQUESTED
+    assert deployment.cancel(deployment.deployed.late.id) is State.CANCEL_REQUESTED
+
+
+def test_pauses_and_rates_come_back_unless_they_were_set_since(deployment):
+    table, now = deployment.stores.table, deployment.clock.now()
+    table.write([control_rows.paused_row("emails", paused=True, at=now), control_rows.rate_row("emails", None, at=now)])
+    backup = lost(deployment)
+    table.write([control_rows.rate_row("emails", Rate.parse("5/s"), at=deployment.clock.now())])
+    a_restore(deployment, backup).apply()
+    found = table.read([control_rows.paused_key("emails"), control_rows.rate_key("emails")]).rows
+    assert control_rows.is_paused(found[control_rows.paused_key("emails")])
+    assert control_rows.read_rate(found[control_rows.rate_key("emails")])[0] == Rate.parse("5/s")
+
+
+def test_tables_that_are_interchanged_are_refused(deployment):
+    class Interchanged(MemoryBackup):
+        def states(self, *, after):
+            return super().jobs(0, of=1, after=after)
+
+    backup = Interchanged(deployment.stores.table)
+    with pytest.raises(InvalidJob, match="the wrong way round"):
+        a_restore(deployment, backup).apply()
+
+
+def test_while_a_tick_has_a_partition_the_restore_waits_for_it(deployment):
+    backup = lost(deployment)
+    lease = deployment.a_lease(EMAILS)
+    assert lease.take()
+    before = deployment.clock.now()
+    a_restore(deployment, backup).apply()
+    assert deployment.clock.now() - before >= PERIODS.lease
+
+
+def test_a_job_that_only_the_deployment_has_is_handed_over_before_the_cursor_passes_it(deployment):
+    backup = MemoryBackup(deployment.stores.table)
+    lose(deployment)
+    young = a_job(due=deployment.clock.now() + timedelta(seconds=100))
+    deployment.put(young)
+    a_restore(deployment, backup).apply()
+    deployment.tick(EMAILS)
+    deployment.ingest()
+    assert deployment.arrived() == [deployment.deployed.come.id, young.id]
+
+
+@pytest.mark.parametrize("end", [int, crash, fault])
+def test_a_job_whose_row_was_put_when_a_tick_had_just_passed_it_is_sent_whatever_befalls_the_restore(end):
+    """In turn at each two calls one after the other: a tick, and a crash, a fault or nothing."""
+    for at in range(1, 40):
+        system = System(a_queue(partitions=1), direct_horizon=timedelta(0))
+        job = system.schedule(250)
+        backup = MemoryBackup(system.stores.table)
+        lose(system)
+        system.schedule(241)
+        with suppress(Crash):
+            a_restore(system, backup, before={at: partial(pass_by, system), at + 1: end}).apply()
+        a_restore(system, backup).apply()
+        system.ingest()
+        system.clock.sleep(300)
+        system.tick(EMAILS)
+        assert job.id in system.arrived(), at
+
+
+def pass_by(system):
+    system.clock.sleep(20)
+    system.tick(EMAILS)

@@ -1,0 +1,246 @@
+"""The TTL guard: while jobs wait for ticks that do not come, TTL collects nothing."""
+
+import importlib
+import json
+import sys
+from datetime import timedelta
+from types import SimpleNamespace
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from dueline.aws.tick_schedules import TickSchedules
+from dueline.config import metrics
+from dueline.config.registry import Registry
+from dueline.config.settings import TtlSettings
+from dueline.errors import NotYet, Throttled, Unavailable
+from dueline.memory import MemoryTable, MemoryTimeToLive, VirtualClock
+from dueline.model import instant, rows
+from dueline.model.job import Partition
+from dueline.protocol.ttl_guard import MOST_EXPIRED, TtlGuard, TtlStatus
+from tests.builders import EMAILS, NOBODY, NOW, a_job, a_queue
+
+AN_HOUR = timedelta(hours=1)
+INVOICES = Partition(queue="invoices", number=0)
+SETTLE = timedelta(minutes=3)
+
+
+class World:
+    """A table and its TTL, guarded."""
+
+    def __init__(self, table=None):
+        self.clock = VirtualClock(NOW)
+        self.table = table or MemoryTable()
+        self.ttl = MemoryTimeToLive(clock=self.clock)
+
+    def guard(self, *partitions, are_all=True):
+        guard = TtlGuard(table=self.table, time_to_live=self.ttl, clock=self.clock, settle=SETTLE)
+        return guard.run(partitions or (EMAILS, INVOICES), are_all=are_all)
+
+    def waits(self, *, since, partition=EMAILS, number=1):
+        jobs = [a_job(due=NOW - since, partition=partition) for _ in range(number)]
+        for job in jobs:
+            self.table.write([rows.job_row(job)])
+
+    def is_ticked(self, *, at=NOW, cursor=rows.FIRST, partition=EMAILS):
+        pk, sk = rows.state_key(partition)
+        self.table.write([{"pk": pk, "sk": sk, "fence": instant.text(at), "cursor": cursor}])
+
+    def passes(self, at, *, partition=EMAILS):
+        self.is_ticked(at=at, cursor=rows.end_of(instant.text(at)), partition=partition)
+
+
+def test_ttl_stays_on_while_no_job_is_six_hours_late():
+    world = World()
+    world.waits(since=timedelta(hours=5, minutes=50))
+    found = world.guard()
+    assert (found.is_on, found.switched, world.ttl.status()) == (True, None, TtlStatus.ENABLED)
+
+
+def test_ttl_is_switched_off_when_a_job_is_six_hours_late_though_ticks_run():
+    world = World()
+    world.waits(since=timedelta(hours=6), partition=INVOICES)
+    world.is_ticked(at=NOW + timedelta(seconds=240), partition=INVOICES)
+    found = world.guard()
+    assert (found.switched, found.is_on, world.ttl.status()) == (False, False, TtlStatus.DISABLING)
+    (behind,) = found.behind
+    told = behind.partition, behind.due, behind.fence, behind.expired
+    assert told == (INVOICES, NOW - timedelta(hours=6), NOW + timedelta(seconds=240), 0)
+
+
+def test_what_a_tick_has_passed_is_not_late():
+    world = World()
+    world.waits(since=timedelta(days=3))
+    world.passes(NOW - timedelta(days=2))
+    assert world.guard().behind == ()
+
+
+def test_a_row_that_is_late_when_it_is_written_is_given_time_for_its_tick():
+    class Ticked(VirtualClock):
+        def sleep(self, seconds):
+            super().sleep(seconds)
+            world.passes(NOW)
+
+    world = World()
+    world.clock = Ticked(NOW)
+    world.waits(since=timedelta(days=3))
+    found = world.guard()
+    assert (found.switched, found.behind, world.clock.monotonic()) == (None, (), SETTLE.total_seconds())
+
+
+def test_ttl_is_switched_on_again_only_when_every_partition_has_caught_up():
+    world = World()
+    world.waits(since=timedelta(hours=7))
+    world.waits(since=timedelta(hours=7), partition=INVOICES)
+    world.guard()
+    world.clock.sleep(3600)
+    world.passes(world.clock.now())
+    world.passes(NOW - timedelta(hours=8), partition=INVOICES)
+    assert (world.guard().switched, world.ttl.status()) == (None, TtlStatus.DISABLED)
+    world.passes(world.clock.now(), partition=INVOICES)
+    assert (world.guard().switched, world.ttl.status().is_on) == (True, True)
+
+
+def test_ttl_is_not_switched_on_while_partitions_may_be_missing_or_unread():
+    class Leaving(MemoryTable):
+        def read(self, keys, *, consistent=True):
+            return super().read(keys[:-1]).__class__(unread=frozenset(keys[-1:]))
+
+    class Throttling(MemoryTable):
+        def page(self, partition, **given):
+            if partition == INVOICES:
+                raise Throttled("slow down")
+            return super().page(partition, **given)
+
+    for table, are_all in ((Leaving(), True), (Throttling(), True), (MemoryTable(), False)):
+        world = World(table)
+        world.ttl.switch(on=False)
+        world.clock.sleep(3600)
+        found = world.guard(are_all=are_all)
+        assert (found.unknown, found.switched, world.ttl.status()) == (1, None, TtlStatus.DISABLED)
+
+
+def test_a_throttled_partition_hides_no_late_one():
+    class Throttling(MemoryTable):
+        def page(self, partition, **given):
+            if partition == EMAILS:
+                raise Throttled("slow down")
+            return super().page(partition, **given)
+
+    world = World(Throttling())
+    world.waits(since=timedelta(hours=7), partition=INVOICES)
+    assert world.guard().switched is False
+
+
+def test_within_an_hour_of_the_last_switch_it_tells_why_not_and_does_it_later():
+    world = World()
+    world.waits(since=timedelta(hours=7))
+    world.guard()
+    world.passes(NOW + timedelta(seconds=240))
+    world.clock.sleep(600)
+    found = world.guard()
+    assert (found.switched, found.is_on, found.fault) == (None, False, "TTL was switched within the last hour")
+    world.clock.sleep(3600)
+    assert world.guard().switched is True
+
+
+def test_ttl_may_collect_for_an_hour_after_it_was_switched_off():
+    world = World()
+    world.ttl.switch(on=False)
+    world.clock.sleep(3599)
+    assert world.ttl.collects
+    world.clock.sleep(1)
+    assert not world.ttl.collects
+
+
+def test_jobs_that_are_past_their_retention_when_ttl_is_switched_off_are_counted():
+    world = World()
+    world.waits(since=timedelta(days=8), number=3)
+    world.waits(since=timedelta(hours=8))
+    world.is_ticked(at=NOW - timedelta(days=9))
+    (behind,) = world.guard().behind
+    assert (behind.fence, behind.expired) == (NOW - timedelta(days=9), 3)
+    assert MOST_EXPIRED == 1000
+
+
+# The function
+
+
+@pytest.fixture
+def function(monkeypatch):
+    """The function, read as on Lambda, with a queue and no network, and what it reads."""
+    settings = TtlSettings(deployment="d", queue_urls="http://localhost/", tick_period=60)
+    for name, value in {**settings.to_env(), **NOBODY}.items():
+        monkeypatch.setenv(name, value)
+    declared = SimpleNamespace(DECLARED=Registry({"emails": a_queue()}))
+    monkeypatch.setitem(sys.modules, "functions.declared_queues", declared)
+    monkeypatch.delitem(sys.modules, "functions.ttl", raising=False)
+    module, world = importlib.import_module("functions.ttl"), World()
+    monkeypatch.setattr(module, "DEPLOYED", SimpleNamespace(table=world.table, clock=world.clock, spread=map))
+    monkeypatch.setattr(module, "TIME_TO_LIVE", world.ttl)
+    monkeypatch.setattr(module, "SCHEDULES", SimpleNamespace(partitions=lambda: [EMAILS, INVOICES]))
+    yield SimpleNamespace(module=module, world=world)
+    sys.modules.pop("functions.ttl", None)
+
+
+CONTEXT = SimpleNamespace(
+    function_name="dueline-ttl",
+    memory_limit_in_mb=512,
+    invoked_function_arn="arn:aws:lambda:us-east-1:123456789012:function:dueline-ttl",
+    aws_request_id="r",
+)
+
+
+def counted(capsys):
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
+    (line,) = [line for line in told if metrics.TTL_OFF in line]
+    return line[metrics.TTL_OFF], line["deployment"]
+
+
+def test_a_partition_that_queues_yaml_does_not_declare_any_more_is_guarded_by_its_schedule(function, capsys, caplog):
+    function.world.waits(since=timedelta(hours=7), partition=INVOICES)
+    function.module.handler({}, CONTEXT)
+    (line,) = [line for line in caplog.records if line.message == "ttl switched off"]
+    due, told = instant.text(NOW - timedelta(hours=7)), {"partition": "invoices#0", "fence": None, "expired": 0}
+    assert (line.partitions, counted(capsys)) == ([told | {"first_due": due}], ([1], "d"))
+
+
+def test_without_the_schedules_what_is_declared_is_guarded(function, monkeypatch, capsys, caplog):
+    def unavailable():
+        raise Unavailable("no answer")
+
+    monkeypatch.setattr(function.module, "SCHEDULES", SimpleNamespace(partitions=unavailable))
+    function.world.waits(since=timedelta(hours=7))
+    function.module.handler({}, CONTEXT)
+    assert counted(capsys) == ([1], "d")
+    function.world.clock.sleep(3600)
+    function.world.passes(function.world.clock.now())
+    function.module.handler({}, CONTEXT)
+    assert "ttl is off" in {line.message for line in caplog.records}
+
+
+def test_that_ttl_is_on_is_told_too(function, capsys):
+    function.module.handler({}, CONTEXT)
+    assert counted(capsys) == ([0], "d")
+
+
+def test_partitions_are_known_by_their_schedules():
+    with mock_aws():
+        client = boto3.Session("AKIDEXAMPLE", "s", region_name="us-east-1").client("scheduler")
+        client.create_schedule_group(Name="d-ticks")
+        target = {"Arn": "arn:aws:lambda:us-east-1:123456789012:function:f", "RoleArn": "arn:aws:iam::1:role/r"}
+        rest = {"ScheduleExpression": "rate(1 minute)", "FlexibleTimeWindow": {"Mode": "OFF"}, "Target": target}
+        for name in ("emails.0", "emails.11", "not-a-partition"):
+            client.create_schedule(Name=name, GroupName="d-ticks", **rest)
+        client.create_schedule(Name="invoices.0", **rest)
+        found = TickSchedules(client, "d-ticks").partitions()
+    assert set(found) == {EMAILS, Partition(queue="emails", number=11)}
+
+
+def test_memory_refuses_a_second_switch_within_the_hour():
+    world = World()
+    world.ttl.switch(on=False)
+    with pytest.raises(NotYet):
+        world.ttl.switch(on=True)
+    world.ttl.switch(on=False)

@@ -1,0 +1,84 @@
+"""Each check passes in a sandbox that keeps its promises, and tells of one that is broken in its way."""
+
+import random
+from datetime import timedelta
+
+import pytest
+
+from dueline.verify.check import Verdict, judged
+from dueline.verify.checks import CHECKS
+from dueline.verify.trial import Scale, Trial
+from tests.unit.verify.sandbox import FakeSandbox
+
+# What takes days, test_command.py follows.
+BY_NAME = {check.name: check for check in CHECKS if not check.takes_days}
+# How it is broken, and the figure that tells of it.
+BROKEN = [
+    ("timers", {"early": timedelta(milliseconds=1)}, "visible before its time"),
+    ("timers", {"late": timedelta(seconds=2)}, "visible after its time, p95"),
+    ("timers", {"loses": 90}, "lost"),
+    ("firings", {"skips": (2, 3)}, "longest gap"),
+    ("firings", {"fires": False}, "firings more than minutes"),
+    ("lateness", {"early": timedelta(milliseconds=1)}, "table: early"),
+    ("lateness", {"late": timedelta(seconds=1.6)}, "direct: p95"),
+    ("lateness", {"loses": 50}, "direct: lost"),
+    ("precise", {"late": timedelta(milliseconds=60)}, "p95"),
+    ("precise", {"early": timedelta(milliseconds=1)}, "certainly early"),
+    ("precise", {"loses": 20}, "lost"),
+    ("cancels", {"drops_cancels": True}, "came though it was promised not to"),
+    ("cancels", {"loses": 30}, "not cancelled, and lost"),
+    ("moves", {"moves_twice": True}, "came under two ids"),
+    ("moves", {"loses": 31}, "lost"),
+    ("keys", {"forgets_keys": True}, "keys with several jobs, by what came"),
+    ("keys", {"loses": 9}, "lost"),
+    ("payloads", {"changes_payloads": True}, "came as something else"),
+    ("payloads", {"takes_any_upload": True}, "wrong uploads accepted"),
+    ("payloads", {"loses": 17}, "lost"),
+    ("rights", {"widened": frozenset({"get jobs plain-vip#0"})}, "allowed, and must not be"),
+    ("rights", {"widened": frozenset({"GET /queues/plain%2Dvip/jobs"})}, "allowed, and must not be"),
+    ("rights", {"narrowed": frozenset({"POST /queues/plain/jobs"})}, "denied, and must be allowed"),
+    ("chain", {"chain_ends": 16}, "rounds"),
+    ("flood", {"partitions": 1}, "partitions"),
+    ("flood", {"late": timedelta(seconds=70)}, "handed over after the instant"),
+    ("flood", {"loses": 999}, "lost"),
+    ("schedule-off", {"loses_in_faults": True}, "lost"),
+    ("ticks-stopped", {"loses_in_faults": True}, "lost"),
+    ("table-denied", {"loses": 25}, "lost"),
+    ("bill", {"uses": {"writes": 2.0}}, "write units a job"),
+    ("bill", {"uses": {"messages": 1.2}}, "messages a job"),
+    ("bill", {"uses": {"log_bytes": 1250.0}}, "log bytes a job"),
+    ("bill", {"loses": 40}, "lost"),
+    ("alarms", {"silent": frozenset({"inbound"})}, "never rang"),
+    ("alarms", {"stuck": frozenset({"dispatch"})}, "never fell silent"),
+]
+
+
+def result_of(name, sandbox):
+    trial = Trial(sandbox=sandbox, scale=Scale.QUICK, run="r", chance=random.Random(7))
+    return judged(BY_NAME[name], BY_NAME[name].run(trial), is_local=sandbox.is_local)
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_a_sandbox_that_keeps_its_promises_passes(name):
+    result = result_of(name, FakeSandbox())
+    assert result.verdict is Verdict.PASSED, result.why
+
+
+@pytest.mark.parametrize(("name", "broken", "figure"), BROKEN)
+def test_a_broken_sandbox_is_told_by_the_figure_that_is_about_it(name, broken, figure):
+    result = result_of(name, FakeSandbox(**broken))
+    told = {measure.name for measure in result.measures if measure.holds is False}
+    assert result.verdict is Verdict.FAILED
+    assert figure in told
+    assert figure in result.why
+
+
+def test_every_check_has_a_sandbox_that_it_tells_of():
+    assert {name for name, _, _ in BROKEN} == set(BY_NAME)
+
+
+@pytest.mark.parametrize("name", ["schedule-off", "ticks-stopped", "table-denied"])
+def test_what_a_check_breaks_is_mended_before_it_waits_for_jobs(name):
+    sandbox = FakeSandbox()
+    result_of(name, sandbox)
+    assert len(sandbox.mended) == 1
