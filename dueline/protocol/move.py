@@ -90,9 +90,10 @@ def settle(intent: Intent, *, table: Table, clock: Clock) -> bool:
         if intent.carry_out(table=table, clock=clock):
             return True
         cancellation = table.ask_for(cancelled)
-    if cancellation is None:
+    moved = moved_to(cancellation) if cancellation else None
+    if moved is None:
         return _may_have_been_moved(intent, there, now=clock.now())
-    is_carried_out = moved_to(cancellation) == intent.job.id
+    is_carried_out = moved == intent.job.id
     if is_carried_out and rows.job_key(intent.job.id) not in there:
         _write(intent.job, table)
     return is_carried_out
@@ -116,8 +117,9 @@ def _read(intent: Intent, table: Table) -> Mapping[Key, Row]:
 
 
 def _may_have_been_moved(intent: Intent, there: Mapping[Key, Row], *, now: datetime) -> bool:
-    """Tell what is left to be known of a job without a cancellation, of which no move can succeed any more.
+    """Tell what is left to be known of a job that no cancellation moves, and of which no move can succeed any more.
 
+    A cancellation by a caller tells only as long as that of a move would be kept: it may have taken its place since.
     The new job's row tells nothing as long as a cancellation would: whoever knows the id may have submitted it.
     """
     is_known = rows.is_cancellation_kept(intent.old, now=now)
