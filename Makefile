@@ -22,8 +22,9 @@ SCALE ?= full
 YES ?=
 REPORT ?= verify-reports
 CDK := npx --yes aws-cdk@2.1148.1
-# Other seeds each time; `runs` tells which.
-FIRST ?= $(shell date +%s)
+# Other seeds and examples each time; `runs` tells which.
+SEEDS ?= --minutes $(MINUTES) --first $(shell date +%s)
+EXAMPLES_ARE ?= anew
 
 # The CDK's Node library fills a screen where Node is past its support, which Debian's is; it works on Node 20.
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
@@ -82,13 +83,13 @@ docs: $(SITE) ## Build docs/ and the API reference as a site with search, into .
 	@$(BIN)/python -m docs.build
 
 soak: $(READY) $(ENGINES) $(AXE) ## Look for a broken promise: MINUTES=10 of simulated runs, all mutations and models, and every story in full
-	$(BIN)/python -m tests.simulation runs --minutes $(MINUTES) --first $(FIRST)
+	$(BIN)/python -m tests.simulation runs $(SEEDS)
 	$(BIN)/python -m tests.simulation mutations $(MUTATIONS)
 	$(BIN)/python -m tests.simulation calls
 	$(BIN)/python -m tests.simulation.model $(MODEL)
 	ENGINES=all $(BIN)/pytest -q tests/contract
-	RESTORES=$(RESTORES) $(BIN)/pytest -q tests/unit/test_restore.py
-	$(BIN)/pytest -q tests/unit/test_floors.py
+	HYPOTHESIS_PROFILE=$(EXAMPLES_ARE) RESTORES=$(RESTORES) $(BIN)/pytest -q tests/unit/test_restore.py
+	HYPOTHESIS_PROFILE=$(EXAMPLES_ARE) $(BIN)/pytest -q tests/unit/test_floors.py
 	$(BIN)/pytest -q tests/e2e/console $(VERIFY) -m thorough
 	$(BIN)/pytest -q tests/e2e/faults -m thorough
 	$(BIN)/python -m tests.e2e.kills $(KILLS)
@@ -98,8 +99,8 @@ soak: $(READY) $(ENGINES) $(AXE) ## Look for a broken promise: MINUTES=10 of sim
 	$(BIN)/python -m tests.e2e.faults schedules $(SCHEDULES)
 	$(BIN)/python -m tests.e2e.workers story $(STORY)
 
-soak-short: ## The same in a quarter of an hour: fewer seeds, worlds of the model, kills and jobs, and mutations first at the seeds that caught them
-	@$(MAKE) --no-print-directory soak MINUTES=1 RESTORES=1000 VERIFY= MUTATIONS=--again MODEL="--most 1300000" KILLS="--kills 40 --jobs 1000 --seconds 60" STORM="--jobs 150" STORY="--jobs 1500" SCHEDULES="--schedules 20 --changes 60 --kills 24 --seconds 40 --tail 20"
+soak-short: ## The same in a quarter of an hour, with the same seeds and examples each time: fewer of them, worlds of the model, kills and jobs, and mutations first at the seeds that caught them
+	@$(MAKE) --no-print-directory soak SEEDS="--number 3000" EXAMPLES_ARE=repeated RESTORES=1000 VERIFY= MUTATIONS=--again MODEL="--most 1300000" KILLS="--kills 40 --jobs 1000 --seconds 60" STORM="--jobs 150" STORY="--jobs 1500" SCHEDULES="--schedules 20 --changes 60 --kills 24 --seconds 40 --tail 20"
 
 pictures: $(READY) ## Fill a local AWS with life, and take the pictures of the console that README and docs/console.md show
 	$(BIN)/python -m tests.e2e.console pictures

@@ -37,6 +37,12 @@ class Mutation:
     decided: Decided = field(default_factory=dict)
 
 
+def kept(**streams: str) -> Decided:
+    """Return the decisions of a run, told as `place=decision` by stream; `_` stands for a comma in its name."""
+    made = {(name.replace("_", ", "), *map(int, each.split("="))) for name in streams for each in streams[name].split()}
+    return {(stream, place): decision for stream, place, decision in made}
+
+
 LOST, EXACT, EARLY, TWICE = "never lost", "exact cancel", "never early", "at least once"
 ONCE = "once by key"
 LEVEL = "own level"

@@ -291,6 +291,19 @@ def test_what_may_have_been_moved_or_not_is_parked_once_it_is_past_its_retention
     assert (done.failed, system.arrived()) == (set(), [])
 
 
+@pytest.mark.parametrize(("hours", "parked"), [(2, 1), (24 * 60, 0)])
+def test_a_cancel_long_after_the_move_says_nothing_of_it(hours, parked):
+    system, old = a_system()
+    new, intent = an_intent(old, hours=hours)
+    system.ingest_message(intent)
+    long_after(system, old)
+    system.clock.sleep(CANCELLATION_OUTLIVES_RETENTION.total_seconds())
+    collect(system)
+    assert system.cancel(old.id) is State.CANCELLED
+    done = system.ingest_message(intent)
+    assert (outcome(done), len(done.parked)) == ((set(), {new}, set()), parked)
+
+
 # The message
 
 

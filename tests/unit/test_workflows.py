@@ -20,7 +20,7 @@ def _jobs(path: Path) -> dict[str, Any]:
 
 
 def test_there_are_workflows() -> None:
-    assert [path.stem for path in WORKFLOWS] == ["audit", "docs", "release", "test"]
+    assert [path.stem for path in WORKFLOWS] == ["audit", "docs", "release", "soak", "test"]
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
