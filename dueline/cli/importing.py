@@ -21,7 +21,7 @@ from dueline.cli.output import json_of
 from dueline.cli.screen import Bar, end_with
 from dueline.cli.signals import sigterm_as_ctrl_c, undisturbed
 from dueline.client.answers import Job
-from dueline.client.id_terms import id_terms
+from dueline.client.asked_terms import id_terms
 from dueline.client.new_job import NewJob
 from dueline.errors import DuelineError
 from dueline.model.job import queue_name

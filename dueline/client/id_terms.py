@@ -2,15 +2,11 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from dueline.client.dated import Moment
 from dueline.model import instant
-from dueline.model.job import Route, queue_name
+from dueline.model.job import Route
 from dueline.model.routing import route_of
-
-if TYPE_CHECKING:
-    from dueline.client.client import Client
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,13 +34,3 @@ class IdTerms:
         """Return the route of what is due then."""
         # By the earliest time: SQS must be able to hold what goes the direct route.
         return route_of(due, now=self.moment.earliest, direct_horizon=self.direct_horizon)
-
-
-def id_terms(client: "Client", queue: str) -> IdTerms | None:
-    """Ask what the ids of a queue's jobs need, as often as the client's patience allows.
-
-    Returns None where that is not told: by an older deployment, for a queue that takes no jobs yet, or to a caller
-    without the right to ask. Raises QueueNotFound, Throttled or Unavailable.
-    """
-    name = queue_name(queue)
-    return client._calls.ask(lambda: client._api.id_terms(name))

@@ -41,7 +41,7 @@ from dueline import (
 from dueline.aws import clients
 from dueline.aws.dynamodb.table import DynamoTable
 from dueline.cli.import_ids import ImportIds
-from dueline.client.id_terms import id_terms
+from dueline.client.asked_terms import id_terms
 from dueline.config import registry
 from dueline.config.names import Names
 from dueline.config.settings import PUBLISHED_SCHEMAS, ApiSettings

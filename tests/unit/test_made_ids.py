@@ -9,9 +9,9 @@ import pytest
 
 from dueline import Client, Job, NewJob, Patience, Route
 from dueline.client import http_api
+from dueline.client.asked_terms import id_terms
 from dueline.client.dated import Dated
 from dueline.client.http_answer import HttpAnswer
-from dueline.client.id_terms import id_terms
 from dueline.errors import Forbidden, IdReused, InvalidJob, QueueNotFound, Throttled, Unavailable
 from dueline.memory import VirtualClock
 from dueline.model import instant
