@@ -53,16 +53,19 @@ def _fault(event: Mapping[str, Any], properties: Mapping[str, str]) -> str | Non
     else:
         old, new = _shape(event["OldResourceProperties"]), _shape(properties)
         found, advice = _strands(queue, old).by_change(old, new), _CHANGED
-    told = f"queue {queue}: this would strand {', and '.join(found)}. {advice}"
+    told = f"queue {queue}: this would strand {', '.join(found)}. {advice}"
     return told.format(resource=event["LogicalResourceId"]) if found else None
 
 
 def _is_asked(event: Mapping[str, Any], when: str) -> bool:
-    """Tell whether an event comes before the change it is to guard, and is no rollback, which must succeed.
+    """Tell whether an event takes something away, comes before that happens, and is no rollback, which must succeed.
 
     What is updated first is the guard that all others come after, what is deleted first the one that comes after them.
     """
     if (event["RequestType"], when) not in (("Update", BEFORE), ("Delete", AFTER)):
+        return False
+    # First: what goes back after a refusal must not depend on what AWS answers.
+    if when == BEFORE and not _shape(event["OldResourceProperties"]).loses(_shape(event["ResourceProperties"])):
         return False
     status = STACKS.status(event["StackId"])
     return status == ("DELETE_IN_PROGRESS" if when == AFTER else "UPDATE_IN_PROGRESS")

@@ -13,7 +13,7 @@ from dueline.aws.dynamodb.time_to_live import DynamoTimeToLive
 from dueline.aws.tick_schedules import TickSchedules
 from dueline.config import metrics
 from dueline.config.settings import TtlSettings
-from dueline.errors import RETRYABLE
+from dueline.errors import RETRYABLE, DuelineError
 from dueline.model import instant
 from dueline.model.job import Partition
 from dueline.model.queue_settings import PLANNER
@@ -36,9 +36,12 @@ logger = log()
 
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> None:
-    """Look at all partitions, switch TTL off or on as they need it, and tell."""
+    """Look at all partitions, switch TTL off or on as they need it, and tell.
+
+    Raises Throttled or Unavailable, once what is declared was looked at, where it is not known what else there is.
+    """
     declared = [*DECLARED.partitions(), *PLANNER.all_partitions()]
-    ticked, are_all = _ticked()
+    ticked, fault = _ticked()
     guard = TtlGuard(
         table=DEPLOYED.table,
         time_to_live=TIME_TO_LIVE,
@@ -46,16 +49,17 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
         settle=SETTLE,
         spread=DEPLOYED.spread,
     )
-    _record(guard.run(list(dict.fromkeys([*declared, *ticked])), are_all=are_all))
+    _record(guard.run(list(dict.fromkeys([*declared, *ticked])), are_all=fault is None))
+    if fault:
+        raise fault
 
 
-def _ticked() -> tuple[Sequence[Partition], bool]:
-    """Return the partitions that have schedules, and whether they are known: what is declared is guarded anyway."""
+def _ticked() -> tuple[Sequence[Partition], DuelineError | None]:
+    """Return the partitions that have schedules, or why they are not known: what is declared is guarded anyway."""
     try:
-        return SCHEDULES.partitions(), True
+        return SCHEDULES.partitions(), None
     except RETRYABLE as fault:
-        logger.warning("schedules are not known", extra={"reason": str(fault)})
-        return (), False
+        return (), fault
 
 
 def _record(done: Guarded) -> None:
@@ -68,7 +72,8 @@ def _record(done: Guarded) -> None:
         logger.error("ttl not switched", extra={"reason": done.fault, **behind})
     elif not done.is_on:
         logger.warning("ttl is off", extra={"unknown": done.unknown, **behind})
-    report({metrics.TTL_OFF: int(not done.is_on)}, deployment=SETTINGS.deployment)
+    # Jobs are as late where it should be off and cannot be switched.
+    report({metrics.TTL_OFF: int(not done.is_on or bool(done.fault))}, deployment=SETTINGS.deployment)
 
 
 def _told(behind: Behind) -> dict[str, Any]:

@@ -82,7 +82,7 @@ def ttl_off(seen: Seen) -> Iterator[Finding]:
             code="ttl_off",
             severity=Severity.WARNING,
             about=seen.deployment.names.table,
-            what="DynamoDB's TTL is switched off, because jobs are over six hours late",
+            what="DynamoDB's TTL is switched off, or should be and cannot, because jobs are over six hours late",
             do="mend what keeps ticks from them: TTL is switched on again once they have caught up",
             page=runbook("ttl-off"),
         )

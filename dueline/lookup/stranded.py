@@ -4,7 +4,7 @@ A bounded number of reads tells it, whatever waits: it counts up to 1,000 jobs.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import datetime
 
 from dueline.errors import QueueNotFound, Unavailable
@@ -25,6 +25,11 @@ class Shape:
     partitions: int
     priorities: int
     message_days: int
+
+    def loses(self, new: "Shape") -> bool:
+        """Tell whether a change to `new` takes anything away."""
+        here, there = astuple(self), astuple(new)
+        return any(after < before for before, after in zip(here, there, strict=True))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -53,7 +53,7 @@ class TimeToLive(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Behind:
-    """A partition that is behind: `due` is that of its first row that no tick has passed.
+    """A partition that is behind: `due` is that of its first row that no tick has passed, 1970 if that tells none.
 
     `fence` is the end of the lookahead of its last tick, None if it never had one. `expired` is how many jobs that
     no tick has passed are past their retention, 1,000 at most.
@@ -157,8 +157,11 @@ class TtlGuard:
             page = self.table.page(partition, after=state.cursor, until=until, limit=1)
         except RETRYABLE as fault:
             return fault
-        due = rows.due_at(str(page.rows[0]["sk"])) if page.rows else None
-        return Behind(partition=partition, due=due, fence=_instant(state.fence)) if due else None
+        if not page.rows:
+            return None
+        # A tick parks a row whose key tells no due time. Jobs may wait behind it.
+        due = rows.due_at(str(page.rows[0]["sk"])) or instant.EPOCH
+        return Behind(partition=partition, due=due, fence=_instant(state.fence))
 
     def _with_expired(self, behind: Behind) -> Behind:
         """Count the jobs that TTL may collect at any moment, or has begun to."""

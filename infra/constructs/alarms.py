@@ -160,7 +160,7 @@ class Alarms(Construct):
             id,
             watched.of_deployment(metrics.TTL_OFF, deployment, statistic="Maximum", minutes=3 * TTL_MINUTES),
             is_silence_told=True,
-            description="TTL is off because jobs are hours late, or its guard does not run. See the log of ttl.",
+            description="TTL is off or should be: jobs are hours late. Or its guard does not run. See the log of ttl.",
             page="ttl-off",
         )
 

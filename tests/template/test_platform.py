@@ -191,6 +191,20 @@ def test_every_role_has_the_boundary_and_none_has_one_that_nobody_asked_for(stri
     assert set(plain) == {None}
 
 
+def test_the_page_tells_of_which_services_a_boundary_must_allow_actions(strict: Assembly) -> None:
+    used = {
+        action.partition(":")[0]
+        for _, type, properties in _all(strict)
+        if type == "AWS::IAM::Role"
+        for policy in properties.get("Policies", [])
+        for statement in policy["PolicyDocument"]["Statement"]
+        for action in ([statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"])
+    }
+    page = (ROOT / "docs" / "security.md").read_text()
+    [told] = re.findall(r"it must allow what the roles have,\nactions of (.*?)\. If one is missing", page)
+    assert {*re.findall(r"`([a-z0-9]+)`", told)} - {"xray"} == used
+
+
 def test_all_that_takes_tags_has_them_and_so_have_the_stacks(strict: Assembly) -> None:
     for _, type, properties in _all(strict):
         if type in TAKE_NO_TAGS:

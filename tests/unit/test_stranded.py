@@ -151,7 +151,8 @@ def stack(monkeypatch):
         gate.api = lambda _: Reply()
 
         def ask(kind, *, when, status, strand="no", **new):
-            monkeypatch.setattr(module, "STACKS", SimpleNamespace(status=lambda _: status))
+            answer = status if callable(status) else lambda _: status
+            monkeypatch.setattr(module, "STACKS", SimpleNamespace(status=answer))
             old = {"Queue": "emails", "Partitions": "3", "Priorities": "3", "MessageRetentionDays": "4", "When": when}
             now = old | new | {"Strand": strand}
             event = {"StackId": "s", "RequestId": "r", "LogicalResourceId": "StrandAfter1"}
@@ -176,6 +177,17 @@ def test_a_stack_is_refused_what_would_strand_a_job_with_the_count_the_time_and_
     assert told["Status"] == "FAILED"
     assert "detach the queue's policies, and delete the stack again" in told["Reason"]
     assert told["Reason"].endswith("delete it with --retain-resources StrandAfter1.")
+
+
+def test_what_takes_nothing_away_such_as_the_way_back_from_a_refusal_needs_no_answer_of_aws(stack):
+    def denied(_):
+        raise Unavailable("AccessDenied: cloudformation:DescribeStacks")
+
+    stack.place.waits(partition=2)
+    for change in ({}, {"Partitions": "4"}, {"Priorities": "4", "MessageRetentionDays": "14"}):
+        assert stack("Update", when="before", status=denied, **change)["Status"] == "SUCCESS"
+    with pytest.raises(Unavailable):
+        stack("Update", when="before", status=denied, Partitions="2")
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,13 @@ def test_ttl_is_switched_off_when_a_job_is_six_hours_late_though_ticks_run():
     assert told == (INVOICES, NOW - timedelta(hours=6), NOW + timedelta(seconds=240), 0)
 
 
+def test_a_row_that_tells_no_due_time_hides_no_job_behind_it():
+    world = World()
+    world.waits(since=timedelta(hours=7))
+    world.table.write([{"pk": str(EMAILS), "sk": "1#of-another#job"}])
+    assert (world.guard().switched, world.ttl.status()) == (False, TtlStatus.DISABLING)
+
+
 def test_what_a_tick_has_passed_is_not_late():
     world = World()
     world.waits(since=timedelta(days=3))
@@ -206,18 +213,32 @@ def test_a_partition_that_queues_yaml_does_not_declare_any_more_is_guarded_by_it
     assert (line.partitions, counted(capsys)) == ([told | {"first_due": due}], ([1], "d"))
 
 
-def test_without_the_schedules_what_is_declared_is_guarded(function, monkeypatch, capsys, caplog):
+def test_without_the_schedules_what_is_declared_is_guarded_and_the_function_fails(
+    function, monkeypatch, capsys, caplog
+):
     def unavailable():
         raise Unavailable("no answer")
 
     monkeypatch.setattr(function.module, "SCHEDULES", SimpleNamespace(partitions=unavailable))
     function.world.waits(since=timedelta(hours=7))
-    function.module.handler({}, CONTEXT)
+    with pytest.raises(Unavailable, match="no answer"):
+        function.module.handler({}, CONTEXT)
     assert counted(capsys) == ([1], "d")
     function.world.clock.sleep(3600)
     function.world.passes(function.world.clock.now())
-    function.module.handler({}, CONTEXT)
+    with pytest.raises(Unavailable, match="no answer"):
+        function.module.handler({}, CONTEXT)
     assert "ttl is off" in {line.message for line in caplog.records}
+
+
+def test_ttl_that_should_be_off_and_cannot_be_switched_rings_as_well(function, monkeypatch, capsys, caplog):
+    def refused(*, on):
+        raise NotYet("TimeToLive is active on a different AttributeName")
+
+    monkeypatch.setattr(function.world.ttl, "switch", refused)
+    function.world.waits(since=timedelta(hours=7))
+    function.module.handler({}, CONTEXT)
+    assert (counted(capsys), "ttl not switched" in {line.message for line in caplog.records}) == (([1], "d"), True)
 
 
 def test_that_ttl_is_on_is_told_too(function, capsys):
