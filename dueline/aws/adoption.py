@@ -6,7 +6,9 @@ anew.
 """
 
 import json
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,13 +19,15 @@ from dueline.aws.retained import Retained
 from dueline.errors import InvalidJob
 
 _SCHEDULE = "AWS::Scheduler::Schedule"
-_CHANGE_SET = "dueline-adopt"
+_CHANGE_SET = "dueline-adopt-"
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
 _MOST_CHARACTERS = 51_200
 _LOOKS = {"Delay": 2, "MaxAttempts": 300}
 
+# A stack whose creation failed has nothing, can only be deleted, and has its template told.
+_NEVER_MADE = "ROLLBACK_COMPLETE"
 # CloudFormation tells the template of a stack for a while after it is gone.
-_NOT_THERE = ("DELETE_COMPLETE", "REVIEW_IN_PROGRESS")
+_NOT_THERE = (_NEVER_MADE, "DELETE_COMPLETE", "REVIEW_IN_PROGRESS")
 
 Template = Mapping[str, Any]
 
@@ -32,13 +36,14 @@ Template = Mapping[str, Any]
 class Adoption:
     """What a stack is to take over, as an import names it, and schedules to be made anew: their groups and names.
 
-    `template` is what the stack has once that is in it.
+    `template` is what the stack has once that is in it. One that `was_never_made` is deleted before.
     """
 
     stack: str
     template: Template
     imports: Sequence[dict[str, Any]]
     schedules: Sequence[tuple[str, str]]
+    was_never_made: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,23 +58,38 @@ class Adopter:
         Raises InvalidJob where it cannot be imported, Forbidden, Throttled or Unavailable.
         """
         with of_callers(f"looking for what stack {stack} left"):
-            there = self._deployed(stack)
+            status, there = self._deployed(stack)
             new = {id: each for id, each in synthesized["Resources"].items() if id not in there.get("Resources", {})}
             imports = list(Retained(client=self.client).among(new))
             schedules = [each for each in _schedules(new) if self._is_scheduled(*each)]
-        return Adoption(stack=stack, template=_with(there, new, imports), imports=imports, schedules=schedules)
+        return Adoption(
+            stack=stack,
+            template=_with(there, new, imports),
+            imports=imports,
+            schedules=schedules,
+            was_never_made=status == _NEVER_MADE,
+        )
 
     def carry_out(self, adoption: Adoption) -> None:
         """Import, then delete the schedules. What was done is not planned again. Raises as `plan` does."""
         with of_callers(f"importing into stack {adoption.stack}"):
             if adoption.imports:
-                self._import(adoption)
+                with _told(adoption.stack):
+                    self._delete_if_never_made(adoption)
+                    self._import(adoption)
             for group, name in adoption.schedules:
                 self.client("scheduler").delete_schedule(GroupName=group, Name=name)
 
+    def _delete_if_never_made(self, adoption: Adoption) -> None:
+        if adoption.was_never_made:
+            cloudformation = self.client("cloudformation")
+            cloudformation.delete_stack(StackName=adoption.stack)
+            cloudformation.get_waiter("stack_delete_complete").wait(StackName=adoption.stack, WaiterConfig=_LOOKS)
+
     def _import(self, adoption: Adoption) -> None:
-        cloudformation, named = self.client("cloudformation"), {"StackName": adoption.stack}
-        named["ChangeSetName"] = _CHANGE_SET
+        # A name of its own each time: a change set that failed keeps its name.
+        cloudformation, name = self.client("cloudformation"), f"{_CHANGE_SET}{uuid.uuid4()}"
+        named = {"StackName": adoption.stack, "ChangeSetName": name}
         cloudformation.create_change_set(
             **named,
             ChangeSetType="IMPORT",
@@ -77,27 +97,24 @@ class Adopter:
             ResourcesToImport=adoption.imports,
             Capabilities=["CAPABILITY_NAMED_IAM"],
         )
-        try:
-            cloudformation.get_waiter("change_set_create_complete").wait(**named, WaiterConfig=_LOOKS)
-            cloudformation.execute_change_set(**named)
-            waiter = cloudformation.get_waiter("stack_import_complete")
-            waiter.wait(StackName=adoption.stack, WaiterConfig=_LOOKS)
-        except WaiterError as error:
-            raise InvalidJob(f"stack {adoption.stack} could not import: {_reason(error)}") from error
+        cloudformation.get_waiter("change_set_create_complete").wait(**named, WaiterConfig=_LOOKS)
+        cloudformation.execute_change_set(**named)
+        cloudformation.get_waiter("stack_import_complete").wait(StackName=adoption.stack, WaiterConfig=_LOOKS)
 
-    def _deployed(self, stack: str) -> Template:
+    def _deployed(self, stack: str) -> tuple[str, Template]:
+        """Return the status of a stack and the template of what is there of it."""
         cloudformation = self.client("cloudformation")
         try:
             [there] = cloudformation.describe_stacks(StackName=stack)["Stacks"]
         except ClientError as error:
             if error.response["Error"]["Code"] != "ValidationError":
                 raise
-            return {}
+            return "", {}
         if there["StackStatus"] in _NOT_THERE:
-            return {}
+            return there["StackStatus"], {}
         body = cloudformation.get_template(StackName=stack, TemplateStage="Original")["TemplateBody"]
         deployed: Template = json.loads(body) if isinstance(body, str) else body
-        return deployed
+        return there["StackStatus"], deployed
 
     def _is_scheduled(self, group: str, name: str) -> bool:
         scheduler = self.client("scheduler")
@@ -105,6 +122,15 @@ class Adopter:
             return bool(scheduler.get_schedule(GroupName=group, Name=name))
         except scheduler.exceptions.ResourceNotFoundException:
             return False
+
+
+@contextmanager
+def _told(stack: str) -> Iterator[None]:
+    """Raise InvalidJob, with CloudFormation's reason, where what was waited for failed."""
+    try:
+        yield
+    except WaiterError as error:
+        raise InvalidJob(f"stack {stack} could not import: {_reason(error)}") from error
 
 
 def _schedules(resources: Template) -> list[tuple[str, str]]:

@@ -40,6 +40,10 @@ def _show(screen: Screen, adoption: Any, *, apply: bool) -> None:
     schedules = [f"{group}/{name}" for group, name in adoption.schedules]
     if screen.as_json:
         return screen.json({"stack": adoption.stack, "imports": imports, "schedules": schedules, "applied": apply})
+    if imports and adoption.was_never_made:
+        screen.line(
+            f"{'deleted' if apply else 'to delete'}: stack {adoption.stack}, which failed to be made: it is empty"
+        )
     for id, named in imports.items():
         screen.line(f"{'imported' if apply else 'to import'}: {id}, {', '.join(named.values())}")
     for name in schedules:

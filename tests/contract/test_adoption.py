@@ -91,6 +91,43 @@ def test_where_nothing_was_left_there_is_nothing_to_take_over(client):
     assert (found.imports, found.schedules) == ([], [])
 
 
+def test_a_stack_whose_creation_failed_because_a_queue_was_there_is_deleted_before_that_is_imported(client):
+    told = {"StackName": STACK, "StackStatus": "ROLLBACK_COMPLETE", "CreationTime": NOW}
+    client.answering.add_response("describe_stacks", {"Stacks": [told]})
+    leave(client, "d_emails", "d_emails_dlq")
+    adopter = Adopter(client=client)
+    found = adopter.plan(STACK, TEMPLATE)
+    assert [each["LogicalResourceId"] for each in found.imports] == ["Dead", "Queue"]
+    client.answering.add_response("delete_stack", {}, {"StackName": STACK})
+    client.answering.add_client_error("describe_stacks", "ValidationError", "Stack does not exist")
+    carried_out(client)
+    adopter.carry_out(found)
+    client.answering.assert_no_pending_responses()
+
+
+def test_each_import_has_a_change_set_of_its_own_since_one_that_failed_keeps_its_name(client):
+    leave(client, "d_emails", "d_emails_dlq")
+    names, adopter = set(), Adopter(client=client)
+    client("cloudformation").meta.events.register(
+        "before-parameter-build.cloudformation.CreateChangeSet", lambda params, **_: names.add(params["ChangeSetName"])
+    )
+    for _ in range(2):
+        deployed(client)
+        found = adopter.plan(STACK, {"Resources": {"Dead": TEMPLATE["Resources"]["Dead"]}})
+        carried_out(client)
+        adopter.carry_out(found)
+    assert len(names) == 2
+
+
+def carried_out(client):
+    """Let CloudFormation import."""
+    client.answering.add_response("create_change_set", {})
+    client.answering.add_response("describe_change_set", {"Status": "CREATE_COMPLETE"})
+    client.answering.add_response("execute_change_set", {})
+    told = {"StackName": STACK, "StackStatus": "IMPORT_COMPLETE", "CreationTime": NOW}
+    client.answering.add_response("describe_stacks", {"Stacks": [told]})
+
+
 def test_what_the_stack_has_already_is_left_alone_and_the_rest_comes_beside_it(client):
     leave(client, "d_emails", "d_emails_dlq")
     there = {"Resources": {"Dead": a_queue("d_other_dlq")}, "Parameters": {}}
@@ -137,15 +174,21 @@ def test_a_template_that_no_request_takes_is_told_with_what_does_it(client):
         Adopter(client=client).plan(STACK, TEMPLATE)
 
 
-def test_the_command_tells_first_and_changes_nothing(client, monkeypatch, tmp_path):
-    deployed(client)
+@pytest.mark.parametrize("was_made", [True, False])
+def test_the_command_tells_first_and_changes_nothing(client, monkeypatch, tmp_path, was_made):
+    if was_made:
+        deployed(client)
+    else:
+        told = {"StackName": STACK, "StackStatus": "ROLLBACK_COMPLETE", "CreationTime": NOW}
+        client.answering.add_response("describe_stacks", {"Stacks": [told]})
     leave(client, "d_emails", "d_emails_dlq")
     monkeypatch.setattr(connect, "adopter", lambda _: Adopter(client=client))
     file = tmp_path / f"{STACK}.template.json"
     file.write_text(json.dumps(TEMPLATE))
     told = CliRunner().invoke(app, ["adopt", str(file)])
     assert told.exit_code == 0, told.output
-    first, *_, schedule, last = told.output.splitlines()
+    *before, first, _, schedule, last = told.output.splitlines()
+    assert before == [] if was_made else before[0].startswith(f"to delete: stack {STACK}, which failed to be made")
     assert first.startswith("to import: Dead, https://")
     assert schedule == "to delete: schedule d-ticks/emails.0, which the deployment makes anew"
     assert last == "nothing was changed: --apply does so"
