@@ -55,7 +55,8 @@ def _show(screen: Screen, report: Report, *, looked: int) -> None:
         screen.line(f"{'':8}  do: {finding.do}")
         screen.line(f"{'':8}  see: {finding.page}")
     for unseen in report.unseen:
-        screen.line(f"NOT SEEN  {unseen.what}: not looked at: needs the right {unseen.needs}")
+        needs = f": needs the right {unseen.needs}" if unseen.needs else ""
+        screen.line(f"NOT SEEN  {unseen.what}: not looked at{needs}")
         screen.line(f"{'':8}  {unseen.reason}")
     screen.line(_summary(report, looked=looked))
 
@@ -63,7 +64,7 @@ def _show(screen: Screen, report: Report, *, looked: int) -> None:
 def _summary(report: Report, *, looked: int) -> str:
     counts = Counter(finding.severity for finding in report.findings)
     found = ", ".join(f"{counts[each]} {each.value}" for each in Severity if counts[each]) or "nothing is wrong"
-    return f"{found}; looked at {looked - len(report.unseen)} of {looked} things"
+    return f"{found}; looked at {looked - sum(bool(each.needs) for each in report.unseen)} of {looked} things"
 
 
 def _finding_fields(finding: Finding) -> dict[str, Any]:

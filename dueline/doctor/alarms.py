@@ -8,14 +8,14 @@ from dueline.doctor.ticks import named
 
 
 def alarms_ringing(seen: Seen) -> Iterator[Finding]:
-    """Name the alarms that ring."""
+    """Name the alarms that ring, those that tell of silence among them."""
     for alarm in seen.alarms or ():
-        if alarm.is_ringing:
+        if alarm.is_ringing or alarm.is_silent:
             yield Finding(
                 code="alarm",
                 severity=Severity.WARNING,
                 about=alarm.name,
-                what=f"it rings: {alarm.description}",
+                what=f"it {'tells of silence' if alarm.is_silent else 'rings'}: {alarm.description}",
                 do="follow its runbook",
                 page=alarm.page or "docs/operations.md#alarms",
             )

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 from dueline.config.runbooks import runbook
-from dueline.doctor.finding import Finding, Severity
+from dueline.doctor.finding import Finding, Severity, guide
 from dueline.doctor.functions import PAGES_OF_LINES, SOURCES
 from dueline.doctor.seen import Seen
 
@@ -109,6 +109,20 @@ def tables_throttled(seen: Seen) -> Iterator[Finding]:
             do="raise capacity in queues.yaml, or the partitions of the queue that writes most, and deploy",
             page=runbook("inbound-backlog"),
         )
+
+
+def queues_gone(seen: Seen) -> Iterator[Finding]:
+    """Name SQS queues of the deployment that are not there."""
+    for name, depth in (seen.depths or {}).items():
+        if depth is None:
+            yield Finding(
+                code="queue_gone",
+                severity=Severity.CRITICAL,
+                about=name,
+                what="this SQS queue is not there: what is for it is parked, or refused",
+                do="make it again under its name, as its stack's template has it, and put back what was parked",
+                page=guide("queues-that-are-gone"),
+            )
 
 
 def messages_kept_long(seen: Seen) -> Iterator[Finding]:

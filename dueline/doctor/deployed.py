@@ -13,7 +13,7 @@ _NONE = "before 0.1"
 
 
 def stacks_failed(seen: Seen) -> Iterator[Finding]:
-    """Name stacks whose last deployment failed, and those of queues that are published and have none."""
+    """Name stacks whose last deployment failed."""
     for name, status in sorted((seen.stacks or {}).items()):
         if "FAILED" in status or "ROLLBACK" in status:
             yield Finding(

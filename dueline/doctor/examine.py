@@ -15,6 +15,7 @@ RULES: tuple[Callable[[Seen], Iterable[Finding]], ...] = (
     ticks.schedules_missing,
     ticks.schedules_disabled,
     ticks.fences_still,
+    backlog.queues_gone,
     backlog.late_jobs,
     ticks.ttl_off,
     backlog.inbound_backlog,
@@ -40,6 +41,10 @@ RULES: tuple[Callable[[Seen], Iterable[Finding]], ...] = (
 )
 
 
+# Beside the parts that a look tells, what of them it did not see.
+PARTLY = "partly"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Look:
     """One look at a deployment: the parts of Seen that it tells, in words, and the rights that it needs."""
@@ -63,6 +68,7 @@ def examine(
         if isinstance(answer, Unseen):
             unseen.append(answer)
         else:
+            unseen += answer.pop(PARTLY, ())
             parts |= answer
         on_progress(done, len(looks))
     return Report(findings=tuple(findings(seen(**parts))), unseen=tuple(unseen))

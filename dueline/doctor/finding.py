@@ -33,7 +33,7 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unseen:
-    """What could not be looked at, the right that this needs, and what AWS said."""
+    """What could not be looked at, the right that this needs, "" if no right helps, and what AWS said."""
 
     what: str
     needs: str

@@ -71,13 +71,17 @@ class LogLine:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Alarm:
-    """An alarm of the deployment. `page` is the runbook that its description names, if it names one."""
+    """An alarm of the deployment. `page` is the runbook that its description names, if it names one.
+
+    One that `is_silent` tells that what it watches is not reported any more.
+    """
 
     name: str
     is_ringing: bool
     description: str
     notifies: bool
     page: str | None = None
+    is_silent: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,7 +6,7 @@ from dueline.config.runbooks import runbook
 from dueline.doctor.finding import Finding, Severity, guide
 from dueline.doctor.seen import DeployedQueue, Seen
 from dueline.model import instant
-from dueline.model.queue_settings import JOBS_PER_PARTITION, QueueSettings
+from dueline.model.queue_settings import JOBS_PER_PARTITION
 
 ENABLED = "ENABLED"
 _MOST_NAMED = 10
@@ -18,23 +18,25 @@ def schedules_missing(seen: Seen) -> Iterator[Finding]:
         there = seen.schedules or {}
         names = [seen.deployment.names.schedule(queue.name, number) for number in range(queue.partitions)]
         if missing := [name for name in names if name not in there]:
-            yield _of_ticks(queue, seen, missing, code="tick_missing", state="are not there", do="make them again")
+            yield _of_ticks(queue.name, seen, missing, code="tick_missing", state="are not there", do="make them again")
 
 
 def schedules_disabled(seen: Seen) -> Iterator[Finding]:
-    """Name schedules that are there and do not fire, those of partitions that were given up among them."""
-    off = [name for name, state in (seen.schedules or {}).items() if state != ENABLED]
-    for queue in seen.deployment.ticking():
-        if of_queue := [name for name in off if name.rpartition(".")[0] == queue.name]:
-            yield _of_ticks(queue, seen, of_queue, code="tick_disabled", state="are disabled", do="enable them")
+    """Name schedules that are there and do not fire, those of partitions and queues that were given up among them."""
+    off: dict[str, list[str]] = {}
+    for name, state in (seen.schedules or {}).items():
+        if state != ENABLED:
+            off.setdefault(name.rpartition(".")[0], []).append(name)
+    for queue, names in off.items():
+        yield _of_ticks(queue, seen, names, code="tick_disabled", state="are disabled", do="enable them")
 
 
-def _of_ticks(queue: QueueSettings, seen: Seen, names: Sequence[str], *, code: str, state: str, do: str) -> Finding:
+def _of_ticks(queue: str, seen: Seen, names: Sequence[str], *, code: str, state: str, do: str) -> Finding:
     group = seen.deployment.names.schedule_group
     return Finding(
         code=code,
         severity=Severity.CRITICAL,
-        about=queue.name,
+        about=queue,
         what=f"tick schedules {state}: {named(names)} of the group {group}; their jobs are not handed over",
         do=f"{do}: ticks then catch up by themselves",
         page=runbook("partitions-without-tick"),

@@ -15,7 +15,7 @@ from dueline.cli import connect
 from dueline.cli.app import COMMANDS, app
 from dueline.config.names import Names
 from dueline.doctor.examine import RULES, Look, findings
-from dueline.doctor.finding import Severity
+from dueline.doctor.finding import Severity, Unseen
 from dueline.doctor.seen import Alarm, DeployedQueue, Deployment, LogLine, QueueDepth, Seen, Share
 from dueline.errors import DeploymentNotFound, Forbidden
 from dueline.lookup.control import Control
@@ -105,6 +105,9 @@ WRONG = [
     ({"schedules": {**HEALTHY.schedules, "emails.0": "DISABLED"}}, "tick_disabled", "emails", CRITICAL, "emails.0"),
     # Of a partition that was given up: its rows need a tick still.
     ({"schedules": {**HEALTHY.schedules, "emails.7": "DISABLED"}}, "tick_disabled", "emails", CRITICAL, "emails.7"),
+    # Of a queue that was given up: likewise.
+    ({"schedules": {**HEALTHY.schedules, "old.0": "DISABLED"}}, "tick_disabled", "old", CRITICAL, "old.0"),
+    ({"depths": {**HEALTHY.depths, "shop_emails": None}}, "queue_gone", "shop_emails", CRITICAL, "is not there"),
     ({"watches": without(HEALTHY.watches, NAMES.watch)}, "watch_off", NAMES.watch, WARNING, "not there"),
     (
         {"watches": {**HEALTHY.watches, NAMES.planner_watch: "DISABLED"}},
@@ -162,6 +165,10 @@ WRONG = [
     ({"policies": Share(used=1200, quota=1500)}, "quota_near", "account", WARNING, "1,200 of 1,500"),
     ({"roles": {"mailer": Share(used=8, quota=10)}}, "quota_near", "account", WARNING, "the role mailer"),
     ({"alarms": [RINGING]}, "alarm", "shop-core-Alarms1", WARNING, "It is late."),
+    (
+        {"alarms": [replace(RINGING, is_ringing=False, is_silent=True)]},
+        *("alarm", "shop-core-Alarms1", WARNING, "it tells of silence: It is late."),
+    ),
     ({"alarms": [replace(RINGING, is_ringing=False, notifies=False)]}, "alarms_unheard", "alarms", WARNING, "Alarms1"),
     ({"subscribers": {"shop-alarms": 0}}, "alarms_unheard", "shop-alarms", WARNING, "nobody is told"),
 ]
@@ -272,6 +279,15 @@ def test_what_may_not_be_looked_at_is_told_with_the_right_that_it_needs_and_hide
         "docs/doctor.md#stacks",
     )
     assert (unseen["code"], unseen["needs"]) == ("not_looked_at", "cloudwatch:DescribeAlarms")
+
+
+def test_what_was_looked_at_in_part_is_told_and_is_no_all_clear(monkeypatch):
+    left_out = Unseen(what="all of the log of the function api", needs="", reason="it is too long")
+    told = typed(monkeypatch, [a_look(logged=[], partly=[left_out])])
+    assert told.exit_code == 2
+    first, second, last = told.stdout.splitlines()
+    assert first == "NOT SEEN  all of the log of the function api: not looked at"
+    assert (second.strip(), last) == ("it is too long", "nothing is wrong; looked at 1 of 1 things")
 
 
 def test_a_deployment_that_cannot_be_found_exits_2_in_one_line(monkeypatch):

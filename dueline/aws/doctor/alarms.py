@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
 from dueline.aws.doctor.place import Place
@@ -9,11 +10,19 @@ from dueline.doctor.seen import Alarm
 
 _PAGE = re.compile(r"docs/runbooks/[a-z-]+\.md")
 _PENDING = "PendingConfirmation"
+# What tells of silence, CloudWatch has no data for; and each alarm begins so.
+_NO_DATA = "INSUFFICIENT_DATA"
+_IS_NEW = timedelta(minutes=1)
+# By then, each metric whose silence is told was reported: the planner's watch does so in two hours at most.
+_REPORTED = timedelta(hours=3)
 
 
 def alarms(place: Place) -> dict[str, Any]:
     """Return the deployment's alarms."""
-    return {"alarms": [_alarm(each) for each in _described(place)]}
+    described = list(_described(place))
+    # A local AWS leaves all of them as they began.
+    is_evaluated = any(each["StateValue"] != _NO_DATA for each in described)
+    return {"alarms": [_alarm(each, is_silent=is_evaluated and _is_silent(each, place.now)) for each in described]}
 
 
 def subscribers(place: Place) -> dict[str, Any]:
@@ -31,7 +40,15 @@ def _described(place: Place) -> Iterator[Mapping[str, Any]]:
             yield from page["MetricAlarms"]
 
 
-def _alarm(described: Mapping[str, Any]) -> Alarm:
+def _is_silent(described: Mapping[str, Any], now: datetime) -> bool:
+    """Tell whether an alarm that tells of silence does so, and did not only begin."""
+    if described["StateValue"] != _NO_DATA or not described.get("InsufficientDataActions"):
+        return False
+    made, since = described["AlarmConfigurationUpdatedTimestamp"], described["StateUpdatedTimestamp"]
+    return bool(since - made > _IS_NEW or now - max(made, since) > _REPORTED)
+
+
+def _alarm(described: Mapping[str, Any], *, is_silent: bool) -> Alarm:
     description = described.get("AlarmDescription", "")
     page = _PAGE.search(description)
     return Alarm(
@@ -40,6 +57,7 @@ def _alarm(described: Mapping[str, Any]) -> Alarm:
         description=description,
         notifies=bool(described["AlarmActions"]) and described.get("ActionsEnabled", True),
         page=page[0] if page else None,
+        is_silent=is_silent,
     )
 
 

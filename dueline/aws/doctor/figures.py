@@ -9,6 +9,7 @@ from dueline.aws.doctor.place import Place
 from dueline.aws.doctor.queues import levels_of
 from dueline.config import metrics
 from dueline.doctor.seen import FUNCTIONS, LOOKED_BACK, Figure
+from dueline.errors import Unavailable
 from dueline.model.queue_settings import PLANNER
 
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html
@@ -47,13 +48,20 @@ def figures(place: Place) -> dict[str, Any]:
         some = {f"m{number}": each for number, each in enumerate(asked[first : first + _MOST_QUERIES])}
         queries = [each.query(id) for id, each in some.items()]
         for page in pages.paginate(MetricDataQueries=queries, StartTime=place.now - LOOKED_BACK, EndTime=place.now):
-            for result in page["MetricDataResults"]:
+            for result in map(_answered, page["MetricDataResults"]):
                 each = some[result["Id"]]
                 points = zip(result["Timestamps"], result["Values"], strict=True)
                 values = [value / each.divided_by for at, value in points if at >= place.now - each.back]
                 before = found.get(each.figure, 0.0)
                 found[each.figure] = sum(values, before) if each.sums else max(values, default=before)
     return {"figures": found}
+
+
+def _answered(result: dict[str, Any]) -> dict[str, Any]:
+    """Return a result that CloudWatch has; raise Unavailable for one that it owes: no value is none to rely on."""
+    if result.get("StatusCode") in ("Forbidden", "InternalError"):
+        raise Unavailable(f"CloudWatch did not tell a metric: {result['StatusCode']}: try again")
+    return result
 
 
 def _asked(place: Place) -> Iterator[_Asked]:

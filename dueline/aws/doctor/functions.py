@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from botocore.exceptions import ClientError
-
 from dueline.aws.doctor.place import Place
 from dueline.doctor.functions import SOURCES
 from dueline.doctor.seen import FUNCTIONS
@@ -34,15 +32,8 @@ def concurrency(place: Place) -> dict[str, Any]:
 
 
 def stacks(place: Place) -> dict[str, Any]:
-    """Return the states of the deployment's stacks; one that is not there has none."""
-    client, names = place.client("cloudformation"), place.names
-    wanted = [names.core_stack, *(names.queue_stack(queue.name) for queue in place.deployment.queues)]
-    found: dict[str, str] = {}
-    for name in wanted:
-        try:
-            found[name] = client.describe_stacks(StackName=name)["Stacks"][0]["StackStatus"]
-        except ClientError as error:
-            # https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DescribeStacks.html
-            if error.response["Error"].get("Code") != "ValidationError":
-                raise
-    return {"stacks": found}
+    """Return the states of the deployment's stacks, those among them that were never published or are to go."""
+    names, pages = place.names, place.client("cloudformation").get_paginator("describe_stacks").paginate()
+    found = {each["StackName"]: each["StackStatus"] for page in pages for each in page["Stacks"]}
+    of_ours = (names.core_stack, names.groups_stack)
+    return {"stacks": {n: told for n, told in found.items() if n in of_ours or n.startswith(names.queue_stack(""))}}

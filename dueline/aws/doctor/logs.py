@@ -2,12 +2,14 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from botocore.exceptions import ClientError
 
 from dueline.aws.doctor.place import Place
+from dueline.doctor.examine import PARTLY
+from dueline.doctor.finding import Unseen
 from dueline.doctor.functions import PAGES_OF_LINES
 from dueline.doctor.seen import FUNCTIONS, LOOKED_BACK, LogLine
 
@@ -16,7 +18,7 @@ _MESSAGES = (*PAGES_OF_LINES, "parked", "rejected")
 # An unhandled error, as Lambda itself logs it.
 _ERROR = "errorMessage"
 _PATTERN = " || ".join([*(f'($.message = "{message}")' for message in _MESSAGES), "($.errorType = *)"])
-# Of 1 MB each: so much of a log is looked at, and no more.
+# Of 1 MB each: so much of a log is looked at, and no more, which is told.
 _MOST_PAGES = 20
 _MOST_CHARACTERS = 300
 # Where the functions tell why, the plainest first.
@@ -25,17 +27,24 @@ _REASONS = ("reason", "reasons", "steps", "queues")
 
 def logs(place: Place) -> dict[str, Any]:
     """Return what the functions logged of what went wrong, each reason once with its count."""
-    counted = Counter(line for function in FUNCTIONS for line in _lines(place, function))
+    texts = {function: _Texts(place, place.names.function_log(function)) for function in FUNCTIONS}
+    counted = Counter(line for function, its in texts.items() for line in _lines(function, its))
     return {
+        PARTLY: [_left_out(function) for function, its in texts.items() if its.are_cut],
         "logged": [
             LogLine(function=function, message=message, reason=reason, queue=queue, count=count)
             for (function, message, reason, queue), count in counted.most_common()
-        ]
+        ],
     }
 
 
-def _lines(place: Place, function: str) -> Iterator[tuple[str, str, str, str | None]]:
-    for text in _texts(place, place.names.function_log(function)):
+def _left_out(function: str) -> Unseen:
+    reason = f"the log of the last hour is too long: of its pages, the first {_MOST_PAGES} were read"
+    return Unseen(what=f"all of the log of the function {function}", needs="", reason=reason)
+
+
+def _lines(function: str, texts: Iterable[str]) -> Iterator[tuple[str, str, str, str | None]]:
+    for text in texts:
         try:
             line = json.loads(text)
         except ValueError:
@@ -57,16 +66,23 @@ def _told(line: Mapping[str, Any]) -> tuple[str, str, str | None] | None:
     return None
 
 
-def _texts(place: Place, group: str) -> Iterator[str]:
-    start = int((place.now - LOOKED_BACK).timestamp() * 1000)
-    asked = {"logGroupName": group, "startTime": start, "filterPattern": f"{{ {_PATTERN} }}"}
-    pages = place.client("logs").get_paginator("filter_log_events").paginate(**asked)
-    try:
-        for number, page in enumerate(pages, start=1):
-            yield from (event["message"] for event in page["events"])
-            if number == _MOST_PAGES:
-                return
-    except ClientError as error:
-        # A function that never ran has no log.
-        if error.response["Error"].get("Code") != "ResourceNotFoundException":
-            raise
+class _Texts:
+    """The lines of a log that may tell of what went wrong. `are_cut`: there is more than was read."""
+
+    def __init__(self, place: Place, group: str) -> None:
+        start = int((place.now - LOOKED_BACK).timestamp() * 1000)
+        asked = {"logGroupName": group, "startTime": start, "filterPattern": f"{{ {_PATTERN} }}"}
+        self._pages = place.client("logs").get_paginator("filter_log_events").paginate(**asked)
+        self.are_cut = False
+
+    def __iter__(self) -> Iterator[str]:
+        try:
+            for number, page in enumerate(self._pages, start=1):
+                yield from (event["message"] for event in page["events"])
+                self.are_cut = number == _MOST_PAGES and "nextToken" in page
+                if self.are_cut:
+                    return
+        except ClientError as error:
+            # A function that never ran has no log.
+            if error.response["Error"].get("Code") != "ResourceNotFoundException":
+                raise
