@@ -29,7 +29,7 @@ from infra.constructs.strand import StrandFunction
 from infra.constructs.tables import JobsTable, OnceTable, StateTable
 from infra.constructs.tick import Tick
 from infra.constructs.tick_schedules import TickSchedules
-from infra.constructs.ttl_guard import TtlGuard
+from infra.constructs.ttl_guard import TtlGuard, TtlRule
 from infra.constructs.watches import Watches
 from infra.function_code import functions_code
 
@@ -65,11 +65,11 @@ class CoreStack(Stack):
         self._publish(names, api)
         CfnOutput(self, "ApiUrl", value=api.http.api_endpoint)
         self._add_alarms(deployment, ingest, tick, api, planner)
-        self._add_guards(deployment, code)
+        guard = self._add_guards(deployment, code)
         OnceTable(self, "Once", deployment=deployment).come_last()
         StateTable(self, "State", deployment=deployment).come_last()
         JobsTable(self, "Table", deployment=deployment).come_last()
-        self._add_schedules(names, group, tick, planner)
+        self._add_schedules(names, group, tick, planner, guard)
 
     def _publish(self, names: Names, api: JobsApi) -> None:
         published = {
@@ -81,7 +81,7 @@ class CoreStack(Stack):
         for parameter, (name, value) in published.items():
             StringParameter(self, parameter, parameter_name=name, string_value=value)
 
-    def _add_schedules(self, names: Names, group: ScheduleGroup, tick: Tick, planner: Planner) -> None:
+    def _add_schedules(self, names: Names, group: ScheduleGroup, tick: Tick, planner: Planner, guard: TtlGuard) -> None:
         """Have the functions invoked once all else is there: without tables they fail, and alarms ring."""
         others = list(self.node.children)
         ticks = TickSchedules(self, "PlannerTicks", names=names, queue=PLANNER.name, partitions=PLANNER.partitions)
@@ -94,14 +94,16 @@ class CoreStack(Stack):
             planner=planner.live,
             dead_letter_queue=tick.dead_letter_queue,
         )
-        for schedules in (ticks, watches):
+        rule = TtlRule(self, "TtlRule", guard=guard.live)
+        for schedules in (ticks, watches, rule):
             schedules.node.add_dependency(*others)
 
-    def _add_guards(self, deployment: Deployment, code: Code) -> None:
+    def _add_guards(self, deployment: Deployment, code: Code) -> TtlGuard:
         StrandFunction(self, "StrandGuard", deployment=deployment, code=code)
         guard = TtlGuard(self, "TtlGuard", deployment=deployment, code=code)
         self._alarms.on_ttl_off("TtlOff", deployment=deployment.name)
         self._alarms.on_errors("TtlErrors", guard.function, name="ttl")
+        return guard
 
     def _add_alarms(self, deployment: Deployment, ingest: Ingest, tick: Tick, api: JobsApi, planner: Planner) -> None:
         self._alarms = alarms = Alarms(self, "Alarms", topics=topics_of_deployment(self, deployment=deployment))

@@ -1,10 +1,10 @@
-"""The TTL guard's function, and the rule that has it look around."""
+"""The TTL guard's function, and the rule that has it look around, which comes after the tables."""
 
 from aws_cdk import Duration
 from aws_cdk.aws_events import Rule, Schedule
 from aws_cdk.aws_events_targets import LambdaFunction
 from aws_cdk.aws_iam import PolicyStatement
-from aws_cdk.aws_lambda import Code
+from aws_cdk.aws_lambda import Code, IAlias
 from constructs import Construct
 
 from dueline.config.deployment import Deployment
@@ -20,11 +20,7 @@ _TIMEOUT = 300
 
 
 class TtlGuard(Construct):
-    """Switches TTL off on the table of jobs while any partition is hours behind, and may do nothing else.
-
-    A rule of EventBridge's fires it, and not EventBridge Scheduler, which fires the ticks: what stops these is not to
-    stop their guard. What Lambda cannot run at once it keeps for six hours, as is its default.
-    """
+    """Switches TTL off on the table of jobs while any partition is hours behind, and may do nothing else."""
 
     def __init__(self, scope: Construct, id: str, *, deployment: Deployment, code: Code) -> None:
         super().__init__(scope, id)
@@ -43,9 +39,20 @@ class TtlGuard(Construct):
             statements=[*_statements(arns), *use_of_key(self, "dynamodb", deployment=deployment)],
         )
         acknowledge_wildcard(core, "*", reason="To list schedules tells their names, and is allowed on all or none.")
-        self.function = core.function
+        self.function, self.live = core.function, core.live
+
+
+class TtlRule(Construct):
+    """Fires the guard of TTL.
+
+    A rule of EventBridge's, and not EventBridge Scheduler, which fires the ticks: what stops these is not to stop their
+    guard. What Lambda cannot run at once it keeps for six hours, as is its default.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, guard: IAlias) -> None:
+        super().__init__(scope, id)
         every = Schedule.rate(Duration.minutes(TTL_MINUTES))
-        Rule(self, "Rule", schedule=every, targets=[LambdaFunction(core.live)])
+        Rule(self, "Rule", schedule=every, targets=[LambdaFunction(guard)])
 
 
 def _statements(arns: Arns) -> list[PolicyStatement]:
