@@ -1,21 +1,27 @@
 """Stranded: what a deployment would leave behind that takes away partitions or levels of a queue, or all of it.
 
-A bounded number of reads tells it, whatever waits: it counts up to 1,000 jobs.
+A bounded number of reads tells it, whatever waits: it counts up to 1,000 jobs. A schedule has a job in the table only
+for a quarter of an hour before each run: so it counts as well, where it would go on to make jobs. What queues.yaml
+declares changes and goes with the stack.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import astuple, dataclass
 from datetime import datetime
+from functools import cached_property
 
 from dueline.errors import QueueNotFound, Unavailable
 from dueline.lookup.listing import Snapshot, Span, scan
-from dueline.model import instant, rows
+from dueline.model import instant, nominal, rows
 from dueline.model.job import Partition
 from dueline.model.queue_settings import QueueSettings
+from dueline.model.rows import Row
+from dueline.model.schedule_rows import Sketch, sketch_of
 from dueline.ports import Depth, Queue, Spread, Table
 from dueline.protocol.partitions import states_of
 
 MOST_COUNTED = 1000
+_HEADS_A_PAGE = 1000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,9 +38,12 @@ class Shape:
         return any(after < before for before, after in zip(here, there, strict=True))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Strands:
-    """A queue as it is deployed, in its table and its SQS queues. `level` returns the SQS queue of a priority."""
+    """A queue as it is deployed, looked at once, in its table and its SQS queues.
+
+    `level` returns the SQS queue of a priority.
+    """
 
     queue: QueueSettings
     table: Table
@@ -44,8 +53,9 @@ class Strands:
 
     def by_deletion(self) -> list[str]:
         """Return what would be stranded without the queue. Raises Throttled or Unavailable, as all of them do."""
-        found = [self._jobs(self._partitions(0)), self._messages("in its SQS queues", 1)]
-        return list(filter(None, found))
+        lasting = [each for each in self._schedules if each.is_live and not each.is_declared]
+        jobs = self._jobs(self._partitions(0), but_of=self._declared)
+        return list(filter(None, [jobs, _counted(lasting), self._messages("in its SQS queues", 1)]))
 
     def by_change(self, old: Shape, new: Shape) -> list[str]:
         """Return what would be stranded by a change. A shorter retention of jobs is for new jobs alone."""
@@ -53,10 +63,14 @@ class Strands:
 
     def _found(self, old: Shape, new: Shape) -> Iterator[str]:
         if new.partitions < old.partitions:
-            yield self._jobs(self._partitions(new.partitions), where=f" in partitions from {new.partitions} on")
+            where = f" in partitions from {new.partitions} on"
+            yield self._jobs(self._partitions(new.partitions), where=where)
+            yield _counted([s for s in self._schedules if s.is_live and s.partition >= new.partitions], where=where)
         if new.priorities < old.priorities:
             least = new.priorities + 1
-            yield self._jobs(self._partitions(0), where=f" of priorities from {least} on", least=least)
+            where = f" of priorities from {least} on"
+            yield self._jobs(self._partitions(0), where=where, least=least, but_of=self._declared)
+            yield _counted([s for s in self._schedules if s.priority >= least and not s.is_declared], where=where)
             yield self._messages(f"in the SQS queues of priorities from {least} on", least)
         if new.message_days < old.message_days:
             where = f"in its SQS queues, which may be older than {new.message_days} days"
@@ -65,7 +79,22 @@ class Strands:
     def _partitions(self, first: int) -> list[Partition]:
         return self.queue.all_partitions()[first:]
 
-    def _jobs(self, partitions: Sequence[Partition], *, where: str = "", least: int = 1) -> str:
+    @cached_property
+    def _schedules(self) -> Sequence[Sketch]:
+        found, after, more = list[Sketch](), "", True
+        while more:
+            page = self.table.heads(self.queue.name, after=after, limit=_HEADS_A_PAGE)
+            found += filter(None, map(sketch_of, page.rows))
+            more, after = page.more, str(page.rows[-1]["sk"]) if page.rows else after
+        return found
+
+    @property
+    def _declared(self) -> Collection[str]:
+        return {each.name for each in self._schedules if each.is_declared}
+
+    def _jobs(
+        self, partitions: Sequence[Partition], *, where: str = "", least: int = 1, but_of: Collection[str] = ()
+    ) -> str:
         states = states_of(partitions, table=self.table, spread=self.spread)
         if states.unread:
             raise Unavailable(f"{len(states.unread)} states of queue {self.queue.name} could not be read: try again")
@@ -73,7 +102,8 @@ class Strands:
             queue=self.queue, table=self.table, states=states.rows, now=self.now, partitions=tuple(partitions)
         )
         scanned = scan(Span(limit=MOST_COUNTED), snapshot=snapshot, spread=self.spread)
-        number, more = sum(int(row.get("priority", 1)) >= least for row in scanned.rows), scanned.after is not None
+        counted = [row for row in scanned.rows if int(row.get("priority", 1)) >= least and _schedule(row) not in but_of]
+        number, more = len(counted), scanned.after is not None
         if not number and not more:
             return ""
         if more and least > 1:
@@ -96,3 +126,13 @@ class Strands:
             return self.level(priority).depth()
         except QueueNotFound:
             return Depth(waiting=0, in_flight=0, delayed=0)
+
+
+def _schedule(row: Row) -> str | None:
+    """Return the name of the schedule that made a job, None if none did."""
+    return nominal.fields(row.get("schedule")).get("schedule")
+
+
+def _counted(schedules: Sequence[Sketch], *, where: str = "") -> str:
+    number = len(schedules)
+    return f"{number:,} schedule{'s' if number > 1 else ''}{where}" if number else ""

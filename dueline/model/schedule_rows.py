@@ -8,15 +8,22 @@
 `packed` is the rest of a head (schedules/head.py), compressed JSON. `ttl` stands only on one that is deleted.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dueline.model.rows import Key, Row
+from dueline.errors import Unavailable
+from dueline.model.packing import unpack
+from dueline.model.rows import Key, Row, key
 
 # A transaction has 100 actions: two may ask for the fence, one puts the head and one counts.
 CHANGE_CANCELLATIONS = 95
 # Of a queue.
 MOST_SCHEDULES = 10_000
+# Far more than a head has: a payload is packed into 8 KiB at most.
+MOST_HEAD_BYTES = 1024 * 1024
+# The owner of what queues.yaml declares: such a schedule is a resource of its queue's stack.
+OF_QUEUES_YAML = "queues.yaml"
 COUNT = "!count"
 # Sorts after the count, and before each name.
 BEFORE_HEADS = "!~"
@@ -39,6 +46,36 @@ class Change:
     cancellations: Sequence[Row] = ()
     counter: Key
     counted: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sketch:
+    """What a head tells of a schedule to who need not know its rule."""
+
+    name: str
+    partition: int
+    priority: int
+    is_live: bool
+    is_declared: bool
+
+
+def sketch_of(head: Row) -> Sketch | None:
+    """Return what a head tells, None if its schedule is deleted. Raises Unavailable when it cannot be read."""
+    if head.get("deleted"):
+        return None
+    try:
+        packed = head["packed"]
+        kept = json.loads(unpack(packed if isinstance(packed, bytes) else b"", most=MOST_HEAD_BYTES))
+        definition = kept["definition"]
+        return Sketch(
+            name=key(head)[1],
+            partition=int(head["partition"]),
+            priority=int(definition.get("priority", 1)),
+            is_live=not head.get("paused"),
+            is_declared=definition.get("owner") == OF_QUEUES_YAML,
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise Unavailable(f"row {key(head)} cannot be read: {type(error).__name__}: {error}") from None
 
 
 def schedules_of(queue: str) -> str:

@@ -11,14 +11,12 @@ from dueline.model import instant
 from dueline.model.job import Partition
 from dueline.model.packing import pack, unpack
 from dueline.model.rows import Row, key
-from dueline.model.schedule_rows import head_key
+from dueline.model.schedule_rows import MOST_HEAD_BYTES, head_key
 from dueline.schedules.definition import SECOND, Definition
 
 KEPT_GENERATIONS = 20
 # Longer than a planning job that its queue has in hand, and then its dead-letter queue.
 DELETED_IS_KEPT = timedelta(days=45)
-# Far more than they have: a payload is packed into 8 KiB at most.
-_MOST_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +139,7 @@ def _head(row: Row) -> Head:
     pk, name = key(row)
     queue = pk.partition("#")[0]
     packed = row["packed"]
-    kept = json.loads(unpack(packed if isinstance(packed, bytes) else b"", most=_MOST_BYTES))
+    kept = json.loads(unpack(packed if isinstance(packed, bytes) else b"", most=MOST_HEAD_BYTES))
     return Head(
         queue=queue,
         name=name,

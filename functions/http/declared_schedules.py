@@ -16,6 +16,7 @@ from dueline.aws.resources import Resources
 from dueline.config.registry import Registry
 from dueline.errors import RETRYABLE, DuelineError, NotYet, ScheduleChanged, ScheduleNotFound
 from dueline.model.queue_settings import QueueSettings
+from dueline.model.schedule_rows import OF_QUEUES_YAML
 from dueline.protocol.dispatch import Dispatcher
 from dueline.protocol.table_route import TableRoute
 from dueline.retry.calls import Calls
@@ -25,7 +26,6 @@ from dueline.schedules.changes import Changed, Changes
 from dueline.schedules.definition import Definition
 from functions.http.logs_and_metrics import record_schedule
 
-OWNER = "queues.yaml"
 # The function has 20 s: a request, and the answer to the stack, take up to 5 s each.
 _PATIENCE = Patience(attempts=10, seconds=9, first_wait=0.2, longest_wait=2.0)
 # Others may change meanwhile what is to be deleted.
@@ -70,7 +70,7 @@ class DeclaredSchedules:
         return Changes(table=table, route=route, clock=self._clock, patience=left)
 
     def _put(self, declared: Mapping[str, str], changes: Changes) -> None:
-        definition = Definition.from_dict({**json.loads(declared["Definition"]), "owner": OWNER})
+        definition = Definition.from_dict({**json.loads(declared["Definition"]), "owner": OF_QUEUES_YAML})
         queue = self._settings(declared["Queue"])
         self._record("schedule put", changes.put(queue, declared["Schedule"], definition))
 
@@ -81,7 +81,7 @@ class DeclaredSchedules:
             with suppress(ScheduleChanged):
                 with suppress(ScheduleNotFound):
                     head = reading.get(queue, name, table=self._resources.table)
-                    if head.definition.owner == OWNER:
+                    if head.definition.owner == OF_QUEUES_YAML:
                         self._record("schedule deleted", changes.delete(queue, name, if_match=head.etag))
                 return
         raise NotYet(f"it was changed by others at each of {_TIMES} tries")

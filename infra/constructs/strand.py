@@ -91,7 +91,7 @@ def _statements(arns: Arns) -> list[PolicyStatement]:
     return [
         # A state of before is among the jobs.
         allow("dynamodb:BatchGetItem", "dynamodb:Query", on=[arns.table]),
-        allow("dynamodb:BatchGetItem", on=[arns.state]),
+        allow("dynamodb:BatchGetItem", "dynamodb:Query", on=[arns.state]),
         allow("sqs:GetQueueAttributes", on=[arns.teams_queues]),
         allow("cloudformation:DescribeStacks", on=[arns.queue_stacks]),
     ]

@@ -88,7 +88,7 @@ def test_the_guard_of_deployments_may_read_and_nothing_else(three: Assembly) -> 
     own = "<AWS::Region>:<AWS::AccountId>"
     assert _granted(three.core, "dueline-strand") == (
         _each(("dynamodb:BatchGetItem", "dynamodb:Query"), JOBS)
-        | _each(("dynamodb:BatchGetItem",), STATE)
+        | _each(("dynamodb:BatchGetItem", "dynamodb:Query"), STATE)
         | {("sqs:GetQueueAttributes", "sqs:dueline_*")}
         | {("cloudformation:DescribeStacks", f"arn:<AWS::Partition>:cloudformation:{own}:stack/dueline-queue-*/*")}
         | _each(LOG, "logs:/aws/lambda/dueline-strand")

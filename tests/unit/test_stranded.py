@@ -9,10 +9,16 @@ import pytest
 
 from dueline.config.settings import StrandSettings
 from dueline.errors import Unavailable
+from dueline.lookup import stranded
 from dueline.lookup.stranded import Shape, Strands
 from dueline.memory import MemoryQueue, MemoryTable, VirtualClock
 from dueline.model import rows
 from dueline.model.job import Partition
+from dueline.model.schedule_rows import OF_QUEUES_YAML
+from dueline.schedules.definition import Definition
+from dueline.schedules.head import Head, head_row
+from dueline.schedules.occurrence import occurrence
+from dueline.schedules.rule import Rule
 from tests.builders import NOBODY, NOW, a_job, a_message, a_queue
 from tests.gate import Reply, open_gate
 
@@ -26,8 +32,11 @@ class Place:
     def __init__(self):
         self.clock, self.table = VirtualClock(NOW), MemoryTable()
         self.levels = {number: MemoryQueue(name=f"p{number}", clock=self.clock) for number in (1, 2, 3)}
+
+    @property
+    def strands(self):
         queue = a_queue(partitions=3, priorities=3)
-        self.strands = Strands(queue=queue, table=self.table, level=self.levels.__getitem__, now=NOW)
+        return Strands(queue=queue, table=self.table, level=self.levels.__getitem__, now=NOW)
 
     def waits(self, *, partition=0, number=1, due=A_YEAR, **more):
         jobs = [
@@ -130,6 +139,72 @@ def test_a_level_that_is_gone_holds_nothing_and_an_unread_state_is_no_answer():
     strands = Strands(queue=a_queue(), table=Leaving(), level=place.levels.__getitem__, now=NOW)
     with pytest.raises(Unavailable, match="1 states of queue emails could not be read"):
         strands.by_deletion()
+
+
+def planned(place, name, *, at=timedelta(days=1), paused=False, deleted=False, partition=0, **definition):
+    """Let a schedule be there, whose next run is far enough for no job of it to be."""
+    rule = Rule(cron=f"{(NOW + at):%M %H %d %m} *")
+    head = Head(
+        queue="emails",
+        name=name,
+        definition=Definition(rule=rule, **definition),
+        generation=1,
+        start=NOW,
+        paused=paused,
+        deleted=deleted,
+        partition=Partition(queue="emails", number=partition),
+        planned_to=NOW,
+        retention=timedelta(days=7),
+    )
+    place.table.write([head_row(head)])
+    return head
+
+
+def test_a_schedule_that_goes_on_to_make_jobs_keeps_its_queue_though_none_is_there_yet():
+    place = Place()
+    planned(place, "paused", paused=True)
+    planned(place, "deleted", deleted=True)
+    planned(place, "declared", owner=OF_QUEUES_YAML)
+    assert place.strands.by_deletion() == []
+    planned(place, "daily")
+    assert place.strands.by_deletion() == ["1 schedule"]
+
+
+def test_what_queues_yaml_declares_goes_with_the_stack_and_so_do_its_runs():
+    place = Place()
+    run = occurrence(planned(place, "declared", owner=OF_QUEUES_YAML), NOW + timedelta(minutes=9))
+    place.table.write([rows.job_row(run)])
+    assert place.strands.by_deletion() == []
+    place.table.write([rows.job_row(occurrence(planned(place, "daily"), NOW + timedelta(minutes=9)))])
+    told, schedules = place.strands.by_deletion()
+    assert (told.partition(",")[0], schedules) == ("1 job", "1 schedule")
+
+
+def test_fewer_levels_strand_the_runs_to_come_of_schedules_also_of_those_that_are_resumed_one_day():
+    place = Place()
+    planned(place, "urgent", priority=2)
+    planned(place, "declared", priority=3, owner=OF_QUEUES_YAML)
+    assert place.by(priorities=2) == []
+    planned(place, "slow", priority=3)
+    planned(place, "resumed", priority=3, paused=True)
+    assert place.by(priorities=2) == ["2 schedules of priorities from 3 on"]
+
+
+def test_fewer_partitions_strand_the_schedules_whose_runs_are_there():
+    place = Place()
+    planned(place, "here", partition=1)
+    planned(place, "paused", partition=2, paused=True)
+    assert place.by(partitions=2) == []
+    planned(place, "there", partition=2, owner=OF_QUEUES_YAML)
+    assert place.by(partitions=2) == ["1 schedule in partitions from 2 on"]
+
+
+def test_all_pages_of_schedules_are_read(monkeypatch):
+    monkeypatch.setattr(stranded, "_HEADS_A_PAGE", 2)
+    place = Place()
+    for number in range(5):
+        planned(place, f"s{number}")
+    assert place.strands.by_deletion() == ["5 schedules"]
 
 
 # The function
