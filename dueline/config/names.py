@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 # The alias of each function: its current version, which all invoke that Dueline deploys.
 LIVE = "live"
+# What refuses to be deleted with a queue's stack while jobs are there, as CloudFormation calls its type.
+STRAND_GUARD = "Custom::DuelineStrandGuard"
 
 
 @dataclass(frozen=True, slots=True)

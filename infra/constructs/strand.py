@@ -8,6 +8,7 @@ from aws_cdk.aws_lambda import Code
 from constructs import Construct, IConstruct
 
 from dueline.config.deployment import Deployment
+from dueline.config.names import STRAND_GUARD
 from dueline.config.settings import StrandSettings
 from dueline.model.queue_settings import QueueSettings
 from infra.arns import Arns
@@ -75,7 +76,7 @@ class StrandGuard(Construct):
             str(properties["When"]).capitalize(),
             service_token=function,
             service_timeout=_WAITS,
-            resource_type="Custom::DuelineStrandGuard",
+            resource_type=STRAND_GUARD,
             properties=properties,
         )
 

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import boto3
 import pytest
+from botocore.stub import Stubber
 from moto import mock_aws
 
 from dueline.aws import clients
@@ -13,7 +14,8 @@ from dueline.aws.sandbox.dead_letters import DeadLetters
 from dueline.aws.sandbox.expiring import Expiring
 from dueline.aws.sandbox.holders import Holders
 from dueline.aws.sandbox.inbox import receiving
-from dueline.config.names import Names
+from dueline.aws.sandbox.removal import Removal
+from dueline.config.names import STRAND_GUARD, Names
 from dueline.model.message import ID
 from dueline.model.queue_settings import PLANNER
 from dueline.verify.sandbox import QUEUES, Call
@@ -46,6 +48,32 @@ def waiting(sqs, name):
     names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesDelayed"]
     told = sqs.get_queue_attributes(QueueUrl=URL + name, AttributeNames=names)["Attributes"]
     return sum(map(int, told.values()))
+
+
+def test_a_stack_that_the_jobs_of_a_killed_run_keep_is_removed_with_them(session, monkeypatch):
+    cloudformation, of_service = session.client("cloudformation"), clients.of_service
+
+    def made(service, *args, **given):
+        return cloudformation if service == "cloudformation" else of_service(service, *args, **given)
+
+    monkeypatch.setattr(clients, "of_service", made)
+    session.client("scheduler").create_schedule_group(Name=NAMES.schedule_group)
+    about = {"LogicalResourceId": "StrandAfter1", "ResourceType": STRAND_GUARD, "Timestamp": datetime.now(UTC)}
+    first, *others = (NAMES.queue_stack(queue) for queue in QUEUES)
+    with Stubber(cloudformation) as answering:
+        answering.add_response("delete_stack", {}, {"StackName": first})
+        stack = {"StackName": first, "StackStatus": "DELETE_FAILED", "CreationTime": datetime.now(UTC)}
+        answering.add_response("describe_stacks", {"Stacks": [stack]})
+        resources = {"StackResources": [{**about, "ResourceStatus": "DELETE_FAILED"}]}
+        answering.add_response("describe_stack_resources", resources)
+        answering.add_response("delete_stack", {}, {"StackName": first, "RetainResources": ["StrandAfter1"]})
+        answering.add_client_error("describe_stacks", "ValidationError", "Stack does not exist")
+        for each in (*others, NAMES.core_stack):
+            answering.add_response("delete_stack", {}, {"StackName": each})
+            answering.add_client_error("describe_stacks", "ValidationError", "Stack does not exist")
+        answering.add_response("describe_stacks", {"Stacks": []})
+        assert Removal(NAMES, session, tell=lambda _: None).run() == []
+        answering.assert_no_pending_responses()
 
 
 def test_an_inbox_has_each_message_with_sqss_own_times_and_deletes_it(sqs):

@@ -5,10 +5,10 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, WaiterError
 
 from dueline.aws import clients
-from dueline.config.names import Names
+from dueline.config.names import STRAND_GUARD, Names
 from dueline.verify.sandbox import QUEUES
 
 if TYPE_CHECKING:
@@ -62,11 +62,26 @@ class Removal:
         yield "logs", lambda: [self._of["logs"].delete_log_group(**_named(each)) for each in list(self._log_groups())]
 
     def _stack(self, name: str) -> Step:
-        def delete() -> None:
-            self._of["cloudformation"].delete_stack(StackName=name)
+        def delete(**more: Any) -> None:
+            self._of["cloudformation"].delete_stack(StackName=name, **more)
             self._of["cloudformation"].get_waiter("stack_delete_complete").wait(StackName=name)
 
-        return delete
+        def delete_with_all_jobs() -> None:
+            try:
+                delete()
+            except WaiterError:
+                # Of a run that was killed there are jobs, which nobody wants.
+                if not (guards := self._refusing(name)):
+                    raise
+                delete(RetainResources=guards)
+
+        return delete_with_all_jobs
+
+    def _refusing(self, stack: str) -> list[str]:
+        """Return the guards that kept a stack from being deleted."""
+        found = self._of["cloudformation"].describe_stack_resources(StackName=stack)["StackResources"]
+        failed = [each for each in found if each["ResourceStatus"] == "DELETE_FAILED"]
+        return [each["LogicalResourceId"] for each in failed if each["ResourceType"] == STRAND_GUARD]
 
     def _delete_tables(self) -> None:
         dynamodb = self._of["dynamodb"]
