@@ -28,6 +28,8 @@ _LOOKS = {"Delay": 2, "MaxAttempts": 300}
 _NEVER_MADE = "ROLLBACK_COMPLETE"
 # CloudFormation tells the template of a stack for a while after it is gone.
 _NOT_THERE = (_NEVER_MADE, "DELETE_COMPLETE", "REVIEW_IN_PROGRESS")
+# CloudFormation lets nobody change such a stack any more, nor import into it.
+_TO_BE_DELETED = ("DELETE_FAILED", "ROLLBACK_FAILED")
 
 Template = Mapping[str, Any]
 
@@ -112,6 +114,9 @@ class Adopter:
             return "", {}
         if there["StackStatus"] in _NOT_THERE:
             return there["StackStatus"], {}
+        if there["StackStatus"] in _TO_BE_DELETED:
+            only = f"stack {stack} is {there['StackStatus']}, so it can only be deleted"
+            raise InvalidJob(f"{only}: do so, with --retain-resources for what refuses to go, and come back")
         body = cloudformation.get_template(StackName=stack, TemplateStage="Original")["TemplateBody"]
         deployed: Template = json.loads(body) if isinstance(body, str) else body
         return there["StackStatus"], deployed

@@ -105,6 +105,14 @@ def test_a_stack_whose_creation_failed_because_a_queue_was_there_is_deleted_befo
     client.answering.assert_no_pending_responses()
 
 
+def test_a_stack_that_can_only_be_deleted_is_told_and_not_taken_for_one_that_has_all(client):
+    told = {"StackName": STACK, "StackStatus": "DELETE_FAILED", "CreationTime": NOW}
+    client.answering.add_response("describe_stacks", {"Stacks": [told]})
+    leave(client, "d_emails", "d_emails_dlq")
+    with pytest.raises(InvalidJob, match=f"stack {STACK} is DELETE_FAILED, so it can only be deleted"):
+        Adopter(client=client).plan(STACK, TEMPLATE)
+
+
 def test_each_import_has_a_change_set_of_its_own_since_one_that_failed_keeps_its_name(client):
     leave(client, "d_emails", "d_emails_dlq")
     names, adopter = set(), Adopter(client=client)
