@@ -24,8 +24,9 @@ STACKS = Stacks(clients.cloudformation(longest=LONGEST_REQUEST))
 BEFORE, AFTER = "before", "after"
 _CHANGED = "Put queues.yaml back, or let them be worked off first, or deploy with --context strand=yes."
 _DELETED = (
-    "Let them be worked off or cancel them, delete schedules, detach the queue's policies, and delete the stack again;"
-    " or strand them: delete it with --retain-resources {resource}."
+    "Let them be worked off, or have the queue in queues.yaml until you have cancelled them and deleted schedules;"
+    " detach the queue's policies, and delete the stack again. Or strand them: delete it with --retain-resources"
+    " {resource}."
 )
 
 logger = log()
