@@ -28,6 +28,8 @@ _NAME = "dueline"
 _LANES = 6 + LANES
 # A page asks again by itself, and must not wait for long.
 _OF_A_PAGE = Patience(attempts=2, seconds=5)
+# A check of a local AWS is to fail for a broken promise, not for a machine that has much else to do.
+_OF_A_LOCAL_RUN = Patience(attempts=20, seconds=240)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -181,7 +183,8 @@ def sandbox(target: Target, *, name: str) -> Sandbox:
 
     new_session = partial(clients.session, profile=target.profile, region=target.region)
     with faults.of_callers("finding AWS credentials"):
-        return AwsSandbox(name, client=client(replace(target, name=name)), new_session=new_session, url=target.url)
+        reached = client(replace(target, name=name), patience=_OF_A_LOCAL_RUN if target.url else None)
+        return AwsSandbox(name, client=reached, new_session=new_session, url=target.url)
 
 
 def removal(target: Target, *, name: str, tell: Callable[[str], None]) -> Callable[[], list[str]]:

@@ -8,7 +8,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
 from dueline.cli.connect import Run
 from dueline.model.text import printable
-from dueline.verify.check import Check, Result
+from dueline.verify.check import Check, Result, Verdict
 from dueline.verify.report import document_of
 
 
@@ -41,5 +41,6 @@ class Shown:
         self._progress.remove_task(self._tasks.pop(check.name))
         if self._run.screen.as_json:
             return self._run.screen.json(document_of(result))
-        why = f": {result.why}" if result.why else ""
+        told = [result.why, *(result.notes if result.verdict is Verdict.FAILED else ())]
+        why = "".join(f"{':;'[number > 0]} {each}" for number, each in enumerate(filter(None, told)))
         return self._run.screen.line(f"{result.check}: {result.verdict}{why} ({result.seconds:.0f} s)")

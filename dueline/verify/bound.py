@@ -9,9 +9,13 @@ class Gap(StrEnum):
 
     SCHEDULER = "the local run fires the ticks itself: EventBridge Scheduler has no part in it"
     IAM = "the local AWS lets every caller do everything"
+    ROWS = "the local AWS does not know conditions on a row's key"
     ALARMS = "the local AWS does not evaluate alarms by itself"
     METRICS = "the local AWS does not count what AWS bills"
+    EXPIRY = "the local AWS does not switch TTL on when a stack says so"
     TTL = "the local AWS deletes rows when it likes"
+    THROTTLING = "the local AWS takes whatever it is sent"
+    FAIR = "the local AWS knows no fair queues"
     PACE = "the local AWS is one process, which is slower than SQS the more a queue holds"
 
 

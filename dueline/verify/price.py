@@ -17,8 +17,8 @@ PRICES = {
 }
 _HOURS_A_MONTH = 730
 # What a run is done in for certain, deployment and removal included: CloudWatch bills by the hour.
-_HOURS = 4
-_METRICS, _ALARMS = 40, 40
+_HOURS = 6
+_METRICS, _ALARMS = 60, 100
 # A function's memory, and how long an invocation takes on average, generously.
 _GB_OF_A_FUNCTION, _SECONDS_OF_AN_INVOCATION = 0.5, 0.5
 _BYTES_A_LINE = 400

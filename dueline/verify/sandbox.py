@@ -12,8 +12,10 @@ from dueline.worker.received import ReceivedJob
 
 # The deployment that checks run in, and its queues: dueline/verify/queues.yaml.
 NAME = "dueline-verify"
-PLAIN, NEIGHBOUR, PRECISE, MOVED, FLOOD = "plain", "plain-vip", "precise", "moved", "flood"
-QUEUES = (PLAIN, NEIGHBOUR, PRECISE, MOVED, FLOOD)
+PLAIN, NEIGHBOUR, PRECISE, MOVED, FLOOD, LEVELS = "plain", "plain-vip", "precise", "moved", "flood", "levels"
+QUEUES = (PLAIN, NEIGHBOUR, PRECISE, MOVED, FLOOD, LEVELS)
+# That the queue `levels` has.
+PRIORITIES = 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,10 +49,14 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Used:
-    """What AWS counted: write units of the table of jobs, messages sent to a queue, bytes of the HTTP API's logs."""
+    """What AWS counted: write units of the table of jobs, read units of it and of the table of states, messages sent to
+    a queue, requests to the HTTP API, and bytes of its logs.
+    """
 
     writes: float
+    reads: float
     messages: float
+    requests: float
     log_bytes: float
 
 
@@ -67,7 +73,7 @@ class Left:
 class Call:
     """Something that a holder of a policy tries: a method of HTTP on a path, or an action on rows or an SQS queue.
 
-    `on` is the path; or `jobs` or `state` and a partition key, as `jobs plain#0`; or the name of an SQS queue. Over
+    `on` is the path; or `jobs` or `state` and a partition key, as `jobs plain#0`; or the name of a queue. Over
     HTTP, what IAM lets pass and Dueline refuses is allowed, unless `must_succeed`.
     """
 
@@ -78,6 +84,23 @@ class Call:
 
     def __str__(self) -> str:
         return f"{self.action} {self.on}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AsDeployed:
+    """How AWS has a deployment set now, by its resources' names; what is not there is missing.
+
+    `schedules` tells whether each is enabled, `alarms` whether each notifies a topic, `expiring` whether a table's rows
+    are deleted after their time, and `deletable` whether a table is not protected. SQS queues have their dead-letter
+    queue (or an empty name), and keep messages for so many `days`.
+    """
+
+    schedules: Mapping[str, bool]
+    dead_letters: Mapping[str, str]
+    days: Mapping[str, float]
+    expiring: Mapping[str, bool]
+    deletable: Mapping[str, bool]
+    alarms: Mapping[str, bool]
 
 
 class Faults(Protocol):
@@ -93,6 +116,14 @@ class Faults(Protocol):
 
     def table_denied(self, *functions: str) -> AbstractContextManager[None]:
         """Deny functions to write the table of jobs."""
+        ...
+
+    def throttled(self) -> AbstractContextManager[None]:
+        """Let the table of jobs take a write a second and no more."""
+        ...
+
+    def level_gone(self, queue: str, priority: int) -> AbstractContextManager[None]:
+        """Delete the SQS queue of a priority, and all that is in it."""
         ...
 
 
@@ -120,16 +151,30 @@ class Sandbox(Protocol):
     @property
     def faults(self) -> Faults: ...
 
-    def spread(self, ask: Callable[[Any], Any], items: Iterable[Any]) -> Iterable[Any]:
-        """Do something for several at once; return the results in order."""
+    def spread(self, ask: Callable[[Any], Any], items: Iterable[Any], *, lanes: int | None = None) -> Iterable[Any]:
+        """Do something for several at once, as many as there are `lanes`; return the results in order."""
         ...
 
-    def inbox(self, queue: str) -> AbstractContextManager[Sequence[Landed]]:
+    def as_deployed(self) -> AsDeployed:
+        """Return how AWS has the deployment set now."""
+        ...
+
+    def inbox(self, queue: str, *, priority: int = 1) -> AbstractContextManager[Sequence[Landed]]:
         """Receive and delete whatever comes in a queue while the context is open, into a sequence that grows."""
         ...
 
-    def working(self, queue: str, function: Callable[[ReceivedJob], None]) -> AbstractContextManager[None]:
-        """Let a worker of the library process a queue while the context is open."""
+    def failing(self, queue: str) -> AbstractContextManager[None]:
+        """Receive whatever comes in any level of a queue while the context is open, and delete nothing."""
+        ...
+
+    def redrive(self, queue: str | None) -> int:
+        """Put back all dead letters of a queue, or all parked jobs; return how many were."""
+        ...
+
+    def working(
+        self, queue: str, function: Callable[[ReceivedJob], None], *, seconds: float = 0.0
+    ) -> AbstractContextManager[None]:
+        """Let a worker of the library process a queue while the context is open, each job for some seconds more."""
         ...
 
     def send(self, queue: str, bodies: Sequence[str], *, delay: int) -> None:
@@ -141,7 +186,7 @@ class Sandbox(Protocol):
         ...
 
     def request(self, method: str, path: str, body: Mapping[str, object] | None = None) -> Answer:
-        """Ask the HTTP API, once."""
+        """Ask the HTTP API, again if no answer comes."""
         ...
 
     def put(self, url: str, headers: Mapping[str, str], body: bytes) -> int:
@@ -152,12 +197,24 @@ class Sandbox(Protocol):
         """Yield what tries a call as a role that has one policy of a queue and nothing else; it tells if it may."""
         ...
 
+    def simulating(self, policy: str, queue: str) -> Callable[[Call], bool]:
+        """Return what tells, by IAM's own simulator, whether a policy of a queue allows a call. Nothing is done."""
+        ...
+
+    def simulating_function(self, function: str) -> Callable[[Call], bool]:
+        """Return what tells the same of a function's role, by actions of AWS such as `sqs:PurgeQueue`."""
+        ...
+
     def ringing(self) -> AbstractContextManager[None]:
         """Have a message in every dead-letter queue while the context is open."""
         ...
 
-    def dead_letter_alarms(self) -> Mapping[str, str]:
-        """Return the state of each alarm on a dead-letter queue, by its name."""
+    def alarms(self) -> Mapping[str, str]:
+        """Return the state of each alarm by what it is on, such as `TickThrottles` or `plain Lateness`."""
+        ...
+
+    def fail(self, function: str) -> None:
+        """Invoke a function with what it cannot read."""
         ...
 
     def used(self, queue: str, *, start: datetime, end: datetime) -> Used:

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TypeVar
+from itertools import cycle
+from typing import Any, TypeVar
 
 from dueline.client.answers import Job
 from dueline.client.new_job import NewJob
@@ -81,20 +82,30 @@ class Trial:
         start = self.now + after
         return sorted(start + within * self.chance.random() for _ in range(count))
 
+    def new_job(self, check: str, number: int, *, at: datetime, **more: Any) -> NewJob:
+        return NewJob(payload=self.payload(check, number), at=at, **more)
+
     def payload(self, check: str, number: int) -> dict[str, object]:
         return {"verify": self.run, "check": check, "n": number}
 
-    def schedule(self, queue: str, check: str, dues: Sequence[datetime]) -> list[Job]:
-        """Schedule a job at each instant, numbered in order; return them. Raises NotScheduled."""
+    def schedule(
+        self, queue: str, check: str, dues: Sequence[datetime], *, priorities: Sequence[int] = (1,)
+    ) -> list[Job]:
+        """Schedule a job at each instant, numbered in order, by these priorities in turn. Raises NotScheduled."""
         self.tell(f"scheduling {len(dues):,} jobs", 0, len(dues))
-        jobs = [NewJob(payload=self.payload(check, number), at=due) for number, due in enumerate(dues)]
+        jobs = [
+            self.new_job(check, number, at=due, priority=priority)
+            for (number, due), priority in zip(enumerate(dues), cycle(priorities), strict=False)
+        ]
         return taken(self.sandbox.client.schedule_many(queue, jobs))
 
-    def wait(self, what: str, done: Callable[[], int], *, of: int, until: datetime) -> None:
-        """Wait until so many are done, or until an instant."""
+    def wait(
+        self, what: str, done: Callable[[], int], *, of: int, until: datetime, every: float = _LOOK_SECONDS
+    ) -> None:
+        """Wait until so many are done, or until an instant; look every so many seconds."""
         while (count := done()) < of and self.now < until:
             self.tell(what, count, of)
-            self.sleep(_LOOK_SECONDS)
+            self.sleep(every)
         self.tell(what, count, of)
 
     def wait_for(self, jobs: Sequence[Job], landed: Sequence[Landed]) -> None:

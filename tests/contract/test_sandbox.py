@@ -13,15 +13,17 @@ from dueline.aws.sandbox import holders
 from dueline.aws.sandbox.dead_letters import DeadLetters
 from dueline.aws.sandbox.expiring import Expiring
 from dueline.aws.sandbox.holders import Holders
-from dueline.aws.sandbox.inbox import receiving
+from dueline.aws.sandbox.inbox import failing, receiving
+from dueline.aws.sandbox.levels import AwsLevels
 from dueline.aws.sandbox.removal import Removal
 from dueline.config.names import STRAND_GUARD, Names
 from dueline.model.message import ID
 from dueline.model.queue_settings import PLANNER
-from dueline.verify.sandbox import QUEUES, Call
+from dueline.verify.sandbox import LEVELS, PRIORITIES, QUEUES, Call
 from tests.waiting import wait_until
 
 NAMES = Names("dueline-verify")
+SECOND = NAMES.queue(LEVELS, PRIORITIES)
 LONGEST = timedelta(seconds=20)
 URL = "https://sqs.us-east-1.amazonaws.com/123456789012/"
 
@@ -39,7 +41,7 @@ def sqs(session):
     client = clients.sqs(session, longest=LONGEST)
     own = (NAMES.inbound_dlq, NAMES.dispatch_dlq, NAMES.tick_dlq)
     dead = (NAMES.queue_dlq(queue) for queue in (*QUEUES, PLANNER.name))
-    for name in (*own, *dead, *map(NAMES.queue, QUEUES)):
+    for name in (*own, *dead, *map(NAMES.queue, QUEUES), SECOND):
         client.create_queue(QueueName=name)
     return client
 
@@ -89,7 +91,7 @@ def test_an_inbox_has_each_message_with_sqss_own_times_and_deletes_it(sqs):
 
 
 def test_every_dead_letter_queue_has_a_message_while_they_ring_and_none_after(session, sqs):
-    dead = DeadLetters(NAMES, sqs, None, url=lambda name: URL + name)
+    dead = DeadLetters(NAMES, sqs, url=lambda name: URL + name)
     names = [NAMES.tick_dlq, NAMES.dispatch_dlq, NAMES.inbound_dlq, *map(NAMES.queue_dlq, (*QUEUES, PLANNER.name))]
     with dead.ringing():
         assert [waiting(sqs, name) for name in names] == [1] * len(names)
@@ -97,9 +99,43 @@ def test_every_dead_letter_queue_has_a_message_while_they_ring_and_none_after(se
 
 
 def test_purging_takes_what_is_delayed_too(session, sqs):
-    sqs.send_message(QueueUrl=URL + NAMES.queue("flood"), MessageBody="later", DelaySeconds=900)
-    DeadLetters(NAMES, sqs, None, url=lambda name: URL + name).purge_levels()
-    assert waiting(sqs, NAMES.queue("flood")) == 0
+    names = (NAMES.queue("flood"), SECOND)
+    for name in names:
+        sqs.send_message(QueueUrl=URL + name, MessageBody="later", DelaySeconds=900)
+    DeadLetters(NAMES, sqs, url=lambda name: URL + name).purge_levels()
+    assert [waiting(sqs, name) for name in names] == [0, 0]
+
+
+def test_a_level_that_was_deleted_is_made_again_as_the_first_one_is(sqs):
+    policy = {
+        "Statement": [{"Effect": "Deny", "Resource": f"arn:aws:sqs:us-east-1:123456789012:{NAMES.queue(LEVELS)}"}]
+    }
+    given = {"MessageRetentionPeriod": "120", "VisibilityTimeout": "7", "Policy": json.dumps(policy)}
+    sqs.set_queue_attributes(QueueUrl=URL + NAMES.queue(LEVELS), Attributes=given)
+    levels = AwsLevels(NAMES, sqs, url=lambda name: URL + name)
+    with levels.gone(LEVELS, PRIORITIES), pytest.raises(sqs.exceptions.QueueDoesNotExist):
+        waiting(sqs, SECOND)
+    levels.mend()
+    made = sqs.get_queue_attributes(QueueUrl=URL + SECOND, AttributeNames=["All"])["Attributes"]
+    assert {name: made[name] for name in ("MessageRetentionPeriod", "VisibilityTimeout")} == {
+        "MessageRetentionPeriod": "120",
+        "VisibilityTimeout": "7",
+    }
+    assert json.loads(made["Policy"])["Statement"][0]["Resource"].endswith(f":{SECOND}")
+
+
+def test_what_fails_is_received_again_and_again_and_never_deleted(sqs):
+    url = URL + NAMES.queue("plain")
+    sqs.send_message(QueueUrl=url, MessageBody="poison")
+    with failing(sqs, url):
+        assert wait_until(lambda: receives(sqs, url) > 3)
+    assert waiting(sqs, NAMES.queue("plain")) == 1
+
+
+def receives(sqs, url):
+    asked = {"MessageSystemAttributeNames": ["ApproximateReceiveCount"], "VisibilityTimeout": 0}
+    messages = sqs.receive_message(QueueUrl=url, **asked).get("Messages", [])
+    return max((int(each["Attributes"]["ApproximateReceiveCount"]) for each in messages), default=0)
 
 
 def test_a_holder_has_one_policy_and_is_gone_whatever_happens(session, sqs, monkeypatch):

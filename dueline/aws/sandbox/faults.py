@@ -1,18 +1,22 @@
 """Faults: what a sandbox rests on, broken and mended again. Whatever is broken is mended by its name alone, too."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from dueline.aws import clients
+from dueline.aws.sandbox.levels import AwsLevels
 from dueline.config.names import Names
 
 if TYPE_CHECKING:
     from boto3 import Session
 
 _LONGEST_REQUEST = timedelta(seconds=20)
+# https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_OnDemandThroughput.html
+_NO_LIMIT = -1
+_LOOKS = {"Delay": 2, "MaxAttempts": 150}
 _POLICY = "dueline-verify"
 _WRITES = ("BatchWriteItem", "PutItem", "UpdateItem")
 _FUNCTIONS = ("api", "ingest", "planner", "tick")
@@ -29,12 +33,14 @@ _OF_A_SCHEDULE = (
 
 
 class AwsFaults:
-    """The faults of a deployment."""
+    """The faults of a deployment. `url` returns the URL of an SQS queue."""
 
-    def __init__(self, names: Names, session: "Session") -> None:
+    def __init__(self, names: Names, session: "Session", *, url: Callable[[str], str]) -> None:
         self._names = names
+        self._levels = AwsLevels(names, clients.sqs(session, longest=_LONGEST_REQUEST), url=url)
         self._scheduler = clients.of_service("scheduler", session, longest=_LONGEST_REQUEST)
         self._functions = clients.of_service("lambda", session, longest=_LONGEST_REQUEST)
+        self._dynamodb = clients.of_service("dynamodb", session, longest=_LONGEST_REQUEST)
         self._iam = clients.of_service("iam", session, longest=_LONGEST_REQUEST)
 
     @contextmanager
@@ -68,9 +74,22 @@ class AwsFaults:
             for role in map(self._role_of, functions):
                 self._allow_again(role)
 
+    @contextmanager
+    def throttled(self) -> Iterator[None]:
+        try:
+            self._limit_writes(1)
+            yield
+        finally:
+            self._limit_writes(_NO_LIMIT)
+
+    def level_gone(self, queue: str, priority: int) -> AbstractContextManager[None]:
+        return self._levels.gone(queue, priority)
+
     def mend(self) -> None:
         """Mend whatever was broken, by whichever run."""
         self._set_schedules("ENABLED", prefix="")
+        self._levels.mend()
+        self._limit_writes(_NO_LIMIT)
         for function in _FUNCTIONS:
             self._functions.delete_function_concurrency(FunctionName=self._names.function(function))
             self._allow_again(self._role_of(function))
@@ -82,6 +101,15 @@ class AwsFaults:
                 known = self._scheduler.get_schedule(GroupName=self._names.schedule_group, Name=listed["Name"])
                 kept = {name: known[name] for name in _OF_A_SCHEDULE if known.get(name)}
                 self._scheduler.update_schedule(**kept, State=state)
+
+    def _limit_writes(self, units: int) -> None:
+        """Limit what a table that is paid by request takes a second, unless it is limited so."""
+        name, waiter = self._names.table, self._dynamodb.get_waiter("table_exists")
+        throughput = self._dynamodb.describe_table(TableName=name)["Table"].get("OnDemandThroughput", {})
+        if throughput.get("MaxWriteRequestUnits", _NO_LIMIT) == units:
+            return
+        self._dynamodb.update_table(TableName=name, OnDemandThroughput={"MaxWriteRequestUnits": units})
+        waiter.wait(TableName=name, WaiterConfig=_LOOKS)
 
     def _allow_again(self, role: str) -> None:
         with suppress(self._iam.exceptions.NoSuchEntityException):

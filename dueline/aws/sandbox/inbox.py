@@ -1,8 +1,8 @@
 """An inbox: whatever comes in a queue, by SQS's own clock."""
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -25,25 +25,38 @@ def receiving(client: "SQSClient", url: str, *, lanes: int) -> Iterator[list[Lan
 
     Yields the list that they are added to.
     """
-    landed, stop = list[Landed](), threading.Event()
-    threads = [
-        threading.Thread(target=_receive, args=(client, url, landed, stop), name="inbox", daemon=True)
-        for _ in range(lanes)
-    ]
+    landed = list[Landed]()
+    with _again_and_again(lambda: _receive_once(client, url, landed), lanes=lanes):
+        yield landed
+
+
+def failing(client: "SQSClient", url: str) -> AbstractContextManager[None]:
+    """Receive a queue's messages again and again, and delete none, while the context is open."""
+
+    def fail() -> None:
+        client.receive_message(QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=1, VisibilityTimeout=0)
+
+    return _again_and_again(fail, lanes=1)
+
+
+@contextmanager
+def _again_and_again(step: Callable[[], None], *, lanes: int) -> Iterator[None]:
+    stop = threading.Event()
+    threads = [threading.Thread(target=_repeat, args=(step, stop), name="inbox", daemon=True) for _ in range(lanes)]
     for thread in threads:
         thread.start()
     try:
-        yield landed
+        yield
     finally:
         stop.set()
         for thread in threads:
             thread.join()
 
 
-def _receive(client: "SQSClient", url: str, landed: list[Landed], stop: threading.Event) -> None:
+def _repeat(step: Callable[[], None], stop: threading.Event) -> None:
     while not stop.is_set():
         try:
-            _receive_once(client, url, landed)
+            step()
         except (BotoCoreError, ClientError):
             # What is lost is told by what has not come in the end.
             stop.wait(_REST_SECONDS)

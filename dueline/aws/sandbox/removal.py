@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _LONGEST_REQUEST = timedelta(seconds=30)
 _MISSING = ("404", "NoSuchBucket", "ResourceNotFoundException", "ValidationError")
 _SERVICES = ("cloudformation", "dynamodb", "logs", "s3", "scheduler", "sqs")
+_LOOKS = {"Delay": 5, "MaxAttempts": 720}
 Step = Callable[[], object]
 
 
@@ -64,7 +65,7 @@ class Removal:
     def _stack(self, name: str) -> Step:
         def delete(**more: Any) -> None:
             self._of["cloudformation"].delete_stack(StackName=name, **more)
-            self._of["cloudformation"].get_waiter("stack_delete_complete").wait(StackName=name)
+            self._of["cloudformation"].get_waiter("stack_delete_complete").wait(StackName=name, WaiterConfig=_LOOKS)
 
         def delete_with_all_jobs() -> None:
             try:

@@ -1,9 +1,11 @@
 """A sandbox: the deployment that checks run in, with a caller's own credentials."""
 
 import json
+import random
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
@@ -15,11 +17,14 @@ from dueline.aws import clients, gateway
 from dueline.aws.dynamodb.table import DynamoTable
 from dueline.aws.faults import of_callers
 from dueline.aws.published import Published
-from dueline.aws.sandbox.dead_letters import DeadLetters
+from dueline.aws.sandbox.alarms import states_of
+from dueline.aws.sandbox.as_deployed import Looks
+from dueline.aws.sandbox.dead_letters import DeadLetters, redriven
 from dueline.aws.sandbox.expiring import Expiring
 from dueline.aws.sandbox.faults import AwsFaults
 from dueline.aws.sandbox.holders import Holders, answer_of
-from dueline.aws.sandbox.inbox import receiving
+from dueline.aws.sandbox.inbox import failing, receiving
+from dueline.aws.sandbox.simulator import Simulator
 from dueline.aws.sandbox.tidying import Tidying
 from dueline.aws.sandbox.usage import Usage
 from dueline.client.client import Client
@@ -27,14 +32,16 @@ from dueline.clock import SystemClock
 from dueline.config.names import Names
 from dueline.model import instant, rows
 from dueline.model.job import Partition
-from dueline.retry.calls import in_lanes
+from dueline.retry.calls import Calls
+from dueline.retry.patience import Patience
 from dueline.verify.check import NotJudged
-from dueline.verify.sandbox import Answer, Call, Landed, Left, Periods, Used
+from dueline.verify.sandbox import PRIORITIES, Answer, AsDeployed, Call, Landed, Left, Periods, Used
 from dueline.worker.received import ReceivedJob
 
 _LONGEST_REQUEST = timedelta(seconds=20)
-_LANES = 10
-# Enough that a message is received when it is visible, and not when there is time for it; a local AWS is one process.
+# A local AWS is one process, which starts another for each invocation that is under way.
+_LANES, _LOCAL_LANES = 10, 4
+# Enough that a message is received when it is visible, and not when there is time for it.
 _RECEIVERS, _LOCAL_RECEIVERS = 8, 2
 _OF_AWS = ("amazonaws.com", "api.aws")
 
@@ -53,6 +60,8 @@ class AwsSandbox:
         self._sqs: Any = clients.sqs(session, longest=3 * _LONGEST_REQUEST)
         host = urlsplit(self._sqs.meta.endpoint_url).hostname or ""
         self.is_local = not host.endswith(_OF_AWS)
+        patience = Patience(seconds=240) if self.is_local else Patience()
+        self._calls = Calls(patience=patience, clock=self.clock, jitter=random.random)
         self._way = gateway.connect(name, url=url, session=session if url is None else None, lanes=_LANES)
         with of_callers(f"finding the deployment {name!r}"):
             ssm = clients.ssm(session, longest=_LONGEST_REQUEST)
@@ -64,19 +73,39 @@ class AwsSandbox:
 
     @cached_property
     def faults(self) -> AwsFaults:
-        return AwsFaults(self._names, self._session)
+        return AwsFaults(self._names, self._session, url=self._url)
 
-    def spread(self, ask: Callable[[Any], Any], items: Iterable[Any]) -> Iterable[Any]:
-        return in_lanes(ask, items)
+    def spread(self, ask: Callable[[Any], Any], items: Iterable[Any], *, lanes: int | None = None) -> Iterable[Any]:
+        with ThreadPoolExecutor(lanes or (_LOCAL_LANES if self.is_local else _LANES)) as pool:
+            return list(pool.map(ask, items))
 
-    def inbox(self, queue: str) -> AbstractContextManager[Sequence[Landed]]:
+    def as_deployed(self) -> AsDeployed:
+        with of_callers("looking at what is deployed"):
+            return Looks(self._names, self._new_session(), url=self._url).run()
+
+    def inbox(self, queue: str, *, priority: int = 1) -> AbstractContextManager[Sequence[Landed]]:
         lanes = _LOCAL_RECEIVERS if self.is_local else _RECEIVERS
-        return receiving(self._sqs, self._url(self._names.queue(queue)), lanes=lanes)
+        return receiving(self._sqs, self._url(self._names.queue(queue, priority)), lanes=lanes)
 
     @contextmanager
-    def working(self, queue: str, function: Callable[[ReceivedJob], None]) -> Iterator[None]:
+    def failing(self, queue: str) -> Iterator[None]:
+        levels = [self._url(self._names.queue(queue, priority)) for priority in range(1, PRIORITIES + 1)]
+        with ExitStack() as stack:
+            for level in levels:
+                stack.enter_context(failing(self._sqs, level))
+            yield
+
+    def redrive(self, queue: str | None) -> int:
+        return redriven(self.name, queue, session=self._new_session(), calls=self._calls)
+
+    @contextmanager
+    def working(self, queue: str, function: Callable[[ReceivedJob], None], *, seconds: float = 0.0) -> Iterator[None]:
+        def process(job: ReceivedJob) -> None:
+            function(job)
+            self.clock.sleep(seconds)
+
         worker = self._worker()
-        worker.job(queue)(function)
+        worker.job(queue)(process)
         broken: list[BaseException] = []
         thread = threading.Thread(target=_run, args=(worker, broken), name="worker", daemon=True)
         thread.start()
@@ -100,7 +129,7 @@ class AwsSandbox:
 
     def request(self, method: str, path: str, body: Mapping[str, object] | None = None) -> Answer:
         text = None if body is None else json.dumps(body)
-        return answer_of(self._way.send(method, path, text, headers={}))
+        return answer_of(self._calls.ask(lambda: self._way.send(method, path, text, headers={})))
 
     def put(self, url: str, headers: Mapping[str, str], body: bytes) -> int:
         return self._way.put(url, headers, body).status
@@ -108,15 +137,28 @@ class AwsSandbox:
     def holding(self, policy: str, queue: str) -> AbstractContextManager[Callable[[Call], bool]]:
         return self._holders.holding(policy, queue)
 
+    def simulating(self, policy: str, queue: str) -> Callable[[Call], bool]:
+        return self._simulator.of_policy(policy, queue)
+
+    def simulating_function(self, function: str) -> Callable[[Call], bool]:
+        return self._simulator.of_function(function)
+
     def ringing(self) -> AbstractContextManager[None]:
         return self._dead_letters.ringing()
 
-    def dead_letter_alarms(self) -> Mapping[str, str]:
-        return self._dead_letters.alarms()
+    def alarms(self) -> Mapping[str, str]:
+        with of_callers("looking at alarms"):
+            return states_of(self._names, self._cloudwatch)
+
+    def fail(self, function: str) -> None:
+        client = clients.of_service("lambda", self._session, longest=3 * _LONGEST_REQUEST)
+        client.invoke(FunctionName=self._names.function(function), Payload=b"{}")
 
     def used(self, queue: str, *, start: datetime, end: datetime) -> Used:
         with of_callers("reading metrics from CloudWatch"):
-            return Usage(self._names, self._cloudwatch).between(queue, start=start, end=end)
+            ssm = clients.ssm(self._session, longest=_LONGEST_REQUEST)
+            api_id = ssm.get_parameter(Name=self._names.api_id_parameter)["Parameter"]["Value"]
+            return Usage(self._names, self._cloudwatch, api_id=api_id).between(queue, start=start, end=end)
 
     def leave(self, name: str, *, until: datetime) -> None:
         self._expiring.leave(name, until=until)
@@ -136,8 +178,12 @@ class AwsSandbox:
         return Holders(self._names, self._session, url=self._way.url, queue_url=self._url)
 
     @cached_property
+    def _simulator(self) -> Simulator:
+        return Simulator(self._names, self._new_session())
+
+    @cached_property
     def _dead_letters(self) -> DeadLetters:
-        return DeadLetters(self._names, self._sqs, self._cloudwatch, url=self._url)
+        return DeadLetters(self._names, self._sqs, url=self._url)
 
     @cached_property
     def _expiring(self) -> Expiring:

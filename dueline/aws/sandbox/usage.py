@@ -13,16 +13,21 @@ _MINUTE_SECONDS = 60
 class Usage:
     """Reads the metrics that AWS itself keeps of tables, queues and log groups."""
 
-    def __init__(self, names: Names, cloudwatch: Any) -> None:
-        self._names, self._cloudwatch = names, cloudwatch
+    def __init__(self, names: Names, cloudwatch: Any, *, api_id: str) -> None:
+        self._names, self._cloudwatch, self._api_id = names, cloudwatch, api_id
 
     def between(self, queue: str, *, start: datetime, end: datetime) -> Used:
-        """Return what was used of the table of jobs, of a queue, and of the logs of the HTTP API."""
+        """Return what was used of the tables, of a queue, and of the HTTP API and its logs."""
         names, span = self._names, {"StartTime": start, "EndTime": end}
         groups = (names.access_log, names.function_log("api"))
         return Used(
             writes=self._sum("DynamoDB", "ConsumedWriteCapacityUnits", {"TableName": names.table}, span),
+            reads=sum(
+                self._sum("DynamoDB", "ConsumedReadCapacityUnits", {"TableName": table}, span)
+                for table in (names.table, names.state)
+            ),
             messages=self._sum("SQS", "NumberOfMessagesSent", {"QueueName": names.queue(queue)}, span),
+            requests=self._sum("ApiGateway", "Count", {"ApiId": self._api_id}, span),
             log_bytes=sum(self._sum("Logs", "IncomingBytes", {"LogGroupName": group}, span) for group in groups),
         )
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from dueline.client.answers import Job
-from dueline.client.new_job import NewJob
 from dueline.verify.arrivals import lateness, lost, percentile
 from dueline.verify.bound import NONE, SOME, Gap
 from dueline.verify.check import Check, Found
@@ -57,7 +56,7 @@ class Fault:
         begun = trial.now
         while trial.now < begun + lasts:
             trial.tell(f"{self.name}: broken", int((trial.now - begun).total_seconds()), int(lasts.total_seconds()))
-            new = NewJob(payload=trial.payload(self.name, number), at=trial.now + trial.table_after)
+            new = trial.new_job(self.name, number, at=trial.now + trial.table_after)
             (result,) = trial.sandbox.client.schedule_many(PLAIN, [new])
             number += 1
             if isinstance(result, Job):

@@ -46,7 +46,7 @@ def run_precisely(trial: Trial) -> Found:
         began.setdefault(job.id, job)
 
     with trial.sandbox.working(PRECISE, note):
-        dues = trial.instants(_count(trial.scale) // 2, after=2 * _SOON, within=_WITHIN[trial.scale])
+        dues = trial.instants(_precise(trial.scale), after=2 * _SOON, within=_WITHIN[trial.scale])
         jobs = trial.schedule(PRECISE, PRECISELY, dues)
         trial.wait("waiting for the worker", lambda: len(began), of=len(jobs), until=dues[-1] + trial.grace)
     ours = [began[job.id] for job in jobs if job.id in began]
@@ -61,7 +61,11 @@ def run_precisely(trial: Trial) -> Found:
 
 
 def _count(scale: Scale) -> int:
-    return by_scale(scale, quick=60, full=2000)
+    return by_scale(scale, quick=60, full=5000)
+
+
+def _precise(scale: Scale) -> int:
+    return by_scale(scale, quick=30, full=1000)
 
 
 def sends(scale: Scale) -> Sends:
@@ -69,7 +73,7 @@ def sends(scale: Scale) -> Sends:
 
 
 def sends_precisely(scale: Scale) -> Sends:
-    return of_jobs(_count(scale) // 2)
+    return of_jobs(_precise(scale))
 
 
 _BOUNDS = {

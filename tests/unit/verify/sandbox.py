@@ -1,7 +1,9 @@
 """A sandbox in memory, on a clock that moves when a check waits, and broken in whichever way a test says."""
 
 import json
+import math
 import uuid
+from collections import Counter
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -9,16 +11,22 @@ from types import SimpleNamespace
 from typing import Any
 
 from dueline.client.answers import Job
+from dueline.config.names import Names
 from dueline.errors import AlreadyFinished, KeyReused, Unavailable
 from dueline.lookup.overview import Overview
 from dueline.memory import VirtualClock
 from dueline.model.job import JobId, Partition, Route, State
+from dueline.model.queue_settings import PLANNER
 from dueline.ports import Depth
+from dueline.verify.checks.alarms import ON_FAULTS
 from dueline.verify.checks.rights import matrix
-from dueline.verify.sandbox import QUEUES, Answer, Landed, Left, Periods, Used
+from dueline.verify.sandbox import LEVELS, PRIORITIES, QUEUES, Answer, AsDeployed, Landed, Left, Periods, Used
 from tests.builders import NOW, a_queue
 
 PARTITIONS = {"flood": 4}
+LEVELS_OF = {LEVELS: PRIORITIES}
+# One rings with the first message, and one with a second.
+ON_DEAD_LETTERS = ("InboundDeadLetters", "InboundDeadLettersGrowing")
 PERIODS = Periods(direct_horizon=300, lookahead=240)
 TICK = timedelta(seconds=60)
 
@@ -30,6 +38,8 @@ class Waiting:
     job: Job
     payload: Any
     cancelled: bool = False
+    priority: int = 1
+    tenant: str | None = None
 
 
 @dataclass(kw_only=True)
@@ -51,6 +61,15 @@ class Broken:
     partitions: int | None = None
     chain_ends: int | None = None
     loses_in_faults: bool = False
+    starting: float = 0.0  # seconds of a function
+    answers: int = 200
+    never_buffers: bool = False
+    unfair: bool = False
+    never_dead: bool = False
+    forgets_levels: bool = False
+    loses_parked: bool = False
+    set_otherwise: dict[str, dict[str, Any]] = field(default_factory=dict)  # None takes it away
+    deeds: frozenset[str] = frozenset()
     silent: frozenset[str] = frozenset()
     stuck: frozenset[str] = frozenset()
     uses: dict[str, float] = field(default_factory=dict)  # a job
@@ -70,10 +89,15 @@ class FakeSandbox:
         self.faults = self
         self.waiting: dict[str, list[Waiting]] = {queue: [] for queue in QUEUES}
         self.raw: list[tuple[str, Landed]] = []
-        self.open: dict[str, Any] = {}
+        self.open: dict[tuple[str, int], Any] = {}
+        self.room: dict[str, float] = {}  # jobs that a slow worker processes between two looks
+        self.dead: list[Waiting] = []
+        self.parked: list[Waiting] = []
+        self.gone: tuple[str, int] | None = None
         self.fault = ""
         self.mended: list[str] = []
-        self.ringing_now = False
+        self.dead_letters = 0
+        self.rings_until: dict[str, datetime] = {}
         self.accepted = 0
         self.strange: tuple[str, ...] = ()
         self.untidied: list[str] = []
@@ -81,19 +105,45 @@ class FakeSandbox:
         self.scheduled_alone: list[datetime] = []
         self.tidied = 0
 
-    def spread(self, ask, items):
+    def spread(self, ask, items, *, lanes=None):
         return map(ask, items)
 
     @contextmanager
-    def inbox(self, queue):
+    def inbox(self, queue, *, priority=1):
         landed: list[Landed] = []
-        self.open[queue] = lambda waiting, visible: landed.append(_landed(waiting, visible))
+        self.open[queue, priority] = lambda waiting, visible: landed.append(_landed(waiting, visible))
         self.raw = [(queue, landed), *self.raw]
         yield landed
-        del self.open[queue]
+        del self.open[queue, priority]
 
     @contextmanager
-    def working(self, queue, function):
+    def failing(self, queue):
+        def fail(waiting, _):
+            if not self.broken.never_dead:
+                self.dead.append(waiting)
+
+        levels = [(queue, priority) for priority in range(1, PRIORITIES + 1)]
+        self.open |= dict.fromkeys(levels, fail)
+        yield
+        for level in levels:
+            del self.open[level]
+
+    def redrive(self, queue):
+        letters = self.dead if queue else self.parked
+        moved = len(letters)
+        while letters:
+            each = letters.pop()
+            each.priority = 1 if self.broken.forgets_levels else each.priority
+            self.waiting[each.job.queue].append(each)
+        return moved
+
+    def as_deployed(self):
+        return as_deployed(Names(self.name), self.broken.set_otherwise)
+
+    @contextmanager
+    def working(self, queue, function, *, seconds=0.0):
+        self.room[queue] = 2 / seconds if seconds else math.inf
+
         def process(waiting, visible):
             late = (visible - waiting.job.due).total_seconds()
             payload = "changed" if self.broken.changes_payloads else waiting.payload
@@ -101,9 +151,9 @@ class FakeSandbox:
             with suppress(Unavailable):
                 function(job)
 
-        self.open[queue] = process
+        self.open[queue, 1] = process
         yield
-        del self.open[queue]
+        del self.open[queue, 1], self.room[queue]
 
     def send(self, queue, bodies, *, delay):
         visible = self.clock.now() + timedelta(seconds=delay) + self._shift
@@ -121,6 +171,9 @@ class FakeSandbox:
         return last + timedelta(seconds=PERIODS.lookahead)
 
     def request(self, method, path, body=None):
+        self.clock._elapsed += self.broken.starting
+        if method == "GET":
+            return Answer(status=self.broken.answers)
         return Answer(status=201, content={"url": json.dumps(body), "headers": {"content-length": "1"}})
 
     def put(self, url, headers, body):
@@ -130,31 +183,56 @@ class FakeSandbox:
 
     @contextmanager
     def holding(self, policy, queue):
+        yield self.simulating(policy, queue)
+
+    def simulating(self, policy, queue):
         allowed = {str(right.call) for right in matrix() if right.policy == policy and right.allowed}
-        yield lambda call: str(call) in (allowed | self.broken.widened) - self.broken.narrowed
+        return lambda call: str(call) in (allowed | self.broken.widened) - self.broken.narrowed
+
+    def simulating_function(self, function):
+        return lambda call: f"{function}: {call}" in self.broken.deeds
 
     @contextmanager
     def ringing(self):
-        self.ringing_now = True
+        self.dead_letters += 1
         yield
-        self.ringing_now = False
+        self.dead_letters -= 1
 
-    def dead_letter_alarms(self):
-        def state(name):
-            rings = name in self.broken.stuck or (self.ringing_now and name not in self.broken.silent)
-            return "ALARM" if rings else "OK"
+    def alarms(self):
+        for number, name in enumerate(ON_DEAD_LETTERS, start=1):
+            if self.dead_letters >= number:
+                self.ring(name)
+        return {name: self._state(name) for name in (*ON_DEAD_LETTERS, *ON_FAULTS)}
 
-        return {name: state(name) for name in ("inbound", "dispatch")}
+    def ring(self, name):
+        self.rings_until[name] = self.clock.now() + timedelta(minutes=10)
+
+    def _state(self, name):
+        if name in self.broken.stuck:
+            return "ALARM"
+        rings = self.rings_until.get(name, NOW) > self.clock.now() and name not in self.broken.silent
+        return ("INSUFFICIENT_DATA" if name == "WithoutTick" else "ALARM") if rings else "OK"
+
+    def fail(self, function):
+        self.ring(f"{function.capitalize()}Errors")
 
     @contextmanager
     def _broken(self, what):
         self.fault = what
+        self.ring({"api": "ApiThrottles", "tick": "TickThrottles"}.get(what, ""))
         yield
         self.fault = ""
         self.mended.append(what)
 
+    def throttled(self):
+        return self._broken("throttled")
+
+    @contextmanager
     def schedule_off(self, queue):
-        return self._broken("schedule")
+        with self._broken("schedule"):
+            yield
+        for name in ("WithoutTick", f"{queue} MissingTicks", f"{queue} Lateness"):
+            self.ring(name)
 
     def stopped(self, function):
         return self._broken(function)
@@ -162,10 +240,20 @@ class FakeSandbox:
     def table_denied(self, *functions):
         return self._broken("table")
 
+    @contextmanager
+    def level_gone(self, queue, priority):
+        self.gone = queue, priority
+        yield
+        self.gone = None
+        self.mended.append("level")
+
     def used(self, queue, *, start, end):
         jobs = sum(start <= at <= end for at in self.scheduled_alone)
-        by_job = {"writes": 1.0, "messages": 1.0, "log_bytes": 195.0} | self.broken.uses
-        return Used(**{name: each * jobs for name, each in by_job.items()})
+        by_job = {"writes": 1.0, "reads": 1.2, "messages": 1.0, "requests": 1.0, "log_bytes": 195.0} | self.broken.uses
+        used = {name: each * jobs for name, each in by_job.items()}
+        # Each tick of each partition reads once, the planner's too.
+        ticks = (end - start) / TICK * (sum(PARTITIONS.get(queue, 1) for queue in QUEUES) + 1)
+        return Used(**{**used, "reads": used["reads"] + ticks})
 
     def leave(self, name, *, until):
         self.rows.append(Left(name=name, until=until, is_there=True))
@@ -188,15 +276,17 @@ class FakeSandbox:
     def _is_kept(self):
         return not self.broken.loses or self.accepted % self.broken.loses
 
-    def add(self, queue, payload, due):
+    def add(self, queue, payload, due, *, priority=1, tenant=None):
         self.accepted += 1
         partitions = self.broken.partitions or PARTITIONS.get(queue, 1)
         partition = Partition(queue=queue, number=self.accepted % partitions)
         route = Route.TABLE if due - self.clock.now() > timedelta(seconds=PERIODS.direct_horizon) else Route.DIRECT
         id = str(JobId(partition=partition, route=route, due=due, uid=str(uuid.UUID(int=self.accepted, version=4))))
-        job = Job(id=id, queue=queue, due=due, route=route, state=State.SCHEDULED)
+        is_buffered = self.fault == "throttled" and not self.broken.never_buffers
+        state = State.ACCEPTED if is_buffered else State.SCHEDULED
+        job = Job(id=id, queue=queue, due=due, route=route, state=state)
         if self._is_kept and not (self.fault and self.broken.loses_in_faults):
-            self.waiting[queue].append(Waiting(job=job, payload=payload))
+            self.waiting[queue].append(Waiting(job=job, payload=payload, priority=priority, tenant=tenant))
         return job
 
     def find(self, id):
@@ -208,19 +298,64 @@ class FakeSandbox:
 
     def _sleep(self, seconds):
         self.clock._elapsed += seconds
-        for queue, take in list(self.open.items()):
-            self._deliver(queue, take)
+        self._park()
+        for level, take in list(self.open.items()):
+            self._deliver(*level, take)
 
-    def _deliver(self, queue, take):
+    def _park(self):
+        if self.gone is None:
+            return
+        queue, priority = self.gone
+        due = [each for each in self.waiting[queue] if each.priority == priority]
+        due = [each for each in due if not self.is_behind_the_fence(each)]
+        self.waiting[queue] = [each for each in self.waiting[queue] if each not in due]
+        self.parked += due[1:] if self.broken.loses_parked else due
+
+    def _deliver(self, queue, priority, take):
         now, kept = self.clock.now(), []
-        # A worker may schedule more meanwhile, which are met last.
-        for waiting in self.waiting[queue]:
+        room, ordered = self.room.get(queue, math.inf), self._in_order(queue)
+        # A worker may schedule more meanwhile, which are met at the next look.
+        self.waiting[queue] = []
+        for waiting in ordered:
             visible = waiting.job.due + self._shift
-            if visible > now:
+            if visible > now or waiting.priority != priority or room <= 0:
                 kept.append(waiting)
             elif not waiting.cancelled or self.broken.drops_cancels:
                 take(waiting, visible)
-        self.waiting[queue] = kept
+                room -= 1
+        self.waiting[queue] += kept
+
+    def _in_order(self, queue):
+        """Return what waits: those of the tenant with the fewest jobs first, as of fair queues."""
+        count = Counter(each.tenant for each in self.waiting[queue])
+        return sorted(self.waiting[queue], key=lambda each: 0 if self.broken.unfair else count[each.tenant])
+
+
+def settings_of(name):
+    return a_queue(name=name, partitions=PARTITIONS.get(name, 1), priorities=LEVELS_OF.get(name, 1))
+
+
+def as_deployed(names: Names, otherwise: dict[str, dict[str, Any]]) -> AsDeployed:
+    """Return a deployment that is as it must be, but for what is `otherwise`."""
+    queues = [settings_of(queue) for queue in QUEUES]
+    levels = {names.queue(each.name, level): each for each in queues for level in range(1, each.priorities + 1)}
+    dead_letters = {name: names.queue_dlq(queue.name) for name, queue in levels.items()}
+    dead_letters[names.inbound] = names.inbound_dlq
+    keeping = [*dead_letters.values(), names.dispatch_dlq, names.tick_dlq]
+    partitions = [partition for queue in (*queues, PLANNER) for partition in queue.all_partitions()]
+    schedules = [*(names.schedule(each.queue, each.number) for each in partitions), names.watch, names.planner_watch]
+    tables = (names.table, names.state, names.once)
+    told: dict[str, dict[str, Any]] = {
+        "schedules": dict.fromkeys(schedules, True),
+        "dead_letters": dead_letters,
+        "days": dict.fromkeys(dead_letters, 4) | dict.fromkeys(keeping, 14),
+        "expiring": dict.fromkeys(tables, True),
+        "deletable": dict.fromkeys(tables, False),
+        "alarms": {"late": True, "dead letters": True},
+    }
+    for what, changed in otherwise.items():
+        told[what] = {name: value for name, value in (told[what] | changed).items() if value is not None}
+    return AsDeployed(**told)
 
 
 def _landed(waiting: Waiting, visible: datetime) -> Landed:
@@ -236,19 +371,27 @@ class FakeClient:
     keys: dict[str, tuple[Any, Job]] = field(default_factory=dict)
 
     def queues(self):
-        return [a_queue(name=name) for name in (*QUEUES, *self.of.strange)]
+        return [settings_of(name) for name in (*QUEUES, *self.of.strange)]
 
     def queue(self, name):
         scheduled = len(self.of.waiting[name])
         depth = Depth(waiting=0, in_flight=0, delayed=0)
-        told = {"more_scheduled": False, "next_due": None, "fence_age": None, "dead": 0}
+        dead = sum(each.job.queue == name for each in self.of.dead)
+        told = {"more_scheduled": False, "next_due": None, "fence_age": None, "dead": dead}
         return Overview(scheduled=scheduled, levels=(depth,), **told)
+
+    def get(self, id):
+        is_parked = any(each.job.id == id for each in self.of.parked)
+        return SimpleNamespace(state=State.PARKED if is_parked else State.SCHEDULED)
 
     def schedule_many(self, queue, jobs):
         now = self.of.clock.now()
         if self.of.fault == "table":
+            self.of.ring("ApiFaults")
             return [Unavailable("the table cannot be written") for _ in jobs]
-        return [self.of.add(queue, job.payload, job.at or now + timedelta(seconds=job.delay or 0)) for job in jobs]
+        dues = [job.at or now + timedelta(seconds=job.delay or 0) for job in jobs]
+        pairs = zip(jobs, dues, strict=True)
+        return [self.of.add(queue, job.payload, due, priority=job.priority, tenant=job.tenant) for job, due in pairs]
 
     def schedule(self, queue, payload, *, at=None, delay=0.0, key=None):
         self.of.scheduled_alone.append(self.of.clock.now())

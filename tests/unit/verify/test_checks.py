@@ -7,11 +7,15 @@ import pytest
 
 from dueline.verify.check import Verdict, judged
 from dueline.verify.checks import CHECKS
+from dueline.verify.checks.alarms import ON_FAULTS
 from dueline.verify.trial import Scale, Trial
 from tests.unit.verify.sandbox import FakeSandbox
 
 # What takes days, test_command.py follows.
 BY_NAME = {check.name: check for check in CHECKS if not check.takes_days}
+WITHOUT_DEAD_LETTERS = "queues without their dead-letter queue"
+FORGETFUL = "dead-letter queues that forget within 14 days"
+TOO_MUCH, TOO_LITTLE = "allowed, and must not be", "denied, and must be allowed"
 # How it is broken, and the figure that tells of it.
 BROKEN = [
     ("timers", {"early": timedelta(milliseconds=1)}, "visible before its time"),
@@ -37,6 +41,34 @@ BROKEN = [
     ("rights", {"widened": frozenset({"get jobs plain-vip#0"})}, "allowed, and must not be"),
     ("rights", {"widened": frozenset({"GET /queues/plain%2Dvip/jobs"})}, "allowed, and must not be"),
     ("rights", {"narrowed": frozenset({"POST /queues/plain/jobs"})}, "denied, and must be allowed"),
+    ("redrive", {"never_dead": True}, "did not reach the dead-letter queue"),
+    ("redrive", {"forgets_levels": True}, "came in another level"),
+    ("level-gone", {"loses_parked": True}, "not parked"),
+    ("level-gone", {"forgets_levels": True}, "lost"),
+    ("level-gone", {"early": timedelta(milliseconds=1)}, "early"),
+    ("settings", {"set_otherwise": {"schedules": {"plain.0": False}}}, "schedules that do not fire"),
+    ("settings", {"set_otherwise": {"schedules": {"flood.3": None}}}, "schedules that do not fire"),
+    ("settings", {"set_otherwise": {"schedules": {"dueline-verify-watch-ticks": False}}}, "schedules that do not fire"),
+    ("settings", {"set_otherwise": {"days": {"dueline-verify_levels_p2": None}}}, "queues that are not there"),
+    ("settings", {"set_otherwise": {"dead_letters": {"dueline-verify_plain": ""}}}, WITHOUT_DEAD_LETTERS),
+    ("settings", {"set_otherwise": {"dead_letters": {"dueline-verify-inbound": None}}}, WITHOUT_DEAD_LETTERS),
+    ("settings", {"set_otherwise": {"days": {"dueline-verify_plain_dlq": 13.9}}}, FORGETFUL),
+    ("settings", {"set_otherwise": {"days": {"dueline-verify-dispatch-dlq": 4}}}, FORGETFUL),
+    ("settings", {"set_otherwise": {"expiring": {"dueline-verify-jobs": False}}}, "tables that keep rows for ever"),
+    ("settings", {"set_otherwise": {"deletable": {"dueline-verify-state": True}}}, "tables that can be deleted"),
+    ("settings", {"set_otherwise": {"alarms": {"late": False}}}, "alarms that notify nobody"),
+    ("policies", {"widened": frozenset({"GET /queues/plain-vip/jobs"})}, f"requests and queues: {TOO_MUCH}"),
+    ("policies", {"widened": frozenset({"write jobs plain-vip#0"})}, f"rows: {TOO_MUCH}"),
+    ("policies", {"narrowed": frozenset({"receive plain"})}, f"requests and queues: {TOO_LITTLE}"),
+    ("policies", {"narrowed": frozenset({"get jobs plain#0"})}, f"rows: {TOO_LITTLE}"),
+    ("policies", {"deeds": frozenset({"tick: sqs:PurgeQueue plain"})}, "deeds that a function may do"),
+    ("fair", {"unfair": True}, "of the flood, before the quiet tenant's"),
+    ("fair", {"loses": 100}, "lost"),
+    ("throttled", {"never_buffers": True}, "buffered"),
+    ("throttled", {"loses": 600}, "lost"),
+    ("throttled", {"early": timedelta(milliseconds=1)}, "early"),
+    ("cold-starts", {"starting": 3.1}, "p95"),
+    ("cold-starts", {"answers": 503}, "not answered"),
     ("chain", {"chain_ends": 16}, "rounds"),
     ("flood", {"partitions": 1}, "partitions"),
     ("flood", {"late": timedelta(seconds=70)}, "handed over after the instant"),
@@ -45,11 +77,16 @@ BROKEN = [
     ("ticks-stopped", {"loses_in_faults": True}, "lost"),
     ("table-denied", {"loses": 25}, "lost"),
     ("bill", {"uses": {"writes": 2.0}}, "write units a job"),
+    ("bill", {"uses": {"reads": 1.6}}, "read units a job, less one a tick"),
     ("bill", {"uses": {"messages": 1.2}}, "messages a job"),
+    ("bill", {"uses": {"requests": 2.0}}, "requests a job"),
     ("bill", {"uses": {"log_bytes": 1250.0}}, "log bytes a job"),
     ("bill", {"loses": 40}, "lost"),
-    ("alarms", {"silent": frozenset({"inbound"})}, "never rang"),
-    ("alarms", {"stuck": frozenset({"dispatch"})}, "never fell silent"),
+    ("alarms", {"silent": frozenset({"InboundDeadLetters"})}, "never rang"),
+    ("alarms", {"silent": frozenset({"InboundDeadLettersGrowing"})}, "never rang"),
+    ("alarms", {"stuck": frozenset({"InboundDeadLetters"})}, "never fell silent"),
+    *(("alarms-of-faults", {"silent": frozenset({name})}, "never rang") for name in ON_FAULTS),
+    ("alarms-of-faults", {"stuck": frozenset({"plain Lateness"})}, "never fell silent"),
 ]
 
 
@@ -73,11 +110,19 @@ def test_a_broken_sandbox_is_told_by_the_figure_that_is_about_it(name, broken, f
     assert figure in result.why
 
 
+def test_whatever_is_set_otherwise_is_told_by_its_name_and_by_one_figure_alone():
+    for name, broken, figure in (each for each in BROKEN if each[0] == "settings"):
+        result = result_of(name, FakeSandbox(**broken))
+        ((changed,),) = broken["set_otherwise"].values()
+        assert [measure.name for measure in result.measures if measure.holds is False] == [figure]
+        assert result.notes == [f"{figure}: {changed}"]
+
+
 def test_every_check_has_a_sandbox_that_it_tells_of():
     assert {name for name, _, _ in BROKEN} == set(BY_NAME)
 
 
-@pytest.mark.parametrize("name", ["schedule-off", "ticks-stopped", "table-denied"])
+@pytest.mark.parametrize("name", ["schedule-off", "ticks-stopped", "table-denied", "level-gone", "throttled"])
 def test_what_a_check_breaks_is_mended_before_it_waits_for_jobs(name):
     sandbox = FakeSandbox()
     result_of(name, sandbox)

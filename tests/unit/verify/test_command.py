@@ -47,6 +47,13 @@ def test_what_fails_ends_with_6(sandbox):
     assert "keys: failed: keys with several jobs" in done.stdout
 
 
+def test_what_is_not_as_it_must_be_is_named(sandbox):
+    sandbox.broken.set_otherwise = {"schedules": {"plain.0": False}}
+    done = typed("--only", "settings", "--yes")
+    assert done.exit_code == 6
+    assert "must be 0; schedules that do not fire: plain.0 (" in done.stdout
+
+
 def test_for_machines_each_result_is_a_line_of_json(sandbox):
     done = typed("--only", "keys", "--only", "chain", "--yes", "--json")
     *checks, last = map(json.loads, done.stdout.splitlines())
