@@ -7,14 +7,12 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
-from cfnlint.api import lint
-from cfnlint.config import ManualArgs
 
 from tests.template.conftest import NEIGHBOURS
 from tests.template.iam import allows, listed, policy, statements
+from tests.template.linting import found_in
 from tests.template.synthesis import ROOT, Assembly, Template, synthesize
 from tests.template.test_grants import INLINE_LIMIT, MANAGED_LIMIT
-from tests.template.test_stacks import IGNORED
 
 KEY = "arn:aws:kms:eu-central-1:123456789012:key/0d8e4f6a-1111-2222-3333-444455556666"
 BOUNDARY = "arn:aws:iam::123456789012:policy/team/boundary"
@@ -231,4 +229,4 @@ def test_neither_nag_nor_cfn_lint_finds_anything_in_what_a_platform_team_asks_fo
     report = json.loads((strict.directory / "validation-report.json").read_text())
     assert report["pluginReports"] == []
     for template in (strict.core, strict.queues["emails"]):
-        assert lint(json.dumps(template.content), config=ManualArgs(ignore_checks=IGNORED)) == []
+        assert found_in(template) == []

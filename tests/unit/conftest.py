@@ -1,6 +1,8 @@
 import gc
 import os
+from functools import cache
 
+import typer.testing
 from hypothesis import HealthCheck, settings
 
 # How long an example takes says how busy the machine is, and nothing of the code.
@@ -11,3 +13,6 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeated"))
 
 # To look over all that is imported, for every 700 objects more, takes a seventh of the time: most is freed before.
 gc.set_threshold(100_000, 20, 20)
+
+# The commands stay as they are; each that is typed would have all of them made anew out of their functions.
+typer.testing._get_command = cache(typer.testing._get_command)

@@ -4,6 +4,7 @@ import ast
 import re
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -59,8 +60,13 @@ def module_of(path):
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
+@cache
+def nodes_of(path):
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
 def imports_of(path):
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -132,7 +138,7 @@ def test_the_command_line_reaches_the_adapters_in_nine_functions_of_one_module()
     reached = {
         (path.stem, node.name): imports
         for path in modules
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes_of(path)
         if isinstance(node, ast.FunctionDef)
         and (imports := [text for each in imported_under(node) if "dueline.aws" in (text := ast.unparse(each))])
     }
@@ -190,7 +196,7 @@ def test_the_console_stays_small_enough_to_be_read():
 def lines_of_code(path):
     """Return how many lines of a file are neither empty nor a comment or a docstring."""
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
-    nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, documented)]
+    nodes = [node for node in nodes_of(path) if isinstance(node, documented)]
     docs = {
         number
         for node in nodes
@@ -208,7 +214,7 @@ def test_bodies_stay_under_20_lines():
 
 def bodies_of(path):
     """Yield each function's name, and how many lines its body has."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes_of(path):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             body = node.body[1:] if ast.get_docstring(node) else node.body
             yield node.name, body[-1].end_lineno - body[0].lineno + 1 if body else 0

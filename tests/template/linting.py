@@ -1,0 +1,25 @@
+"""What cfn-lint finds in a template; its rules, which take as long to load as a template to lint, are loaded once."""
+
+import json
+from functools import cache
+
+from cfnlint.api import Matches
+from cfnlint.config import ConfigMixIn
+from cfnlint.decode.decode import decode_str
+from cfnlint.runner import Runner
+
+from tests.template.synthesis import Template
+
+# CDK writes DependsOn for a function's role, which GetAtt says already.
+IGNORED = ["W3005"]
+
+
+def found_in(template: Template) -> Matches:
+    """Return what is wrong with a template, or that it cannot be read."""
+    content, unreadable = decode_str(json.dumps(template.content))
+    return unreadable or list(_linter().validate_template(content))
+
+
+@cache
+def _linter() -> Runner:
+    return Runner(ConfigMixIn(ignore_checks=IGNORED))
