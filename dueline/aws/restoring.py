@@ -11,10 +11,13 @@ from dueline.aws.deployed import Deployed
 from dueline.aws.dynamodb.backup import DynamoBackup
 from dueline.aws.faults import of_callers
 from dueline.aws.published import Published
+from dueline.aws.tick_schedules import TickSchedules
 from dueline.clock import SystemClock
 from dueline.config.names import Names
+from dueline.model.job import Partition
 from dueline.operate.restore import Restore
 from dueline.operate.restore_part import Parts, periods_of_a_restore
+from dueline.protocol.lease import Periods
 from dueline.retry.calls import Calls, in_lanes
 from dueline.retry.patience import Patience
 
@@ -41,26 +44,42 @@ def restore(
         ).settings()
         deployed = Deployed(name, queue_urls=settings.queue_urls, longest=_LONGEST_REQUEST, session=session)
         backup = DynamoBackup(clients.dynamodb(session, longest=_LONGEST_REQUEST), jobs=jobs, state=state)
-    lookahead = timedelta(seconds=settings.lookahead)
+        has_tick = _ticked(deployed.names, session).__contains__
+    periods = periods_of_a_restore(timedelta(seconds=settings.lookahead))
     return Restore(
         backup,
-        parts=_parts(backup, deployed, lookahead=lookahead, hand_over_from=hand_over_from),
+        parts=_parts(backup, deployed, periods=periods, has_tick=has_tick, hand_over_from=hand_over_from),
         table=deployed.table,
         clock=deployed.clock,
+        owner=str(uuid.uuid4()),
         ask=_Asking(deployed),
         spread=in_lanes,
         on_progress=on_progress,
     )
 
 
-def _parts(backup: DynamoBackup, deployed: Deployed, *, lookahead: timedelta, hand_over_from: datetime | None) -> Parts:
+def _ticked(names: Names, session: "Session") -> frozenset[Partition]:
+    """Return the partitions that a tick reads, those that queues.yaml does not declare any more among them."""
+    scheduler = clients.scheduler(session, longest=_LONGEST_REQUEST)
+    return frozenset(TickSchedules(scheduler, names.schedule_group).partitions())
+
+
+def _parts(
+    backup: DynamoBackup,
+    deployed: Deployed,
+    *,
+    periods: Periods,
+    has_tick: Callable[[Partition], bool],
+    hand_over_from: datetime | None,
+) -> Parts:
     return Parts(
         backup,
         table=deployed.table,
         inbound=deployed.inbound,
         clock=deployed.clock,
-        periods=periods_of_a_restore(lookahead),
+        periods=periods,
         new_owner=lambda: str(uuid.uuid4()),
+        has_tick=has_tick,
         hand_over_from=hand_over_from,
         spread=deployed.spread,
     )

@@ -3,6 +3,7 @@
 | row      | pk                  | sk                      | holds                                    |
 |----------|---------------------|-------------------------|------------------------------------------|
 | progress | `!restore#{backup}` | `{segment}.{segments}`  | after: pk, sk as JSON; begun or done; ttl |
+| lock     | same                | `run`                   | owner; ttl: until then                   |
 
 They are in the table of jobs. No queue's name begins with `!`.
 """
@@ -28,6 +29,10 @@ class Progress:
 
 def progress_key(backup: str, segment: int, *, of: int) -> Key:
     return f"{_BEFORE_ALL}{backup}", f"{segment}.{of}"
+
+
+def lock_row(backup: str, *, owner: str, until: datetime) -> Row:
+    return {"pk": f"{_BEFORE_ALL}{backup}", "sk": "run", "owner": owner, "ttl": int(until.timestamp())}
 
 
 def is_progress(key: Key) -> bool:

@@ -8,18 +8,17 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, TypeVar
 
 from dueline.errors import InvalidJob, Unavailable
 from dueline.model import rows
 from dueline.model.restore_rows import Progress, progress_key, progress_row, read_progress
 from dueline.model.rows import Key
-from dueline.operate.backup import Backup, Part
-from dueline.operate.restore_part import Counts, Parts, read_whole
+from dueline.operate.backup import Backup, Part, read_whole
+from dueline.operate.restore_lock import Ask, RestoreLock
+from dueline.operate.restore_part import Counts, Parts
 from dueline.ports import Clock, Spread, Table
 
 SEGMENTS = 8
-A = TypeVar("A")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,14 +40,11 @@ class Restored:
         return self.done == self.segments
 
 
-class Ask(Protocol):
-    """Makes a call."""
-
-    def __call__(self, call: Callable[[], A], /) -> A: ...
-
-
 class Restore:
-    """One run over a backup. `ask` makes a call, and repeats it while AWS or the network fails."""
+    """One run over a backup, by an `owner` unique to it.
+
+    `ask` makes a call, and repeats it while AWS or the network fails.
+    """
 
     def __init__(
         self,
@@ -57,12 +53,14 @@ class Restore:
         parts: Parts,
         table: Table,
         clock: Clock,
+        owner: str,
         ask: Ask,
         spread: Spread = map,
         on_progress: Callable[[int, int], None] = lambda _done, _of: None,
     ) -> None:
         self._backup, self._parts, self._table, self._clock = backup, parts, table, clock
         self._ask, self._spread, self._on_progress = ask, spread, on_progress
+        self._lock = RestoreLock(backup.name, owner=owner, table=table, clock=clock, ask=ask)
         self._rows, self._of = 0, 0
         self._jobs: Counts = defaultdict(Counter)
 
@@ -73,12 +71,16 @@ class Restore:
         return self._restored(done=0)
 
     def apply(self) -> Restored:
-        """Take over what no run has yet. The next run after one that is killed repeats a part of each segment."""
-        known = {segment: self._known(segment) for segment in range(SEGMENTS)}
-        left = {segment: progress for segment, progress in known.items() if not progress.done}
-        if left:
-            self._states(take_over=True)
-        self._rounds(left, self._take_over)
+        """Take over what no run has yet. The next run after one that is killed repeats a part of each segment.
+
+        Raises NotYet while another run is at it.
+        """
+        with self._lock.held():
+            known = {segment: self._known(segment) for segment in range(SEGMENTS)}
+            left = {segment: progress for segment, progress in known.items() if not progress.done}
+            if left:
+                self._states(take_over=True)
+            self._rounds(left, self._take_over, renew=self._lock.renew)
         return self._restored(done=SEGMENTS - len(left))
 
     def _states(self, *, take_over: bool) -> None:
@@ -97,9 +99,16 @@ class Restore:
             self._note(part)
             after, more = part.after, part.after is not None
 
-    def _rounds(self, left: dict[int, Progress], step: Callable[[tuple[int, Progress]], tuple[Part, Counts]]) -> None:
+    def _rounds(
+        self,
+        left: dict[int, Progress],
+        step: Callable[[tuple[int, Progress]], tuple[Part, Counts]],
+        *,
+        renew: Callable[[], None] = lambda: None,
+    ) -> None:
         """Take a step in each segment, round after round, until all are at their ends."""
         while left:
+            renew()
             for segment, (part, counts) in zip(list(left), self._spread(step, list(left.items())), strict=True):
                 left[segment] = Progress(after=part.after)
                 self._note(part)

@@ -9,7 +9,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from dueline.errors import InvalidJob, NotYet, Unavailable
 from dueline.model import instant, rows
@@ -17,8 +16,8 @@ from dueline.model.job import Job, Partition
 from dueline.model.message import ATTRIBUTES_BYTES, Message, batches
 from dueline.model.restore_rows import is_progress
 from dueline.model.rows import Key, Row
-from dueline.operate.backup import Backup
-from dueline.ports import READ_KEYS, Clock, Queue, Reading, Spread, Table
+from dueline.operate.backup import Backup, cursor_in, read_whole
+from dueline.ports import Clock, Queue, Spread, Table
 from dueline.protocol.entries import Entries
 from dueline.protocol.lease import Lease, Periods
 
@@ -42,17 +41,12 @@ class Sorted:
     counts: Counts = field(default_factory=lambda: defaultdict(Counter))
 
 
-class Readable(Protocol):
-    """What rows are read from: a table, or a backup."""
-
-    def read(self, keys: Sequence[Key]) -> Reading: ...
-
-
 class Parts:
     """Takes over parts of a backup.
 
     Jobs due from `hand_over_from` on are handed over; by default, of each partition, those behind its cursor in the
-    backup. Threads may share it.
+    backup. `has_tick` tells whether a tick reads a partition here: jobs of others would wait for ever. Threads may
+    share it.
     """
 
     def __init__(
@@ -64,10 +58,11 @@ class Parts:
         clock: Clock,
         periods: Periods,
         new_owner: Callable[[], str],
+        has_tick: Callable[[Partition], bool],
         hand_over_from: datetime | None = None,
         spread: Spread = map,
     ) -> None:
-        self._backup, self._table, self._inbound = backup, table, inbound
+        self._backup, self._table, self._inbound, self._has_tick = backup, table, inbound, has_tick
         self._clock, self._periods, self._new_owner, self._spread = clock, periods, new_owner, spread
         self._from = None if hand_over_from is None else instant.text(hand_over_from)
         self._bounds: dict[Partition, str] = {}
@@ -76,7 +71,7 @@ class Parts:
         self._one_at_a_time = threading.Lock()
 
     def look(self, part: Sequence[Row]) -> Counts:
-        """Count what would become of the jobs of a part, and change nothing."""
+        """Count what would become of the jobs of a part, and change nothing. Raises InvalidJob as `take_over` does."""
         found = self._sorted(part, self._bound_of)
         there = read_whole(self._table, [rows.job_key(job.id) for job in found.jobs], self._spread).rows
         soon = instant.text(self._clock.now() + self._periods.lookahead)
@@ -87,7 +82,10 @@ class Parts:
         return found.counts
 
     def take_over(self, part: Sequence[Row], *, again: bool) -> Counts:
-        """Take over the rows of a part; count its jobs. `again`: it may have been taken over in part before."""
+        """Take over the rows of a part; count its jobs. `again`: it may have been taken over in part before.
+
+        Raises InvalidJob where no tick would read a job, or nothing tells what had been handed over.
+        """
         found = self._sorted(part, self._begun)
         self._add(found.beside)
         self._add(found.history)
@@ -137,6 +135,7 @@ class Parts:
             return
         is_before = str(row["sk"]) <= bound_of(job.id.partition)
         if not (is_before or is_settled):
+            self._check_tick(job.id.partition)
             found.jobs.append(job)
             return
         found.history += [row] if _is_kept(row, now) else []
@@ -152,8 +151,14 @@ class Parts:
         """Return the sort key up to which all jobs of the backup count as handed over."""
         if self._from is not None:
             return self._from
-        key = rows.state_key(partition)
-        return rows.read_state(read_whole(self._backup, [key]).rows.get(key)).cursor
+        return cursor_in(self._backup, partition)
+
+    def _check_tick(self, partition: Partition) -> None:
+        if not self._has_tick(partition):
+            raise InvalidJob(
+                f"the backup has jobs for partition {partition}, which no tick reads here: they would wait for ever."
+                " Add its queue to queues.yaml with as many partitions as it had, deploy, and give the command again"
+            )
 
     def _begun(self, partition: Partition) -> str:
         """Return the bound of a partition, after its fence and cursor were raised: once, before its first row."""
@@ -228,13 +233,3 @@ def _told_by(job: Job, *, again: bool) -> list[Key]:
 
 def _is_kept(row: Row, now: datetime) -> bool:
     return "ttl" not in row or rows.is_live(row, now=now)
-
-
-def read_whole(table: Readable, keys: Iterable[Key], spread: Spread = map) -> Reading:
-    """Read any number of keys, all of them. Raises Throttled or Unavailable."""
-    each = sorted(set(keys))
-    cut = [each[start : start + READ_KEYS] for start in range(0, len(each), READ_KEYS)]
-    readings = list(spread(table.read, cut))
-    if unread := set().union(*(reading.unread for reading in readings)):
-        raise Unavailable(f"{len(unread)} rows were left unread: try again")
-    return Reading(rows={key: row for reading in readings for key, row in reading.rows.items()})

@@ -6,9 +6,9 @@ import pytest
 
 from dueline.aws.dynamodb import backup as of_dynamodb
 from dueline.aws.dynamodb.backup import DynamoBackup
-from dueline.errors import DeploymentNotFound
+from dueline.errors import DeploymentNotFound, InvalidJob
 from dueline.memory import MemoryBackup
-from dueline.model import control_rows, rows
+from dueline.model import control_rows, instant, rows
 from dueline.model.job import Partition
 from tests.builders import NOW, a_job
 from tests.contract.engines import TABLES
@@ -67,4 +67,23 @@ def test_states_are_apart_and_rows_of_both_are_read_by_their_keys(backup):
 def test_a_table_that_is_not_there_is_named(engine):
     table = engine.table()
     with pytest.raises(DeploymentNotFound, match="no table 'nowhere'"):
-        DynamoBackup(table._client, jobs="nowhere", state=table._state).count()
+        DynamoBackup(table._client, jobs="nowhere", state=table._state)
+
+
+@pytest.mark.parametrize("engine", ["dynalite"], indirect=True)
+def test_a_table_of_something_else_is_refused(engine):
+    table = engine.table()
+    once = f"{table._name}-once"
+    keys = {"KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}], "BillingMode": "PAY_PER_REQUEST"}
+    keys |= {"AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}]}
+    table._client.create_table(TableName=once, **keys)
+    with pytest.raises(InvalidJob, match=f"table {once} has the key id: one of jobs or states has pk, sk"):
+        DynamoBackup(table._client, jobs=table._name, state=once)
+
+
+@pytest.mark.parametrize("engine", ["dynalite"], indirect=True)
+def test_a_backup_is_known_by_when_its_table_of_jobs_was_made(engine):
+    table = engine.table()
+    backup = DynamoBackup(table._client, jobs=table._name, state=table._state)
+    made = table._client.describe_table(TableName=table._name)["Table"]["CreationDateTime"]
+    assert backup.name == f"{table._name}@{instant.text(made)}"

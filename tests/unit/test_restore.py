@@ -13,18 +13,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dueline.errors import RETRYABLE, AlreadyFinished, InvalidJob, Unavailable
+from dueline.errors import RETRYABLE, AlreadyFinished, InvalidJob, NotYet, Unavailable
 from dueline.memory import MemoryBackup
 from dueline.model import control_rows, rows
 from dueline.model.job import Partition, State
 from dueline.model.rate import Rate
 from dueline.operate.restore import SEGMENTS, Restore
+from dueline.operate.restore_lock import LASTS
 from dueline.operate.restore_part import BEFORE, LATER, NOW, SETTLED, THERE, Parts, periods_of_a_restore
 from tests.builders import EMAILS, a_job, a_queue
 from tests.system import PERIODS, System
 from tests.wire import Wire
 
 EXAMPLES = int(os.environ.get("RESTORES", "60"))
+RUNS = count()
 TWO = [Partition(queue="emails", number=number) for number in (0, 1)]
 
 
@@ -32,7 +34,7 @@ class Crash(BaseException):
     """The process is no more."""
 
 
-def a_restore(system, backup, *, before=MappingProxyType({}), hand_over_from=None):
+def a_restore(system, backup, *, before=MappingProxyType({}), hand_over_from=None, has_tick=lambda _: True):
     """Return a restore; `before` its calls of some numbers, counted from 1, something is done."""
     calls, wire = count(1), Wire()
 
@@ -49,9 +51,19 @@ def a_restore(system, backup, *, before=MappingProxyType({}), hand_over_from=Non
         clock=system.clock,
         periods=periods_of_a_restore(PERIODS.lookahead),
         new_owner=lambda: "restore",
+        has_tick=has_tick,
         hand_over_from=hand_over_from,
     )
-    return Restore(backup, parts=parts, table=table, clock=system.clock, ask=patiently)
+    return Restore(backup, parts=parts, table=table, clock=system.clock, owner=f"restore-{next(RUNS)}", ask=patiently)
+
+
+def carried_on(system, backup):
+    """Restore again after a run that may have been killed, whose lock may still be there."""
+    try:
+        return a_restore(system, backup).apply()
+    except NotYet:
+        system.clock.sleep(LASTS.total_seconds())
+        return a_restore(system, backup).apply()
 
 
 def patiently(call):
@@ -102,6 +114,10 @@ class Drill:
     alive: list = field(default_factory=list)
     unasked: set = field(default_factory=set)
     promised: dict = field(default_factory=dict)
+
+    def __post_init__(self):
+        # Nobody can give it jobs before its schedules stand.
+        self._tick(*TWO)
 
     def play(self, history, *, ticks=True):
         for what, how in history:
@@ -214,13 +230,15 @@ def test_what_was_accepted_before_comes_what_was_cancelled_does_not_and_what_had
     except Crash:
         goes_on([("tick", 0), ("tick", 1)])
     system.ingest()
-    a_restore(system, backup).apply()
+    carried_on(system, backup)
     sent = len(system.inbound.deliveries)
     assert a_restore(system, backup).apply().done == SEGMENTS
     assert len(system.inbound.deliveries) == sent
     drill.settle()
     arrived = drill.arrived
-    assert drill.unasked <= set(arrived) | set(system.parked()), "lost"
+    # Who asks again for a move of between is told of the job that was lost with its row.
+    gone = set() if jobs_survive else since
+    assert drill.unasked - gone <= set(arrived) | set(system.parked()), "lost"
     for id, times in drill.promised.items():
         assert arrived[id] == times, "delivered after it was cancelled"
     assert all(arrived[id] == times for id, times in come.items()), "sent again"
@@ -344,6 +362,41 @@ def test_tables_that_are_interchanged_are_refused(deployment):
         a_restore(deployment, backup).apply()
 
 
+def test_a_job_that_no_tick_would_read_is_refused_before_it_has_a_row_and_taken_over_once_there_is_one(deployment):
+    backup = lost(deployment)
+    for run in ("look", "apply"):
+        with pytest.raises(InvalidJob, match="jobs for partition emails#0, which no tick reads here"):
+            getattr(a_restore(deployment, backup, has_tick=lambda _: False), run)()
+    assert not [row for row in deployment.stores.table.all() if rows.key(row)[1].endswith("#job")]
+    assert counted(a_restore(deployment, backup).apply()) == {BEFORE: 1, SETTLED: 2, NOW: 1, LATER: 2}
+
+
+def test_what_was_handed_over_in_a_partition_that_was_given_up_needs_no_tick():
+    system = System(a_queue(partitions=1))
+    system.put(a_job(due=system.clock.now() + timedelta(seconds=60)))
+    system.tick(EMAILS)
+    backup = lost(system)
+    assert counted(a_restore(system, backup, has_tick=lambda _: False).apply()) == {BEFORE: 1}
+
+
+def test_without_the_states_of_its_jobs_a_backup_is_refused_and_sends_none_of_them_again(deployment):
+    backup = StatesOfAnother(deployment.stores.table)
+    before = lost(deployment) and deployment.arrived()
+    for run in ("look", "apply"):
+        with pytest.raises(InvalidJob, match="jobs of partition emails#0 and no state of it"):
+            getattr(a_restore(deployment, backup), run)()
+    deployment.ingest()
+    assert deployment.arrived() == before
+    assert NOW not in counted(a_restore(deployment, backup, hand_over_from=deployment.clock.now()).apply())
+
+
+class StatesOfAnother(MemoryBackup):
+    """A backup whose table of states is that of another deployment, or empty."""
+
+    def read(self, keys):
+        return super().read([key for key in keys if not rows.in_state_table(key)])
+
+
 def test_while_a_tick_has_a_partition_the_restore_waits_for_it(deployment):
     backup = lost(deployment)
     lease = deployment.a_lease(EMAILS)
@@ -367,19 +420,67 @@ def test_a_job_that_only_the_deployment_has_is_handed_over_before_the_cursor_pas
 @pytest.mark.parametrize("end", [int, crash, fault])
 def test_a_job_whose_row_was_put_when_a_tick_had_just_passed_it_is_sent_whatever_befalls_the_restore(end):
     """In turn at each two calls one after the other: a tick, and a crash, a fault or nothing."""
-    for at in range(1, 40):
+    for at in range(1, 60):
         system = System(a_queue(partitions=1), direct_horizon=timedelta(0))
+        system.tick(EMAILS)
         job = system.schedule(250)
         backup = MemoryBackup(system.stores.table)
         lose(system)
         system.schedule(241)
         with suppress(Crash):
             a_restore(system, backup, before={at: partial(pass_by, system), at + 1: end}).apply()
-        a_restore(system, backup).apply()
+        carried_on(system, backup)
         system.ingest()
         system.clock.sleep(300)
         system.tick(EMAILS)
         assert job.id in system.arrived(), at
+
+
+def test_of_two_restores_at_once_one_is_refused_for_it_could_take_a_row_of_the_others_as_seen_to():
+    """In turn at each call of the one: the other begins, a tick passes it, and it is killed."""
+    refused = 0
+    for at in range(1, 30):
+        for passed in range(16, 32):
+            system = System(a_queue(partitions=1), direct_horizon=timedelta(0))
+            system.tick(EMAILS)
+            job = system.schedule(250)
+            backup = MemoryBackup(system.stores.table)
+            lose(system)
+            system.schedule(241)
+            killed = a_restore(system, backup, before={passed: partial(pass_by, system), passed + 1: crash})
+            told = []
+            refusal_of(a_restore(system, backup, before={at: partial(refusal_of, killed, told)}), told)
+            refused += any("another run" in each for each in told)
+            carried_on(system, backup)
+            system.ingest()
+            system.clock.sleep(300)
+            system.tick(EMAILS)
+            assert job.id in system.arrived(), (at, passed)
+    assert refused
+
+
+def refusal_of(restore, told):
+    try:
+        restore.apply()
+    except NotYet as refusal:
+        told.append(str(refusal))
+    except Crash:
+        return
+
+
+def test_a_run_of_which_nothing_was_heard_ends_once_another_has_begun(deployment):
+    backup = MemoryBackup(deployment.stores.table, part_rows=1)
+    lose(deployment)
+
+    def overtaken():
+        deployment.clock.sleep(LASTS.total_seconds())
+        a_restore(deployment, backup).apply()
+
+    with pytest.raises(NotYet, match="another run takes over backup"):
+        a_restore(deployment, backup, before={14: overtaken}).apply()
+    # What it had begun is noted as begun.
+    a_restore(deployment, backup).apply()
+    assert a_restore(deployment, backup).apply().is_over
 
 
 def pass_by(system):

@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 from dueline.cli import connect, restore
 from dueline.cli.app import app
 from dueline.memory import MemoryBackup
+from tests.builders import EMAILS
 from tests.system import System
 from tests.unit.test_restore import a_restore, lose
 
@@ -18,6 +19,7 @@ TABLES = ("--jobs", "jobs-restored", "--state", "state-restored")
 def asked(monkeypatch):
     """What was asked of a deployment that lost a job; it is restored from memory."""
     system, asked = System(), []
+    system.tick(EMAILS)
     system.schedule(3600)
     backup = MemoryBackup(system.stores.table)
     lose(system)
@@ -39,7 +41,7 @@ def test_without_apply_it_tells_what_would_be_done_and_what_no_backup_knows(aske
         told = typed(*TABLES)
         assert told.exit_code == 0
         assert "emails" in told.stdout
-        assert "rows: 1; --apply takes them over" in told.stdout
+        assert "rows: 2; --apply takes them over" in told.stdout
         assert all(line in told.stdout for line in restore.UNKNOWN)
     assert asked[0] == {"jobs": "jobs-restored", "state": "state-restored", "hand_over_from": None}
 
@@ -47,13 +49,13 @@ def test_without_apply_it_tells_what_would_be_done_and_what_no_backup_knows(aske
 def test_with_apply_it_restores_once(asked):
     counts = {"handed_over": 0, "settled": 0, "there": 0, "now": 0, "later": 1, "unreadable": 0}
     told = json.loads(typed(*TABLES, "--apply", "--yes", "--json").stdout)
-    assert told == {"applied": True, "rows": 1, "queues": {"emails": counts}, "left": True}
+    assert told == {"applied": True, "rows": 2, "queues": {"emails": counts}, "left": True}
     assert json.loads(typed(*TABLES, "--apply", "--yes", "--json").stdout)["left"] is False
     assert "nothing is left" in typed(*TABLES, "--apply", "--yes").stdout
 
 
 @pytest.mark.parametrize(
-    ("answer", "line"), [("n\n", "rows: 1; --apply takes them over"), ("y\n", "rows: 1; taken over")]
+    ("answer", "line"), [("n\n", "rows: 2; --apply takes them over"), ("y\n", "rows: 2; taken over")]
 )
 def test_who_is_there_is_asked_after_a_look(asked, monkeypatch, answer, line):
     monkeypatch.setattr(restore, "can_ask", lambda: True)
