@@ -209,6 +209,10 @@ class Sandbox(Protocol):
         """Have a message in every dead-letter queue while the context is open."""
         ...
 
+    def most_at_once(self) -> int:
+        """Return how many functions the account lets run at once."""
+        ...
+
     def alarms(self) -> Mapping[str, str]:
         """Return the state of each alarm by what it is on, such as `TickThrottles` or `plain Lateness`."""
         ...

@@ -88,11 +88,11 @@ class AwsFaults:
     def mend(self) -> None:
         """Mend whatever was broken, by whichever run."""
         self._set_schedules("ENABLED", prefix="")
-        self._levels.mend()
-        self._limit_writes(_NO_LIMIT)
         for function in _FUNCTIONS:
             self._functions.delete_function_concurrency(FunctionName=self._names.function(function))
             self._allow_again(self._role_of(function))
+        self._limit_writes(_NO_LIMIT)
+        self._levels.mend()
 
     def _set_schedules(self, state: str, *, prefix: str) -> None:
         pages = self._scheduler.get_paginator("list_schedules").paginate(GroupName=self._names.schedule_group)

@@ -146,12 +146,17 @@ class AwsSandbox:
     def ringing(self) -> AbstractContextManager[None]:
         return self._dead_letters.ringing()
 
+    def most_at_once(self) -> int:
+        client = clients.of_service("lambda", self._new_session(), longest=_LONGEST_REQUEST)
+        with of_callers("asking how many functions may run at once"):
+            return int(client.get_account_settings()["AccountLimit"]["ConcurrentExecutions"])
+
     def alarms(self) -> Mapping[str, str]:
         with of_callers("looking at alarms"):
             return states_of(self._names, self._cloudwatch)
 
     def fail(self, function: str) -> None:
-        client = clients.of_service("lambda", self._session, longest=3 * _LONGEST_REQUEST)
+        client = clients.of_service("lambda", self._new_session(), longest=3 * _LONGEST_REQUEST)
         client.invoke(FunctionName=self._names.function(function), Payload=b"{}")
 
     def used(self, queue: str, *, start: datetime, end: datetime) -> Used:

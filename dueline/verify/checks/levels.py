@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from dueline.client.answers import Job
 from dueline.model.job import State
@@ -26,13 +26,13 @@ def run_redrive(trial: Trial) -> Found:
     dues = trial.instants(_count(trial.scale), after=_SOON, within=_WITHIN)
     jobs = trial.schedule(LEVELS, REDRIVE, dues, priorities=_BOTH)
     with trial.sandbox.failing(LEVELS):
-        trial.wait("letting jobs fail for good", lambda: _dead(trial), of=len(jobs), until=dues[-1] + trial.grace)
-    dead, moved = _dead(trial), trial.sandbox.redrive(LEVELS)
+        dead = _most_dead(trial, of=len(jobs), until=dues[-1] + trial.grace)
+    moved = _put_back(trial, LEVELS, dead)
     levels = _landed(trial, len(jobs))
     return Found(
         figures={
-            "did not reach the dead-letter queue": len(jobs) - dead,
-            "not put back": len(jobs) - moved,
+            "did not reach the dead-letter queue": max(0, len(jobs) - dead),
+            "not put back": max(0, dead - moved),
             "lost": lost(jobs, [each for level in levels for each in level]),
             "came in another level": _astray(jobs, levels[-1]),
         }
@@ -51,8 +51,28 @@ def _landed(trial: Trial, count: int) -> list[Sequence[Landed]]:
     return levels
 
 
-def _dead(trial: Trial) -> int:
-    return trial.sandbox.client.queue(LEVELS).dead
+def _most_dead(trial: Trial, *, of: int, until: datetime) -> int:
+    """Wait until so many jobs are dead letters; return the most that were counted: SQS's counts are estimates."""
+    counts = [0]
+
+    def most() -> int:
+        counts.append(trial.sandbox.client.queue(LEVELS).dead)
+        return max(counts)
+
+    trial.wait("letting jobs fail for good", most, of=of, until=until)
+    return max(counts)
+
+
+def _put_back(trial: Trial, queue: str | None, count: int) -> int:
+    """Put back so many dead letters, by as many redrives as that takes: each ends with what SQS told it is there."""
+    moved = [0]
+
+    def more() -> int:
+        moved.append(trial.sandbox.redrive(queue))
+        return sum(moved)
+
+    trial.wait("putting back", more, of=count, until=trial.now + trial.grace)
+    return sum(moved)
 
 
 def _astray(jobs: Sequence[Job], last: Sequence[Landed]) -> int:
@@ -65,14 +85,15 @@ def run_gone(trial: Trial) -> Found:
     """Delete the SQS queue of a level while jobs wait for it; bring it back, and put back what was parked."""
     with trial.sandbox.faults.level_gone(LEVELS, PRIORITIES):
         jobs, unparked = _parked(trial)
-    moved = trial.sandbox.redrive(None)
+    parked = len(jobs) - unparked
+    moved = _put_back(trial, None, parked)
     with trial.sandbox.inbox(LEVELS, priority=PRIORITIES) as landed:
         until = max(trial.now, jobs[-1].due) + trial.grace
         trial.wait("waiting for what was put back", lambda: len(by_id(landed)), of=moved, until=until)
     return Found(
         figures={
             "not parked": unparked,
-            "not put back": len(jobs) - moved,
+            "not put back": max(0, parked - moved),
             "lost": lost(jobs, landed),
             "early": early(lateness(jobs, landed)),
         }

@@ -63,9 +63,11 @@ class Broken:
     loses_in_faults: bool = False
     starting: float = 0.0  # seconds of a function
     answers: int = 200
+    most_at_once: int = 1000
     never_buffers: bool = False
     unfair: bool = False
     never_dead: bool = False
+    keeps_letters: bool = False
     forgets_levels: bool = False
     loses_parked: bool = False
     set_otherwise: dict[str, dict[str, Any]] = field(default_factory=dict)  # None takes it away
@@ -129,7 +131,7 @@ class FakeSandbox:
             del self.open[level]
 
     def redrive(self, queue):
-        letters = self.dead if queue else self.parked
+        letters = [] if self.broken.keeps_letters else self.dead if queue else self.parked
         moved = len(letters)
         while letters:
             each = letters.pop()
@@ -212,6 +214,9 @@ class FakeSandbox:
             return "ALARM"
         rings = self.rings_until.get(name, NOW) > self.clock.now() and name not in self.broken.silent
         return ("INSUFFICIENT_DATA" if name == "WithoutTick" else "ALARM") if rings else "OK"
+
+    def most_at_once(self):
+        return self.broken.most_at_once
 
     def fail(self, function):
         self.ring(f"{function.capitalize()}Errors")

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from dueline.verify.check import Verdict, judged
+from dueline.verify.check import NotJudged, Verdict, judged
 from dueline.verify.checks import CHECKS
 from dueline.verify.checks.alarms import ON_FAULTS
 from dueline.verify.trial import Scale, Trial
@@ -42,6 +42,9 @@ BROKEN = [
     ("rights", {"widened": frozenset({"GET /queues/plain%2Dvip/jobs"})}, "allowed, and must not be"),
     ("rights", {"narrowed": frozenset({"POST /queues/plain/jobs"})}, "denied, and must be allowed"),
     ("redrive", {"never_dead": True}, "did not reach the dead-letter queue"),
+    ("redrive", {"keeps_letters": True}, "not put back"),
+    ("redrive", {"loses": 7}, "did not reach the dead-letter queue"),
+    ("level-gone", {"keeps_letters": True}, "not put back"),
     ("redrive", {"forgets_levels": True}, "came in another level"),
     ("level-gone", {"loses_parked": True}, "not parked"),
     ("level-gone", {"forgets_levels": True}, "lost"),
@@ -116,6 +119,11 @@ def test_whatever_is_set_otherwise_is_told_by_its_name_and_by_one_figure_alone()
         ((changed,),) = broken["set_otherwise"].values()
         assert [measure.name for measure in result.measures if measure.holds is False] == [figure]
         assert result.notes == [f"{figure}: {changed}"]
+
+
+def test_an_account_that_lets_few_functions_run_at_once_is_not_held_to_cold_starts():
+    with pytest.raises(NotJudged, match="lets 10 functions run at once"):
+        result_of("cold-starts", FakeSandbox(most_at_once=10))
 
 
 def test_every_check_has_a_sandbox_that_it_tells_of():
