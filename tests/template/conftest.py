@@ -68,7 +68,7 @@ def neighbours(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
 
 @pytest.fixture(scope="session")
 def thrifty(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """No queue, a jobs table that saves wherever it may, and functions that may not take all of an account."""
-    reserved = {"tick_reserved_concurrency": 30, "api_reserved_concurrency": 200}
+    """No queue, no CodeDeploy, a jobs table that saves wherever it may, and functions that may not take all."""
+    reserved = {"tick_reserved_concurrency": 30, "api_reserved_concurrency": 200, "deployments": "all_at_once"}
     saving = {"capacity": {"min": 50, "max": 2000}, "storage": "infrequent", "point_in_time_recovery": False}
     return synthesize(saving | reserved, tmp_path_factory.mktemp("thrifty"))

@@ -4,9 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from tests.template.synthesis import Assembly, Template, synthesize
+from tests.template.synthesis import Assembly, Template
 
 # What is of a function itself: its versions, what it does with failed invocations of before, how it is watched. The
 # scheduler's role, for schedules of before. And what declares
@@ -20,11 +18,6 @@ OF_FUNCTIONS = {
     "AWS::Lambda::Version",
     "Custom::DuelineSchedule",
 }
-
-
-@pytest.fixture(scope="module")
-def at_once(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    return synthesize({"deployments": "all_at_once"}, tmp_path_factory.mktemp("at_once"))
 
 
 def _arns(value: Any) -> Iterator[str]:
@@ -100,11 +93,11 @@ def test_the_api_alone_changes_by_and_by_and_its_own_alarms_take_it_back(three: 
     assert all(each["EvaluationPeriods"] * each["Period"] <= 300 for each in alarms)
 
 
-def test_what_reads_rows_changes_before_the_api_which_writes_them(three: Assembly, at_once: Assembly) -> None:
-    for core in (three.core, at_once.core):
+def test_what_reads_rows_changes_before_the_api_which_writes_them(three: Assembly, thrifty: Assembly) -> None:
+    for core in (three.core, thrifty.core):
         readers = {_alias(core, name) for name in ("ingest", "tick", "planner")}
         assert readers <= core.depends_on(_alias(core, "api"))
 
 
-def test_all_at_once_is_without_codedeploy(at_once: Assembly) -> None:
-    assert "CodeDeploy" not in (Path(at_once.directory) / "dueline-core.template.json").read_text()
+def test_all_at_once_is_without_codedeploy(thrifty: Assembly) -> None:
+    assert "CodeDeploy" not in (Path(thrifty.directory) / "dueline-core.template.json").read_text()

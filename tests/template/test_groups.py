@@ -1,11 +1,13 @@
 """A role that works with many queues has one policy for all of them."""
 
 import pytest
+from aws_cdk import App
 
+from dueline.config.deployment import Deployment
 from dueline.config.yaml_file import ConfigurationError
-from infra.groups_stack import MOST_CHARACTERS
+from infra.groups_stack import MOST_CHARACTERS, GroupsStack
 from tests.template.iam import allows, policy
-from tests.template.synthesis import Assembly, Template, synthesize
+from tests.template.synthesis import Assembly, Template
 
 JOBS = "dynamodb:table/dueline-jobs"
 
@@ -57,9 +59,8 @@ def test_workers_and_direct_producers_of_a_group_reach_the_rows_and_queues_of_it
     assert allows(consumer, "dynamodb:PutItem", JOBS, outcomes) is (queue == "emails")
 
 
-def test_a_group_of_more_queues_than_a_policy_holds_ends_the_synthesis_and_says_so(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
+def test_a_group_of_more_queues_than_a_policy_holds_ends_the_synthesis_and_says_so() -> None:
     queues = [f"a-queue-with-a-longer-name-{number:02}" for number in range(16)]
+    full = Deployment.model_validate({"queues": dict.fromkeys(queues), "groups": {"all": queues}})
     with pytest.raises(ConfigurationError, match=rf"^groups.all has too many queues: .* limit is {MOST_CHARACTERS:,}"):
-        synthesize({"queues": dict.fromkeys(queues), "groups": {"all": queues}}, tmp_path_factory.mktemp("full"))
+        GroupsStack(App(), "groups", deployment=full)
