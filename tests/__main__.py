@@ -23,6 +23,8 @@ PYTHON = (sys.executable, "-m")
 # import-linter has no `python -m`.
 IMPORTS = str(Path(sys.executable).with_name("lint-imports"))
 PYTEST = (*PYTHON, "pytest", "-q", "-o", "faulthandler_timeout=600", "-m", "not thorough")
+# What computes all the time lets what waits go first: a function that is late is asked again, and that costs more.
+COMPUTING = ("nice", *PYTEST)
 # The worker's threads wait.
 APART = [f"--ignore=tests/unit/{part}" for part in ("worker", "test_worker.py")]
 # What people and their programs meet: a deployment of its own, beside the rest's, as both wait most of the time.
@@ -34,21 +36,21 @@ PARTS: dict[str, tuple[tuple[str, ...], ...]] = {
     "e2e": ((*PYTEST, "tests/e2e", *IGNORING),),
     "interfaces": ((*PYTEST, *MET),),
     "console": ((*PYTEST, "tests/e2e/console"),),
-    "simulation": ((*PYTEST, "tests/simulation"),),
-    "worker": ((*PYTEST, "tests/unit/worker", "tests/unit/test_worker.py"),),
     "kills": ((*PYTEST, "tests/e2e/faults"),),
-    "unit": ((*PYTEST, "tests/unit", "dueline", "local", *APART),),
+    "worker": ((*PYTEST, "tests/unit/worker", "tests/unit/test_worker.py"),),
+    "simulation": ((*COMPUTING, "tests/simulation"),),
+    "unit": ((*COMPUTING, "tests/unit", "dueline", "local", *APART),),
     "local": ((*PYTEST, "tests/e2e/test_local_run.py"),),
     "workers": ((*PYTEST, "tests/e2e/workers"),),
     "contract": ((*PYTEST, "tests/contract"),),
-    "template": ((*PYTEST, "tests/template", "infra"),),
+    "template": ((*COMPUTING, "tests/template", "infra"),),
     "lint": (
-        (*PYTHON, "ruff", "check", "."),
-        (*PYTHON, "ruff", "format", "--check", "."),
-        (*PYTHON, "mypy"),
-        (IMPORTS, "--no-logo", "--no-cache"),
+        ("nice", *PYTHON, "ruff", "check", "."),
+        ("nice", *PYTHON, "ruff", "format", "--check", "."),
+        ("nice", *PYTHON, "mypy"),
+        ("nice", IMPORTS, "--no-logo", "--no-cache"),
     ),
-    "docs": ((*PYTHON, "docs.build"),),
+    "docs": (("nice", *PYTHON, "docs.build"),),
 }
 # What they deploy: parts that deploy the same, and all others too, have it synthesized by one process.
 DEPLOYED = dict.fromkeys(("e2e", "interfaces"), "tests/e2e/queues.yaml")
@@ -95,7 +97,7 @@ class Ended:
 @app.command()
 def main(
     parts: Annotated[list[str] | None, typer.Argument(help=f"Of {', '.join(PARTS)}; all, where none is named.")] = None,
-    at_once: Annotated[int, typer.Option(help="How many parts to run at once.", min=1)] = 5,
+    at_once: Annotated[int, typer.Option(help="How many parts to run at once.", min=1)] = 6,
     busy: Annotated[int, typer.Option(help="How many busy loops to run beside them.", min=0)] = 0,
 ) -> None:
     """Run parts of the tests, a line for each as it ends; then the slowest tests. Exits with 1 if a part failed."""
