@@ -13,7 +13,7 @@ from local.endpoints import Endpoints
 from tests.e2e.conftest import FirstJobs
 from tests.e2e.console.chromium import chromium, skip_without_chromium
 from tests.e2e.console.page import Page
-from tests.e2e.console.serving import Served, administrator, serving
+from tests.e2e.console.serving import Served, administrator, serving_all
 from tests.e2e.environment import environment_of
 from tests.e2e.users import key_of
 
@@ -40,9 +40,29 @@ def browser(_needs_chromium: None) -> Iterator[webdriver.Chrome]:
 
 
 @pytest.fixture(scope="session")
-def served(emulator: Emulator, endpoints: Endpoints) -> Iterator[Served]:
-    with serving(environment_of(emulator, endpoints.name)) as served:
-        yield served
+def consoles(emulator: Emulator, endpoints: Endpoints) -> Iterator[dict[str, Served]]:
+    """That of an administrator, the same but read-only, and that of a service that may only produce for emails."""
+    key = key_of("producer", Names(endpoints.name).producer_policy("emails"), emulator)
+    theirs = dict(zip(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), key, strict=True))
+    env = environment_of(emulator, endpoints.name)
+    with serving_all({"all": (env,), "read-only": (env, "--read-only"), "producer": (env | theirs,)}) as consoles:
+        yield consoles
+
+
+@pytest.fixture(scope="session")
+def served(consoles: dict[str, Served]) -> Served:
+    return consoles["all"]
+
+
+@pytest.fixture(scope="session")
+def reading(consoles: dict[str, Served]) -> Served:
+    return consoles["read-only"]
+
+
+@pytest.fixture(scope="session")
+def of_producer(consoles: dict[str, Served]) -> Served:
+    """The console of a service that has the managed policy for producers of emails, and nothing else."""
+    return consoles["producer"]
 
 
 @pytest.fixture
@@ -57,20 +77,11 @@ def client(emulator: Emulator, endpoints: Endpoints) -> Iterator[Client]:
         yield client
 
 
-@pytest.fixture(scope="session")
-def of_producer(emulator: Emulator, endpoints: Endpoints) -> Iterator[Served]:
-    """The console of a service that has the managed policy for producers of emails, and nothing else."""
-    key = key_of("producer", Names(endpoints.name).producer_policy("emails"), emulator)
-    theirs = dict(zip(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), key, strict=True))
-    with serving(environment_of(emulator, endpoints.name) | theirs) as served:
-        yield served
-
-
 Letter = Callable[..., None]
 
 
-@pytest.fixture
-def letter(emulator: Emulator, endpoints: Endpoints) -> Letter:
+@pytest.fixture(scope="session")
+def letter(emulator: Emulator, endpoints: Endpoints) -> Iterator[Letter]:
     """Puts a job into a queue's dead-letter queue, as a worker does that has given it up."""
     sqs = emulator.client("sqs")
 
@@ -81,4 +92,5 @@ def letter(emulator: Emulator, endpoints: Endpoints) -> Letter:
         url = endpoints.dead_letter_queues[queue]
         sqs.send_message(QueueUrl=url, MessageBody=payload, MessageAttributes=attributes)
 
-    return put
+    yield put
+    sqs.close()

@@ -1,9 +1,8 @@
 """The console as its user meets it: by the roles and names that the browser tells a screen reader, and by text."""
 
 import json
-import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any
 
@@ -11,6 +10,7 @@ from selenium import webdriver
 from selenium.common.exceptions import (
     ElementClickInterceptedException,
     ElementNotInteractableException,
+    JavascriptException,
     StaleElementReferenceException,
     WebDriverException,
 )
@@ -18,20 +18,43 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
+from tests.e2e.console.reader import Name, Node, element, is_named, nodes
 from tests.waiting import wait_until
 
-# A page that is drawn anew under the pointer.
+# A page that is drawn anew under the pointer, or left for another one.
 _MOVED = (StaleElementReferenceException, ElementClickInterceptedException, ElementNotInteractableException)
-Name = str | re.Pattern[str]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Node:
-    """What a screen reader is told of an element."""
-
-    role: str
-    name: str
-    id: int
+_LEFT = ("No node", "Could not find", "Cannot find", "was destroyed", "navigated or closed", "properties of null")
+# What does not change for so long is asked again nevertheless: it may have changed just before.
+STILL_MS = 200
+CHANGED = """
+    const [still, done] = arguments;
+    const seen = new MutationObserver(() => { seen.disconnect(); done(); });
+    seen.observe(document, {subtree: true, childList: true, characterData: true, attributes: true});
+    setTimeout(() => { seen.disconnect(); done(); }, still);
+"""
+HOLD = """
+    const [part] = arguments;
+    const ask = window.fetch;
+    const held = new Promise((resolve) => { window.letGo = resolve; });
+    window.fetch = async (path, asked) => {
+        if (path.includes(part)) await held;
+        return ask(path, asked);
+    };
+"""
+# A click that lands elsewhere, since the page has moved under the pointer, does nothing.
+AIM = """
+    const keep = (event) => {
+        const {aim} = window;
+        window.aim = null;
+        window.landed = !aim || aim.contains(event.target);
+        if (!window.landed) { event.preventDefault(); event.stopImmediatePropagation(); }
+    };
+    if (!("landed" in window)) addEventListener("click", keep, {capture: true});
+    [window.aim, window.landed] = [arguments[0], false];
+    return window.aim.getAttribute("aria-disabled") !== "true";
+"""
+# It did too where it has led to another page.
+LANDED = "return window.landed !== false"
 
 
 class Page:
@@ -49,22 +72,37 @@ class Page:
 
     def all(self, role: str, name: Name | None = None) -> list[Node]:
         """Return what is there of a role, and of a name; of a pattern, what has it anywhere in its name."""
-        return [node for node in self._nodes() if node.role == role and _is_named(node.name, name)]
+        return [node for node in nodes(self.driver, role) if is_named(node.name, name)]
 
     def see(self, role: str, name: Name | None = None, *, at: int = 0) -> WebElement:
         """Wait until something is there; return its element, or that of another one of several."""
         found: list[WebElement] = []
 
         def is_there() -> bool:
-            nodes = self.all(role, name)
-            found[:] = [] if len(nodes) <= at else [self._element(nodes[at])]
+            there = self.all(role, name)
+            found[:] = [] if len(there) <= at else [element(self.driver, there[at])]
             return bool(found)
 
         self.until(is_there, f"{role} {name}")
         return found[0]
 
     def click(self, role: str, name: Name | None = None, *, at: int = 0) -> None:
-        self.until(lambda: self._did(lambda: self.see(role, name, at=at).click()), f"a click on {role} {name}")
+        """Click on something once it is there and not switched off."""
+
+        def clicked() -> bool:
+            found = self.see(role, name, at=at)
+            if not self.driver.execute_script(AIM, found):
+                return False
+            found.click()
+            return bool(self.driver.execute_script(LANDED))
+
+        self.until(clicked, f"a click on {role} {name}")
+
+    def is_off(self, button: Name) -> bool:
+        """Wait until a button is there; tell whether it is switched off."""
+        off: list[bool] = []
+        self.until(lambda: off.append(self.see("button", button).get_attribute("aria-disabled") == "true"), f"{button}")
+        return off[0]
 
     def fill(self, name: Name, text: str, *, role: str = "textbox") -> None:
         """Write into a field in place of what is in it."""
@@ -74,7 +112,7 @@ class Page:
             field.send_keys(Keys.CONTROL + "a", Keys.DELETE)
             field.send_keys(text)
 
-        self.until(lambda: self._did(write), f"to write into {name}")
+        self.until(write, f"to write into {name}")
 
     def choose(self, name: Name, option: str) -> None:
         """Choose an option of a select by its text."""
@@ -87,7 +125,7 @@ class Page:
             ]
             found.click()
 
-        self.until(lambda: self._did(choose), f"{option} of {name}")
+        self.until(choose, f"{option} of {name}")
 
     def set_time(self, name: Name, at: datetime) -> None:
         """Fill a field for a date and time of the reader's own: typing into one depends on the machine's language."""
@@ -97,7 +135,8 @@ class Page:
             Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set.call(field, local);
             for (const name of ["input", "change"]) field.dispatchEvent(new Event(name, {bubbles: true}));
         """
-        self.driver.execute_script(script, self.see("DateTime", name), at.timestamp() * 1000)
+        ms = at.timestamp() * 1000
+        self.until(lambda: self.driver.execute_script(script, self.see("DateTime", name), ms), f"to set {name}")
 
     def says(self, *texts: Name) -> None:
         """Wait until the page shows all of these texts."""
@@ -109,8 +148,9 @@ class Page:
         for text in texts:
             self.until(lambda text=text: not _has(self.text, text), f"no {text!r}")
 
-    def until(self, met: Callable[[], bool], what: str) -> None:
-        assert wait_until(lambda: self._did(met), every=0.03), (
+    def until(self, met: Callable[[], bool | None], what: str) -> None:
+        """Wait until a condition is met, and ask again whenever the page has changed."""
+        assert wait_until(lambda: self._did(met) or self._changed(), every=0), (
             f"waited for {what}; at {self.driver.current_url}:\n{self.text[:3000]}"
         )
 
@@ -123,16 +163,21 @@ class Page:
     def path(self) -> str:
         return str(self.driver.execute_script("return location.pathname + location.search"))
 
-    def statuses(self, end: str) -> set[int]:
-        """Return with which statuses the server answered this page's requests for a path that ends so."""
+    def is_answered(self, end: str, *statuses: int) -> None:
+        """Wait until the server has answered this page's requests for a path that ends so, with these statuses."""
         script = "return performance.getEntriesByType('resource').map(each => [each.name, each.responseStatus])"
-        return {status for name, status in self.driver.execute_script(script) if name.endswith(end)}
 
-    def slow(self, *, by: float) -> None:
-        """Let every answer take so many seconds longer, so that what is shown meanwhile can be seen."""
-        self.driver.execute_cdp_cmd("Network.enable", {})
-        asked = {"offline": False, "latency": by * 1000, "downloadThroughput": -1, "uploadThroughput": -1}
-        self.driver.execute_cdp_cmd("Network.emulateNetworkConditions", asked)
+        def told() -> set[int]:
+            return {status for name, status in self.driver.execute_script(script) if name.endswith(end)}
+
+        self.until(lambda: told() == set(statuses), f"{statuses} from {end}")
+
+    @contextmanager
+    def holding(self, part: str) -> Iterator[None]:
+        """Let what is asked for of paths with that part wait while the context is open: see what is shown meanwhile."""
+        self.driver.execute_script(HOLD, part)
+        yield
+        self.driver.execute_script("window.letGo()")
 
     def fetched(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
         """Ask the console's server what the page itself could: with its token, from its origin."""
@@ -152,45 +197,16 @@ class Page:
         except _MOVED:
             return False
         except WebDriverException as error:
-            if "No node" in str(error) or "Could not find" in str(error):
+            if any(told in str(error) for told in _LEFT):
                 return False
             raise
 
-    def _nodes(self) -> Iterator[Node]:
-        tree = {
-            each["nodeId"]: each for each in self.driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
-        }
-        for each in tree.values():
-            if not each["ignored"] and "backendDOMNodeId" in each:
-                role, name = each["role"]["value"], _name_of(each)
-                # A row has no name: it is known by what its cells say.
-                said = " ".join(_said(each, tree)) if role == "row" else name
-                yield Node(role=role, name=" ".join(said.split()), id=each["backendDOMNodeId"])
-
-    def _element(self, node: Node) -> WebElement:
-        told = self.driver.execute_cdp_cmd("DOM.resolveNode", {"backendNodeId": node.id})
-        keep = "function () { window.found = this.nodeType === 1 ? this : this.parentElement; }"
-        asked = {"objectId": told["object"]["objectId"], "functionDeclaration": keep}
-        self.driver.execute_cdp_cmd("Runtime.callFunctionOn", asked)
-        found: WebElement = self.driver.execute_script("return window.found")
-        return found
-
-
-def _name_of(node: dict[str, Any]) -> str:
-    return str(node.get("name", {}).get("value", ""))
-
-
-def _said(node: dict[str, Any], tree: dict[str, dict[str, Any]]) -> Iterator[str]:
-    """Yield the texts below a node."""
-    if node["role"]["value"] == "StaticText":
-        yield _name_of(node)
-    for child in node.get("childIds", []):
-        if child in tree and node["role"]["value"] != "StaticText":
-            yield from _said(tree[child], tree)
-
-
-def _is_named(name: str, wanted: Name | None) -> bool:
-    return wanted is None or (name == wanted if isinstance(wanted, str) else bool(wanted.search(name)))
+    def _changed(self) -> bool:
+        """Wait until the page changes, or stays as it is for a moment; return False."""
+        # A page that is left meanwhile has changed.
+        with suppress(JavascriptException):
+            self.driver.execute_async_script(CHANGED, STILL_MS)
+        return False
 
 
 def _has(text: str, wanted: Name) -> bool:

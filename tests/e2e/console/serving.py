@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
@@ -31,14 +31,30 @@ class Served:
 @contextmanager
 def serving(env: Mapping[str, str], *options: str) -> Iterator[Served]:
     """Run `dueline console` while the context is open; Ctrl-C ends it in order."""
+    with serving_all({"": (env, *options)}) as served:
+        yield served[""]
+
+
+@contextmanager
+def serving_all(consoles: Mapping[str, tuple[Mapping[str, str], *tuple[str, ...]]]) -> Iterator[dict[str, Served]]:
+    """Run one for each environment and its options, by name. They begin at once, and end at once."""
+    with ExitStack() as stack:
+        processes = {name: stack.enter_context(_begun(*console)) for name, console in consoles.items()}
+        yield {name: _served(process) for name, process in processes.items()}
+        for process in processes.values():
+            process.send_signal(signal.SIGINT)
+        for process in processes.values():
+            told, _ = process.communicate(timeout=HANG_SECONDS)
+            assert process.returncode == 0, told
+
+
+@contextmanager
+def _begun(env: Mapping[str, str], *options: str) -> Iterator["subprocess.Popen[str]"]:
     typed = [sys.executable, "-m", "dueline", "console", "--no-browser", "--port", "0", *options]
     pipe: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     process = subprocess.Popen(typed, cwd=ROOT, env=dict(env), preexec_fn=at_a_terminal, **pipe)
     try:
-        yield _served(process)
-        process.send_signal(signal.SIGINT)
-        told, _ = process.communicate(timeout=HANG_SECONDS)
-        assert process.returncode == 0, told
+        yield process
     finally:
         process.kill()
         process.communicate()

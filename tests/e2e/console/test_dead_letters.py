@@ -47,7 +47,7 @@ def test_those_of_an_error_are_put_back_after_they_were_counted(page: Page, clie
     page.click("checkbox", "Choose KeyError")
     page.click("button", "Redrive those chosen …")
     page.see("dialog", "Redrive dead letters of webhooks?")
-    assert page.see("button", "Redrive 0 jobs").get_attribute("aria-disabled") == "true"
+    assert page.is_off("Redrive 0 jobs")
     page.click("button", "Count them, dry")
     page.says("12 jobs would be put back, of 14 that were read.")
     assert wait_until(lambda: depth(client) == (0, 14))
@@ -66,7 +66,7 @@ def test_they_are_deleted_only_once_the_queue_s_name_was_typed(page: Page, clien
     page.click("button", "Delete those chosen …")
     page.says("2 jobs as of the last look", "cannot be brought back")
     page.fill(re.compile("^Type webhooks"), "webhook")
-    assert page.see("button", "Delete for good").get_attribute("aria-disabled") == "true"
+    assert page.is_off("Delete for good")
     page.fill(re.compile("^Type webhooks"), "webhooks")
     page.click("button", "Delete for good")
     page.says("2 jobs deleted for good")

@@ -64,7 +64,7 @@ def test_it_is_run_now(page: Page, client: Client, job: Job) -> None:
     page.says("took its place")
     page.click("link", re.compile("^[0-9a-f]{8}$"))
     page.says("It was handed to its queue.")
-    assert page.see("button", "Run now …").get_attribute("aria-disabled") == "true"
+    assert page.is_off("Run now …")
 
 
 def test_it_is_cancelled_for_good_and_one_that_has_left_is_promised_nothing(
@@ -76,14 +76,14 @@ def test_it_is_cancelled_for_good_and_one_that_has_left_is_promised_nothing(
     page.click("button", "Cancel the job")
     page.says("Cancelled.", "Nothing comes under its id: that is a promise.")
     assert client.get(job.id).state is State.CANCELLED
-    assert page.statuses(f"/jobs/{job.id}") == {200}
+    page.is_answered(f"/jobs/{job.id}", 200)
 
     left = client.schedule("emails", {"to": "bob"})
     opened(page, left)
     page.click("button", "Cancel the job …")
     page.click("button", "Cancel the job")
     page.says("Cancel requested.", "It may still come")
-    assert page.statuses(f"/jobs/{left.id}") == {200, 202}
+    page.is_answered(f"/jobs/{left.id}", 200, 202)
 
 
 def test_of_one_that_was_moved_meanwhile_it_is_not_said_that_it_never_comes(

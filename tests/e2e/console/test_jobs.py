@@ -14,6 +14,7 @@ from dueline.model import instant
 from local.emulator import Emulator
 from local.endpoints import Endpoints
 from tests.e2e.console.page import Page
+from tests.waiting import wait_until
 
 FIND = "Find a job by its id or key"
 
@@ -130,11 +131,10 @@ def test_many_are_counted_and_shown_then_cancelled_and_promises_are_told_from_re
     leaving = client.schedule("invoices", {"to": "soon"}, delay=300, tenant="acme")
     page.open("/queues/invoices/jobs?tenant=acme")
     page.says("3 of 5 jobs")
-    page.slow(by=2)
-    page.click("button", re.compile("^Cancel all that match"))
-    page.see("dialog", "Cancel many jobs of invoices?")
-    assert page.see("button", "Cancel 0 jobs").get_attribute("aria-disabled") == "true"
-    page.slow(by=0)
+    with page.holding("/jobs?"):
+        page.click("button", re.compile("^Cancel all that match"))
+        page.see("dialog", "Cancel many jobs of invoices?")
+        assert page.is_off("Cancel 0 jobs")
     page.says("those of the tenant acme", "3 jobs of 5 that were fetched")
     assert payloads(page)[-1] == "bob"
     hand_over(emulator, endpoints, leaving)
@@ -145,13 +145,24 @@ def test_many_are_counted_and_shown_then_cancelled_and_promises_are_told_from_re
 
 
 def hand_over(emulator: Emulator, endpoints: Endpoints, job: Job) -> None:
-    """Raise the fence up to a job, as a tick does that is about to send it."""
-    emulator.client("dynamodb").update_item(
-        TableName=Names(endpoints.name).state,
-        Key={"pk": {"S": f"{job.queue}#0"}, "sk": {"S": "!state"}},
-        UpdateExpression="SET fence = :due",
-        ExpressionAttributeValues={":due": {"S": instant.text(job.due)}},
-    )
+    """Raise the fence up to a job, as a tick does that is about to send it, between two ticks."""
+    dynamodb = emulator.client("dynamodb")
+
+    def raised() -> bool:
+        try:
+            dynamodb.update_item(
+                TableName=Names(endpoints.name).state,
+                Key={"pk": {"S": f"{job.queue}#0"}, "sk": {"S": "!state"}},
+                UpdateExpression="SET fence = :due",
+                ConditionExpression="attribute_not_exists(lease)",
+                ExpressionAttributeValues={":due": {"S": instant.text(job.due)}},
+            )
+        except dynamodb.exceptions.ConditionalCheckFailedException:
+            return False
+        return True
+
+    assert wait_until(raised)
+    dynamodb.close()
 
 
 def cancel_all(page: Page, tenant: str, *, lost: int = 0) -> None:
@@ -188,11 +199,10 @@ def test_what_is_under_way_stays_in_sight_however_often_escape_is_pressed(page: 
     page.open("/queues/invoices/jobs?tenant=acme")
     page.click("button", "Cancel all that match …")
     page.see("button", "Cancel 2 jobs")
-    page.slow(by=2)
-    page.click("button", "Cancel 2 jobs")
-    page.see("button", "Stop here")
-    for _ in range(3):
-        page.driver.switch_to.active_element.send_keys(Keys.ESCAPE)
-    assert page.all("button", "Stop here")
-    page.slow(by=0)
+    with page.holding("/cancellations"):
+        page.click("button", "Cancel 2 jobs")
+        page.see("button", "Stop here")
+        for _ in range(3):
+            page.driver.switch_to.active_element.send_keys(Keys.ESCAPE)
+        assert page.all("button", "Stop here")
     page.says("2 cancelled (200)")

@@ -106,7 +106,7 @@ def test_whoever_may_not_do_something_is_told_so_by_iam_and_sees_the_rest(
     page.click("button", "Pause emails")
     page.click("button", "Pause")
     page.says("Forbidden 403", "is not authorized to perform")
-    assert page.statuses("/pause") == {403}
+    page.is_answered("/pause", 403)
     assert client.queue("emails").control.paused is False
 
 
