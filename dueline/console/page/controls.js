@@ -3,21 +3,20 @@
 import { html, useState } from "./vendor/preact-htm.js";
 import { post, put } from "./api.js";
 import { plural, rateWords } from "./format.js";
-import { Button, Confirm, Input, useDialog } from "./parts.js";
+import { Button, Confirm, Input } from "./parts.js";
 import { queuePath } from "./route.js";
 
 const SOON = "Its workers heed that within 5 seconds.";
 const OTHERS = "Consumers that do not use the library, and Lambda consumers, do not heed it.";
 
-/** The buttons of a queue; `onDone` is called once something was changed. */
-export function Controls({ queue, onDone }) {
-  const [dialog, open] = useDialog(onDone);
+/** The buttons of a queue; `open` is that of a useDialog. Its dialog stays whatever row of a table these are in. */
+export function Controls({ queue, open }) {
   const why = queue.error && "Nothing is known of this queue now";
   const button = (verb, Dialog, label) =>
     html`<${Button} writes why=${why} onClick=${() => open(Dialog, { queue })} label=${label}>${verb}<//>`;
   return html`<span class="row">
     ${queue.paused ? button("Resume", Resume, `Resume ${queue.name}`) : button("Pause", Pause, `Pause ${queue.name}`)}
-    ${button("Rate", Rate, `Rate of ${queue.name}`)}${dialog}
+    ${button("Rate", Rate, `Rate of ${queue.name}`)}
   </span>`;
 }
 

@@ -5,7 +5,7 @@ import { get, usePolled } from "./api.js";
 import { Controls } from "./controls.js";
 import { Coming, Past, lastHour } from "./figures.js";
 import { atLeast, number, percent, plural, relative, span } from "./format.js";
-import { Facts, Instant, State, Tiles, View } from "./parts.js";
+import { Facts, Instant, State, Tiles, useDialog, View } from "./parts.js";
 import { queuePath } from "./route.js";
 import { isPoor, standingOf } from "./standing.js";
 
@@ -21,14 +21,14 @@ export function Queue({ queue: name, query, path }) {
   const due = usePolled(() => get(`${asked}/due?hours=${hours}`), SECONDS * 3, `${name} ${hours}`);
   const past = usePolled(() => get(`${asked}/figures?hours=${hours}`), FIGURES_SECONDS, `${name} ${hours}`);
   const queue = polled.data && { ...polled.data, name, ...lastHour(polled, past.data?.series?.[name]) };
-  const again = () => [polled, due].forEach((each) => each.again());
+  const [dialog, open] = useDialog(() => [polled, due].forEach((each) => each.again()));
   return html`<${View} title=${name} polled=${polled} seconds=${SECONDS} what="the queue"
-    beside=${queue && html`<${Controls} queue=${queue} onDone=${again} />`}>
+    beside=${queue && html`<${Controls} queue=${queue} open=${open} />`}>
     ${() => html`<${Why} queue=${queue} /><${Tiles} tiles=${now(queue)} />
       <${Spans} hours=${hours} path=${path} />
       <${Coming} name=${name} polled=${due} hours=${hours} />
       <${Past} name=${name} polled=${past} hours=${hours} />
-      <${Settings} queue=${queue} />`}<//>`;
+      <${Settings} queue=${queue} />${dialog}`}<//>`;
 }
 
 const WELL = { word: "well", tone: "ok", why: "Jobs are handed over in time, and none failed for good" };

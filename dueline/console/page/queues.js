@@ -5,7 +5,7 @@ import { get, usePolled } from "./api.js";
 import { Controls } from "./controls.js";
 import { lastHour } from "./figures.js";
 import { atLeast, number, percent, plural, span } from "./format.js";
-import { Empty, Instant, State, Table, Tiles, View } from "./parts.js";
+import { Empty, Instant, State, Table, Tiles, useDialog, View } from "./parts.js";
 import { queuePath } from "./route.js";
 import { standingOf, sumsOf, worstFirst } from "./standing.js";
 
@@ -15,15 +15,16 @@ const FIGURES_SECONDS = 60;
 export function Queues() {
   const polled = usePolled(() => get("/console/overview"), SECONDS);
   const figures = usePolled(() => get("/console/figures"), FIGURES_SECONDS);
+  const [dialog, open] = useDialog(polled.again);
   const { series, reason = figures.error?.detail } = figures.data ?? {};
   const queues = polled.data?.queues.map(({ queue: name, ...queue }) =>
     ({ ...queue, name, ...lastHour({ data: queue, at: polled.at }, series?.[name]) }));
   return html`<${View} title="Queues" polled=${polled} seconds=${SECONDS} what="the queues">
     ${() => html`${figures.data?.ttl_off && TTL_OFF}<${Tiles} tiles=${sums(queues)} />
-      <${Table} caption="Queues, worst first" stack columns=${columns(polled.again)} rows=${worstFirst(queues)}
+      <${Table} caption="Queues, worst first" stack columns=${columns(open)} rows=${worstFirst(queues)}
         keyOf=${({ name }) => name} classOf=${toneOf} />
       ${!queues.length && html`<${Empty}>No queue is deployed yet: <code>queues.yaml</code> declares them.<//>`}
-      ${reason && html`<p class="muted">On time is not known: ${reason}</p>`}`}<//>`;
+      ${reason && html`<p class="muted">On time is not known: ${reason}</p>`}${dialog}`}<//>`;
 }
 
 const TTL_OFF = html`<p class="notice bad">DynamoDB's TTL is off while jobs are hours late: no row is deleted until every
@@ -63,7 +64,7 @@ function figure(name, label, title, show) {
   return { name, label, title, end: true, cell: (queue) => (isKnown(queue) ? show(queue) : UNKNOWN) };
 }
 
-const columns = (again) => [
+const columns = (open) => [
   { name: "name", label: "Queue", head: true, cell: ({ name }) => html`<a href=${queuePath(name)}>${name}</a>` },
   { name: "states", label: "State", cell: (queue) => html`<${States} queue=${queue} />` },
   figure("lateness", "Late", "How far the oldest job not handed over is past due", ({ lateness }) => span(lateness)),
@@ -78,5 +79,5 @@ const columns = (again) => [
   figure("next_due", "Next due", "The first of them", ({ next_due: at }) => html`<${Instant} at=${at} near />`),
   figure("rate", "Rate", "How many jobs its workers may begin", ({ rate }) => rate ?? NONE),
   { name: "actions", label: "Actions", end: true,
-    cell: (queue) => html`<${Controls} queue=${queue} onDone=${again} />` },
+    cell: (queue) => html`<${Controls} queue=${queue} open=${open} />` },
 ];

@@ -6,11 +6,10 @@ import { span, utc } from "./format.js";
 import { JsonField, readJson } from "./job_form.js";
 import { Confirm, Failure, Field, Input, Instant, Table } from "./parts.js";
 import { queuePath } from "./route.js";
-import { fieldText, instant, seconds } from "./when.js";
+import { fieldText, instant, seconds, SPAN } from "./when.js";
 
 const PAUSE_MS = 400;
 const NAME = "[A-Za-z0-9_\\-][A-Za-z0-9._\\-]{0,63}";
-const EVERY = /^\s*[\d.]+\s*[smhd]?\s*$/;
 const FRESH = {
   name: "", rule: "0 9 * * MON-FRI", zone: Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC", payload: "null",
   jitter: 0, priority: 1, catch_up: "latest", overlap: "allow",
@@ -43,7 +42,7 @@ function fieldsOf({ schedule: name, cron, every, payload, start, end, ...same })
 /** The rule that the fields name, as the API takes it. Throws an Error. */
 function ruleOf({ rule, zone, start, end, count }) {
   const times = { ...(start && { start: instant(start, "start") }), ...(end && { end: instant(end, "end") }) };
-  const form = EVERY.test(rule) ? { every: seconds(rule, "every") } : { cron: rule };
+  const form = SPAN.test(rule) ? { every: seconds(rule, "every") } : { cron: rule };
   return { ...form, zone, ...times, ...(count && { count: Number(count) }) };
 }
 
@@ -113,7 +112,7 @@ function usePreview(fields) {
       clearTimeout(timer);
     };
   }, [rule, zone, start, end, count]);
-  return { ...preview, zone, every: EVERY.test(rule) && seconds(rule) };
+  return { ...preview, zone, every: SPAN.test(rule) && seconds(rule) };
 }
 
 function Preview({ error, next, ...told }) {

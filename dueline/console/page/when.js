@@ -1,10 +1,12 @@
 // Times as people type them: an instant of their own clock, or a span.
 
+/** A span: its count and its unit. */
+export const SPAN = /^\s*(\d+(?:\.\d+)?)\s*([smhd]?)\s*$/;
 const SECONDS = { "": 1, s: 1, m: 60, h: 3600, d: 86400 };
 
 /** The seconds of "90", "15m", "2h", "3d", as the command line takes them. Throws an Error that says what may be. */
 export function seconds(text, name = "delay") {
-  const [, count, unit] = /^\s*(\d+(?:\.\d+)?)\s*([smhd]?)\s*$/.exec(text) ?? [];
+  const [, count, unit] = SPAN.exec(text) ?? [];
   if (!count) throw new Error(`${name} is "${text}": it must be seconds, or a number with s, m, h or d, such as 15m`);
   return Number(count) * SECONDS[unit];
 }

@@ -94,6 +94,17 @@ def test_axe_finds_nothing_in_light_or_dark_and_nothing_is_wider_than_a_telephon
     assert {where: what for where, what in found.items() if what} == {}
 
 
+def test_a_dialog_stays_in_front_while_another_queue_overtakes_its_own(page: Page, client: Client) -> None:
+    page.open()
+    page.click("button", "Pause emails")
+    page.see("dialog", "Pause emails?")
+    client.pause("reminders")
+    page.driver.execute_script("document.dispatchEvent(new Event('visibilitychange'))")
+    page.says(re.compile(r"Paused\n1\n"))
+    assert page.driver.execute_script("return document.querySelector('dialog').matches(':modal')")
+    client.resume("reminders")
+
+
 def test_a_dialog_takes_the_focus_and_gives_it_back_and_is_used_by_keyboard_alone(page: Page, client: Client) -> None:
     page.open()
     button = page.see("button", "Pause invoices")

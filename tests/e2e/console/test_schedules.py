@@ -49,6 +49,8 @@ def test_one_is_made_with_a_preview_of_its_rule_and_a_wrong_rule_is_explained(pa
     page.see("alert")
     page.says("25")
     assert page.is_off("Make it")
+    page.fill(re.compile("^Rule"), "1.")  # on the way to 1.5h
+    page.says("it has 1 fields and must have 5")
     page.fill(re.compile("^Rule"), "30 7 * * MON")
     page.see("row", re.compile(" 07:30:00 "))
     page.fill(re.compile("^Payload"), '{"older_than_days": 30}')

@@ -15,7 +15,7 @@ const PAGE = "../../../dueline/console/page";
 const { parseJson } = await import(`${PAGE}/json.js`);
 const { condition, found, matcher, payloadText } = await import(`${PAGE}/matching.js`);
 const { STATES, way } = await import(`${PAGE}/way.js`);
-const { fieldText, instant, seconds } = await import(`${PAGE}/when.js`);
+const { fieldText, instant, seconds, SPAN } = await import(`${PAGE}/when.js`);
 
 const holds = (text, payload) => condition(text)({ payload });
 const DUE = "2020-01-01T00:00:00.000Z";
@@ -53,6 +53,7 @@ test("jobs are picked by all filters at once, and a text is looked for in whatev
 test("times are what people type, and what is none is refused by its name", () => {
   assert.deepEqual(["90", "1.5m", "2h", " 3 d "].map((text) => seconds(text)), [90, 90, 7200, 259200]);
   for (const text of ["", "-1", "5 years", "1e3"]) assert.throws(() => seconds(text, "every"), /every is .* such as 15m/, text);
+  assert.deepEqual(["1.5m", "1.", ".", ""].map((text) => SPAN.test(text)), [true, false, false, false]);
   assert.equal(instant("2027-01-04T09:00:00"), "2027-01-04T08:00:00.000Z");
   assert.equal(fieldText("2027-01-04T08:00:00.000Z"), "2027-01-04T09:00:00");
   assert.deepEqual([undefined, "garbage", "+275760-09-13T00:00:00Z"].map(fieldText), ["", "", ""]);
