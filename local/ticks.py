@@ -60,8 +60,10 @@ def _fire(
     while not stop.is_set():
         try:
             answer = functions.invoke(FunctionName=target["Arn"], Payload=target["Input"].encode())
+            # Whatever it says: a connection serves again once its answer was read.
+            payload = answer["Payload"].read()
             if "FunctionError" in answer:
-                faults.append(RuntimeError(f"{target['Input']}: {json.loads(answer['Payload'].read())}"))
+                faults.append(RuntimeError(f"{target['Input']}: {json.loads(payload)}"))
         except Exception as fault:
             if not stop.is_set():
                 faults.append(fault)
