@@ -2,8 +2,9 @@
 
 import json
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from local.emulator import Emulator
@@ -11,11 +12,14 @@ from local.emulator import Emulator
 # What a tick's fault says whose requests took too long: on a slow machine, no defect, and the next tick goes on.
 TOO_SLOW = ("timed out", "timeout", "Timeout")
 
+Target = Callable[[], dict[str, Any]]
+
 
 @contextmanager
 def fired_every(seconds: float, emulator: Emulator, group: str) -> Iterator[list[BaseException]]:
     """Invoke the target of every schedule of a group so often, each in a thread of its own, until the context ends.
 
+    The target is what the schedule has at that moment: a deployment may change it.
     Yields the list into which faults go: a tick that failed once is no reason to stop the others.
     """
     stop = threading.Event()
@@ -39,16 +43,21 @@ def fired_every(seconds: float, emulator: Emulator, group: str) -> Iterator[list
         stop.set()
 
 
-def _targets(emulator: Emulator, group: str) -> list[dict[str, Any]]:
+def _targets(emulator: Emulator, group: str) -> list[Target]:
     scheduler = emulator.client("scheduler")
     pages = scheduler.get_paginator("list_schedules").paginate(GroupName=group)
     names = [schedule["Name"] for page in pages for schedule in page["Schedules"]]
-    return [scheduler.get_schedule(GroupName=group, Name=name)["Target"] for name in names]
+    return [partial(_target, scheduler, GroupName=group, Name=name) for name in names]
+
+
+def _target(scheduler: Any, **schedule: str) -> dict[str, Any]:
+    target: dict[str, Any] = scheduler.get_schedule(**schedule)["Target"]
+    return target
 
 
 def _fire(
     functions: Any,
-    target: dict[str, Any],
+    look_up: Target,
     stop: threading.Event,
     faults: list[BaseException],
     *,
@@ -59,6 +68,7 @@ def _fire(
     stop.wait(first)
     while not stop.is_set():
         try:
+            target = look_up()
             answer = functions.invoke(FunctionName=target["Arn"], Payload=target["Input"].encode())
             # Whatever it says: a connection serves again once its answer was read.
             payload = answer["Payload"].read()

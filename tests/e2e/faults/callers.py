@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import cycle
 from uuid import UUID
@@ -19,17 +19,27 @@ SOONEST_BY_THE_TABLE = 25.0
 # Sooner than the fence, which is 19 s ahead: whoever submits it takes the late path.
 LATE = (0.5, 15.0)
 
+Schedule = Callable[[str, Sequence[NewJob]], list[Job | DuelineError]]
+# How to schedule, and whether its callers make the ids.
+Way = tuple[Schedule, bool]
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wish:
-    """A job to schedule: when it is due, and whether it is to go by the table though it is due soon."""
+    """A job to schedule: when it is due, and whether it is to go by the table though it is due soon.
+
+    With an idempotency `key`, its caller makes no id.
+    """
 
     due: datetime
     is_late: bool = False
+    payload: object = field(default_factory=lambda: {"n": 1})
+    priority: int = 1
+    key: str | None = None
 
     @property
     def new(self) -> NewJob:
-        return NewJob(payload={"n": 1}, at=self.due)
+        return NewJob(payload=self.payload, at=self.due, priority=self.priority, key=self.key)
 
 
 class Wishes:
@@ -56,22 +66,30 @@ class Wishes:
         return Wish(due=datetime.fromtimestamp(((now.timestamp() + soonest) // spread + 1) * spread, UTC))
 
 
-class Callers:
-    """Schedule in turn by the library over HTTP, which makes most ids itself, and by direct producers, with ids."""
+def ways_of(stage: Stage, *, is_dead: Callable[[int], bool]) -> list[Way]:
+    """Return the library over HTTP, which makes most ids itself, and direct producers, which are given ids."""
+    http = Client.connect(url=stage.endpoints.api)
+    direct = DirectProducers(stage.deployment.name, endpoint=stage.proxy.endpoint, is_dead=is_dead)
+    return [(http.schedule_many, False), (direct.schedule, True)]
 
-    def __init__(self, stage: Stage, scattered: random.Random, *, is_dead: Callable[[int], bool]) -> None:
+
+class Callers:
+    """Schedule in turn in each of some ways."""
+
+    def __init__(self, stage: Stage, scattered: random.Random, *, ways: Sequence[Way]) -> None:
         self._partitions = {name: queue.partitions for name, queue in stage.deployment.queues.items()}
         self._direct_horizon = timedelta(seconds=stage.deployment.direct_horizon)
         self._scattered = scattered
-        http = Client.connect(url=stage.endpoints.api)
-        direct = DirectProducers(stage.deployment.name, endpoint=stage.proxy.endpoint, is_dead=is_dead)
-        self._ways = cycle(((http.schedule_many, False), (direct.schedule, True)))
+        self._ways = cycle(ways)
 
     def schedule(self, queue: str, wishes: Sequence[Wish]) -> list[Job]:
-        """Schedule jobs of a queue, the first of them alone, whatever happens on the way."""
+        """Schedule jobs of a queue, the first of them alone, whatever happens on the way; return them in order."""
         schedule, is_direct = next(self._ways)
-        jobs = [self._named(queue, wish) if is_direct or wish.is_late else wish.new for wish in wishes]
-        return [job for some in (jobs[:1], jobs[1:]) for job in _until_answered(schedule, queue, some)]
+        jobs = [self._new(queue, wish, is_named=is_direct or wish.is_late) for wish in wishes]
+        return [job for some in (jobs[:1], jobs[1:]) for job in until_answered(schedule, queue, some)]
+
+    def _new(self, queue: str, wish: Wish, *, is_named: bool) -> NewJob:
+        return self._named(queue, wish) if is_named and wish.key is None else wish.new
 
     def _named(self, queue: str, wish: Wish) -> NewJob:
         """Return a job with an id that its caller made."""
@@ -80,23 +98,24 @@ class Callers:
         route = Route.DIRECT if is_soon and not wish.is_late else Route.TABLE
         uid = str(UUID(int=self._scattered.getrandbits(128), version=4))
         id = JobId(partition=partition, route=route, due=instant.round_up(wish.due), uid=uid)
-        return NewJob(payload={"n": 1}, id=str(id))
+        return NewJob(payload=wish.payload, id=str(id), priority=wish.priority)
 
 
-def _until_answered(
-    schedule: Callable[[str, Sequence[NewJob]], list[Job | DuelineError]], queue: str, jobs: Sequence[NewJob]
-) -> list[Job]:
-    """Schedule jobs, and again under the same ids those of which it is not known; raise what is refused."""
-    answered: list[Job] = []
-    while jobs:
-        results = schedule(queue, jobs)
-        answered += [result for result in results if isinstance(result, Job)]
-        failed = [(job, each) for job, each in zip(jobs, results, strict=True) if isinstance(each, DuelineError)]
-        jobs = [_again(job, error) for job, error in failed]
-    return answered
+def until_answered(schedule: Schedule, queue: str, jobs: Sequence[NewJob]) -> list[Job]:
+    """Schedule jobs, and again under the same ids or keys those of which it is not known; raise what is refused."""
+    answered: dict[int, Job] = {}
+    left = dict(enumerate(jobs))
+    while left:
+        results = dict(zip(left, schedule(queue, list(left.values())), strict=True))
+        answered |= {number: result for number, result in results.items() if isinstance(result, Job)}
+        left = {n: _again(left[n], result) for n, result in results.items() if isinstance(result, DuelineError)}
+    return [answered[number] for number in sorted(answered)]
 
 
 def _again(job: NewJob, error: DuelineError) -> NewJob:
     if not isinstance(error, RETRYABLE):
         raise error
+    if error.key or job.key:
+        # Where the library could not make an id, it went under a key.
+        return replace(job, key=error.key or job.key)
     return replace(job, at=None, delay=None, id=error.job_id or job.id) if error.job_id or job.id else job

@@ -4,7 +4,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import count, cycle
@@ -17,7 +17,7 @@ from local.summary import percentile
 from local.ticks import not_slow
 from tests.e2e.faults import repeats
 from tests.e2e.faults.books import FAULTS, Books
-from tests.e2e.faults.callers import LATE, SOONEST_BY_THE_TABLE, Callers, Wishes
+from tests.e2e.faults.callers import LATE, SOONEST_BY_THE_TABLE, Callers, Wishes, ways_of
 from tests.e2e.faults.killing import TICK, Kill, Killer
 from tests.e2e.faults.stage import Play, Stage, dead_letters, described, is_ingested, staged
 from tests.e2e.faults.story import Story
@@ -85,7 +85,7 @@ class _Season:
         self._plan, self._stage, self._books, self._killer = plan, stage, books, killer
         self._scattered = random.Random(plan.seed)
         self._wishes = Wishes(self._scattered, spread=plan.spread)
-        self._callers = Callers(stage, self._scattered, is_dead=killer.is_dead)
+        self._callers = Callers(stage, self._scattered, ways=ways_of(stage, is_dead=killer.is_dead))
         self._queues = cycle(stage.endpoints.queues)
         self._timers: list[threading.Timer] = []
 
@@ -147,7 +147,7 @@ def _close(story: Story, stage: Stage, books: Books, killer: Killer) -> None:
     story.told += "\n\n".join(map(stage.story_of, riddles[:MOST_RIDDLES]))
     most = repeats.most_by_one_kill(books, records, kills)
     story.expect(most <= CHECKPOINT_JOBS + WAVE_JOBS, f"one killed tick repeated {most} jobs")
-    faults = _unexplained(stage.tick_faults, kills)
+    faults = unexplained_faults(stage.tick_faults, kills)
     story.expect(not faults, f"ticks failed that were not killed: {faults}")
     story.expect(set(books.statuses) <= ANSWERS | FAULTS, f"callers were told {dict(books.statuses)}")
     story.expect(not books.strangers, f"arrived though nobody was told of them: {sorted(books.strangers)}")
@@ -163,7 +163,7 @@ def _close(story: Story, stage: Stage, books: Books, killer: Killer) -> None:
     }
 
 
-def _unexplained(faults: list[BaseException], kills: list[Kill]) -> list[str]:
+def unexplained_faults(faults: Iterable[BaseException], kills: Iterable[Kill]) -> list[str]:
     """Return the failed ticks for which there is neither a kill nor a request that the machine was too slow for.
 
     There may be more kills: the emulator fires the deployed schedules too, once a minute, and nobody hears of those.

@@ -47,13 +47,15 @@ class Told:
     """What a request tells of itself.
 
     `turn` is the same for all requests of one invocation, and no other's; `number` is the request's own in its process,
-    and `unheard` are the numbers of those before whose answer the process has not read.
+    and `unheard` are the numbers of those before whose answer the process has not read. `code` tells one release's code
+    from another's, and is 0 for that of a direct producer of this process.
     """
 
     process: Process
     turn: str
     number: int
     unheard: frozenset[int]
+    code: int = 0
 
     @classmethod
     def read(cls, header: str) -> "Told":
@@ -63,4 +65,5 @@ class Told:
             turn=told["turn"],
             number=told["number"],
             unheard=frozenset(told["unheard"]),
+            code=told.get("code", 0),
         )

@@ -68,9 +68,15 @@ class _Passage(BaseHTTPRequestHandler):
     server: Proxy
 
     def do_GET(self) -> None:
-        """Pass on what is asked of EventBridge Scheduler, which meets with no mishap."""
+        """Pass on what is asked of EventBridge Scheduler and S3, which meets with no mishap."""
         get = partial(self.server.upstream.get, self.path, headers=self._passed_on())
         self._hand_back(_answer(self.server.carriers.submit(get).result()))
+
+    def do_PUT(self) -> None:
+        """Pass on what is put into S3, which meets with no mishap."""
+        content = self.rfile.read(int(self.headers["content-length"]))
+        put = partial(self.server.upstream.put, self.path, headers=self._passed_on(), content=content)
+        self._hand_back(_answer(self.server.carriers.submit(put).result()))
 
     def do_POST(self) -> None:
         exchange = self._exchange(self.rfile.read(int(self.headers["content-length"])))

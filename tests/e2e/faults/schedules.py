@@ -12,19 +12,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from dueline.aws.dynamodb.table import DynamoTable
 from dueline.model.queue_settings import PLANNER as OWN_QUEUE
-from dueline.schedules.head import Head, read_head
-from dueline.schedules.occurrence import planning_job
 from local.summary import percentile
 from local.ticks import not_slow
 from tests.e2e.faults import repeats
 from tests.e2e.faults.books import FAULTS, Books
 from tests.e2e.faults.changing import ACTS, Changing, Schedule
 from tests.e2e.faults.exchange import straight
+from tests.e2e.faults.heads import dead, heads_of, parked_planning_jobs
 from tests.e2e.faults.killing import PLANNER, STEPS_OF_SCHEDULES, Killer
 from tests.e2e.faults.runs import Runs, Span, spans_of, untrue
-from tests.e2e.faults.stage import Play, Stage, all_in, dead_letters, described, staged
+from tests.e2e.faults.stage import Play, Stage, dead_letters, described, staged
 from tests.e2e.faults.story import Story
 from tests.e2e.faults.weather import Losing, Weather
 from tests.e2e.inbox import HANG_SECONDS, wait_until
@@ -72,7 +70,7 @@ def keep_to_schedules(plan: Plan, play: Play, folder: Path) -> Story:
             wait_until(lambda: datetime.now(UTC) > until)
             wait_until(lambda: not season.runs().missing(until), every=0.5)
             story.expect(stage.let_ticks_pass(until), "ticks have ended")
-            wait_until(lambda: not _dead(stage, until), every=0.5)
+            wait_until(lambda: not dead(stage, QUEUES, until), every=0.5)
         _close(story, stage, season, books, until)
     story.figures["duration in s"] = round(time.monotonic() - began, 1)
     return story
@@ -119,7 +117,7 @@ class _Season:
         return has_changes and self.weather.is_over and self.killer.is_done
 
     def spans(self) -> dict[Schedule, list[Span]]:
-        return {schedule: spans_of(head) for schedule, head in _heads(self._stage).items()}
+        return {schedule: spans_of(head) for schedule, head in heads_of(self._stage, QUEUES).items()}
 
     def runs(self) -> Runs:
         return Runs(spans=self.spans(), versions=self.changing.versions, landed=list(self._books.landed))
@@ -131,20 +129,13 @@ def _let_planning_jobs_come_again(stage: Stage) -> None:
     sqs.set_queue_attributes(QueueUrl=url, Attributes={"VisibilityTimeout": str(AGAIN_AFTER_SECONDS)})
 
 
-def _heads(stage: Stage) -> dict[Schedule, Head]:
-    names = stage.deployment.names
-    table = DynamoTable(stage.emulator.client("dynamodb"), names.table, state=names.state)
-    heads = [read_head(row) for queue in QUEUES for row in table.heads(queue, after="", limit=1000).rows]
-    return {Schedule(queue=head.queue, name=head.name): head for head in heads}
-
-
 def _last_change(stage: Stage) -> datetime:
-    return max(datetime.now(UTC), *(head.start for head in _heads(stage).values()))
+    return max(datetime.now(UTC), *(head.start for head in heads_of(stage, QUEUES).values()))
 
 
 def _expect_of_the_watch(story: Story, stage: Stage) -> None:
     """See that the schedule whose planning job was lost stands still until the planner watches, as it does hourly."""
-    still, stage.proxy.around = _heads(stage)[STILL], straight
+    still, stage.proxy.around = heads_of(stage, QUEUES)[STILL], straight
     story.expect(still.planned_to == still.start, f"{STILL.path} went on though its planning job was lost")
     functions, name = stage.emulator.client("lambda"), stage.deployment.names.function(PLANNER)
     answer = functions.invoke(FunctionName=name, Payload=b'{"watch": true}')
@@ -154,24 +145,8 @@ def _expect_of_the_watch(story: Story, stage: Stage) -> None:
         return [float(figure) for line in stage.log_lines("StandingStill") for figure in _TOLD_STILL.findall(line)]
 
     story.expect(wait_until(lambda: max(told(), default=0) >= 1), "no metric says that a schedule stood still")
-    goes_on = wait_until(lambda: _heads(stage)[STILL].planned_to > still.planned_to)
+    goes_on = wait_until(lambda: heads_of(stage, QUEUES)[STILL].planned_to > still.planned_to)
     story.expect(goes_on, f"{STILL.path} still stands still after the watch")
-
-
-def _dead(stage: Stage, until: datetime) -> list[str]:
-    """Return the schedules that run, but are not planned by now, or of which the next planning job is nowhere."""
-    done = [record for record in list(stage.proxy.records) if record.had_effect]
-    submitted = {uid for record in done for uid in (*record.rows, *record.sent)}
-    return [
-        f"{schedule.path} at {head.planned_to.isoformat()}"
-        for schedule, head in _heads(stage).items()
-        if head.is_live and not (head.planned_to > until and _next_uid(head) in submitted)
-    ]
-
-
-def _next_uid(head: Head) -> str:
-    job = planning_job(head, head.planned_to, now=head.start)
-    return job.id.uid if job else ""
 
 
 def _close(story: Story, stage: Stage, season: _Season, books: Books, until: datetime) -> None:
@@ -179,8 +154,8 @@ def _close(story: Story, stage: Stage, season: _Season, books: Books, until: dat
     story.complaints += runs.complaints(until)
     false = untrue(changing.told, spans, changing.versions)
     story.expect(not false, f"told, but not so: {len(false)}, {false[:3]}")
-    dead = _dead(stage, until)
-    story.expect(not dead, f"a schedule does not die: {dead}")
+    died = dead(stage, QUEUES, until)
+    story.expect(not died, f"a schedule does not die: {died}")
     causes = repeats.causes_of(books, list(stage.proxy.records), killer.done)
     riddles = [id for id, found in causes.items() if repeats.UNEXPLAINED in found]
     story.expect(not riddles, f"{len(riddles)} runs came more than once for no cause")
@@ -194,8 +169,7 @@ def _close(story: Story, stage: Stage, season: _Season, books: Books, until: dat
 
 
 def _expect_no_dead_letters(story: Story, stage: Stage) -> None:
-    name = stage.deployment.names.queue_dlq(OWN_QUEUE.name)
-    steps = all_in(stage.emulator, stage.emulator.client("sqs").get_queue_url(QueueName=name)["QueueUrl"])
+    steps = parked_planning_jobs(stage)
     letters = dead_letters(stage)
     story.expect(not letters and not steps, f"parked: {described(letters)}, {len(steps)} planning jobs")
 
