@@ -1,6 +1,7 @@
 """All parts of the tests, several at once: `python -m tests --help`."""
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -57,6 +58,8 @@ DEPLOYED = dict.fromkeys(("e2e", "interfaces"), "tests/e2e/queues.yaml")
 DEPLOYED["kills"] = "tests/e2e/faults/queues.yaml"
 DEPLOYED |= {part: f"tests/e2e/{part}/queues.yaml" for part in ("console", "workers")}
 SLOWEST = 10
+# Functions are unpacked and removed by the hundred, which a disk takes seconds for.
+MEMORY, ENOUGH_BYTES = Path("/dev/shm"), 4 * 2**30  # noqa: S108, not shared: a folder of our own in there
 # Only a part that hangs takes so long.
 HANG_SECONDS = 3600
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -108,9 +111,9 @@ def main(
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     began, ended = time.monotonic(), list[Ended]()
     typer.echo(f"running {', '.join(chosen)}: {at_once} at once")
-    with _busy_loops(busy), tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(at_once) as pool:
-        shared = _share(chosen, Path(scratch))
-        for future in as_completed([pool.submit(_run, part, Path(scratch), shared) for part in chosen]):
+    with _busy_loops(busy), _scratch() as scratch, ThreadPoolExecutor(at_once) as pool:
+        shared = _share(chosen, scratch)
+        for future in as_completed([pool.submit(_run, part, scratch, shared) for part in chosen]):
             ended.append(future.result())
             typer.echo(ended[-1] if ended[-1].is_good else f"{ended[-1].output}\n{ended[-1]}")
     _tell(ended, seconds=time.monotonic() - began)
@@ -175,6 +178,16 @@ def _tell(ended: list[Ended], *, seconds: float) -> None:
     passed, failed, skipped = (sum(each.counts[told] for each in ended) for told in _TOLD)
     failed += sum(not each.is_good and not each.counts["failed"] for each in ended)
     typer.echo(f"{passed} passed, {failed} failed, {skipped} skipped")
+
+
+@contextmanager
+def _scratch() -> Iterator[Path]:
+    """Make the folder for what all parts leave behind, in memory where there is room and programs may run."""
+    is_memory = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free >= ENOUGH_BYTES
+    can_run = is_memory and not os.statvfs(MEMORY).f_flag & os.ST_NOEXEC
+    with tempfile.TemporaryDirectory(dir=MEMORY if can_run else None, ignore_cleanup_errors=True) as folder:
+        os.environ["TMPDIR"] = folder
+        yield Path(folder)
 
 
 @contextmanager
