@@ -39,8 +39,8 @@ PARTS: dict[str, tuple[tuple[str, ...], ...]] = {
     "console": ((*PYTEST, "tests/e2e/console"),),
     "kills": ((*PYTEST, "tests/e2e/faults"),),
     "worker": ((*PYTEST, "tests/unit/worker", "tests/unit/test_worker.py"),),
-    "simulation": ((*COMPUTING, "tests/simulation"),),
     "unit": ((*COMPUTING, "tests/unit", "dueline", "local", *APART),),
+    "simulation": ((*COMPUTING, "tests/simulation"),),
     "local": ((*PYTEST, "tests/e2e/test_local_run.py"),),
     "workers": ((*PYTEST, "tests/e2e/workers"),),
     "contract": ((*PYTEST, "tests/contract"),),
@@ -100,7 +100,7 @@ class Ended:
 @app.command()
 def main(
     parts: Annotated[list[str] | None, typer.Argument(help=f"Of {', '.join(PARTS)}; all, where none is named.")] = None,
-    at_once: Annotated[int, typer.Option(help="How many parts to run at once.", min=1)] = 6,
+    at_once: Annotated[int, typer.Option(help="How many parts to run at once.", min=1)] = 9,
     busy: Annotated[int, typer.Option(help="How many busy loops to run beside them.", min=0)] = 0,
 ) -> None:
     """Run parts of the tests, a line for each as it ends; then the slowest tests. Exits with 1 if a part failed."""

@@ -23,7 +23,15 @@ from tests.waiting import wait_until
 
 # A page that is drawn anew under the pointer, or left for another one.
 _MOVED = (StaleElementReferenceException, ElementClickInterceptedException, ElementNotInteractableException)
-_LEFT = ("No node", "Could not find", "Cannot find", "was destroyed", "navigated or closed", "properties of null")
+_LEFT = (
+    "No node",
+    "Could not find",
+    "Cannot find",
+    "no such execution context",
+    "was destroyed",
+    "navigated or closed",
+    "properties of null",
+)
 # What does not change for so long is asked again nevertheless: it may have changed just before.
 STILL_MS = 200
 CHANGED = """
@@ -205,7 +213,7 @@ class Page:
         """Wait until the page changes, or stays as it is for a moment; return False."""
         # A page that is left meanwhile has changed.
         with suppress(JavascriptException):
-            self.driver.execute_async_script(CHANGED, STILL_MS)
+            self._did(lambda: self.driver.execute_async_script(CHANGED, STILL_MS))
         return False
 
 
