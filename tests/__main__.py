@@ -27,7 +27,10 @@ PYTEST = (*PYTHON, "pytest", "-q", "-o", "faulthandler_timeout=600", "-m", "not 
 # What computes all the time lets what waits go first: a function that is late is asked again, and that costs more.
 COMPUTING = ("nice", *PYTEST)
 # The worker's threads wait.
-APART = [f"--ignore=tests/unit/{part}" for part in ("worker", "test_worker.py")]
+WORKER = ("tests/unit/worker", "tests/unit/test_worker.py")
+FOLDERS = sorted({str(each.parent.relative_to(ROOT)) for each in ROOT.glob("tests/unit/*/test_*.py")})
+APART = [f"--ignore={part}" for part in (*WORKER, *FOLDERS)]
+ROOMS = [part for part in FOLDERS if part not in WORKER]
 # What people and their programs meet: a deployment of its own, beside the rest's, as both wait most of the time.
 MET = [f"tests/e2e/{part}" for part in ("test_cli.py", "test_client_docs.py", "test_examples.py", "test_openapi.py")]
 OWN = [f"tests/e2e/{part}" for part in ("console", "faults", "verify", "workers", "test_local_run.py")]
@@ -38,12 +41,13 @@ PARTS: dict[str, tuple[tuple[str, ...], ...]] = {
     "interfaces": ((*PYTEST, *MET),),
     "console": ((*PYTEST, "tests/e2e/console"),),
     "kills": ((*PYTEST, "tests/e2e/faults"),),
-    "worker": ((*PYTEST, "tests/unit/worker", "tests/unit/test_worker.py"),),
-    "unit": ((*COMPUTING, "tests/unit", "dueline", "local", *APART),),
+    "worker": ((*PYTEST, *WORKER),),
+    "unit": ((*COMPUTING, "tests/unit", *APART),),
     "simulation": ((*COMPUTING, "tests/simulation"),),
     "local": ((*PYTEST, "tests/e2e/test_local_run.py"),),
     "workers": ((*PYTEST, "tests/e2e/workers"),),
     "contract": ((*PYTEST, "tests/contract"),),
+    "rooms": ((*COMPUTING, *ROOMS, "dueline", "local"),),
     "template": ((*COMPUTING, "tests/template", "infra"),),
     "lint": (
         ("nice", *PYTHON, "ruff", "check", "."),
