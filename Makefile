@@ -101,7 +101,7 @@ soak: $(READY) $(ENGINES) $(AXE) ## Look for a broken promise: MINUTES=10 of sim
 	$(BIN)/python -m tests.e2e.faults schedules $(SCHEDULES)
 	$(BIN)/python -m tests.e2e.workers story $(STORY)
 
-soak-short: ## The same in a quarter of an hour, with the same seeds and examples each time: fewer of them, worlds of the model, kills and jobs, and mutations first at the seeds that caught them
+soak-short: ## The same in twenty minutes, with the same seeds and examples each time: fewer of them, worlds of the model, kills and jobs, and mutations first at the seeds that caught them
 	@$(MAKE) --no-print-directory soak SEEDS="--number 3000" EXAMPLES_ARE=repeated RESTORES=1000 VERIFY= MUTATIONS=--again MODEL="--most 1300000" KILLS="--kills 40 --jobs 1000 --seconds 60" UPGRADE="--seconds 8 --spread 25 --kills 8" STORM="--jobs 150" STORY="--jobs 1500" SCHEDULES="--schedules 20 --changes 60 --kills 24 --seconds 40 --tail 20"
 
 pictures: $(READY) ## Fill a local AWS with life, and take the pictures of the console that README and docs/console.md show
