@@ -47,8 +47,7 @@ class Prefetched:
     def stop(self) -> None:
         """Put back the jobs that have not begun, and from now on each that is added."""
         self._stopped.set()
-        for received in self._drain():
-            self._put_back(received)
+        self._put_all_back()
 
     def add(self, ready: Sequence[ReceivedMessage]) -> None:
         """Let prepared jobs run, each when it may. Raises Throttled or Unavailable: then none was added."""
@@ -106,6 +105,13 @@ class Prefetched:
             return
         seconds = max(slot, seconds_until_due(received, self._connection))
         self._pool.put(received, at=self._connection.clock.monotonic() + seconds)
+        if self._stopped.is_set():
+            # Who stopped it in between has not seen this one.
+            self._put_all_back()
+
+    def _put_all_back(self) -> None:
+        for received in self._drain():
+            self._put_back(received)
 
     def _put_back(self, received: ReceivedMessage) -> None:
         self._report(received.event(Kind.RETURNED))

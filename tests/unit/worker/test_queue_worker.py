@@ -565,6 +565,24 @@ def test_a_new_rate_applies_to_what_waits_for_a_slot_of_the_old():
         assert wait_until(working.is_empty)
 
 
+def test_a_job_that_is_put_into_the_pool_as_its_worker_stops_is_put_back(monkeypatch):
+    connection = a_connection(queue=a_queue(precise=True))
+    working = Working(connection)
+    pool = working.worker._pool
+    put = pool.put
+
+    def stopped_before(item, *, at):
+        working.worker.stop()
+        put(item, at=at)
+
+    monkeypatch.setattr(pool, "put", stopped_before)
+    sent(connection, due_now(1, later=7200))
+    with working:
+        assert wait_until(lambda: working.events.of(Kind.RETURNED))
+        assert wait_until(lambda: not working.worker.is_busy)
+    assert connection.levels[0].queue.depth().waiting == 1
+
+
 def test_what_waits_is_held_while_no_slots_of_another_rate_can_be_taken_and_is_reported_as_received_once(monkeypatch):
     connection, faults, slots = a_connection(queue=a_queue(precise=True)), [], []
     reserve = connection.table.reserve
