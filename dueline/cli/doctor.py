@@ -63,7 +63,8 @@ def _show(screen: Screen, report: Report, *, looked: int) -> None:
 
 def _summary(report: Report, *, looked: int) -> str:
     counts = Counter(finding.severity for finding in report.findings)
-    found = ", ".join(f"{counts[each]} {each.value}" for each in Severity if counts[each]) or "nothing is wrong"
+    nothing = "nothing is known to be wrong" if report.unseen else "nothing is wrong"
+    found = ", ".join(f"{counts[each]} {each.value}" for each in Severity if counts[each]) or nothing
     return f"{found}; looked at {looked - sum(bool(each.needs) for each in report.unseen)} of {looked} things"
 
 

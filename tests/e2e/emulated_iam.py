@@ -8,6 +8,7 @@ Of a role that is assumed, `aws:PrincipalArn` is the role's ARN; the emulator ha
 a queue's policy says of a role is said of its sessions, too.
 Nor does it know `dynamodb:LeadingKeys`, and so refuses what is allowed on some rows: it is allowed on all of them, and
 tests/template sees to the condition.
+It takes reading how much concurrency a function has for setting it.
 """
 
 import json
@@ -20,6 +21,7 @@ _BATCHED = ("sqs:SendMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility
 _OF_SEVERAL = ("ssm:GetParametersByPath", "ssm:GetParameters")
 _PRINCIPAL = "aws:PrincipalArn"
 _LEADING_KEYS = "dynamodb:LeadingKeys"
+_TAKEN_FOR = {"lambda:GetFunctionConcurrency": "lambda:PutFunctionConcurrency"}
 
 
 def grant_what_the_emulator_asks_for(emulator: Emulator) -> None:
@@ -51,9 +53,16 @@ def _name_sessions(sqs: Any) -> None:
 
 
 def as_the_emulator_takes_it(document: dict[str, Any]) -> dict[str, Any]:
-    """Return a policy that allows in the emulator what `document` allows on AWS."""
+    """Return a policy that allows and denies in the emulator what `document` does on AWS."""
     statements = document["Statement"]
-    return {**document, "Statement": [*statements, *_asked_for(statements)]}
+    allowing = [statement for statement in statements if statement["Effect"] == "Allow"]
+    taken = [
+        {**statement, "Action": other}
+        for statement in statements
+        for action, other in _TAKEN_FOR.items()
+        if action in _listed(statement["Action"])
+    ]
+    return {**document, "Statement": [*statements, *_asked_for(allowing), *taken]}
 
 
 def document_of(iam: Any, policy: str) -> dict[str, Any]:

@@ -287,7 +287,7 @@ def test_what_was_looked_at_in_part_is_told_and_is_no_all_clear(monkeypatch):
     assert told.exit_code == 2
     first, second, last = told.stdout.splitlines()
     assert first == "NOT SEEN  all of the log of the function api: not looked at"
-    assert (second.strip(), last) == ("it is too long", "nothing is wrong; looked at 1 of 1 things")
+    assert (second.strip(), last) == ("it is too long", "nothing is known to be wrong; looked at 1 of 1 things")
 
 
 def test_a_deployment_that_cannot_be_found_exits_2_in_one_line(monkeypatch):

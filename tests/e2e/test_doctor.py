@@ -1,0 +1,111 @@
+"""What `dueline doctor` tells whoever may not look at everything, with IAM enforced."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+
+import boto3
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from dueline.aws import clients
+from dueline.aws.doctor.looks import _ALL
+from dueline.aws.doctor.place import NEEDS
+from dueline.cli.app import app
+from dueline.cli.doctor import FOUND, NOT_LOOKED
+from dueline.config.names import Names
+from local.emulator import ACCOUNT, REGION, Emulator
+from local.endpoints import Endpoints
+from tests.e2e.emulated_iam import as_the_emulator_takes_it
+from tests.e2e.environment import environment_of
+from tests.e2e.users import key_of
+
+NAMES = Names("e2e")
+GUIDE = (Path(__file__).parents[2] / "docs" / "doctor.md").read_text()
+ROWS = re.findall(r"^\| .* \| (`[a-z]+:[A-Z].*) \| .* \|$", GUIDE, re.MULTILINE)
+DOCUMENTED = sorted(set(re.findall(r"`([a-z]+:\w+)`", "\n".join(ROWS))))
+ALL_IS_WELL = "nothing is wrong"
+# The emulator allows this to everybody.
+NOT_ENFORCED = {"lambda:GetAccountSettings"}
+
+Doctor = Callable[..., Result]
+
+
+@pytest.fixture(scope="module")
+def doctor(emulator: Emulator, endpoints: Endpoints) -> Iterator[Doctor]:
+    """Runs the doctor as an operator of emails, who has the rights that its page asks for if `documented`.
+
+    Some may be denied to them, on one resource or on all.
+    """
+    iam = emulator.client("iam")
+    key = key_of("on-call", NAMES.operator_policy("emails"), emulator)
+    # Else no role is asked for its policies.
+    iam.create_role(RoleName="mailer", AssumeRolePolicyDocument="{}")
+    policy = f"arn:aws:iam::{ACCOUNT}:policy/{NAMES.consumer_policy('emails')}"
+    iam.attach_role_policy(RoleName="mailer", PolicyArn=policy)
+    session = boto3.Session(*key, region_name=REGION)
+
+    def run(*args: str, documented: bool = True, denied: str | Sequence[str] = (), on: str = "*") -> Result:
+        allowed = [{"Effect": "Allow", "Action": DOCUMENTED, "Resource": "*"}] if documented else []
+        but = [{"Effect": "Deny", "Action": denied, "Resource": on}] if denied else []
+        document = as_the_emulator_takes_it({"Version": "2012-10-17", "Statement": [*allowed, *but]})
+        if document["Statement"]:
+            iam.put_user_policy(UserName="on-call", PolicyName="doctor", PolicyDocument=json.dumps(document))
+        return CliRunner().invoke(app, ["doctor", *args])
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in environment_of(emulator, "e2e").items():
+            patch.setenv(name, value)
+        patch.setattr(clients, "session", lambda **_: session)
+        # Clients of nine services take longer than all looks together.
+        patch.setattr(clients, "of_service", cache(clients.of_service))
+        yield run
+    iam.detach_role_policy(RoleName="mailer", PolicyArn=policy)
+    iam.delete_role(RoleName="mailer")
+
+
+def unseen(told: Result) -> set[str]:
+    """Return what the doctor did not look at; its exit code says so, and never that all is well."""
+    findings = [json.loads(line) for line in told.stdout.splitlines()]
+    left_out = {each["about"] for each in findings if each["code"] == "not_looked_at"}
+    if left_out:
+        assert told.exit_code == (FOUND if len(findings) > len(left_out) else NOT_LOOKED)
+    return left_out
+
+
+def test_an_operator_without_more_is_told_that_nothing_was_looked_at(doctor: Doctor) -> None:
+    told = doctor(documented=False)
+    assert (told.exit_code, told.stdout) == (NOT_LOOKED, "")
+    assert f"needs the right {NEEDS}" in told.stderr
+    assert "AccessDenied" in told.stderr
+
+
+def test_whoever_has_the_rights_of_the_page_may_look_at_everything(doctor: Doctor) -> None:
+    assert unseen(doctor("--json")) == set()
+
+
+def needing(*rights: str) -> set[str]:
+    return {what for what, needs, _ in _ALL if set(rights) & set(needs.split(", "))}
+
+
+@pytest.mark.parametrize("right", sorted({each for _, needs, _ in _ALL for each in needs.split(", ")} - NOT_ENFORCED))
+def test_a_right_that_is_denied_is_told_of_what_needs_it_and_of_nothing_else(doctor: Doctor, right: str) -> None:
+    assert unseen(doctor("--json", denied=right)) == needing(right)
+
+
+def test_one_dead_letter_queue_that_may_not_be_looked_at_is_enough(doctor: Doctor) -> None:
+    queue = f"arn:aws:sqs:{REGION}:{ACCOUNT}:{NAMES.queue_dlq('invoices')}"
+    right = "sqs:GetQueueAttributes"
+    assert unseen(doctor("--json", denied=right, on=queue)) == needing(right)
+
+
+def test_whoever_may_find_the_deployment_and_no_more_is_never_told_that_all_is_well(doctor: Doctor) -> None:
+    denied = [each for each in DOCUMENTED if each != NEEDS]
+    assert unseen(doctor("--json", denied=denied)) == needing(*set(denied) - NOT_ENFORCED)
+    told = doctor(denied=denied)
+    assert told.exit_code == NOT_LOOKED
+    assert ALL_IS_WELL not in told.stdout
+    assert f"looked at {len(NOT_ENFORCED)} of {len(_ALL)} things" in told.stdout
