@@ -105,12 +105,23 @@ def test_a_stack_whose_creation_failed_because_a_queue_was_there_is_deleted_befo
     client.answering.assert_no_pending_responses()
 
 
-def test_a_stack_that_can_only_be_deleted_is_told_and_not_taken_for_one_that_has_all(client):
-    told = {"StackName": STACK, "StackStatus": "DELETE_FAILED", "CreationTime": NOW}
+@pytest.mark.parametrize("status", ["DELETE_FAILED", "ROLLBACK_FAILED"])
+def test_a_stack_that_can_only_be_deleted_is_told_and_not_taken_for_one_that_has_all(client, status):
+    told = {"StackName": STACK, "StackStatus": status, "CreationTime": NOW}
     client.answering.add_response("describe_stacks", {"Stacks": [told]})
     leave(client, "d_emails", "d_emails_dlq")
-    with pytest.raises(InvalidJob, match=f"stack {STACK} is DELETE_FAILED, so it can only be deleted"):
+    with pytest.raises(InvalidJob, match=f"stack {STACK} is {status}, so it can only be deleted"):
         Adopter(client=client).plan(STACK, TEMPLATE)
+
+
+@pytest.mark.parametrize("status", ["DELETE_COMPLETE", "REVIEW_IN_PROGRESS"])
+def test_a_stack_that_is_gone_or_was_never_begun_has_nothing_whatever_its_template_says(client, status):
+    told = {"StackName": STACK, "StackStatus": status, "CreationTime": NOW}
+    client.answering.add_response("describe_stacks", {"Stacks": [told]})
+    leave(client, "d_emails", "d_emails_dlq")
+    found = Adopter(client=client).plan(STACK, TEMPLATE)
+    assert [each["LogicalResourceId"] for each in found.imports] == ["Dead", "Queue"]
+    assert not found.was_never_made
 
 
 def test_each_import_has_a_change_set_of_its_own_since_one_that_failed_keeps_its_name(client):

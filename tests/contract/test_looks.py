@@ -6,26 +6,31 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from dueline.aws.doctor import alarms, figures, functions, logs
+from dueline.aws.doctor import alarms, figures, functions, logs, queues
 from dueline.aws.doctor.place import Place
 from dueline.config.names import Names
-from dueline.doctor.seen import FUNCTIONS, Deployment
+from dueline.doctor.seen import FUNCTIONS, Deployment, QueueDepth
 from dueline.errors import Unavailable
 
 NOW = datetime(2026, 11, 23, 3, tzinfo=UTC)
+QUEUE_URLS = "https://sqs.eu-west-1.amazonaws.com/123456789012/"
+TOPIC = "arn:aws:sns:eu-west-1:123456789012:shop-alarms"
 DEPLOYMENT = Deployment(names=Names("shop"), lookahead=timedelta(seconds=240), queues=())
 
 
 @pytest.fixture
 def look():
-    """Looks at a deployment of which a service answers so, call by call."""
+    """Looks at a deployment of which a service answers so, call by call; a string is the code of an error."""
     session = boto3.Session("AKIDEXAMPLE", "s", region_name="eu-west-1")
 
     def look(what, service, *answers):
-        place = Place(deployment=DEPLOYMENT, session=session, queue_urls="", now=NOW)
+        place = Place(deployment=DEPLOYMENT, session=session, queue_urls=QUEUE_URLS, now=NOW)
         with Stubber(place.client(service)) as answering:
             for operation, answer in answers:
-                answering.add_response(operation, answer)
+                if isinstance(answer, str):
+                    answering.add_client_error(operation, answer)
+                else:
+                    answering.add_response(operation, answer)
             seen = what(place)
             answering.assert_no_pending_responses()
         return seen
@@ -34,7 +39,7 @@ def look():
 
 
 def an_alarm(name, state, *, made, since, tells_silence=True):
-    silence = {"InsufficientDataActions": ["arn:aws:sns:eu-west-1:123456789012:shop-alarms"]} if tells_silence else {}
+    silence = {"InsufficientDataActions": [TOPIC]} if tells_silence else {}
     at = {"AlarmConfigurationUpdatedTimestamp": NOW - made, "StateUpdatedTimestamp": NOW - since}
     return {"AlarmName": name, "StateValue": state, "AlarmActions": ["arn"], **at, **silence}
 
@@ -59,6 +64,36 @@ def test_an_alarm_that_tells_of_silence_is_seen_and_one_that_is_new_or_tells_non
 def test_where_no_alarm_was_ever_evaluated_as_in_a_local_aws_none_is_silent(look):
     day = timedelta(days=1)
     assert silent(look, an_alarm("ttl", "INSUFFICIENT_DATA", made=day, since=day)) == []
+
+
+@pytest.mark.parametrize("told", [{"AlarmActions": []}, {"ActionsEnabled": False}])
+def test_an_alarm_without_actions_or_whose_actions_are_off_notifies_nobody(look, told):
+    well = an_alarm("well", "OK", made=timedelta(days=7), since=timedelta(days=7))
+    answers = {"MetricAlarms": [well, {**well, "AlarmName": "mute", **told}]}, {"MetricAlarms": []}
+    seen = look(alarms.alarms, "cloudwatch", *(("describe_alarms", answer) for answer in answers))
+    assert [(each.name, each.notifies) for each in seen["alarms"]] == [("well", True), ("mute", False)]
+
+
+def test_a_subscription_that_was_not_confirmed_or_was_deleted_hears_nothing(look, monkeypatch):
+    monkeypatch.setattr(alarms, "_described", lambda _: [])
+    confirmed, *others = f"{TOPIC}:0a1b", "PendingConfirmation", "Deleted"
+
+    def heard(*arns):
+        told = {"Subscriptions": [{"SubscriptionArn": arn} for arn in arns]}
+        return look(alarms.subscribers, "sns", ("list_subscriptions_by_topic", told))["subscribers"]
+
+    assert heard(*others) == {"shop-alarms": 0}
+    assert heard(confirmed, *others) == {"shop-alarms": 1}
+
+
+@pytest.mark.parametrize("code", ["AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"])
+def test_an_sqs_queue_that_is_gone_is_none_that_is_empty(look, code):
+    told = {"ApproximateNumberOfMessages": "3", "ApproximateNumberOfMessagesNotVisible": "0"}
+    told |= {"MessageRetentionPeriod": "345600"}
+    first, *rest = queues.names_of(DEPLOYMENT)
+    answers = [code, *({"Attributes": told} for _ in rest)]
+    seen = look(queues.depths, "sqs", *(("get_queue_attributes", answer) for answer in answers))["depths"]
+    assert seen == {first: None} | dict.fromkeys(rest, QueueDepth(waiting=3, retention=timedelta(days=4)))
 
 
 def test_stacks_that_never_stood_or_could_not_go_are_seen_as_well(look):

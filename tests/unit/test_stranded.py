@@ -180,6 +180,20 @@ def test_what_queues_yaml_declares_goes_with_the_stack_and_so_do_its_runs():
     assert (told.partition(",")[0], schedules) == ("1 job", "1 schedule")
 
 
+def test_the_runs_of_what_queues_yaml_declares_are_stranded_by_no_change_of_levels_and_those_of_others_are():
+    place = Place()
+    declared = planned(place, "declared", priority=3, owner=OF_QUEUES_YAML)
+    place.table.write([rows.job_row(occurrence(declared, NOW + timedelta(minutes=9)))])
+    assert place.by(priorities=2) == []
+    other = planned(place, "daily", priority=3)
+    place.table.write([rows.job_row(occurrence(other, NOW + timedelta(minutes=9)))])
+    told, schedules = place.by(priorities=2)
+    assert (told.partition(",")[0], schedules) == (
+        "1 job of priorities from 3 on",
+        "1 schedule of priorities from 3 on",
+    )
+
+
 def test_fewer_levels_strand_the_runs_to_come_of_schedules_also_of_those_that_are_resumed_one_day():
     place = Place()
     planned(place, "urgent", priority=2)

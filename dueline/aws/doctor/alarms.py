@@ -9,7 +9,8 @@ from dueline.aws.doctor.place import Place
 from dueline.doctor.seen import Alarm
 
 _PAGE = re.compile(r"docs/runbooks/[a-z-]+\.md")
-_PENDING = "PendingConfirmation"
+# In its place, one that was not confirmed yet has PendingConfirmation, and one that was ended before that, Deleted.
+_CONFIRMED = "arn:"
 # What tells of silence, CloudWatch has no data for; and each alarm begins so.
 _NO_DATA = "INSUFFICIENT_DATA"
 _IS_NEW = timedelta(minutes=1)
@@ -64,4 +65,4 @@ def _alarm(described: Mapping[str, Any], *, is_silent: bool) -> Alarm:
 def _subscribers(place: Place, topic: str) -> int:
     pages = place.client("sns").get_paginator("list_subscriptions_by_topic").paginate(TopicArn=topic)
     arns = [each["SubscriptionArn"] for page in pages for each in page["Subscriptions"]]
-    return sum(arn != _PENDING for arn in arns)
+    return sum(arn.startswith(_CONFIRMED) for arn in arns)
