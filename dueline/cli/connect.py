@@ -130,7 +130,7 @@ def doctor(target: Target, *, now: datetime, sample: int) -> tuple[Sequence[Look
     with faults.of_callers("finding AWS credentials"):
         session = clients.session(profile=target.profile, region=target.region)
     there = place.place_of(target.name, session=session, now=now)
-    return looks.looks_at(there, sample=sample), partial(Seen, deployment=there.deployment, now=now)
+    return looks.looks_at(there, sample=sample), partial(Seen, deployment=there.deployment, now=there.now)
 
 
 def restore(

@@ -21,6 +21,27 @@ def alarms_ringing(seen: Seen) -> Iterator[Finding]:
             )
 
 
+def alarms_gone(seen: Seen) -> Iterator[Finding]:
+    """Name stacks that have no alarm: each makes some."""
+    names = seen.deployment.names
+    stacks = [names.core_stack, *(names.queue_stack(queue.name) for queue in seen.deployment.queues)]
+    for stack in stacks if seen.alarms is not None else ():
+        if not any(_is_of(alarm.name, stack) for alarm in seen.alarms or ()):
+            yield Finding(
+                code="alarms_gone",
+                severity=Severity.WARNING,
+                about=stack,
+                what="this stack has no alarm any more: nobody is told of what goes wrong",
+                do="make its alarms again, as its template has them",
+                page=guide("alarms-that-are-gone"),
+            )
+
+
+def _is_of(alarm: str, stack: str) -> bool:
+    """Tell whether an alarm is of a stack and not of one whose name goes on: behind it comes a logical id."""
+    return alarm.startswith(f"{stack}-") and alarm[len(stack) + 1 :][:1].isupper()
+
+
 def alarms_unheard(seen: Seen) -> Iterator[Finding]:
     """Name alarms that notify nobody, and topics that nobody has subscribed to."""
     if silent := [alarm.name for alarm in seen.alarms or () if not alarm.notifies]:

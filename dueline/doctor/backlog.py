@@ -125,6 +125,21 @@ def queues_gone(seen: Seen) -> Iterator[Finding]:
             )
 
 
+def queues_left(seen: Seen) -> Iterator[Finding]:
+    """Name SQS queues that hold messages and are of no queue or level that is deployed: workers do not read them."""
+    for name, depth in sorted((seen.left or {}).items()):
+        if count := depth.waiting + depth.in_flight:
+            yield Finding(
+                code="queue_left",
+                severity=Severity.WARNING,
+                about=name,
+                what=f"{count:,} messages are in this SQS queue, which is of no queue or level that is deployed: no"
+                f" worker of the library takes them, and SQS deletes each after {_hours(depth.retention)}",
+                do="bring the queue or level back, or take from it what is wanted; then delete it",
+                page=guide("queues-that-were-given-up"),
+            )
+
+
 def messages_kept_long(seen: Seen) -> Iterator[Finding]:
     """Name queues whose messages SQS will soon delete, because no worker takes them."""
     for queue in seen.deployment.queues:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from dueline.config.runbooks import runbook
-from dueline.doctor.finding import Finding, Severity
+from dueline.doctor.finding import Finding, Severity, guide
 from dueline.doctor.seen import FUNCTIONS, LogLine, Seen
 
 # Those that read a queue by themselves.
@@ -58,6 +58,19 @@ def functions_failing(seen: Seen) -> Iterator[Finding]:
                 do="remove what its log names",
                 page=runbook("function-errors"),
             )
+
+
+def logs_gone(seen: Seen) -> Iterator[Finding]:
+    """Name functions without a log group: of what they report, which goes through it, nothing is known."""
+    for function in seen.logs_gone:
+        yield Finding(
+            code="log_gone",
+            severity=Severity.WARNING,
+            about=seen.deployment.names.function(function),
+            what="its log group is not there, so it logs nothing and measures nothing, such as how late jobs are",
+            do=f"make {seen.deployment.names.function_log(function)} again, as the core stack's template has it",
+            page=guide("logs-that-are-gone"),
+        )
 
 
 def functions_throttled(seen: Seen) -> Iterator[Finding]:

@@ -103,8 +103,10 @@ class Seen:
     fences: Mapping[Partition, str] | None = None
     controls: Mapping[str, Control] | None = None
     depths: Mapping[str, QueueDepth | None] | None = None
+    left: Mapping[str, QueueDepth] | None = None
     figures: Mapping[Figure, float] = field(default_factory=dict)
     logged: Sequence[LogLine] = ()
+    logs_gone: Sequence[str] = ()
     reserved: Mapping[str, int | None] | None = None
     sources: Mapping[str, Sequence[str]] | None = None
     concurrency: int | None = None

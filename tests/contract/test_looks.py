@@ -1,13 +1,16 @@
 """What the doctor sees where AWS's answers could pass for an all-clear."""
 
+import json
 from datetime import UTC, datetime, timedelta
 
 import boto3
 import pytest
 from botocore.stub import Stubber
 
+from dueline.aws import clients
 from dueline.aws.doctor import alarms, figures, functions, logs, queues
 from dueline.aws.doctor.place import Place
+from dueline.cli import connect
 from dueline.config.names import Names
 from dueline.doctor.seen import FUNCTIONS, Deployment, QueueDepth
 from dueline.errors import Unavailable
@@ -19,18 +22,22 @@ DEPLOYMENT = Deployment(names=Names("shop"), lookahead=timedelta(seconds=240), q
 
 
 @pytest.fixture
-def look():
+def session():
+    return boto3.Session("AKIDEXAMPLE", "s", region_name="eu-west-1")
+
+
+@pytest.fixture
+def look(session):
     """Looks at a deployment of which a service answers so, call by call; a string is the code of an error."""
-    session = boto3.Session("AKIDEXAMPLE", "s", region_name="eu-west-1")
 
     def look(what, service, *answers):
         place = Place(deployment=DEPLOYMENT, session=session, queue_urls=QUEUE_URLS, now=NOW)
         with Stubber(place.client(service)) as answering:
-            for operation, answer in answers:
+            for operation, answer, *asked in answers:
                 if isinstance(answer, str):
                     answering.add_client_error(operation, answer)
                 else:
-                    answering.add_response(operation, answer)
+                    answering.add_response(operation, answer, *asked)
             seen = what(place)
             answering.assert_no_pending_responses()
         return seen
@@ -94,6 +101,41 @@ def test_an_sqs_queue_that_is_gone_is_none_that_is_empty(look, code):
     answers = [code, *({"Attributes": told} for _ in rest)]
     seen = look(queues.depths, "sqs", *(("get_queue_attributes", answer) for answer in answers))["depths"]
     assert seen == {first: None} | dict.fromkeys(rest, QueueDepth(waiting=3, retention=timedelta(days=4)))
+
+
+def test_an_sqs_queue_that_was_given_up_is_looked_at_while_it_holds_messages(look):
+    own = queues.names_of(DEPLOYMENT)
+    pages = [f"{QUEUE_URLS}{name}" for name in own if name.startswith("shop_")], [f"{QUEUE_URLS}shop_old_p2"]
+    told = {"ApproximateNumberOfMessages": "3", "ApproximateNumberOfMessagesNotVisible": "0"}
+    told |= {"MessageRetentionPeriod": "345600"}
+    first, second = ({"QueueUrls": urls} for urls in pages)
+    # Without a number SQS gives no token, however many there are.
+    asked = {"QueueNamePrefix": "shop_", "MaxResults": 1000}
+    listed = (
+        ("list_queues", first | {"NextToken": "more"}, asked),
+        ("list_queues", second, {**asked, "NextToken": "more"}),
+    )
+    seen = look(queues.left, "sqs", *listed, ("get_queue_attributes", {"Attributes": told}))
+    assert seen == {"left": {"shop_old_p2": QueueDepth(waiting=3, retention=timedelta(days=4))}}
+
+
+def test_a_log_that_is_gone_is_none_in_which_nothing_is(look):
+    answers = ["ResourceNotFoundException", *((len(FUNCTIONS) - 1) * [{"events": []}])]
+    seen = look(logs.logs, "logs", *(("filter_log_events", answer) for answer in answers))
+    assert seen["logs_gone"] == [FUNCTIONS[0]]
+
+
+@pytest.mark.parametrize("skew", [timedelta(hours=-2), timedelta(hours=2)])
+def test_what_is_late_or_over_is_told_by_the_clock_of_aws_and_not_by_the_callers(session, monkeypatch, skew):
+    ssm = session.client("ssm")
+    monkeypatch.setattr(clients, "session", lambda **_: session)
+    monkeypatch.setattr(clients, "of_service", lambda *_, **__: ssm)
+    settings = {"Name": "/dueline/shop/settings", "Value": json.dumps({"lookahead": 240, "queue_urls": QUEUE_URLS})}
+    told = {"HTTPStatusCode": 200, "HTTPHeaders": {"date": "Mon, 23 Nov 2026 03:00:00 GMT"}}
+    with Stubber(ssm) as answering:
+        answering.add_response("get_parameters_by_path", {"Parameters": [settings], "ResponseMetadata": told})
+        _, seen = connect.doctor(connect.Target(name="shop"), now=NOW + skew, sample=0)
+    assert seen().now == NOW
 
 
 def test_stacks_that_never_stood_or_could_not_go_are_seen_as_well(look):

@@ -42,10 +42,11 @@ def doctor(emulator: Emulator, endpoints: Endpoints) -> Iterator[Doctor]:
     """
     iam = emulator.client("iam")
     key = key_of("on-call", NAMES.operator_policy("emails"), emulator)
-    # Else no role is asked for its policies.
+    # Else no role is asked for its policies, and no queue that was given up how full it is.
     iam.create_role(RoleName="mailer", AssumeRolePolicyDocument="{}")
     policy = f"arn:aws:iam::{ACCOUNT}:policy/{NAMES.consumer_policy('emails')}"
     iam.attach_role_policy(RoleName="mailer", PolicyArn=policy)
+    given_up = emulator.client("sqs").create_queue(QueueName=f"{NAMES.queue_prefix}given-up")["QueueUrl"]
     session = boto3.Session(*key, region_name=REGION)
 
     def run(*args: str, documented: bool = True, denied: str | Sequence[str] = (), on: str = "*") -> Result:
@@ -65,6 +66,7 @@ def doctor(emulator: Emulator, endpoints: Endpoints) -> Iterator[Doctor]:
         yield run
     iam.detach_role_policy(RoleName="mailer", PolicyArn=policy)
     iam.delete_role(RoleName="mailer")
+    emulator.client("sqs").delete_queue(QueueUrl=given_up)
 
 
 def unseen(told: Result) -> set[str]:
@@ -98,8 +100,8 @@ def test_a_right_that_is_denied_is_told_of_what_needs_it_and_of_nothing_else(doc
 
 def test_one_dead_letter_queue_that_may_not_be_looked_at_is_enough(doctor: Doctor) -> None:
     queue = f"arn:aws:sqs:{REGION}:{ACCOUNT}:{NAMES.queue_dlq('invoices')}"
-    right = "sqs:GetQueueAttributes"
-    assert unseen(doctor("--json", denied=right, on=queue)) == needing(right)
+    told = doctor("--json", denied="sqs:GetQueueAttributes", on=queue)
+    assert unseen(told) == {"depths of queues and dead-letter queues"}
 
 
 def test_whoever_may_find_the_deployment_and_no_more_is_never_told_that_all_is_well(doctor: Doctor) -> None:

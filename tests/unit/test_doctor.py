@@ -57,6 +57,10 @@ RINGING = Alarm(
     notifies=True,
     page="docs/runbooks/late-jobs.md",
 )
+QUIET = [
+    replace(RINGING, is_ringing=False, name=name)
+    for name in ("shop-core-Alarms1", "shop-queue-emails-Alarms1", "shop-queue-emails-eu-Alarms1")
+]
 HEALTHY = Seen(
     deployment=DEPLOYMENT,
     now=NOW,
@@ -69,7 +73,7 @@ HEALTHY = Seen(
     reserved=dict.fromkeys(("api", "ingest", "planner", "tick")),
     sources={"ingest": ["Enabled"], "planner": ["Enabled"]},
     concurrency=1000,
-    alarms=[replace(RINGING, is_ringing=False)],
+    alarms=QUIET,
     subscribers={"shop-alarms": 1},
     stacks={"shop-core": "UPDATE_COMPLETE", "shop-queue-emails": "CREATE_COMPLETE"},
     policies=Share(used=1199, quota=1500),
@@ -164,12 +168,17 @@ WRONG = [
     (measured(account__concurrency=800), "quota_near", "account", WARNING, "800 of 1,000"),
     ({"policies": Share(used=1200, quota=1500)}, "quota_near", "account", WARNING, "1,200 of 1,500"),
     ({"roles": {"mailer": Share(used=8, quota=10)}}, "quota_near", "account", WARNING, "the role mailer"),
-    ({"alarms": [RINGING]}, "alarm", "shop-core-Alarms1", WARNING, "It is late."),
+    ({"alarms": [*QUIET, RINGING]}, "alarm", "shop-core-Alarms1", WARNING, "It is late."),
     (
-        {"alarms": [replace(RINGING, is_ringing=False, is_silent=True)]},
+        {"alarms": [*QUIET, replace(RINGING, is_ringing=False, is_silent=True)]},
         *("alarm", "shop-core-Alarms1", WARNING, "it tells of silence: It is late."),
     ),
-    ({"alarms": [replace(RINGING, is_ringing=False, notifies=False)]}, "alarms_unheard", "alarms", WARNING, "Alarms1"),
+    ({"alarms": [*QUIET, replace(QUIET[0], notifies=False)]}, "alarms_unheard", "alarms", WARNING, "Alarms1"),
+    ({"alarms": QUIET[1:]}, "alarms_gone", "shop-core", WARNING, "has no alarm"),
+    # Those of emails-eu are not its.
+    ({"alarms": [QUIET[0], QUIET[2]]}, "alarms_gone", "shop-queue-emails", WARNING, "has no alarm"),
+    ({"left": {"shop_emails_p3": QueueDepth(waiting=2, in_flight=1)}}, "queue_left", "shop_emails_p3", WARNING, "96 h"),
+    ({"logs_gone": ["tick"]}, "log_gone", "shop-tick", WARNING, "measures nothing"),
     ({"subscribers": {"shop-alarms": 0}}, "alarms_unheard", "shop-alarms", WARNING, "nobody is told"),
 ]
 
@@ -201,7 +210,7 @@ def test_each_rule_finds_something_and_each_finding_is_in_the_guide_with_a_page_
 
 def test_the_worst_come_first():
     changes = {
-        "alarms": [RINGING],
+        "alarms": [*QUIET, RINGING],
         "schedules": {},
         **filled("shop_emails"),
         "controls": {"emails": Control(paused=True)},

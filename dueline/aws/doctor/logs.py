@@ -30,6 +30,7 @@ def logs(place: Place) -> dict[str, Any]:
     texts = {function: _Texts(place, place.names.function_log(function)) for function in FUNCTIONS}
     counted = Counter(line for function, its in texts.items() for line in _lines(function, its))
     return {
+        "logs_gone": [function for function, its in texts.items() if its.are_gone],
         PARTLY: [_left_out(function) for function, its in texts.items() if its.are_cut],
         "logged": [
             LogLine(function=function, message=message, reason=reason, queue=queue, count=count)
@@ -67,13 +68,16 @@ def _told(line: Mapping[str, Any]) -> tuple[str, str, str | None] | None:
 
 
 class _Texts:
-    """The lines of a log that may tell of what went wrong. `are_cut`: there is more than was read."""
+    """The lines of a log that may tell of what went wrong. `are_cut`: there is more than was read.
+
+    `are_gone`: there is no such log, which stacks make and functions cannot.
+    """
 
     def __init__(self, place: Place, group: str) -> None:
         start = int((place.now - LOOKED_BACK).timestamp() * 1000)
         asked = {"logGroupName": group, "startTime": start, "filterPattern": f"{{ {_PATTERN} }}"}
         self._pages = place.client("logs").get_paginator("filter_log_events").paginate(**asked)
-        self.are_cut = False
+        self.are_cut = self.are_gone = False
 
     def __iter__(self) -> Iterator[str]:
         try:
@@ -83,6 +87,6 @@ class _Texts:
                 if self.are_cut:
                     return
         except ClientError as error:
-            # A function that never ran has no log.
             if error.response["Error"].get("Code") != "ResourceNotFoundException":
                 raise
+            self.are_gone = True

@@ -25,6 +25,7 @@ _ALL: tuple[tuple[str, str, Callable[[Place], dict[str, Any]]], ...] = (
     ("schedules of ticks and watches", "scheduler:ListSchedules", ticks.schedules),
     ("fences, pauses and rates", "dynamodb:BatchGetItem", ticks.states),
     ("depths of queues and dead-letter queues", "sqs:GetQueueAttributes", queues.depths),
+    ("SQS queues that were given up", "sqs:ListQueues, sqs:GetQueueAttributes", queues.left),
     ("figures of functions, tables and queues", "cloudwatch:GetMetricData", figures.figures),
     ("logs of functions", "logs:FilterLogEvents", logs.logs),
     ("concurrency of functions", "lambda:GetFunctionConcurrency", functions.reserved),

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from email.utils import parsedate_to_datetime
 from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,7 @@ NEEDS = "ssm:GetParametersByPath"
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """A deployment in an account and region, looked at from the instant `now`."""
+    """A deployment in an account and region, looked at from the instant `now`, by AWS's clock."""
 
     deployment: Deployment
     session: "Session"
@@ -63,18 +64,30 @@ class Place:
 
 
 def place_of(name: str, *, session: "Session", now: datetime) -> Place:
-    """Return a deployment's place, from its SSM parameters. Raises DeploymentNotFound, Forbidden or Unavailable."""
+    """Return a deployment's place, from its SSM parameters.
+
+    Where SSM's answer does not tell the time, it is `now`. Raises DeploymentNotFound, Forbidden or Unavailable.
+    """
     names = Names(name)
     with of_callers(f"finding the deployment {name!r}, which needs the right {NEEDS}"):
         ssm = clients.of_service("ssm", session, longest=_LONGEST_REQUEST)
-        pages = ssm.get_paginator("get_parameters_by_path").paginate(Path=f"/dueline/{name}", Recursive=True)
+        pages = list(ssm.get_paginator("get_parameters_by_path").paginate(Path=f"/dueline/{name}", Recursive=True))
         found = {each["Name"]: each["Value"] for page in pages for each in page["Parameters"]}
     if names.settings_parameter not in found:
         raise DeploymentNotFound(f"there is no deployment {name!r} in this account and region")
     settings = json.loads(found[names.settings_parameter])
     return Place(
-        deployment=_deployment(names, settings, found), session=session, queue_urls=settings["queue_urls"], now=now
+        deployment=_deployment(names, settings, found),
+        session=session,
+        queue_urls=settings["queue_urls"],
+        now=_told(pages[0]) or now,
     )
+
+
+def _told(answer: Mapping[str, Any]) -> datetime | None:
+    """Return the time that AWS told with an answer: a caller's clock may be hours off, and botocore makes up for it."""
+    date = answer["ResponseMetadata"].get("HTTPHeaders", {}).get("date")
+    return parsedate_to_datetime(date) if date else None
 
 
 def _deployment(names: Names, settings: Mapping[str, Any], found: Mapping[str, str]) -> Deployment:

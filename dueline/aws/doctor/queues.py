@@ -13,12 +13,23 @@ from dueline.model.queue_settings import PLANNER
 
 _WAITING, _IN_FLIGHT = "ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"
 _RETENTION = "MessageRetentionPeriod"
+# Without it, SQS tells no more than so many, and not that there are others.
+_MOST_LISTED = 1000
 _GONE = ("AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist")
 
 
 def depths(place: Place) -> dict[str, Any]:
     """Return how many messages are in each SQS queue of the deployment; None is one that is not there."""
     return {"depths": {name: _depth(place, name) for name in names_of(place.deployment)}}
+
+
+def left(place: Place) -> dict[str, Any]:
+    """Return how many messages are in each SQS queue of a queue or level that is deployed no more, if it is there."""
+    asked = {"QueueNamePrefix": place.names.queue_prefix, "PaginationConfig": {"PageSize": _MOST_LISTED}}
+    pages = place.client("sqs").get_paginator("list_queues").paginate(**asked)
+    there = {url.rpartition("/")[2] for page in pages for url in page.get("QueueUrls", ())}
+    depths = {name: _depth(place, name) for name in sorted(there.difference(names_of(place.deployment)))}
+    return {"left": {name: depth for name, depth in depths.items() if depth}}
 
 
 def names_of(deployment: Deployment) -> Iterator[str]:
