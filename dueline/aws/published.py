@@ -41,7 +41,7 @@ class _Cached:
 class Published:
     """Reads the SSM parameters of a deployment. A queue's is cached for up to a minute.
 
-    If reading it again fails, the cached one is used on: the number of partitions only ever grows.
+    If reading it again fails, the cached one is used on: what a deployment takes away stays, and hands over what comes.
     """
 
     def __init__(

@@ -9,11 +9,9 @@ from dueline.config.owner import Owner
 from dueline.config.schedule import Schedule, ScheduleName
 from dueline.config.yaml_file import none_is_empty
 from dueline.model.job import MAX_PRIORITY, MAX_RETENTION
-from dueline.model.queue_settings import JOBS_PER_PARTITION
+from dueline.model.queue_settings import JOBS_PER_PARTITION, MOST_PARTITIONS
 from dueline.model.retry_policy import MAX_HIDDEN_SECONDS, Backoff, RetryPolicy
 
-# Each is a resource in the queue's stack, and CloudFormation takes 500 resources a stack.
-MOST_PARTITIONS = 400
 MOST_SCHEDULES = 50
 # It takes 1 MB a template as well, of which a queue with all of these needs 490 KB besides.
 MOST_SCHEDULE_BYTES = 400_000

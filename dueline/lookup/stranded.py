@@ -6,18 +6,18 @@ declares changes and goes with the stack.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from datetime import datetime
 from functools import cached_property
 
 from dueline.errors import QueueNotFound, Unavailable
 from dueline.lookup.listing import Snapshot, Span, scan
 from dueline.model import instant, nominal, rows
-from dueline.model.job import Partition
-from dueline.model.queue_settings import QueueSettings
+from dueline.model.job import MAX_PRIORITY, Partition
+from dueline.model.queue_settings import MOST_PARTITIONS, QueueSettings
 from dueline.model.rows import Row
 from dueline.model.schedule_rows import Sketch, sketch_of
-from dueline.ports import Depth, Queue, Spread, Table
+from dueline.ports import Depth, Queue, Reading, Spread, Table
 from dueline.protocol.partitions import states_of
 
 MOST_COUNTED = 1000
@@ -52,10 +52,14 @@ class Strands:
     spread: Spread = map
 
     def by_deletion(self) -> list[str]:
-        """Return what would be stranded without the queue. Raises Throttled or Unavailable, as all of them do."""
+        """Return what would be stranded without the queue, in what it gave up before as well.
+
+        Raises Throttled or Unavailable, as all of them do.
+        """
         lasting = [each for each in self._schedules if each.is_live and not each.is_declared]
-        jobs = self._jobs(self._partitions(0), but_of=self._declared)
-        return list(filter(None, [jobs, _counted(lasting), self._messages("in its SQS queues", 1)]))
+        jobs = self._jobs([*self._partitions(0), *self._given_up()], but_of=self._declared)
+        messages = self._messages("in its SQS queues", range(1, MAX_PRIORITY + 1))
+        return list(filter(None, [jobs, _counted(lasting), messages]))
 
     def by_change(self, old: Shape, new: Shape) -> list[str]:
         """Return what would be stranded by a change. A shorter retention of jobs is for new jobs alone."""
@@ -71,13 +75,26 @@ class Strands:
             where = f" of priorities from {least} on"
             yield self._jobs(self._partitions(0), where=where, least=least, but_of=self._declared)
             yield _counted([s for s in self._schedules if s.priority >= least and not s.is_declared], where=where)
-            yield self._messages(f"in the SQS queues of priorities from {least} on", least)
+            levels = range(least, self.queue.priorities + 1)
+            yield self._messages(f"in the SQS queues of priorities from {least} on", levels)
         if new.message_days < old.message_days:
             where = f"in its SQS queues, which may be older than {new.message_days} days"
-            yield self._messages(where, 1, is_delayed_too=False)
+            yield self._messages(where, range(1, self.queue.priorities + 1), is_delayed_too=False)
 
     def _partitions(self, first: int) -> list[Partition]:
         return self.queue.all_partitions()[first:]
+
+    def _given_up(self) -> list[Partition]:
+        """Return the partitions that the queue had once: ticks have left their states."""
+        others = replace(self.queue, partitions=MOST_PARTITIONS).all_partitions()[self.queue.partitions :]
+        states = self._states(others).rows
+        return [each for each in others if rows.state_key(each) in states]
+
+    def _states(self, partitions: Sequence[Partition]) -> Reading:
+        states = states_of(partitions, table=self.table, spread=self.spread)
+        if states.unread:
+            raise Unavailable(f"{len(states.unread)} states of queue {self.queue.name} could not be read: try again")
+        return states
 
     @cached_property
     def _schedules(self) -> Sequence[Sketch]:
@@ -95,11 +112,9 @@ class Strands:
     def _jobs(
         self, partitions: Sequence[Partition], *, where: str = "", least: int = 1, but_of: Collection[str] = ()
     ) -> str:
-        states = states_of(partitions, table=self.table, spread=self.spread)
-        if states.unread:
-            raise Unavailable(f"{len(states.unread)} states of queue {self.queue.name} could not be read: try again")
+        states = self._states(partitions).rows
         snapshot = Snapshot(
-            queue=self.queue, table=self.table, states=states.rows, now=self.now, partitions=tuple(partitions)
+            queue=self.queue, table=self.table, states=states, now=self.now, partitions=tuple(partitions)
         )
         scanned = scan(Span(limit=MOST_COUNTED), snapshot=snapshot, spread=self.spread)
         counted = [row for row in scanned.rows if int(row.get("priority", 1)) >= least and _schedule(row) not in but_of]
@@ -116,8 +131,8 @@ class Strands:
         due = [at for row in last if (at := rows.due_at(str(row["sk"])))]
         return instant.text(max(due)) if due else "now"
 
-    def _messages(self, where: str, least: int, *, is_delayed_too: bool = True) -> str:
-        depths = list(self.spread(self._depth, range(least, self.queue.priorities + 1)))
+    def _messages(self, where: str, levels: range, *, is_delayed_too: bool = True) -> str:
+        depths = list(self.spread(self._depth, levels))
         number = sum(each.waiting + each.in_flight + each.delayed * is_delayed_too for each in depths)
         return f"{number:,} message{'s' if number > 1 else ''} {where}" if number else ""
 

@@ -9,6 +9,8 @@ from dueline.model.job import Partition
 # Jobs a second that one partition carries, with rows of up to 1 KB: half of what it sustains, so that an hour's backlog
 # is made up for within another. Source: docs/benchmarks.md, "Scale, by simulation".
 JOBS_PER_PARTITION = 500
+# Each is a resource in the queue's stack, and CloudFormation takes 500 resources a stack.
+MOST_PARTITIONS = 400
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
 
@@ -13,7 +14,7 @@ from dueline.lookup import stranded
 from dueline.lookup.stranded import Shape, Strands
 from dueline.memory import MemoryQueue, MemoryTable, VirtualClock
 from dueline.model import rows
-from dueline.model.job import Partition
+from dueline.model.job import MAX_PRIORITY, Partition
 from dueline.model.schedule_rows import OF_QUEUES_YAML
 from dueline.schedules.definition import Definition
 from dueline.schedules.head import Head, head_row
@@ -31,7 +32,10 @@ class Place:
 
     def __init__(self):
         self.clock, self.table = VirtualClock(NOW), MemoryTable()
-        self.levels = {number: MemoryQueue(name=f"p{number}", clock=self.clock) for number in (1, 2, 3)}
+        self.levels = {
+            number: MemoryQueue(name=f"p{number}", clock=self.clock, gone=number > 3)
+            for number in range(1, MAX_PRIORITY + 1)
+        }
 
     @property
     def strands(self):
@@ -138,6 +142,9 @@ def test_a_level_that_is_gone_holds_nothing_and_an_unread_state_is_no_answer():
 
     strands = Strands(queue=a_queue(), table=Leaving(), level=place.levels.__getitem__, now=NOW)
     with pytest.raises(Unavailable, match="1 states of queue emails could not be read"):
+        strands.by_change(OLD, replace(OLD, priorities=2))
+    # One of each hundred of all that there may have been.
+    with pytest.raises(Unavailable, match="4 states of queue emails could not be read"):
         strands.by_deletion()
 
 
