@@ -1,6 +1,7 @@
 """The console as a whole: the page, the API behind it, and calls of its own, for whoever has the token."""
 
-from dataclasses import dataclass
+import secrets
+from dataclasses import dataclass, field
 from http import HTTPStatus
 
 from dueline.console import files
@@ -23,17 +24,22 @@ _CALLS = ("/api/", "/console/")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Console:
-    """Answers the page's requests. `read_only` refuses each that would change anything."""
+    """Answers the page's requests. `read_only` refuses each that would change anything.
+
+    `place` is the path of the page's files, which a browser keeps. It is another in each run, and nobody knows it
+    before: what another program has put into the browser's cache at this port is never taken for them.
+    """
 
     guard: Guard
     routes: Routes
     read_only: bool = False
+    place: str = field(default_factory=lambda: f"/{secrets.token_hex(16)}")
 
     def answer(self, request: Request) -> Answer:
         """Return the answer to a request. Raises Refused, or what a route raises."""
         self.guard.check_host(request)
         if not request.path.startswith(_CALLS):
-            return files.answer(request)
+            return files.answer(request, place=self.place)
         self.guard.check_call(request)
         route, call = self.routes.find(request)
         if self.read_only and not request.is_read and route.writes(call):

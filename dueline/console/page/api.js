@@ -5,6 +5,7 @@ import { parseJson } from "./json.js";
 
 const KEPT = "dueline-console-token";
 const PATIENCE_MS = 30000;
+const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 const GONE = {
   title: "The console does not answer",
   detail: "Is dueline console still running? Start it again, and open the address that it prints.",
@@ -28,21 +29,15 @@ export function takeToken() {
   history.replaceState(null, "", location.pathname + location.search);
 }
 
-/** Return a function of (path, body, headers) that asks so and returns what the answer's JSON holds. */
-const caller = (method) => async (path, body, headers) => {
+/** A function of (path, body, headers) for each method: it asks so, and returns what the answer's JSON holds. */
+export const [get, post, put, patch, remove] = METHODS.map((method) => async (path, body, headers) => {
   const answer = await ask(method, path, body, headers);
   const isJson = answer.headers.get("content-type")?.includes("json");
   const read = isJson ? parseJson(await answer.text()) : null;
   if (answer.status === 401) dispatchEvent(new Event("token-refused"));
   if (!answer.ok) throw refusal(answer, read);
   return read;
-};
-
-export const get = caller("GET");
-export const post = caller("POST");
-export const put = caller("PUT");
-export const patch = caller("PATCH");
-export const remove = caller("DELETE");
+});
 
 async function ask(method, path, body, more) {
   const headers = { "content-type": "application/json", "x-dueline-console": keptToken() ?? "", ...more };

@@ -83,6 +83,17 @@ function Door({ onOpen }) {
   </main>`;
 }
 
+// What is moved, such as the row of a queue that another one overtakes, stays as it is: with the focus, above all.
+for (const put of [Node.prototype.insertBefore, Node.prototype.appendChild]) {
+  Node.prototype[put.name] = function (node, before = null) {
+    const { activeElement: focused } = document;
+    if (node.parentNode === this && this.moveBefore) this.moveBefore(node, before);
+    else put.call(this, node, before);
+    if (document.activeElement !== focused) focused.focus({ preventScroll: true });
+    return node;
+  };
+}
+
 document.title = `${location.pathname.slice(1) || "queues"} · Dueline`;
 takeToken();
 const OLD = html`<main><p>This browser is too old: it would alter large numbers in payloads.</p></main>`;

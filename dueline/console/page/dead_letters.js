@@ -7,7 +7,7 @@ import { Button, Confirm, Empty, Failure, Input, Instant, JobLink, Progress } fr
 import { Table, Text, useDialog, View } from "./parts.js";
 
 const SECONDS = 10;
-const POLL_MS = 500;
+const POLL_MS = 200;
 
 export function DeadLetters({ queue }) {
   const polled = usePolled(() => get(`/api/queues/${queue}`), SECONDS, queue);

@@ -59,14 +59,12 @@ const Way = ({ job }) => html`<ol class="way">${way(job).map(({ name, at, note, 
 
 function facts({ id, due, route, attempts, started, ended, error, traceparent, schedule, nominal, ...job }) {
   return [
-    ["Id", html`<code>${id}</code>`],
-    ["Due", html`<${Instant} at=${due} />`],
+    ["Id", html`<code>${id}</code>`], ["Due", html`<${Instant} at=${due} />`],
     ["Route", route === "table" ? "by the table" : "straight to its queue"],
     ["Attempts", attempts ?? "none told"],
     ["Last attempt took", started && ended && span((Date.parse(ended) - Date.parse(started)) / 1000)],
     ["Error", error && html`<code>${error}</code>`],
-    ["Tenant", job.tenant],
-    ["Priority", job.priority],
+    ["Tenant", job.tenant], ["Priority", job.priority],
     ["Trace", traceparent && html`<code title=${traceparent}>${traceparent.split("-")[1]}</code>`],
     ["Schedule", schedule && html`<a href=${queuePath(job.queue, "schedules", schedule)}>${schedule}</a>`],
     ["Nominal", nominal && html`<${Instant} at=${nominal} />`, "The instant that the schedule's rule names"],

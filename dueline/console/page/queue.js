@@ -7,12 +7,11 @@ import { Coming, Past, lastHour } from "./figures.js";
 import { atLeast, number, percent, plural, relative, span } from "./format.js";
 import { Facts, Instant, State, Tiles, useDialog, View } from "./parts.js";
 import { queuePath } from "./route.js";
-import { isPoor, standingOf } from "./standing.js";
+import { isPoor, standingOf, STILL_SECONDS } from "./standing.js";
 
 const SECONDS = 10;
 const FIGURES_SECONDS = 60;
 const SPANS = [1, 3, 6, 24];
-const STILL_SECONDS = 150;
 
 export function Queue({ queue: name, query, path }) {
   const hours = SPANS.includes(Number(query.hours)) ? Number(query.hours) : 6;

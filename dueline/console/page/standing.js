@@ -4,7 +4,7 @@ import { percent, plural, span } from "./format.js";
 
 const LATE_SECONDS = 60;
 const GRACE_SECONDS = 5;
-const STILL_SECONDS = 150;
+export const STILL_SECONDS = 150;
 const ON_TIME_GOAL = 0.999 - 1e-9; // what sums of floats may lack
 
 const isStopped = ({ rate }) => rate?.startsWith("0/");

@@ -32,13 +32,25 @@ _LEFT = (
     "navigated or closed",
     "properties of null",
 )
-# What does not change for so long is asked again nevertheless: it may have changed just before.
+# What does not change for so long is asked again nevertheless: a page has more to it than what is observed.
 STILL_MS = 200
+# Done at once where anything has changed since it was done last.
 CHANGED = """
     const [still, done] = arguments;
-    const seen = new MutationObserver(() => { seen.disconnect(); done(); });
-    seen.observe(document, {subtree: true, childList: true, characterData: true, attributes: true});
-    setTimeout(() => { seen.disconnect(); done(); }, still);
+    const watch = window.watch ??= {changed: true};
+    let timer;
+    const tell = () => {
+        clearTimeout(timer);
+        watch.changed = watch.tell = null;
+        done();
+    };
+    if (!watch.observer) {
+        watch.observer = new MutationObserver(() => { watch.changed = true; watch.tell?.(); });
+        watch.observer.observe(document, {subtree: true, childList: true, characterData: true, attributes: true});
+    }
+    if (watch.changed) return tell();
+    watch.tell = tell;
+    timer = setTimeout(tell, still);
 """
 HOLD = """
     const [part] = arguments;
@@ -73,10 +85,11 @@ class Page:
 
     def open(self, path: str = "/") -> None:
         """Open a view as a link with the token does, from its beginning."""
-        if self.driver.current_url == f"{self.url}{path}":
-            # With nothing new but a fragment, it would stay as it is.
-            self.driver.get("about:blank")
+        was_there = self.driver.current_url == f"{self.url}{path}"
         self.driver.get(f"{self.url}{path}#token={self.token}")
+        if was_there:
+            # With nothing new but a fragment, it has stayed as it was.
+            self.driver.refresh()
 
     def all(self, role: str, name: Name | None = None) -> list[Node]:
         """Return what is there of a role, and of a name; of a pattern, what has it anywhere in its name."""

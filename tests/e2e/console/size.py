@@ -149,6 +149,7 @@ def _bury(emulator: Emulator, endpoints: Endpoints, count: int) -> None:
 def _taken(page: Page, view: View) -> float:
     """Open a view in a tab that has seen nothing; return after how many ms it was there."""
     source = {"source": SHOWN % view.shown}
+    page.driver.execute_cdp_cmd("Network.clearBrowserCache", {})
     noted = page.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", source)
     try:
         page.open(view.path)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -98,11 +99,38 @@ def test_a_dialog_stays_in_front_while_another_queue_overtakes_its_own(page: Pag
     page.open()
     page.click("button", "Pause emails")
     page.see("dialog", "Pause emails?")
-    client.pause("reminders")
-    page.driver.execute_script("document.dispatchEvent(new Event('visibilitychange'))")
-    page.says(re.compile(r"Paused\n1\n"))
-    assert page.driver.execute_script("return document.querySelector('dialog').matches(':modal')")
-    client.resume("reminders")
+    with overtaken(page, client, by="reminders"):
+        assert page.driver.execute_script("return document.querySelector('dialog').matches(':modal')")
+
+
+@pytest.mark.parametrize("moves", ["as it is", "by taking it out and putting it in again"])
+def test_the_focus_stays_on_its_button_while_another_queue_overtakes_its_own(
+    page: Page, client: Client, moves: str
+) -> None:
+    page.open()
+    button = page.see("button", "Pause emails")
+    if moves != "as it is":
+        # Not every browser has it.
+        page.driver.execute_script("delete Element.prototype.moveBefore")
+    page.driver.execute_script("arguments[0].focus()", button)
+    with overtaken(page, client, by="reminders"):
+        names = [node.name for node in page.all("rowheader")]
+        assert names.index("reminders") < names.index("emails")
+        assert page.driver.execute_script("return document.activeElement === arguments[0]", button)
+    assert button.accessible_name == "Pause emails"
+
+
+@contextmanager
+def overtaken(page: Page, client: Client, *, by: str) -> Iterator[None]:
+    """Let a queue go up in the first view, which is open, while the context is open."""
+    page.says(re.compile(r"Paused\n0\n"))
+    client.pause(by)
+    try:
+        page.driver.execute_script("document.dispatchEvent(new Event('visibilitychange'))")
+        page.says(re.compile(r"Paused\n1\n"))
+        yield
+    finally:
+        client.resume(by)
 
 
 def test_a_dialog_takes_the_focus_and_gives_it_back_and_is_used_by_keyboard_alone(page: Page, client: Client) -> None:

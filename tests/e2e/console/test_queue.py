@@ -25,6 +25,19 @@ def test_what_is_due_is_a_timeline_and_a_table_that_lead_to_the_jobs(page: Page,
     assert client.cancel_many([job.id for job in jobs if not isinstance(job, Exception)])
 
 
+def test_a_further_view_loads_none_of_the_page_s_files_again(page: Page) -> None:
+    sizes = """
+        const files = performance.getEntriesByType("resource").filter(({name}) => /\\.(js|css)$/.test(name));
+        return files.map(({transferSize}) => transferSize);
+    """
+    page.open("/queues/emails")
+    page.open("/queues/invoices")
+    page.says("Settings")
+    told = page.driver.execute_script(sizes)
+    assert len(told) > 20
+    assert set(told) == {0}
+
+
 def test_its_levels_and_settings_are_told_and_where_they_come_from(page: Page) -> None:
     page.open("/queues/invoices")
     page.says("Settings", "queues.yaml", "Retention", "7 d", "Tracking")

@@ -1,5 +1,6 @@
 import http.client
 import json
+import re
 from collections.abc import Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -42,6 +43,12 @@ class Browser:
 
     def close(self):
         self.connection.close()
+
+    @property
+    def place(self):
+        """The path of the page's files, as the page itself names it."""
+        [icon] = re.findall(rb'href="([^"]+)/icon.svg"', self.ask("GET", "/").body)
+        return icon.decode()
 
     def ask(self, method, path, body=None, **headers):
         """Ask; headers are named with underscores, and None leaves one out."""

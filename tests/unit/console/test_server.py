@@ -32,7 +32,7 @@ def test_the_page_is_at_each_views_path_and_allows_no_script_and_no_frame_of_oth
 
 @pytest.mark.parametrize(("path", "kind"), [("/api.js", "text/javascript"), ("/vendor/uPlot.min.css", "text/css")])
 def test_a_file_of_the_page_is_no_call_whatever_its_name_begins_with(browser, path, kind):
-    file = browser.ask("GET", path, x_dueline_console=None)
+    file = browser.ask("GET", browser.place + path, x_dueline_console=None)
     assert (file.status, file.headers["content-type"]) == (200, f"{kind}; charset=utf-8")
 
 
@@ -57,6 +57,14 @@ def test_a_head_has_a_gets_headers_and_nothing_after_them(browser, gate):
         "/..%2fserver.py",
         "/%2e%2e/server.py",
         "//index.html",
+        "/index.html",
+        "/app.js",
+        "/api.js",
+        "{place}/index.html",
+        "{place}/../app.js",
+        "{place}//app.js",
+        "{place}/",
+        "{place}",
         "/index.html/",
         "/page/index.html",
         "/server.py",
@@ -68,7 +76,7 @@ def test_a_head_has_a_gets_headers_and_nothing_after_them(browser, gate):
     ],
 )
 def test_no_path_reaches_a_file_but_by_its_name(browser, path):
-    assert browser.ask("GET", path).refusal == (404, "route_not_found")
+    assert browser.ask("GET", path.format(place=browser.place)).refusal == (404, "route_not_found")
 
 
 def test_what_a_path_does_not_allow_is_told_with_what_it_does(browser):
