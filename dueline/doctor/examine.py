@@ -27,6 +27,7 @@ RULES: tuple[Callable[[Seen], Iterable[Finding]], ...] = (
     functions.functions_throttled,
     functions.logs_gone,
     functions.api_faults,
+    functions.api_unreached,
     backlog.tables_throttled,
     functions.lines_of_trouble,
     functions.schedules_stood_still,

@@ -115,6 +115,22 @@ def api_faults(seen: Seen) -> Iterator[Finding]:
         )
 
 
+def api_unreached(seen: Seen) -> Iterator[Finding]:
+    """Tell of answers of 5xx that the function knows nothing of, as where API Gateway may not invoke it."""
+    name = seen.deployment.names.deployment
+    told = seen.figure(name, "api_faults") or seen.figure("api", "errors") or seen.figure("api", "throttles")
+    if (count := seen.figure(name, "api_5xx")) and not told:
+        yield Finding(
+            code="api_5xx",
+            severity=Severity.WARNING,
+            about=seen.deployment.names.api,
+            what=f"{count:,.0f} requests of the last hour were answered 5xx, and its function told of no fault: it was"
+            " not reached, or what was asked cannot be done yet (not_yet)",
+            do=f"see integrationErrorMessage in the log {seen.deployment.names.access_log}; if it has none, wait",
+            page=runbook("api-faults"),
+        )
+
+
 def schedules_stood_still(seen: Seen) -> Iterator[Finding]:
     """Tell of schedules whose runs were not planned."""
     if count := seen.figure(seen.deployment.names.deployment, "standing_still"):

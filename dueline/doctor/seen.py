@@ -32,7 +32,7 @@ class DeployedQueue:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Deployment:
-    """A deployment as it published itself. `schema` is 0 where it told none."""
+    """A deployment as it published itself. `schema` is 0, and `api_id` empty, where it told none."""
 
     names: Names
     lookahead: timedelta
@@ -40,6 +40,7 @@ class Deployment:
     version: str | None = None
     schema: int = 0
     oldest_schema: int = 0
+    api_id: str = ""
 
     def ticking(self) -> list[QueueSettings]:
         """Return all queues that have ticks, Dueline's own among them."""

@@ -1,6 +1,7 @@
 """What the doctor sees where AWS's answers could pass for an all-clear."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import boto3
@@ -131,11 +132,14 @@ def test_what_is_late_or_over_is_told_by_the_clock_of_aws_and_not_by_the_callers
     monkeypatch.setattr(clients, "session", lambda **_: session)
     monkeypatch.setattr(clients, "of_service", lambda *_, **__: ssm)
     settings = {"Name": "/dueline/shop/settings", "Value": json.dumps({"lookahead": 240, "queue_urls": QUEUE_URLS})}
+    api = {"Name": "/dueline/shop/api-id", "Value": "a1"}
     told = {"HTTPStatusCode": 200, "HTTPHeaders": {"date": "Mon, 23 Nov 2026 03:00:00 GMT"}}
     with Stubber(ssm) as answering:
-        answering.add_response("get_parameters_by_path", {"Parameters": [settings], "ResponseMetadata": told})
+        answering.add_response("get_parameters_by_path", {"Parameters": [settings, api], "ResponseMetadata": told})
         _, seen = connect.doctor(connect.Target(name="shop"), now=NOW + skew, sample=0)
-    assert seen().now == NOW
+    # Else what was measured within the second would be left out.
+    assert seen().now == NOW + timedelta(seconds=1)
+    assert seen().deployment.api_id == "a1"
 
 
 def test_stacks_that_never_stood_or_could_not_go_are_seen_as_well(look):
@@ -153,6 +157,15 @@ def test_stacks_that_never_stood_or_could_not_go_are_seen_as_well(look):
     pages[-1].pop("NextToken")
     seen = look(functions.stacks, "cloudformation", *(("describe_stacks", page) for page in pages))
     assert seen == {"stacks": {name: state for name, state in states.items() if name != "shopping-core"}}
+
+
+def test_api_gateway_is_asked_what_it_answered_where_it_could_not_reach_the_function(session):
+    there = Place(deployment=replace(DEPLOYMENT, api_id="a1"), session=session, queue_urls=QUEUE_URLS, now=NOW)
+    [asked] = [each for each in figures._asked(there) if each.figure == ("shop", "api_5xx")]
+    metric = asked.query("m0")["MetricStat"]
+    assert metric["Metric"]["Dimensions"] == [{"Name": "ApiId", "Value": "a1"}]
+    assert (metric["Metric"]["Namespace"], metric["Metric"]["MetricName"]) == ("AWS/ApiGateway", "5xx")
+    assert metric["Stat"] == "Sum"
 
 
 @pytest.mark.parametrize("code", ["InternalError", "Forbidden"])

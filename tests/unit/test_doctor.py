@@ -143,6 +143,11 @@ WRONG = [
     (measured(api__throttles=2), "function_throttled", "shop-api", WARNING, "2 times"),
     ({"figures": {("shop", "ttl_off"): 1.0}}, "ttl_off", "shop-jobs", WARNING, "switched off"),
     ({"figures": {("shop", "api_faults"): 3.0}}, "api_faults", "shop-api", WARNING, "3 requests"),
+    ({"figures": {("shop", "api_5xx"): 4.0}}, "api_5xx", "shop-api", WARNING, "4 requests"),
+    # What the function told itself is told once.
+    ({"figures": {("shop", "api_5xx"): 4.0, ("shop", "api_faults"): 3.0}}, "api_faults", "shop-api", WARNING, "3 req"),
+    ({"figures": {("shop", "api_5xx"): 4.0, ("api", "errors"): 4.0}}, "function_errors", "shop-api", WARNING, "4 time"),
+    ({"figures": {("shop", "api_5xx"): 4.0, ("api", "throttles"): 4.0}}, "function_throttled", "shop-api", WARNING, ""),
     ({"figures": {("shop-jobs", "throttled"): 9.0}}, "table_throttled", "shop-jobs", WARNING, "9 requests"),
     ({"logged": [STOPPED]}, "stopped", "emails", WARNING, "4 times: AccessDenied: no"),
     ({"figures": {("shop", "standing_still"): 2.0}}, "schedules_stood_still", "shop-planner", WARNING, "2 schedules"),

@@ -101,6 +101,8 @@ def _of_deployment(place: Place) -> Iterator[_Asked]:
     name = place.names.deployment
     of = metrics.dimensions(name)
     yield _summed((name, "api_faults"), metrics.NAMESPACE, metrics.API_FAULTS, of)
+    if api_id := place.deployment.api_id:
+        yield _summed((name, "api_5xx"), "AWS/ApiGateway", "5xx", {"ApiId": api_id})
     yield _greatest((name, "ttl_off"), metrics.NAMESPACE, metrics.TTL_OFF, of, back=_OF_THE_GUARD)
     yield _greatest((name, "standing_still"), metrics.NAMESPACE, metrics.STANDING_STILL, of)
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _LONGEST_REQUEST = timedelta(seconds=15)
 # Every other name is made of these two: https://sqs.{region}.{suffix}/{account}/
 _REGION_AND_ACCOUNT = re.compile(r"https?://sqs\.([a-z0-9-]+)\..*/(\d{12})/")
+# A Date header is cut to them: what was measured in this second counts, too.
+_WHOLE_SECONDS = timedelta(seconds=1)
 NEEDS = "ssm:GetParametersByPath"
 
 
@@ -87,7 +89,7 @@ def place_of(name: str, *, session: "Session", now: datetime) -> Place:
 def _told(answer: Mapping[str, Any]) -> datetime | None:
     """Return the time that AWS told with an answer: a caller's clock may be hours off, and botocore makes up for it."""
     date = answer["ResponseMetadata"].get("HTTPHeaders", {}).get("date")
-    return parsedate_to_datetime(date) if date else None
+    return parsedate_to_datetime(date) + _WHOLE_SECONDS if date else None
 
 
 def _deployment(names: Names, settings: Mapping[str, Any], found: Mapping[str, str]) -> Deployment:
@@ -101,6 +103,7 @@ def _deployment(names: Names, settings: Mapping[str, Any], found: Mapping[str, s
         version=schemas.get("version"),
         schema=schemas.get("schema", 0),
         oldest_schema=schemas.get("oldest_schema", 0),
+        api_id=found.get(names.api_id_parameter, ""),
     )
 
 
