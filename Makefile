@@ -7,6 +7,7 @@ ENGINES := tests/contract/node_modules/ready
 AXE := tests/e2e/console/node_modules/ready
 MEASURES := $(VENV)/measures
 SITE := $(VENV)/site
+OURS := dueline functions infra local tests
 SELDOM := aws_cdk|awscli|celery|fontTools|matplotlib|mypy|mypyc|networkx|numpy|pip|setuptools|sympy
 TICK ?= fast
 MINUTES ?= 10
@@ -68,10 +69,12 @@ check: lint $(ENGINES) ## The fast checks: lint, types, unit and contract tests
 
 test: $(SITE) ## Everything: lint, types, the documentation, and all tests, those against the deployed template included; PARTS="unit e2e" for some
 	@$(MAKE) --no-print-directory --jobs=2 $(ENGINES) $(AXE) $(COMPILED)
+	@$(BIN)/python -m compileall -q -j 0 $(OURS)
 	@$(BIN)/python -m tests $(PARTS)
 
 test-busy: $(SITE) ## The same beside two busy loops: on a machine that has other things to do
 	@$(MAKE) --no-print-directory --jobs=2 $(ENGINES) $(AXE) $(COMPILED)
+	@$(BIN)/python -m compileall -q -j 0 $(OURS)
 	@$(BIN)/python -m tests --busy 2 $(PARTS)
 
 lint: $(READY)
@@ -155,7 +158,7 @@ $(READY): requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-# Else two processes of tests would each compile what they import. Of the CDK, by far the largest, a sixth is imported,
+# Else processes of tests would each compile what they import. Of the CDK, by far the largest, a sixth is imported,
 # and what is left out, another third, is imported by one process or none.
 $(COMPILED): $(READY)
 	@$(BIN)/python -m compileall -q -j 0 -x '/($(SELDOM))/' $(VENV)/lib >/dev/null

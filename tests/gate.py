@@ -146,6 +146,8 @@ def _hesitate(seconds: float) -> None:
 class _Passage(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = HANG_SECONDS
+    # Head and body of an answer are two packets: the second would wait until the first is acknowledged.
+    disable_nagle_algorithm = True
     gate: Gate
 
     def _pass(self) -> None:
