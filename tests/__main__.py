@@ -118,16 +118,17 @@ def main(
     began, ended = time.monotonic(), list[Ended]()
     typer.echo(f"running {', '.join(chosen)}: {at_once} at once")
     with _busy_loops(busy), _scratch() as scratch, ThreadPoolExecutor(at_once) as pool:
-        shared = _share(chosen, scratch)
-        for future in as_completed([pool.submit(_run, part, scratch, shared) for part in chosen]):
+        sharing = _share(chosen, scratch)
+        for future in as_completed([pool.submit(_run, part, scratch) for part in chosen]):
             ended.append(future.result())
             typer.echo(ended[-1] if ended[-1].is_good else f"{ended[-1].output}\n{ended[-1]}")
+        sharing.join()
     _tell(ended, seconds=time.monotonic() - began)
     raise typer.Exit(0 if all(each.is_good for each in ended) else 1)
 
 
 def _share(parts: list[str], scratch: Path) -> threading.Thread:
-    """Begin to synthesize what parts deploy; they find it when the thread has ended."""
+    """Begin to synthesize what parts deploy, and wait for once they need it."""
     files = dict.fromkeys(DEPLOYED[part] for part in parts if part in DEPLOYED)
     os.environ[assemblies.SHARED] = str(scratch)
     thread = threading.Thread(target=lambda: assemblies.share(files, folder=scratch) if files else None)
@@ -135,9 +136,7 @@ def _share(parts: list[str], scratch: Path) -> threading.Thread:
     return thread
 
 
-def _run(part: str, scratch: Path, shared: threading.Thread) -> Ended:
-    if part in DEPLOYED:
-        shared.join()
+def _run(part: str, scratch: Path) -> Ended:
     began, report = time.monotonic(), scratch / f"{part}.xml"
     done = [_process(command, report=report) for command in PARTS[part]]
     return _ended(part, done, report=report, seconds=time.monotonic() - began)

@@ -12,16 +12,24 @@ from hashlib import sha256
 from pathlib import Path
 
 from local.template import ROOT, UNVALIDATED, configure, synthesize
+from tests.waiting import wait_until
 
 # Names the folder that the parts of one run share.
 SHARED = "DUELINE_TEST_ASSEMBLIES"
+_ENDED = "ended"
 
 
 def assembly_of(configured: Path, *, out: Path) -> Path:
-    """Return the synthesized stacks of a file: those that the parts of this run share, or else its own, in `out`."""
-    shared = os.environ.get(SHARED)
-    place = _place(configured, Path(shared)) if shared else None
-    return place if place and place.exists() else synthesize(configured, out=out)
+    """Return the synthesized stacks of a file: those that the parts of this run share, or else its own, in `out`.
+
+    Whoever comes while they are synthesized waits for them.
+    """
+    if shared := os.environ.get(SHARED):
+        place, ended = _place(configured, Path(shared)), Path(shared) / _ENDED
+        assert wait_until(lambda: place.exists() or ended.exists())
+        if place.exists():
+            return place
+    return synthesize(configured, out=out)
 
 
 def share(files: Iterable[str], *, folder: Path) -> None:
@@ -30,7 +38,10 @@ def share(files: Iterable[str], *, folder: Path) -> None:
     Whoever finds nothing there synthesizes alone, and tells what is wrong.
     """
     command = [sys.executable, "-m", "tests.e2e.assemblies", str(folder), *files]
-    subprocess.run(command, cwd=ROOT, env=os.environ | UNVALIDATED, capture_output=True, check=False)
+    try:
+        subprocess.run(command, cwd=ROOT, env=os.environ | UNVALIDATED, capture_output=True, check=False)
+    finally:
+        (folder / _ENDED).touch()
 
 
 def _place(configured: Path, folder: Path) -> Path:

@@ -12,6 +12,7 @@ from selenium.common.exceptions import (
     ElementNotInteractableException,
     JavascriptException,
     StaleElementReferenceException,
+    TimeoutException,
     WebDriverException,
 )
 from selenium.webdriver.common.by import By
@@ -224,8 +225,9 @@ class Page:
 
     def _changed(self) -> bool:
         """Wait until the page changes, or stays as it is for a moment; return False."""
-        # A page that is left meanwhile has changed.
-        with suppress(JavascriptException):
+        # A page that is left meanwhile has changed. The driver says then that the script failed, or at once that it
+        # took too long.
+        with suppress(JavascriptException, TimeoutException):
             self._did(lambda: self.driver.execute_async_script(CHANGED, STILL_MS))
         return False
 
