@@ -30,7 +30,8 @@ _SWITCHES = (
     "--disable-sync",
     # What costs as much as a view of the page, each time that one is opened.
     "--disable-features=BackForwardCache,CertificateTransparencyComponentUpdater,GlobalMediaControls,MediaRouter,"
-    "OptimizationHints,SpareRendererForSitePerProcess,Translate",
+    "OptimizationHints,SpareRendererForSitePerProcess,Translate,WebUIOmniboxAimPopup,"
+    "WebUIOmniboxFullPopup,WebUIOmniboxPopup",
     "--no-first-run",
     "--lang=en-GB",
     "--hide-scrollbars",
