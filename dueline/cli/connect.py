@@ -5,23 +5,26 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from dueline.cli.screen import Screen
-from dueline.client.client import Client
 from dueline.clock import SystemClock
 from dueline.config.names import Names
-from dueline.console.forward import Way
-from dueline.console.reach import Reach
-from dueline.doctor.examine import Look
-from dueline.doctor.seen import Seen
-from dueline.operate.redrive import Ends
-from dueline.operate.restore import Restore
 from dueline.retry.calls import LANES, Calls, in_lanes
 from dueline.retry.patience import Patience
-from dueline.verify.sandbox import Sandbox
+
+if TYPE_CHECKING:
+    # What one command needs, the others need not import.
+    from dueline.client.client import Client
+    from dueline.console.forward import Way
+    from dueline.console.reach import Reach
+    from dueline.doctor.examine import Look
+    from dueline.doctor.seen import Seen
+    from dueline.operate.redrive import Ends
+    from dueline.operate.restore import Restore
+    from dueline.verify.sandbox import Sandbox
 
 _NAME = "dueline"
 # A browser has six connections to one host, and each may ask of several queues.
@@ -56,7 +59,7 @@ class Run:
     screen: Screen
 
     @cached_property
-    def client(self) -> Client:
+    def client(self) -> "Client":
         """The client of the deployment, found at its first use."""
         return client(self.target)
 
@@ -67,9 +70,10 @@ def run_of(ctx: typer.Context) -> Run:
     return run
 
 
-def client(target: Target, *, patience: Patience | None = None) -> Client:
+def client(target: Target, *, patience: Patience | None = None) -> "Client":
     """Return a client of a deployment. Raises DeploymentNotFound, Forbidden or Unavailable."""
     from dueline.aws import clients, faults
+    from dueline.client.client import Client
 
     session = None
     if target.profile or target.region:
@@ -82,7 +86,7 @@ def client(target: Target, *, patience: Patience | None = None) -> Client:
 class Reached:
     """The way to a deployment's API: its URL, its region if that is known, and whose credentials are used."""
 
-    way: Way
+    way: "Way"
     url: str
     region: str | None
     caller: Callable[[], str | None]
@@ -101,10 +105,11 @@ def api(target: Target) -> Reached:
     return Reached(way=way, url=way.url, region=region, caller=caller.caller_of(session))
 
 
-def reach(target: Target, *, way: Way) -> Reach:
+def reach(target: Target, *, way: "Way") -> "Reach":
     """Return what the console reaches of a deployment. Nothing is asked yet."""
     from dueline.aws import clients
     from dueline.aws.figures import CloudWatchFigures
+    from dueline.console.reach import Reach
 
     clock = SystemClock()
     calls = Calls(patience=_OF_A_PAGE, clock=clock, jitter=random.random)
@@ -119,13 +124,14 @@ def reach(target: Target, *, way: Way) -> Reach:
     )
 
 
-def doctor(target: Target, *, now: datetime, sample: int) -> tuple[Sequence[Look], Callable[..., Seen]]:
+def doctor(target: Target, *, now: datetime, sample: int) -> "tuple[Sequence[Look], Callable[..., Seen]]":
     """Return what is to be looked at of a deployment, and what makes one of all that was seen.
 
     Raises DeploymentNotFound, Forbidden or Unavailable.
     """
     from dueline.aws import clients, faults
     from dueline.aws.doctor import looks, place
+    from dueline.doctor.seen import Seen
 
     with faults.of_callers("finding AWS credentials"):
         session = clients.session(profile=target.profile, region=target.region)
@@ -140,7 +146,7 @@ def restore(
     state: str,
     hand_over_from: datetime | None,
     on_progress: Callable[[int, int], None],
-) -> Restore:
+) -> "Restore":
     """Return what lets a deployment take over restored tables. Raises DeploymentNotFound, Forbidden or Unavailable."""
     from dueline.aws import clients, faults, restoring
 
@@ -161,7 +167,7 @@ def adopter(target: Target) -> Any:
     return Adopter(client=cache(session.client))
 
 
-def dead_letters(target: Target, queue: str | None) -> Ends:
+def dead_letters(target: Target, queue: str | None) -> "Ends":
     """Return the dead letters of a queue, or of none, those that the deployment parked.
 
     Raises QueueNotFound, DeploymentNotFound, Forbidden or Unavailable.
@@ -176,7 +182,7 @@ def dead_letters(target: Target, queue: str | None) -> Ends:
     return dead_letters.of_queue(target.name, queue, session=session)
 
 
-def sandbox(target: Target, *, name: str) -> Sandbox:
+def sandbox(target: Target, *, name: str) -> "Sandbox":
     """Return the deployment of that name, to run checks in. Raises DeploymentNotFound, Forbidden or Unavailable."""
     from dueline.aws import clients, faults
     from dueline.aws.sandbox.sandbox import AwsSandbox

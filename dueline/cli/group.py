@@ -1,9 +1,12 @@
 """The command as a whole: --json wherever it stands, and whatever happens, a line and an exit code."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib import import_module
 from typing import Any
 
+import typer
 from typer.core import TyperGroup
 
 from dueline.cli.faults import DONE, INTERRUPTED, Fault
@@ -11,8 +14,38 @@ from dueline.cli.faults import DONE, INTERRUPTED, Fault
 JSON = "--json"
 
 
+class Commands(Mapping[str, Any]):
+    """Commands by their names, each imported when it is asked for: all that none but the others need takes longer.
+
+    `places` tells where each is, as `module:function`, and an example of it.
+    """
+
+    def __init__(self, places: Mapping[str, tuple[str, str]]) -> None:
+        self._places = places
+
+    def __getitem__(self, name: str) -> Any:
+        return _imported(name, *self._places[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
+@cache
+def _imported(name: str, place: str, example: str) -> Any:
+    module, _, function = place.partition(":")
+    command = getattr(import_module(f"dueline.cli.{module}"), function)
+    if not isinstance(command, typer.Typer):
+        alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+        alone.command(name, epilog=f"For example: {example}")(command)
+        command = alone
+    return typer.main.get_command(command)
+
+
 class Group(TyperGroup):
-    """All commands of `dueline`."""
+    """Commands that end with a line and an exit code."""
 
     def main(
         self,

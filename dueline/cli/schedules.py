@@ -7,7 +7,7 @@ import typer
 
 from dueline.cli import apply, preview, schedule_changes, schedule_runs
 
-group = typer.Typer(rich_markup_mode=None)
+group = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 COMMANDS: dict[str, tuple[Callable[..., Any], str]] = {
     "put": (schedule_changes.put, "dueline schedules put emails digest '0 9 * * MON-FRI' --zone Europe/Berlin"),

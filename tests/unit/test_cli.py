@@ -1084,5 +1084,20 @@ def test_as_a_process_it_shows_no_traceback_and_returns_its_code():
     assert (help.returncode, "redrive" in help.stdout) == (0, True)
 
 
+@pytest.mark.parametrize("command", ["--version", "queues --help", "schedules get --help", "get x --url nowhere"])
+def test_a_command_imports_nothing_that_others_alone_need(command):
+    code = f"""if True:
+        import sys
+        from dueline.cli import main
+        sys.argv[1:] = {command.split()}
+        main()
+        print(*sys.modules, sep="\\n", file=sys.stderr)
+    """
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    rooms = {".".join(name.split(".")[:2]) for name in done.stderr.splitlines()}
+    assert "dueline.cli" in rooms
+    assert not rooms & {"boto3", "dueline.aws", "dueline.console", "dueline.doctor", "dueline.verify", "dueline.worker"}
+
+
 def test_every_command_is_one_of_typers():
     assert set(get_command(app).commands) == {*COMMANDS, "schedules"}
