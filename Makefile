@@ -24,6 +24,8 @@ SCALE ?= full
 YES ?=
 REPORT ?= verify-reports
 CDK := npx --yes aws-cdk@2.1148.1
+# With what is to be deployed after it: a check deploys the sandbox anew.
+DEPLOY = $(CDK) deploy --all --app "$(BIN)/python app.py" --output .local/verify.out --require-approval never --context
 # Other seeds and examples each time; `runs` tells which.
 SEEDS ?= --minutes $(MINUTES) --first $(shell date +%s)
 EXAMPLES_ARE ?= anew
@@ -59,8 +61,8 @@ verify-aws: $(READY) ## Deploy a sandbox into your AWS account, prove there what
 	@$(BIN)/dueline verify --list --scale $(SCALE)
 	@[ -n "$(YES)" ] || { printf 'Deploy dueline-verify into your AWS account, verify and remove it? [y/N] '; read answer; [ "$$answer" = y ]; }
 	@trap : INT TERM; \
-	$(CDK) deploy --all --app "$(BIN)/python app.py" --context queues=dueline/verify/queues.yaml --output .local/verify.out --require-approval never; deployed=$$?; \
-	if [ $$deployed -eq 0 ]; then $(BIN)/dueline verify --yes --scale $(SCALE) --report $(REPORT); fi; verified=$$?; \
+	$(DEPLOY) queues=dueline/verify/queues.yaml; deployed=$$?; \
+	if [ $$deployed -eq 0 ]; then $(BIN)/dueline verify --yes --scale $(SCALE) --report $(REPORT) --deploy '$(DEPLOY) queues={queues}'; fi; verified=$$?; \
 	$(BIN)/dueline verify --remove --yes; removed=$$?; \
 	exit $$((deployed ? deployed : verified ? verified : removed))
 

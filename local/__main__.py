@@ -1,4 +1,4 @@
-"""Run Dueline on this machine: `python -m local run`, `up`, `env` and `down`."""
+"""Run Dueline on this machine: `python -m local run`, `up`, `deploy`, `env` and `down`."""
 
 import os
 import shlex
@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, NoReturn
+from urllib.parse import urlsplit
 
 import typer
 from rich.console import Console
@@ -20,7 +21,7 @@ from local.deploy import DeploymentError
 from local.emulator import Emulator, free_port, is_free
 from local.endpoints import Endpoints
 from local.pid_file import AlreadyUp, pid_file, pid_of
-from local.running import HOME, LOG, running
+from local.running import HOME, LOG, deploy_again, running
 from local.screen import screen
 from local.summary import summary_of
 from local.template import ROOT, SynthesisError
@@ -36,6 +37,7 @@ app = typer.Typer(help="Run Dueline in a local AWS.", no_args_is_help=True, add_
 console = Console()
 
 Queues = Annotated[Path, typer.Option(help="The deployment's settings and queues.", exists=True, dir_okay=False)]
+Tick = Annotated[str, typer.Option(help="'fast' fires ticks every second, 'aws' once a minute as AWS does.")]
 
 
 @app.command()
@@ -58,17 +60,13 @@ def run(queues: Queues = ROOT / "queues.yaml") -> None:
 @app.command()
 def up(
     queues: Queues = ROOT / "queues.yaml",
-    tick: Annotated[
-        str, typer.Option(help="'fast' fires ticks every second, 'aws' once a minute as AWS does.")
-    ] = "fast",
+    tick: Tick = "fast",
 ) -> None:
     """Deploy Dueline into a local AWS and stay up until Ctrl-C or `down`. State survives a restart."""
-    if tick not in ("fast", "aws"):
-        raise typer.BadParameter(f"tick is {tick!r}: it must be fast or aws")
     with (
         _plain_errors(),
         pid_file(PID),
-        running(queues, emulator=_emulator(), step=_step, real_schedule=tick == "aws") as deployment,
+        running(queues, emulator=_emulator(), step=_step, real_schedule=_is_real(tick)) as deployment,
     ):
         deployment.endpoints.write(ENDPOINTS)
         try:
@@ -78,6 +76,16 @@ def up(
                     time.sleep(0.1)
         finally:
             ENDPOINTS.unlink()
+
+
+@app.command()
+def deploy(queues: Queues = ROOT / "queues.yaml", tick: Tick = "fast") -> None:
+    """Deploy over what is up, with the environment that `env` prints: what is running goes on meanwhile."""
+    endpoint = os.environ.get("AWS_ENDPOINT_URL")
+    if endpoint is None:
+        _fail('AWS_ENDPOINT_URL is missing: eval "$(python -m local env)"')
+    with _plain_errors():
+        deploy_again(queues, emulator=Emulator(log=LOG, port=urlsplit(endpoint).port), real_schedule=_is_real(tick))
 
 
 @app.command()
@@ -121,6 +129,12 @@ def _plain_errors() -> Iterator[None]:
     except KeyboardInterrupt:
         console.print("stopped")
         raise typer.Exit(130) from None
+
+
+def _is_real(tick: str) -> bool:
+    if tick not in ("fast", "aws"):
+        raise typer.BadParameter(f"tick is {tick!r}: it must be fast or aws")
+    return tick == "aws"
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:

@@ -34,6 +34,16 @@ class Running:
     tick_faults: list[BaseException]
 
 
+def deploy_again(queues: Path, *, emulator: Emulator, real_schedule: bool = False) -> None:
+    """Deploy what the file `queues` describes into an emulator that runs, over what is there.
+
+    Raises ConfigurationError, SynthesisError or DeploymentError.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        configured = configure(queues, out=Path(scratch), periods=None if real_schedule else PERIODS)
+        deploy(emulator, assembly_of(configured, kept=ASSEMBLIES))
+
+
 @contextmanager
 def running(queues: Path, *, emulator: Emulator, step: Step, real_schedule: bool = False) -> Iterator[Running]:
     """Run the deployment that the file `queues` describes. `step` shows that something is being done, and when it is.

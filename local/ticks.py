@@ -4,80 +4,88 @@ import json
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import dataclass, field
 from typing import Any
 
 from local.emulator import Emulator
 
 # What a tick's fault says whose requests took too long: on a slow machine, no defect, and the next tick goes on.
 TOO_SLOW = ("timed out", "timeout", "Timeout")
-
-Target = Callable[[], dict[str, Any]]
+# A deployment may add schedules.
+_LOOK_SECONDS = 2.0
 
 
 @contextmanager
 def fired_every(seconds: float, emulator: Emulator, group: str) -> Iterator[list[BaseException]]:
     """Invoke the target of every schedule of a group so often, each in a thread of its own, until the context ends.
 
-    The target is what the schedule has at that moment: a deployment may change it.
-    Yields the list into which faults go: a tick that failed once is no reason to stop the others.
+    The target is what the schedule has at that moment: a deployment may change it. Schedules that are added are fired
+    within seconds. Yields the list into which faults go: a tick that failed once is no reason to stop the others.
     """
-    stop = threading.Event()
-    faults: list[BaseException] = []
-    targets, functions = _targets(emulator, group), emulator.client("lambda")
-    threads = [
-        threading.Thread(
-            target=_fire,
-            args=(functions, target, stop, faults),
-            kwargs={"seconds": seconds, "first": seconds * number / len(targets)},
-            daemon=True,
-        )
-        for number, target in enumerate(targets)
-    ]
-    for thread in threads:
-        thread.start()
+    firing = _Firing(
+        scheduler=emulator.client("scheduler"), functions=emulator.client("lambda"), group=group, seconds=seconds
+    )
+    firing.begin()
+    threading.Thread(target=firing.look_for_more, daemon=True).start()
     try:
-        yield faults
+        yield firing.faults
     finally:
         # A tick may be waiting for a lease: whoever ends the emulator next ends it too.
-        stop.set()
+        firing.stop.set()
 
 
-def _targets(emulator: Emulator, group: str) -> list[Target]:
-    scheduler = emulator.client("scheduler")
-    pages = scheduler.get_paginator("list_schedules").paginate(GroupName=group)
-    names = [schedule["Name"] for page in pages for schedule in page["Schedules"]]
-    return [partial(_target, scheduler, GroupName=group, Name=name) for name in names]
+@dataclass(kw_only=True, slots=True)
+class _Firing:
+    """What is fired, by two clients of the emulator, and what failed of it."""
 
+    scheduler: Any
+    functions: Any
+    group: str
+    seconds: float
+    begun: set[str] = field(default_factory=set)
+    faults: list[BaseException] = field(default_factory=list)
+    stop: threading.Event = field(default_factory=threading.Event)
 
-def _target(scheduler: Any, **schedule: str) -> dict[str, Any]:
-    target: dict[str, Any] = scheduler.get_schedule(**schedule)["Target"]
-    return target
+    def begin(self) -> None:
+        """Fire each schedule that is not fired yet. One that goes and comes back is fired by the thread that it had."""
+        new = [name for name in self._names() if name not in self.begun]
+        for number, name in enumerate(new):
+            # One after another: all at once would each start a process of the function.
+            first = self.seconds * number / len(new)
+            threading.Thread(target=self._fire, args=(name, first), daemon=True).start()
+        self.begun.update(new)
 
+    def look_for_more(self) -> None:
+        while not self.stop.wait(_LOOK_SECONDS):
+            self._noting(self.begin)
 
-def _fire(
-    functions: Any,
-    look_up: Target,
-    stop: threading.Event,
-    faults: list[BaseException],
-    *,
-    seconds: float,
-    first: float,
-) -> None:
-    # One after another: all at once would each start a process of the function.
-    stop.wait(first)
-    while not stop.is_set():
+    def _names(self) -> list[str]:
+        pages = self.scheduler.get_paginator("list_schedules").paginate(GroupName=self.group)
+        return [schedule["Name"] for page in pages for schedule in page["Schedules"]]
+
+    def _fire(self, name: str, first: float) -> None:
+        self.stop.wait(first)
+        while not self.stop.is_set():
+            self._noting(lambda: self._fire_once(name))
+            self.stop.wait(self.seconds)
+
+    def _fire_once(self, name: str) -> None:
         try:
-            target = look_up()
-            answer = functions.invoke(FunctionName=target["Arn"], Payload=target["Input"].encode())
-            # Whatever it says: a connection serves again once its answer was read.
-            payload = answer["Payload"].read()
-            if "FunctionError" in answer:
-                faults.append(RuntimeError(f"{target['Input']}: {json.loads(payload)}"))
+            target = self.scheduler.get_schedule(GroupName=self.group, Name=name)["Target"]
+        except self.scheduler.exceptions.ResourceNotFoundException:
+            return
+        answer = self.functions.invoke(FunctionName=target["Arn"], Payload=target["Input"].encode())
+        # Whatever it says: a connection serves again once its answer was read.
+        payload = answer["Payload"].read()
+        if "FunctionError" in answer:
+            self.faults.append(RuntimeError(f"{target['Input']}: {json.loads(payload)}"))
+
+    def _noting(self, do: Callable[[], None]) -> None:
+        try:
+            do()
         except Exception as fault:
-            if not stop.is_set():
-                faults.append(fault)
-        stop.wait(seconds)
+            if not self.stop.is_set():
+                self.faults.append(fault)
 
 
 def not_slow(faults: Iterable[BaseException], *allowed: str) -> list[str]:

@@ -182,15 +182,18 @@ def dead_letters(target: Target, queue: str | None) -> "Ends":
     return dead_letters.of_queue(target.name, queue, session=session)
 
 
-def sandbox(target: Target, *, name: str) -> "Sandbox":
-    """Return the deployment of that name, to run checks in. Raises DeploymentNotFound, Forbidden or Unavailable."""
+def sandbox(target: Target, *, name: str, deploy: str | None) -> "Sandbox":
+    """Return the deployment of that name, to run checks in, some of which `deploy` it anew by that command.
+
+    Raises DeploymentNotFound, Forbidden or Unavailable.
+    """
     from dueline.aws import clients, faults
     from dueline.aws.sandbox.sandbox import AwsSandbox
 
     new_session = partial(clients.session, profile=target.profile, region=target.region)
     with faults.of_callers("finding AWS credentials"):
         reached = client(replace(target, name=name), patience=_OF_A_LOCAL_RUN if target.url else None)
-        return AwsSandbox(name, client=reached, new_session=new_session, url=target.url)
+        return AwsSandbox(name, client=reached, new_session=new_session, url=target.url, deploy=deploy)
 
 
 def removal(target: Target, *, name: str, tell: Callable[[str], None]) -> Callable[[], list[str]]:

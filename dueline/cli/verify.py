@@ -25,6 +25,7 @@ from dueline.verify.trial import Scale
 
 # Beside those of all commands: a check found something broken.
 BROKEN = 6
+_DEPLOY = "What deploys the sandbox anew, from the file whose path stands for {queues} in it: for the check partitions."
 
 
 def verify(
@@ -36,6 +37,7 @@ def verify(
     later: Annotated[bool, typer.Option("--later", help="Look what came of checks that take days.")] = False,
     clean: Annotated[bool, typer.Option("--clean", help="Only mend and remove what a run left behind.")] = False,
     remove: Annotated[bool, typer.Option("--remove", help="Remove the deployment, and all that is in it.")] = False,
+    deploy: Annotated[str | None, typer.Option(metavar="COMMAND", help=_DEPLOY)] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Prove Dueline's promises, and what it takes for granted of AWS, in a deployment that nobody else uses.
@@ -44,12 +46,13 @@ def verify(
     Exits with 6 if a check failed.
     """
     run, checks = run_of(ctx), chosen(only or [], later=later, listed=list_)
+    _check_command(deploy)
     name = NAME if _is_default(ctx) else run.target.name
     if list_:
         return _list(run, checks, scale)
     if remove:
         return _remove(run, name, yes=yes)
-    sandbox = connect.sandbox(run.target, name=name)
+    sandbox = connect.sandbox(run.target, name=name, deploy=deploy)
     with sigterm_as_ctrl_c():
         if clean:
             return _show_left(run, sandbox.tidy())
@@ -71,6 +74,11 @@ def chosen(names: Sequence[str], *, later: bool = False, listed: bool = False) -
     fitting = [check for check in CHECKS if check.takes_days or not later]
     unnamed = [check for check in fitting if listed or check.takes_days is later]
     return [check for check in fitting if check.name in names] if names else unnamed
+
+
+def _check_command(deploy: str | None) -> None:
+    if deploy is not None and "{queues}" not in deploy:
+        raise typer.BadParameter(f"--deploy is {deploy!r}: {{queues}} must be in it, for the path of a file")
 
 
 def _is_default(ctx: typer.Context) -> bool:

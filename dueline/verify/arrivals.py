@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
@@ -19,6 +19,12 @@ def lost(jobs: Sequence[Job], landed: Sequence[Landed]) -> int:
     """Return how many of these jobs did not come."""
     came = by_id(landed)
     return sum(job.id not in came for job in jobs)
+
+
+def again(jobs: Sequence[Job], landed: Sequence[Landed]) -> int:
+    """Return how many of these jobs came more than once."""
+    came = Counter(each.id for each in list(landed))
+    return sum(came[job.id] > 1 for job in jobs)
 
 
 def lateness(jobs: Sequence[Job], landed: Sequence[Landed]) -> list[float]:

@@ -16,6 +16,8 @@ PLAIN, NEIGHBOUR, PRECISE, MOVED, FLOOD, LEVELS = "plain", "plain-vip", "precise
 QUEUES = (PLAIN, NEIGHBOUR, PRECISE, MOVED, FLOOD, LEVELS)
 # That the queue `levels` has.
 PRIORITIES = 2
+# That the queue `moved` has, but while a check changes it.
+PARTITIONS_OF_MOVED = 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -103,6 +105,24 @@ class AsDeployed:
     alarms: Mapping[str, bool]
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Deployed:
+    """How a deployment ended: through, or not; and the last of what was told of it."""
+
+    is_through: bool
+    told: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Figure:
+    """A value of one of Dueline's own metrics, of the deployment or of a queue, at an instant."""
+
+    metric: str
+    value: float
+    at: datetime
+    queue: str | None = None
+
+
 class Faults(Protocol):
     """What can be broken in a sandbox. Each is broken while its context is open, and whole again after it."""
 
@@ -116,6 +136,10 @@ class Faults(Protocol):
 
     def table_denied(self, *functions: str) -> AbstractContextManager[None]:
         """Deny functions to write the table of jobs."""
+        ...
+
+    def schedules_hidden(self) -> AbstractContextManager[None]:
+        """Let the guard of TTL not see which ticks have schedules."""
         ...
 
     def throttled(self) -> AbstractContextManager[None]:
@@ -218,7 +242,18 @@ class Sandbox(Protocol):
         ...
 
     def fail(self, function: str) -> None:
-        """Invoke a function with what it cannot read."""
+        """Invoke a function with what it cannot read, or while it cannot do its work."""
+        ...
+
+    def tell(self, figures: Sequence[Figure]) -> None:
+        """Tell CloudWatch figures, as if the deployment's functions had."""
+        ...
+
+    def deploying(self, queue: str, partitions: int) -> AbstractContextManager[Callable[[], Deployed | None]]:
+        """Deploy the sandbox with so many partitions of a queue; the context ends when that is over.
+
+        Yields what tells how it ended, None until then. Raises NotJudged where there is nothing to deploy with.
+        """
         ...
 
     def used(self, queue: str, *, start: datetime, end: datetime) -> Used:

@@ -38,6 +38,10 @@ class NotScheduled(Exception):
     """AWS did not take what a check must send: the check has nothing to judge, and fails."""
 
 
+class NotDeployed(Exception):
+    """A deployment failed that a check needs, or could not be taken back; the message has what was told."""
+
+
 class Stopped(Exception):  # it is no error
     """The run is to end, and this check with it: it has no result."""
 

@@ -19,7 +19,7 @@ _NO_LIMIT = -1
 _LOOKS = {"Delay": 2, "MaxAttempts": 150}
 _POLICY = "dueline-verify"
 _WRITES = ("BatchWriteItem", "PutItem", "UpdateItem")
-_FUNCTIONS = ("api", "ingest", "planner", "tick")
+_FUNCTIONS = ("api", "ingest", "planner", "tick", "ttl")
 # What update_schedule takes of what get_schedule tells: it keeps nothing that it is not told again.
 _OF_A_SCHEDULE = (
     "Description",
@@ -64,15 +64,13 @@ class AwsFaults:
     def table_denied(self, *functions: str) -> Iterator[None]:
         actions = [f"dynamodb:{each}" for each in _WRITES]
         table = f"arn:aws:dynamodb:*:*:table/{self._names.table}"
-        statement = {"Effect": "Deny", "Action": actions, "Resource": table}
-        document = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
-        try:
-            for role in map(self._role_of, functions):
-                self._iam.put_role_policy(RoleName=role, PolicyName=_POLICY, PolicyDocument=document)
+        with self._denied({"Effect": "Deny", "Action": actions, "Resource": table}, *functions):
             yield
-        finally:
-            for role in map(self._role_of, functions):
-                self._allow_again(role)
+
+    @contextmanager
+    def schedules_hidden(self) -> Iterator[None]:
+        with self._denied({"Effect": "Deny", "Action": "scheduler:ListSchedules", "Resource": "*"}, "ttl"):
+            yield
 
     @contextmanager
     def throttled(self) -> Iterator[None]:
@@ -93,6 +91,17 @@ class AwsFaults:
             self._allow_again(self._role_of(function))
         self._limit_writes(_NO_LIMIT)
         self._levels.mend()
+
+    @contextmanager
+    def _denied(self, statement: dict[str, object], *functions: str) -> Iterator[None]:
+        document = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+        try:
+            for role in map(self._role_of, functions):
+                self._iam.put_role_policy(RoleName=role, PolicyName=_POLICY, PolicyDocument=document)
+            yield
+        finally:
+            for role in map(self._role_of, functions):
+                self._allow_again(role)
 
     def _set_schedules(self, state: str, *, prefix: str) -> None:
         pages = self._scheduler.get_paginator("list_schedules").paginate(GroupName=self._names.schedule_group)

@@ -17,9 +17,10 @@ from dueline.aws import clients, gateway
 from dueline.aws.dynamodb.table import DynamoTable
 from dueline.aws.faults import of_callers
 from dueline.aws.published import Published
-from dueline.aws.sandbox.alarms import states_of
+from dueline.aws.sandbox.alarms import states_of, tell
 from dueline.aws.sandbox.as_deployed import Looks
 from dueline.aws.sandbox.dead_letters import DeadLetters, redriven
+from dueline.aws.sandbox.deployments import Deployments
 from dueline.aws.sandbox.expiring import Expiring
 from dueline.aws.sandbox.faults import AwsFaults
 from dueline.aws.sandbox.holders import Holders, answer_of
@@ -35,7 +36,7 @@ from dueline.model.job import Partition
 from dueline.retry.calls import Calls
 from dueline.retry.patience import Patience
 from dueline.verify.check import NotJudged
-from dueline.verify.sandbox import PRIORITIES, Answer, AsDeployed, Call, Landed, Left, Periods, Used
+from dueline.verify.sandbox import PRIORITIES, Answer, AsDeployed, Call, Deployed, Figure, Landed, Left, Periods, Used
 from dueline.worker.received import ReceivedJob
 
 _LONGEST_REQUEST = timedelta(seconds=20)
@@ -49,11 +50,20 @@ _OF_AWS = ("amazonaws.com", "api.aws")
 class AwsSandbox:
     """The deployment of that name. `url` is the API of a local run, which signs what it is sent.
 
-    `new_session` makes the caller's session: one is not to be used by several threads that make clients.
+    `deploy` is the command that deploys a file of queues, whose path stands for `{queues}` in it. `new_session` makes
+    the caller's session: one is not to be used by several threads that make clients.
     """
 
-    def __init__(self, name: str, *, client: Client, new_session: Callable[[], boto3.Session], url: str | None) -> None:
-        self.name, self.client, self.clock = name, client, SystemClock()
+    def __init__(
+        self,
+        name: str,
+        *,
+        client: Client,
+        new_session: Callable[[], boto3.Session],
+        url: str | None,
+        deploy: str | None = None,
+    ) -> None:
+        self.name, self.client, self.clock, self._deploy = name, client, SystemClock(), deploy
         self._new_session, self._names = new_session, Names(name)
         self._session = session = new_session()
         self.region = str(session.region_name)
@@ -159,6 +169,15 @@ class AwsSandbox:
         client = clients.of_service("lambda", self._new_session(), longest=3 * _LONGEST_REQUEST)
         client.invoke(FunctionName=self._names.function(function), Payload=b"{}")
 
+    def tell(self, figures: Sequence[Figure]) -> None:
+        with of_callers("telling CloudWatch figures"):
+            tell(self._names, self._cloudwatch, figures)
+
+    def deploying(self, queue: str, partitions: int) -> AbstractContextManager[Callable[[], Deployed | None]]:
+        if not self._deployments.is_possible:
+            raise NotJudged("nothing was said to deploy with: --deploy COMMAND, as `make verify-aws` does")
+        return self._deployments.deploying({queue: partitions})
+
     def used(self, queue: str, *, start: datetime, end: datetime) -> Used:
         with of_callers("reading metrics from CloudWatch"):
             ssm = clients.ssm(self._session, longest=_LONGEST_REQUEST)
@@ -176,11 +195,15 @@ class AwsSandbox:
 
     def tidy(self) -> list[str]:
         """Mend and remove whatever a run left behind; return what could not be, and why."""
-        return Tidying(self.client, self.faults, self._holders, self._dead_letters).run()
+        return Tidying(self.client, self.faults, self._holders, self._dead_letters, self._deployments).run()
 
     @cached_property
     def _holders(self) -> Holders:
         return Holders(self._names, self._session, url=self._way.url, queue_url=self._url)
+
+    @cached_property
+    def _deployments(self) -> Deployments:
+        return Deployments(self._names, self._session, client=self.client, command=self._deploy)
 
     @cached_property
     def _simulator(self) -> Simulator:

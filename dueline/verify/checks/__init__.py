@@ -3,6 +3,7 @@
 from dueline.verify.check import Check
 from dueline.verify.checks import (
     alarms,
+    alarms_by_figure,
     bill,
     cancels,
     chain,
@@ -14,6 +15,7 @@ from dueline.verify.checks import (
     keys,
     lateness,
     levels,
+    partitions,
     payloads,
     policies,
     rights,
@@ -40,8 +42,10 @@ CHECKS: tuple[Check, ...] = (
     levels.CHECK_GONE,
     rights.CHECK,
     chain.CHECK,
+    alarms_by_figure.CHECK,
     flood.CHECK,
     bill.CHECK,
+    partitions.CHECK,
     throttled.CHECK,
     *faults.CHECKS,
     alarms.CHECK,

@@ -4,23 +4,24 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 
+from dueline.client.answers import Job
 from dueline.errors import DuelineError
 from dueline.verify.bound import NONE, SOME, Gap
 from dueline.verify.check import Check, Found
 from dueline.verify.price import Sends
-from dueline.verify.sandbox import PLAIN
+from dueline.verify.sandbox import MOVED, PLAIN
 from dueline.verify.trial import Scale, Trial
 
 NAME, NAME_OF_FAULTS = "alarms", "alarms-of-faults"
 RINGING, SILENT, UNKNOWN = "ALARM", "OK", "INSUFFICIENT_DATA"
 # CloudWatch has SQS's metrics a minute or two later, of a queue that nobody used for hours up to 15 minutes later:
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/monitoring-using-cloudwatch.html
-_TOLD_AFTER = timedelta(minutes=20)
+TOLD_AFTER = timedelta(minutes=20)
 # Of what grew, and of ticks, an alarm looks at a quarter of an hour.
 _SILENT_AFTER = timedelta(minutes=35)
 # CloudWatch looks at alarms once a minute, and each look here is paid for.
 _LOOK_SECONDS = 10.0
-_ON_DEAD_LETTERS, _GROWING = "DeadLetters", "Growing"
+ON_DEAD_LETTERS, _GROWING = "DeadLetters", "Growing"
 
 FUNCTIONS = ("api", "ingest", "planner", "tick")
 ON_FAULTS = (
@@ -28,6 +29,8 @@ ON_FAULTS = (
     "ApiFaults",
     "ApiThrottles",
     "TickThrottles",
+    "TtlErrors",
+    "InboundAge",
     "WithoutTick",
     f"{PLAIN} MissingTicks",
     f"{PLAIN} Lateness",
@@ -36,11 +39,13 @@ ON_FAULTS = (
 _BY_SILENCE = ("WithoutTick", f"{PLAIN} MissingTicks")
 # Two periods of five minutes that miss ticks, and one more that had begun.
 _WITHOUT_TICKS = timedelta(minutes=16)
+# So far ahead that no tick has come near it, when it is moved to now.
+_AHEAD = timedelta(minutes=20)
 # A period of five minutes has it for certain.
 _FAULTY = timedelta(minutes=2)
 
 
-class _Heard:
+class Heard:
     """Who of some alarms rang until now, and who is silent."""
 
     def __init__(self, trial: Trial, names: Sequence[str]) -> None:
@@ -80,36 +85,60 @@ def _rings(name: str, state: str | None) -> bool:
 
 def run(trial: Trial) -> Found:
     """Put a message into each dead-letter queue, and one more; wait until the alarms ring, and until they end."""
-    names = sorted(name for name in trial.sandbox.alarms() if _ON_DEAD_LETTERS in name)
-    heard = _Heard(trial, names)
+    names = sorted(name for name in trial.sandbox.alarms() if ON_DEAD_LETTERS in name)
+    heard = Heard(trial, names)
     with trial.sandbox.ringing():
-        heard.until_all_rang((name for name in names if _GROWING not in name), until=trial.now + _TOLD_AFTER)
+        heard.until_all_rang((name for name in names if _GROWING not in name), until=trial.now + TOLD_AFTER)
         with trial.sandbox.ringing():
-            heard.until_all_rang(names, until=trial.now + _TOLD_AFTER)
+            heard.until_all_rang(names, until=trial.now + TOLD_AFTER)
     heard.until_silent()
     return heard.found()
 
 
 def run_faults(trial: Trial) -> Found:
     """Let functions fail, be refused and be throttled, and a queue be without ticks; wait for each alarm on these."""
-    heard, faults = _Heard(trial, ON_FAULTS), trial.sandbox.faults
+    heard, faults = Heard(trial, ON_FAULTS), trial.sandbox.faults
     with faults.schedule_off(PLAIN):
         until = trial.now + _WITHOUT_TICKS
         # Its jobs are due before its ticks are back, so that the first of these tells how late they are.
         trial.schedule(PLAIN, NAME_OF_FAULTS, [trial.now + trial.table_after])
         for function in FUNCTIONS:
             trial.sandbox.fail(function)
-        with faults.table_denied("api"):
-            _ask_for(trial, _FAULTY, lambda: _schedule(trial))
-        with faults.stopped("api"):
-            _ask_for(trial, _FAULTY, lambda: _look(trial))
-        with faults.stopped("tick"):
-            trial.pause("stopping ticks", until=trial.now + _FAULTY)
-        heard.until_all_rang((name for name in ON_FAULTS if "Lateness" not in name), until=until)
-        trial.pause("waiting without ticks", until=until)
-    heard.until_all_rang(ON_FAULTS, until=trial.now + _TOLD_AFTER)
+        with faults.stopped("ingest"):
+            _break_functions(trial)
+            heard.until_all_rang((name for name in ON_FAULTS if "Lateness" not in name), until=until)
+            trial.pause("waiting without ticks", until=until)
+    heard.until_all_rang(ON_FAULTS, until=trial.now + TOLD_AFTER)
     heard.until_silent()
     return heard.found()
+
+
+def _break_functions(trial: Trial) -> None:
+    """Break one after another for two minutes. What waits for ingest is sent in between.
+
+    Lambda receives it every three minutes, though nothing may run, and SQS tells the age of no message that was
+    received more than three times:
+    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
+    """
+    faults = trial.sandbox.faults
+    _let_ingest_wait(trial)
+    with faults.table_denied("api"):
+        _ask_for(trial, _FAULTY, lambda: _schedule(trial))
+    _let_ingest_wait(trial)
+    with faults.stopped("api"):
+        _ask_for(trial, _FAULTY, lambda: _look(trial))
+    _let_ingest_wait(trial)
+    with faults.stopped("tick"), faults.schedules_hidden():
+        _ask_for(trial, _FAULTY, lambda: trial.sandbox.fail("ttl"))
+
+
+def _let_ingest_wait(trial: Trial) -> None:
+    """Move a job to now, in a queue that has its ticks: before it is done, ingest is told by the inbound queue."""
+    client = trial.sandbox.client
+    (job,) = client.schedule_many(MOVED, [trial.new_job(NAME_OF_FAULTS, 1, at=trial.now + _AHEAD)])
+    with suppress(DuelineError):
+        if isinstance(job, Job):
+            client.reschedule(job.id, at=trial.now)
 
 
 def _ask_for(trial: Trial, time: timedelta, ask: Callable[[], object]) -> None:
@@ -139,19 +168,19 @@ def sends_faults(_: Scale) -> Sends:
     return Sends(sqs=10, writes=10, reads=100, http=asked, invocations=asked)
 
 
-_BOUNDS = {"alarms": SOME, "never rang": NONE, "never fell silent": NONE}
+BOUNDS = {"alarms": SOME, "never rang": NONE, "never fell silent": NONE}
 CHECK = Check(
     name=NAME,
     promise="Each alarm on a dead-letter queue rings when a message is there, and falls silent when it is gone",
-    bounds=_BOUNDS,
+    bounds=BOUNDS,
     run=run,
     sends=sends,
     gap=Gap.ALARMS,
 )
 CHECK_OF_FAULTS = Check(
     name=NAME_OF_FAULTS,
-    promise="The alarms on errors, throttles, faults of the API, missing ticks and late jobs ring, and fall silent",
-    bounds=_BOUNDS,
+    promise="The alarms on errors, throttles, faults, missing ticks, late jobs and old messages ring, and fall silent",
+    bounds=BOUNDS,
     run=run_faults,
     sends=sends_faults,
     gap=Gap.ALARMS,

@@ -18,9 +18,22 @@ from dueline.memory import VirtualClock
 from dueline.model.job import JobId, Partition, Route, State
 from dueline.model.queue_settings import PLANNER
 from dueline.ports import Depth
+from dueline.verify.check import NotJudged
 from dueline.verify.checks.alarms import ON_FAULTS
+from dueline.verify.checks.alarms_by_figure import BY_FIGURE
 from dueline.verify.checks.rights import matrix
-from dueline.verify.sandbox import LEVELS, PRIORITIES, QUEUES, Answer, AsDeployed, Landed, Left, Periods, Used
+from dueline.verify.sandbox import (
+    LEVELS,
+    PRIORITIES,
+    QUEUES,
+    Answer,
+    AsDeployed,
+    Deployed,
+    Landed,
+    Left,
+    Periods,
+    Used,
+)
 from tests.builders import NOW, a_queue
 
 PARTITIONS = {"flood": 4}
@@ -29,6 +42,7 @@ LEVELS_OF = {LEVELS: PRIORITIES}
 ON_DEAD_LETTERS = ("InboundDeadLetters", "InboundDeadLettersGrowing")
 PERIODS = Periods(direct_horizon=300, lookahead=240)
 TICK = timedelta(seconds=60)
+DEPLOYMENT = timedelta(minutes=8)
 
 
 @dataclass(kw_only=True)
@@ -75,6 +89,13 @@ class Broken:
     silent: frozenset[str] = frozenset()
     stuck: frozenset[str] = frozenset()
     uses: dict[str, float] = field(default_factory=dict)  # a job
+    deploys: bool = True
+    refuses: tuple[int, ...] = ()  # these numbers of partitions, for another reason
+    unguarded: bool = False
+    never_raised: bool = False
+    never_lowered: bool = False
+    without_schedule: int | None = None  # a partition
+    twice: int = 0  # every so manieth job
 
 
 class FakeSandbox:
@@ -100,12 +121,15 @@ class FakeSandbox:
         self.mended: list[str] = []
         self.dead_letters = 0
         self.rings_until: dict[str, datetime] = {}
-        self.accepted = 0
+        self.accepted = self.taken = 0
         self.strange: tuple[str, ...] = ()
         self.untidied: list[str] = []
         self.rows: list[Left] = []
         self.scheduled_alone: list[datetime] = []
         self.tidied = 0
+        self.partitions = dict(PARTITIONS)
+        self.told: list[Any] = []
+        self.stopped_functions: list[str] = []
 
     def spread(self, ask, items, *, lanes=None):
         return map(ask, items)
@@ -204,7 +228,7 @@ class FakeSandbox:
         for number, name in enumerate(ON_DEAD_LETTERS, start=1):
             if self.dead_letters >= number:
                 self.ring(name)
-        return {name: self._state(name) for name in (*ON_DEAD_LETTERS, *ON_FAULTS)}
+        return {name: self._state(name) for name in (*ON_DEAD_LETTERS, *ON_FAULTS, *BY_FIGURE)}
 
     def ring(self, name):
         self.rings_until[name] = self.clock.now() + timedelta(minutes=10)
@@ -215,6 +239,41 @@ class FakeSandbox:
         rings = self.rings_until.get(name, NOW) > self.clock.now() and name not in self.broken.silent
         return ("INSUFFICIENT_DATA" if name == "WithoutTick" else "ALARM") if rings else "OK"
 
+    def tell(self, figures):
+        """Note figures, as CloudWatch does: an alarm rings while those that are not over in its window say so."""
+        self.told += figures
+        for name, each in BY_FIGURE.items():
+            ats = [told.at for told in figures if each.rings.get(told.metric) == told.value]
+            if ats and min(ats) >= self.clock.now() - each.window:
+                self.rings_until[name] = max(min(ats) + each.window, max(ats))
+
+    @contextmanager
+    def deploying(self, queue, partitions):
+        if not self.broken.deploys:
+            raise NotJudged("nothing was said to deploy with")
+        through, done = self.clock.now() + DEPLOYMENT, []
+
+        def ended():
+            if not done and self.clock.now() >= through:
+                done.append(self._deployed(queue, partitions))
+            return done[0] if done else None
+
+        yield ended
+
+    def _deployed(self, queue, partitions):
+        if partitions in self.broken.refuses:
+            return Deployed(is_through=False, told="AccessDenied: you may not deploy")
+        going = [each for each in self.waiting[queue] if _partition(each) >= partitions and not each.cancelled]
+        if going and not self.broken.unguarded:
+            # The core's stack is through by then.
+            self.partitions[queue] = self.partitions[queue] if self.broken.never_lowered else partitions
+            return Deployed(is_through=False, told=f"queue {queue}: this would strand {len(going)} jobs")
+        self.waiting[queue] = [each for each in self.waiting[queue] if each not in going]
+        is_kept = self.broken.never_lowered if partitions < self.partitions.get(queue, 1) else self.broken.never_raised
+        if not is_kept:
+            self.partitions[queue] = partitions
+        return Deployed(is_through=True, told="")
+
     def most_at_once(self):
         return self.broken.most_at_once
 
@@ -224,7 +283,7 @@ class FakeSandbox:
     @contextmanager
     def _broken(self, what):
         self.fault = what
-        self.ring({"api": "ApiThrottles", "tick": "TickThrottles"}.get(what, ""))
+        self.ring({"api": "ApiThrottles", "tick": "TickThrottles", "hidden": "TtlErrors"}.get(what, ""))
         yield
         self.fault = ""
         self.mended.append(what)
@@ -239,8 +298,15 @@ class FakeSandbox:
         for name in ("WithoutTick", f"{queue} MissingTicks", f"{queue} Lateness"):
             self.ring(name)
 
+    @contextmanager
     def stopped(self, function):
-        return self._broken(function)
+        self.stopped_functions.append(function)
+        with self._broken(function):
+            yield
+        self.stopped_functions.remove(function)
+
+    def schedules_hidden(self):
+        return self._broken("hidden")
 
     def table_denied(self, *functions):
         return self._broken("table")
@@ -281,10 +347,11 @@ class FakeSandbox:
     def _is_kept(self):
         return not self.broken.loses or self.accepted % self.broken.loses
 
-    def add(self, queue, payload, due, *, priority=1, tenant=None):
+    def add(self, queue, payload, due, *, priority=1, tenant=None, number=None):
         self.accepted += 1
-        partitions = self.broken.partitions or PARTITIONS.get(queue, 1)
-        partition = Partition(queue=queue, number=self.accepted % partitions)
+        partitions = self.broken.partitions or self.partitions.get(queue, 1)
+        number = self.accepted % partitions if number is None else number
+        partition = Partition(queue=queue, number=number)
         route = Route.TABLE if due - self.clock.now() > timedelta(seconds=PERIODS.direct_horizon) else Route.DIRECT
         id = str(JobId(partition=partition, route=route, due=due, uid=str(uuid.UUID(int=self.accepted, version=4))))
         is_buffered = self.fault == "throttled" and not self.broken.never_buffers
@@ -323,17 +390,26 @@ class FakeSandbox:
         self.waiting[queue] = []
         for waiting in ordered:
             visible = waiting.job.due + self._shift
-            if visible > now or waiting.priority != priority or room <= 0:
+            if visible > now or waiting.priority != priority or room <= 0 or self._has_no_tick(waiting):
                 kept.append(waiting)
             elif not waiting.cancelled or self.broken.drops_cancels:
-                take(waiting, visible)
+                self.taken += 1
+                for _ in range(2 if self.broken.twice and not self.taken % self.broken.twice else 1):
+                    take(waiting, visible)
                 room -= 1
         self.waiting[queue] += kept
+
+    def _has_no_tick(self, waiting):
+        return waiting.job.route is Route.TABLE and _partition(waiting) == self.broken.without_schedule
 
     def _in_order(self, queue):
         """Return what waits: those of the tenant with the fewest jobs first, as of fair queues."""
         count = Counter(each.tenant for each in self.waiting[queue])
         return sorted(self.waiting[queue], key=lambda each: 0 if self.broken.unfair else count[each.tenant])
+
+
+def _partition(waiting: Waiting) -> int:
+    return JobId.parse(waiting.job.id).partition.number
 
 
 def settings_of(name):
@@ -424,4 +500,6 @@ class FakeClient:
         if not self.of.is_behind_the_fence(found):
             raise AlreadyFinished("it has left")
         found.cancelled = not self.of.broken.moves_twice
-        return self.of.add(found.job.queue, found.payload, at)
+        if "ingest" in self.of.stopped_functions and at <= self.of.fence(found.job.queue):
+            self.of.ring("InboundAge")
+        return self.of.add(found.job.queue, found.payload, at, number=_partition(found))

@@ -8,6 +8,7 @@ import pytest
 from dueline.verify.check import NotJudged, Verdict, judged
 from dueline.verify.checks import CHECKS
 from dueline.verify.checks.alarms import ON_FAULTS
+from dueline.verify.checks.alarms_by_figure import BY_FIGURE
 from dueline.verify.trial import Scale, Trial
 from tests.unit.verify.sandbox import FakeSandbox
 
@@ -88,6 +89,17 @@ BROKEN = [
     ("alarms", {"silent": frozenset({"InboundDeadLetters"})}, "never rang"),
     ("alarms", {"silent": frozenset({"InboundDeadLettersGrowing"})}, "never rang"),
     ("alarms", {"stuck": frozenset({"InboundDeadLetters"})}, "never fell silent"),
+    ("partitions", {"never_raised": True}, "partitions that took no job"),
+    ("partitions", {"never_lowered": True}, "jobs in partitions that had gone"),
+    ("partitions", {"unguarded": True}, "lowered with jobs in them"),
+    ("partitions", {"unguarded": True}, "lowerings refused for their jobs"),
+    ("partitions", {"without_schedule": 3}, "lost"),
+    ("partitions", {"loses": 40}, "lost"),
+    *(("partitions", {"refuses": (number,)}, "deployments that failed") for number in (1, 2, 4)),
+    ("partitions", {"twice": 40}, "came twice"),
+    ("partitions", {"early": timedelta(milliseconds=1)}, "early"),
+    *(("alarms-by-figure", {"silent": frozenset({name})}, "never rang") for name in BY_FIGURE),
+    *(("alarms-by-figure", {"stuck": frozenset({name})}, "never fell silent") for name in BY_FIGURE),
     *(("alarms-of-faults", {"silent": frozenset({name})}, "never rang") for name in ON_FAULTS),
     ("alarms-of-faults", {"stuck": frozenset({"plain Lateness"})}, "never fell silent"),
 ]

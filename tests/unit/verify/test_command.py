@@ -18,8 +18,8 @@ from tests.unit.verify.sandbox import FakeSandbox
 def sandbox(monkeypatch, tmp_path):
     made = FakeSandbox()
 
-    def reached(_target, *, name):
-        made.name = name
+    def reached(_target, *, name, deploy):
+        made.name, made.command = name, deploy
         return made
 
     monkeypatch.chdir(tmp_path)

@@ -1,6 +1,7 @@
 """`make verify-aws` removes the sandbox whatever becomes of it, and tells the first failure by its exit code."""
 
 import os
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -10,6 +11,7 @@ ROOT = Path(__file__).parents[3]
 # What it runs, written down in place of being done.
 _STUB = """#!/bin/sh
 echo "$0 $*" >> "$DONE"
+printf '%s\\n' "$0" "$@" > "$DONE.$#"
 case "$*" in
   deploy*) exit $DEPLOYED ;;
   *--remove*) exit $REMOVED ;;
@@ -52,3 +54,13 @@ def test_the_sandbox_is_removed_whatever_happens_and_the_first_failure_is_told(m
     assert ended == code
     assert done.rstrip().endswith("verify --remove --yes")
     assert ("--report" in done) is (codes.get("DEPLOYED", "0") == "0")
+
+
+def test_a_check_deploys_as_the_sandbox_was_deployed_but_for_the_file(made, tmp_path):
+    made()
+    listed = [file.read_text().splitlines() for file in tmp_path.glob("done.*")]
+    (first,) = (words for words in listed if "deploy" in words)
+    (then,) = (words for words in listed if "--deploy" in words)
+    command = shlex.split(then[then.index("--deploy") + 1])
+    assert [word.format(queues="dueline/verify/queues.yaml") for word in command] == first
+    assert f"{tmp_path}/python app.py" in first
