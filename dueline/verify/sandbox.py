@@ -8,16 +8,15 @@ from typing import Any, Protocol
 
 from dueline.client.client import Client
 from dueline.ports import Clock
+from dueline.verify.faults import Faults
 from dueline.worker.received import ReceivedJob
 
 # The deployment that checks run in, and its queues: dueline/verify/queues.yaml.
 NAME = "dueline-verify"
 PLAIN, NEIGHBOUR, PRECISE, MOVED, FLOOD, LEVELS = "plain", "plain-vip", "precise", "moved", "flood", "levels"
 QUEUES = (PLAIN, NEIGHBOUR, PRECISE, MOVED, FLOOD, LEVELS)
-# That the queue `levels` has.
-PRIORITIES = 2
-# That the queue `moved` has, but while a check changes it.
-PARTITIONS_OF_MOVED = 1
+# That the queue `levels` has, and that `moved` has but while a check changes them.
+PRIORITIES, PARTITIONS_OF_MOVED = 2, 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -121,34 +120,6 @@ class Figure:
     value: float
     at: datetime
     queue: str | None = None
-
-
-class Faults(Protocol):
-    """What can be broken in a sandbox. Each is broken while its context is open, and whole again after it."""
-
-    def schedule_off(self, queue: str) -> AbstractContextManager[None]:
-        """Disable the schedules of a queue's ticks."""
-        ...
-
-    def stopped(self, function: str) -> AbstractContextManager[None]:
-        """Let no invocation of a function begin."""
-        ...
-
-    def table_denied(self, *functions: str) -> AbstractContextManager[None]:
-        """Deny functions to write the table of jobs."""
-        ...
-
-    def schedules_hidden(self) -> AbstractContextManager[None]:
-        """Let the guard of TTL not see which ticks have schedules."""
-        ...
-
-    def throttled(self) -> AbstractContextManager[None]:
-        """Let the table of jobs take a write a second and no more."""
-        ...
-
-    def level_gone(self, queue: str, priority: int) -> AbstractContextManager[None]:
-        """Delete the SQS queue of a priority, and all that is in it."""
-        ...
 
 
 class Sandbox(Protocol):

@@ -9,16 +9,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, Any
 
-import yaml
-
 import dueline.verify
 from dueline.aws import clients
 from dueline.aws.published import Published
 from dueline.aws.tick_schedules import TickSchedules
 from dueline.client.client import Client
 from dueline.clock import SystemClock
-from dueline.config.deployment import load
 from dueline.config.names import Names
+from dueline.config.other_partitions import partitions_of, with_partitions
 from dueline.verify.sandbox import Deployed
 from dueline.verify.trial import NotDeployed
 
@@ -56,7 +54,7 @@ class Deployments:
         for queue in partitions:
             self._forget_what_went(queue)
         with TemporaryDirectory() as folder:
-            words = self._words(_changed(partitions, self._names, folder=Path(folder)))
+            words = self._words(self._file(partitions, folder=Path(folder)))
             with (Path(folder) / "told").open("w+b") as told:
                 process = subprocess.Popen(  # noqa: S603, whoever types it runs it
                     words, stdin=subprocess.DEVNULL, stdout=told, stderr=told, start_new_session=True
@@ -73,7 +71,7 @@ class Deployments:
         nobody can cancel them, before it is deployed whole again.
         """
         declared, stand = self._declared(), self._standing()
-        wanted = {queue: each.partitions for queue, each in load(SHIPPED).queues.items()}
+        wanted = partitions_of(SHIPPED)
         wrong = [queue for queue, number in wanted.items() if {declared.get(queue), stand[queue]} != {number}]
         if wrong:
             if not self.is_possible:
@@ -92,6 +90,11 @@ class Deployments:
         if not done.is_through:
             raise NotDeployed(done.told)
 
+    def _file(self, partitions: Mapping[str, int], *, folder: Path) -> Path:
+        file = folder / "queues.yaml"
+        file.write_text(with_partitions(SHIPPED, partitions, name=self._names.deployment))
+        return file
+
     def _words(self, file: Path) -> list[str]:
         return [word.replace(QUEUES, str(file)) for word in shlex.split(self._command or "")]
 
@@ -101,7 +104,7 @@ class Deployments:
     def _standing(self) -> dict[str, int]:
         # Anew each time: what was read is kept for a minute.
         published = Published(self._ssm, self._names, clock=self._clock)
-        return {queue: published.queue(queue).partitions for queue in load(SHIPPED).queues}
+        return {queue: published.queue(queue).partitions for queue in partitions_of(SHIPPED)}
 
     def _forget_what_went(self, queue: str) -> None:
         """Delete the schedules of partitions that the queue's stack has no more, as `dueline adopt` does.
@@ -112,18 +115,6 @@ class Deployments:
         for partition in TickSchedules(self._scheduler, group).partitions():
             if partition.queue == queue and partition.number >= stands:
                 self._scheduler.delete_schedule(GroupName=group, Name=self._names.schedule(queue, partition.number))
-
-
-def _changed(partitions: Mapping[str, int], names: Names, *, folder: Path) -> Path:
-    """Write what is shipped, for this deployment and with other partitions of some queues; return the file."""
-    settings = yaml.safe_load(SHIPPED.read_text())
-    settings["name"] = names.deployment
-    for queue, number in partitions.items():
-        if number != load(SHIPPED).queues[queue].partitions:
-            settings["queues"][queue] = {**(settings["queues"][queue] or {}), "partitions": number}
-    file = folder / "queues.yaml"
-    file.write_text(yaml.safe_dump(settings, sort_keys=False))
-    return file
 
 
 def _ended(process: "subprocess.Popen[bytes]", told: IO[bytes]) -> Deployed | None:

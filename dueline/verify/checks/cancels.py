@@ -10,7 +10,7 @@ from dueline.verify.arrivals import by_id, ids_by_number
 from dueline.verify.bound import NONE, Bound, Gap
 from dueline.verify.check import Check, Found
 from dueline.verify.price import Sends, of_jobs
-from dueline.verify.sandbox import MOVED, Landed
+from dueline.verify.sandbox import MOVED, NEIGHBOUR, Landed
 from dueline.verify.trial import NotScheduled, Scale, Trial, by_scale
 
 CANCELS, MOVES = "cancels", "moves"
@@ -23,8 +23,8 @@ _LATER = timedelta(seconds=10)
 
 def run_cancels(trial: Trial) -> Found:
     """Cancel every other job while the fence is among their due times; see that none comes that was promised not to."""
-    with trial.sandbox.inbox(MOVED) as landed:
-        jobs = _jobs_around_the_fence(trial, CANCELS, 2 * _cancels(trial.scale))
+    with trial.sandbox.inbox(NEIGHBOUR) as landed:
+        jobs = _jobs_around_the_fence(trial, NEIGHBOUR, CANCELS, 2 * _cancels(trial.scale))
         _wait_for_the_fence(trial, jobs)
         trial.tell("cancelling", 0, len(jobs) // 2)
         states = trial.sandbox.client.cancel_many(job.id for job in jobs[::2])
@@ -50,7 +50,7 @@ def _found_of_cancels(jobs: Sequence[Job], states: Sequence[State | DuelineError
 def run_moves(trial: Trial) -> Found:
     """Move jobs while the fence is among their due times; see that each comes once, old or new."""
     with trial.sandbox.inbox(MOVED) as landed:
-        jobs = _jobs_around_the_fence(trial, MOVES, _moves(trial.scale))
+        jobs = _jobs_around_the_fence(trial, MOVED, MOVES, _moves(trial.scale))
         _wait_for_the_fence(trial, jobs)
         trial.tell("moving", 0, len(jobs))
         moved = [_Move(trial, job).run() for job in jobs]
@@ -96,8 +96,8 @@ def _found_of_moves(trial: Trial, jobs: Sequence[Job], moved: Sequence[Job | Non
     )
 
 
-def _jobs_around_the_fence(trial: Trial, check: str, count: int) -> list[Job]:
-    return trial.schedule(MOVED, check, trial.instants(count, after=trial.table_after, within=trial.spread))
+def _jobs_around_the_fence(trial: Trial, queue: str, check: str, count: int) -> list[Job]:
+    return trial.schedule(queue, check, trial.instants(count, after=trial.table_after, within=trial.spread))
 
 
 def _wait_for_the_fence(trial: Trial, jobs: Sequence[Job]) -> None:
@@ -105,7 +105,7 @@ def _wait_for_the_fence(trial: Trial, jobs: Sequence[Job]) -> None:
     third, last = jobs[len(jobs) // 3].due, jobs[-1].due
 
     def is_among_them() -> int:
-        fence = trial.sandbox.fence(MOVED)
+        fence = trial.sandbox.fence(jobs[0].queue)
         return int(fence is not None and fence >= third)
 
     trial.wait("waiting for the fence", is_among_them, of=1, until=last)
@@ -142,7 +142,7 @@ CHECK = Check(
     },
     run=run_cancels,
     sends=sends_cancels,
-    lane=MOVED,
+    lane=NEIGHBOUR,
 )
 CHECK_MOVES = Check(
     name=MOVES,

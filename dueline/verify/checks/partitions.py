@@ -132,7 +132,6 @@ class _Journey:
     def found(self, why: Sequence[str]) -> Found:
         meanwhile = [job for job in self.jobs if any(begun <= job.due <= ended for begun, ended in self.deployed)]
         routes = [job.route for job in self.jobs]
-        seconds = ", ".join(f"{(ended - begun).total_seconds():.0f} s" for begun, ended in self.deployed)
         return Found(
             figures={
                 "jobs by the table": routes.count(Route.TABLE),
@@ -144,12 +143,12 @@ class _Journey:
                 "deployments that failed": len(why),
                 **self.figures,
             },
-            notes=[
-                *why,
-                f"the deployments took {seconds}",
-                f"{self.refused} jobs were refused, and their callers told",
-            ],
+            notes=[*why, *self._notes()],
         )
+
+    def _notes(self) -> list[str]:
+        took = ", ".join(f"{(ended - begun).total_seconds():.0f} s" for begun, ended in self.deployed)
+        return [f"the deployments took {took}", f"{self.refused} jobs were refused, and their callers told"]
 
 
 def run(trial: Trial) -> Found:

@@ -22,7 +22,9 @@ from dueline.verify import trial
 from dueline.verify.check import Result, Verdict
 from dueline.verify.checks import CHECKS
 from dueline.verify.checks.alarms import FUNCTIONS, ON_FAULTS
+from dueline.verify.checks.alarms_by_figure import BY_FIGURE
 from dueline.verify.run import Run
+from dueline.verify.sandbox import Figure
 from dueline.verify.trial import Scale
 from local.emulator import ACCOUNT, Emulator
 from local.running import running
@@ -203,11 +205,18 @@ def keys_forgotten(site: Site) -> AbstractContextManager[None]:
 @pytest.mark.thorough
 def test_what_checks_of_aws_ask_for_is_there_though_it_is_not_judged(site: Site) -> None:
     alarms, now = site.sandbox.alarms(), site.sandbox.clock.now()
-    assert set(ON_FAULTS) <= set(alarms)
-    # The local AWS keeps no alarms on expressions, as those on growth are.
+    # The local AWS keeps no alarms on expressions, as those on growth and on shares are.
+    assert {*ON_FAULTS, *BY_FIGURE} - {"plain OnTime"} <= set(alarms)
     assert {"InboundDeadLetters", "levels DeadLetters"} <= set(alarms)
     for function in FUNCTIONS:
         site.sandbox.fail(function)
+    site.sandbox.tell([Figure(metric="Delayed", value=7.0, at=now - timedelta(minutes=3), queue="plain")])
+    of = [{"Name": "deployment", "Value": NAMES.deployment}, {"Name": "queue", "Value": "plain"}]
+    span = {"StartTime": now - timedelta(minutes=5), "EndTime": now, "Period": 60, "Statistics": ["Sum"]}
+    told = site.aws("cloudwatch").get_metric_statistics(
+        Namespace="Dueline", MetricName="Delayed", Dimensions=of, **span
+    )
+    assert [point["Sum"] for point in told["Datapoints"]] == [7.0]
     used = site.sandbox.used("flood", start=now - timedelta(minutes=5), end=now)
     assert used.log_bytes >= 0
 

@@ -9,6 +9,7 @@ from dueline.verify.check import NotJudged, Verdict, judged
 from dueline.verify.checks import CHECKS
 from dueline.verify.checks.alarms import ON_FAULTS
 from dueline.verify.checks.alarms_by_figure import BY_FIGURE
+from dueline.verify.sandbox import MOVED, PARTITIONS_OF_MOVED
 from dueline.verify.trial import Scale, Trial
 from tests.unit.verify.sandbox import FakeSandbox
 
@@ -136,6 +137,18 @@ def test_whatever_is_set_otherwise_is_told_by_its_name_and_by_one_figure_alone()
 def test_an_account_that_lets_few_functions_run_at_once_is_not_held_to_cold_starts():
     with pytest.raises(NotJudged, match="lets 10 functions run at once"):
         result_of("cold-starts", FakeSandbox(most_at_once=10))
+
+
+def test_where_nothing_can_be_deployed_partitions_are_not_judged():
+    with pytest.raises(NotJudged, match="nothing was said to deploy with"):
+        result_of("partitions", FakeSandbox(deploys=False))
+
+
+def test_partitions_are_as_many_in_the_end_as_before():
+    sandbox = FakeSandbox()
+    result_of("partitions", sandbox)
+    assert sandbox.partitions[MOVED] == PARTITIONS_OF_MOVED
+    assert all(each.cancelled for each in sandbox.waiting[MOVED])
 
 
 def test_every_check_has_a_sandbox_that_it_tells_of():

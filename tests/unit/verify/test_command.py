@@ -139,6 +139,17 @@ def test_a_check_that_there_is_none_of_is_named_with_those_that_there_are(sandbo
     assert "timers" in done.stderr
 
 
+def test_what_deploys_the_sandbox_is_handed_on(sandbox):
+    typed("--only", "keys", "--yes", "--deploy", "cdk deploy --context queues={queues}")
+    assert sandbox.command == "cdk deploy --context queues={queues}"
+
+
+def test_what_deploys_something_else_is_refused(sandbox):
+    done = typed("--only", "partitions", "--yes", "--deploy", "cdk deploy")
+    assert (done.exit_code, sandbox.accepted) == (2, 0)
+    assert "{queues} must be in it" in done.stderr
+
+
 def test_no_deployment_is_removed_that_is_not_named_as_a_sandbox(monkeypatch):
     monkeypatch.setattr(connect, "removal", lambda *_, **__: pytest.fail("nothing is to be removed"))
     done = typed("--remove", "--yes", before=("--name", "dueline"))

@@ -18,7 +18,7 @@ from dueline.verify.checks import CHECKS
 from dueline.verify.price import PRICES, Sends
 from dueline.verify.report import Report
 from dueline.verify.run import Run, price
-from dueline.verify.sandbox import NAME, QUEUES
+from dueline.verify.sandbox import MOVED, NAME, PARTITIONS_OF_MOVED, QUEUES
 from dueline.verify.trial import Scale
 from tests.builders import NOW
 from tests.unit.verify.sandbox import FakeSandbox
@@ -152,6 +152,7 @@ def test_each_thing_that_is_sent_costs_something():
 def test_the_sandbox_that_is_shipped_has_the_queues_that_checks_use():
     deployment = load(ROOT / "dueline" / "verify" / "queues.yaml")
     assert (deployment.name, tuple(deployment.queues)) == (NAME, QUEUES)
+    assert deployment.queues[MOVED].partitions == PARTITIONS_OF_MOVED
 
 
 def test_every_check_is_told_of_in_the_documentation():
