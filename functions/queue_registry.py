@@ -23,6 +23,6 @@ _PUBLISHED = Published(
     clients.ssm(longest=_LONGEST_REQUEST), Names(Settings.from_env(os.environ).deployment), clock=_CLOCK
 )
 
-_STANDING = Standing(_PUBLISHED.queue, clock=_CLOCK, all_published=_PUBLISHED.some)
+_STANDING = Standing(_PUBLISHED.anew, clock=_CLOCK, all_published=_PUBLISHED.some)
 
 REGISTRY: Registry = replace(DECLARED, standing=_STANDING, standings=_STANDING.of_each)

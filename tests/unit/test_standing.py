@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from dueline.aws.deployed import Deployed
 from dueline.aws.standing import ASK_AGAIN_SECONDS, Standing
 from dueline.config import metrics
-from dueline.config.registry import Registry
+from dueline.config.registry import Registry, settings_of
 from dueline.config.settings import ApiSettings, IngestSettings, TickSettings
 from dueline.errors import NotYet, QueueNotFound, Throttled, Unavailable
 from dueline.memory import MemoryPayloads, MemoryQueue, MemoryTable, VirtualClock
@@ -419,3 +419,20 @@ def a_context():
         aws_request_id="r",
         get_remaining_time_in_millis=lambda: 300_000,
     )
+
+
+def test_a_functions_process_knows_a_queue_that_grew_within_seconds(function, monkeypatch, clock):
+    published = [1, 4]
+    stub = SimpleNamespace(
+        get_parameter=lambda **_: {
+            "Parameter": {"Value": json.dumps({**settings_of(a_queue()), "partitions": published[0]})}
+        }
+    )
+    monkeypatch.delitem(sys.modules, "functions.queue_registry")
+    monkeypatch.setattr("dueline.aws.clients.ssm", lambda **_: stub)
+    monkeypatch.setattr("dueline.clock.SystemClock", lambda: clock)
+    registry = function("queue_registry").REGISTRY
+    assert registry.taking("emails").partitions == 1
+    published.pop(0)
+    clock.sleep(2 * ASK_AGAIN_SECONDS)
+    assert registry.taking("emails").partitions == 4

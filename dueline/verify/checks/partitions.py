@@ -18,7 +18,7 @@ NAME = "partitions"
 MOST, FEWER = 4, 2
 # What the guard of a queue's stack says, and nothing else does.
 _REFUSAL = "this would strand"
-_SOON, _WITHIN = timedelta(seconds=5), timedelta(seconds=5)
+_SOON, _WITHIN = timedelta(seconds=5), timedelta(seconds=3)
 # Longer than any deployment takes: nothing leaves before that is over.
 _HELD = timedelta(hours=1)
 _EVERY_SECONDS = 2.0
@@ -44,7 +44,7 @@ class _Journey:
 
     def raise_to(self, partitions: int) -> None:
         """Deploy more partitions, and schedule until each of them has a job."""
-        self._check(partitions, self._deploy(partitions))
+        self._check(partitions, self._deploy(partitions, self.some))
         first = len(self.jobs)
         reached = self._until_each_has_one(partitions, lambda: self.some(1), lambda: self.jobs[first:])
         self.figures["partitions that took no job"] += partitions - reached
@@ -53,7 +53,7 @@ class _Journey:
         """Deploy fewer partitions once nothing is left in those that go: since the first try, none takes jobs."""
         self.wait()
         first = len(self.jobs)
-        done = self._deploy(partitions)
+        done = self._deploy(partitions, self.some)
         self.some(_count(self.trial.scale))
         self.figures["jobs in partitions that had gone"] += len(_from(self.jobs[first:], partitions))
         self._check(partitions, done)
@@ -62,7 +62,7 @@ class _Journey:
         """Deploy fewer partitions while jobs are in those that would go; bring them once that was refused."""
         held = list[Job]()
         self._until_each_has_one(MOST, lambda: self._schedule(self.trial.now + _HELD, held), lambda: held)
-        done = self._deploy(partitions)
+        done = self._deploy(partitions, self.direct)
         going = len(_from(held, partitions))
         self.figures["lowered with jobs in them"] += going if done.is_through else 0
         self.figures["lowerings refused for their jobs"] += not done.is_through
@@ -73,18 +73,22 @@ class _Journey:
     def back_to(self, partitions: int) -> None:
         """Deploy as many as there were: nobody schedules meanwhile, for whatever comes there then is in the way."""
         self.wait()
-        self._check(partitions, self._deploy(partitions, is_quiet=True))
+        self._check(partitions, self._deploy(partitions, lambda _: None))
 
     def wait(self) -> None:
         self.trial.wait_for(self.jobs, self.landed)
 
     def some(self, number: int) -> None:
-        """Schedule so many by each route, one by one: jobs of one request share a partition."""
-        trial = self.trial
-        direct = trial.instants(number, after=_SOON, within=_WITHIN)
-        table = trial.instants(number, after=trial.table_after, within=_WITHIN)
-        for _ in trial.sandbox.spread(lambda due: self._schedule(due, self.jobs), [*direct, *table]):
-            pass
+        """Schedule so many by each route."""
+        self._each(self.trial.instants(number, after=self.trial.table_after, within=_WITHIN))
+        self.direct(number)
+
+    def direct(self, number: int) -> None:
+        self._each(self.trial.instants(number, after=_SOON, within=_WITHIN))
+
+    def _each(self, dues: Sequence[datetime]) -> None:
+        """Schedule jobs one by one: those of one request share a partition."""
+        list(self.trial.sandbox.spread(lambda due: self._schedule(due, self.jobs), dues))
 
     def _schedule(self, due: datetime, into: list[Job]) -> None:
         new = self.trial.new_job(NAME, next(self.numbers), at=due)
@@ -95,7 +99,7 @@ class _Journey:
             self.refused += 1
 
     def _bring(self, job: Job) -> Job:
-        return self.trial.sandbox.client.reschedule(job.id, at=self.trial.now + self.trial.table_after)
+        return self.trial.sandbox.client.reschedule(job.id, at=self.trial.now + _SOON)
 
     def _until_each_has_one(
         self, partitions: int, schedule: Callable[[], object], jobs: Callable[[], Sequence[Job]]
@@ -114,17 +118,15 @@ class _Journey:
         if not done.is_through:
             raise NotDeployed(f"{partitions} partitions: {done.told}")
 
-    def _deploy(self, partitions: int, *, is_quiet: bool = False) -> Deployed:
-        """Schedule jobs that are due before it is through, deploy, and go on scheduling until it is."""
-        if not is_quiet:
-            self.some(_count(self.trial.scale))
+    def _deploy(self, partitions: int, schedule: Callable[[int], None]) -> Deployed:
+        """Schedule jobs, deploy, and go on scheduling until that is over."""
+        schedule(_count(self.trial.scale))
         begun = self.trial.now
         with self.trial.sandbox.deploying(MOVED, partitions) as ended:
             while (done := ended()) is None:
                 seconds = int((self.trial.now - begun).total_seconds())
                 self.trial.tell(f"deploying {partitions} partitions, for {seconds} s", 0, 1)
-                if not is_quiet:
-                    self.some(1)
+                schedule(1)
                 self.trial.sleep(_EVERY_SECONDS)
         self.deployed.append((begun, self.trial.now))
         return done
