@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from itertools import count
 
 from dueline.client.answers import Job
+from dueline.model import instant
 from dueline.model.job import JobId, Route
 from dueline.verify.arrivals import again, early, lateness, lost
 from dueline.verify.bound import NONE, SOME, Bound
@@ -45,9 +46,9 @@ class _Journey:
     def raise_to(self, partitions: int) -> None:
         """Deploy more partitions, and schedule until each of them has a job."""
         self._check(partitions, self._deploy(partitions, self.some))
-        first = len(self.jobs)
-        reached = self._until_each_has_one(partitions, lambda: self.some(1), lambda: self.jobs[first:])
-        self.figures["partitions that took no job"] += partitions - reached
+        new = self._one_in_each(partitions, after=self.trial.table_after)
+        self.figures["partitions that took no job"] += partitions - len(set(map(_partition, new)))
+        self.jobs += new
 
     def lower_to(self, partitions: int) -> None:
         """Deploy fewer partitions once nothing is left in those that go: since the first try, none takes jobs."""
@@ -60,8 +61,7 @@ class _Journey:
 
     def try_to_lower_to(self, partitions: int) -> None:
         """Deploy fewer partitions while jobs are in those that would go; bring them once that was refused."""
-        held = list[Job]()
-        self._until_each_has_one(MOST, lambda: self._schedule(self.trial.now + _HELD, held), lambda: held)
+        held = self._one_in_each(MOST, after=_HELD)
         done = self._deploy(partitions, self.direct)
         going = len(_from(held, partitions))
         self.figures["lowered with jobs in them"] += going if done.is_through else 0
@@ -101,18 +101,23 @@ class _Journey:
     def _bring(self, job: Job) -> Job:
         return self.trial.sandbox.client.reschedule(job.id, at=self.trial.now + _SOON)
 
-    def _until_each_has_one(
-        self, partitions: int, schedule: Callable[[], object], jobs: Callable[[], Sequence[Job]]
-    ) -> int:
-        """Schedule until each of so many partitions has a job; return how many have."""
+    def _one_in_each(self, partitions: int, *, after: timedelta) -> list[Job]:
+        """Schedule until each of so many partitions has a job, or for a while; return the jobs.
+
+        The HTTP API gives each its partition. A client does so itself, and knows of new ones within a minute.
+        """
+        jobs, trial = list[Job](), self.trial
 
         def reached() -> int:
-            schedule()
-            return len(set(map(_partition, jobs())))
+            number = next(self.numbers)
+            asked = {"payload": trial.payload(NAME, number), "at": instant.text(trial.now + after)}
+            # Asked again, it is the same job: one that nobody knows would be in the way.
+            body = {**asked, "key": f"{trial.run}-{NAME}-{number}"}
+            jobs.append(Job.of(trial.sandbox.request("POST", f"/queues/{MOVED}/jobs", body).content))
+            return len(set(map(_partition, jobs)))
 
-        what, until = "scheduling for each partition", self.trial.now + self.trial.grace
-        self.trial.wait(what, reached, of=partitions, until=until)
-        return len(set(map(_partition, jobs())))
+        trial.wait("scheduling for each partition", reached, of=partitions, until=trial.now + trial.grace)
+        return jobs
 
     def _check(self, partitions: int, done: Deployed) -> None:
         if not done.is_through:

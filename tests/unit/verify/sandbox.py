@@ -15,6 +15,7 @@ from dueline.config.names import Names
 from dueline.errors import AlreadyFinished, KeyReused, Unavailable
 from dueline.lookup.overview import Overview
 from dueline.memory import VirtualClock
+from dueline.model import instant
 from dueline.model.job import JobId, Partition, Route, State
 from dueline.model.queue_settings import PLANNER
 from dueline.ports import Depth
@@ -200,6 +201,10 @@ class FakeSandbox:
         self.clock._elapsed += self.broken.starting
         if method == "GET":
             return Answer(status=self.broken.answers)
+        if path.endswith("/jobs"):
+            job = self.add(path.split("/")[2], body["payload"], instant.parse(body["at"]))
+            told = {"id": job.id, "queue": job.queue, "due": instant.text(job.due)}
+            return Answer(status=201, content={**told, "route": job.route.name.lower(), "state": "scheduled"})
         return Answer(status=201, content={"url": json.dumps(body), "headers": {"content-length": "1"}})
 
     def put(self, url, headers, body):
