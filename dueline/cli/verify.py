@@ -138,7 +138,7 @@ def _carry_out(run: CommandRun, planned: Run, folder: Path) -> None:
                 results.append(result)
         is_whole = True
     except KeyboardInterrupt:
-        run.screen.note("interrupted: mending and removing what is left, a moment, or minutes where that is a deployment")
+        run.screen.note("interrupted: mending and removing what is left: a moment, or minutes if it is deployed again")
     finally:
         with undisturbed():
             left = sandbox.tidy()
