@@ -28,7 +28,7 @@ from dueline.protocol.cancel import Cancelled, CancelMany
 from dueline.protocol.cancel import cancel as cancel_job
 from dueline.protocol.keys import Repeat
 from dueline.protocol.uploads import begin
-from functions.http import bodies, problems, query_strings
+from functions.http import bodies, logs_and_metrics, problems, query_strings
 from functions.http.job_answers import (
     JobAnswer,
     Results,
@@ -68,7 +68,7 @@ RESOURCES.make_clients()
 
 logger = log()
 app = APIGatewayHttpResolver()
-app.use(middlewares=[problems.no_route_of_lines])
+app.use(middlewares=[problems.no_route_of_lines, logs_and_metrics.record_request])
 
 
 @logger.inject_lambda_context(clear_state=True)

@@ -2,8 +2,10 @@
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
 
 from dueline.config import metrics
 from dueline.errors import RETRYABLE, DuelineError, NotYet, Unavailable
@@ -23,6 +25,13 @@ if TYPE_CHECKING:
 _MOST_NAMED = 10
 
 logger = log()
+
+
+def record_request(app: APIGatewayHttpResolver, call: Callable[..., Any]) -> Any:
+    """Log what is asked for, and let it through to its route."""
+    if _tells_all():
+        logger.debug("asked", extra={"method": app.current_event.http_method, "path": app.current_event.path})
+    return call(app)
 
 
 def record_scheduled(results: Sequence[Job | DuelineError], *, deployment: str, queue: str) -> None:

@@ -93,6 +93,15 @@ def test_who_changed_what_is_logged(api, caplog):
     ]
 
 
+@pytest.mark.parametrize("path", ["/queues", "/queues/emails", "/queues/emails/jobs", "/queues/emails/schedules"])
+def test_what_is_asked_for_is_logged_at_the_level_debug_alone(api, caplog, path):
+    name = api.logger.name
+    for level, told in (("INFO", []), ("DEBUG", [("asked", "GET", path)])):
+        caplog.set_level(level, logger=name)
+        assert ask(api, "GET", path)[0] == 200
+        assert [(line.message, line.method, line.path) for line in caplog.records] == told
+
+
 def test_what_is_refused_is_logged_as_a_refusal_alone(api, caplog):
     caplog.set_level("INFO")
     put(api, "fast")
