@@ -8,7 +8,7 @@ import { Confirm, Failure, Field, Input, Instant, Table } from "./parts.js";
 import { queuePath } from "./route.js";
 import { fieldText, instant, seconds, SPAN } from "./when.js";
 
-const PAUSE_MS = 400;
+const PAUSE_MS = 300;
 const NAME = "[A-Za-z0-9_\\-][A-Za-z0-9._\\-]{0,63}";
 const FRESH = {
   name: "", rule: "0 9 * * MON-FRI", zone: Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC", payload: "null",
