@@ -5,7 +5,7 @@ from datetime import timedelta
 from dueline.verify.bound import Bound
 from dueline.verify.check import Check, Found
 from dueline.verify.price import Sends, of_jobs
-from dueline.verify.sandbox import NEIGHBOUR
+from dueline.verify.sandbox import FLOOD
 from dueline.verify.trial import Scale, Trial
 from dueline.worker.received import ReceivedJob
 
@@ -27,7 +27,7 @@ def run(trial: Trial) -> Found:
         if number < _ROUNDS:
             _schedule(trial, number + 1)
 
-    with trial.sandbox.working(NEIGHBOUR, again):
+    with trial.sandbox.working(FLOOD, again):
         _schedule(trial, 1)
         until = trial.now + timedelta(seconds=3 * _ROUNDS * _STEP_SECONDS) + trial.grace
         trial.wait("following a chain of jobs", lambda: len(reached), of=_ROUNDS, until=until)
@@ -39,7 +39,7 @@ def run(trial: Trial) -> Found:
 
 def _schedule(trial: Trial, number: int) -> None:
     payload, key = trial.payload(NAME, number), f"{trial.run}-{NAME}-{number}"
-    trial.sandbox.client.schedule(NEIGHBOUR, payload, delay=_STEP_SECONDS, key=key)
+    trial.sandbox.client.schedule(FLOOD, payload, delay=_STEP_SECONDS, key=key)
 
 
 def sends(_: Scale) -> Sends:
@@ -52,5 +52,5 @@ CHECK = Check(
     bounds={"rounds": Bound(least=_ROUNDS, most=_ROUNDS)},
     run=run,
     sends=sends,
-    lane=NEIGHBOUR,
+    lane=FLOOD,
 )
