@@ -93,6 +93,7 @@ soak: $(READY) $(ENGINES) $(AXE) ## Look for a broken promise: MINUTES=10 of sim
 	$(BIN)/python -m tests.simulation mutations $(MUTATIONS)
 	$(BIN)/python -m tests.simulation calls
 	$(BIN)/python -m tests.simulation.model $(MODEL)
+	$(BIN)/pytest -q tests/simulation -m thorough
 	ENGINES=all $(BIN)/pytest -q tests/contract
 	HYPOTHESIS_PROFILE=$(EXAMPLES_ARE) RESTORES=$(RESTORES) $(BIN)/pytest -q tests/unit/test_restore.py
 	HYPOTHESIS_PROFILE=$(EXAMPLES_ARE) $(BIN)/pytest -q tests/unit/test_floors.py

@@ -31,7 +31,6 @@ WORKER = ("tests/unit/worker", "tests/unit/test_worker.py")
 FOLDERS = sorted({str(each.parent.relative_to(ROOT)) for each in ROOT.glob("tests/unit/*/test_*.py")})
 APART = [f"--ignore={part}" for part in (*WORKER, *FOLDERS)]
 ROOMS = [part for part in FOLDERS if part not in WORKER]
-MODEL = ["tests/simulation/test_model.py", "tests/simulation/test_lateness.py"]
 # What people and their programs meet: a deployment of its own, beside the rest's, as both wait most of the time.
 MET = [f"tests/e2e/{part}" for part in ("test_cli.py", "test_client_docs.py", "test_examples.py", "test_openapi.py")]
 OWN = [f"tests/e2e/{part}" for part in ("console", "faults", "verify", "workers", "test_local_run.py")]
@@ -44,11 +43,10 @@ PARTS: dict[str, tuple[tuple[str, ...], ...]] = {
     "kills": ((*PYTEST, "tests/e2e/faults"),),
     "worker": ((*PYTEST, *WORKER),),
     "unit": ((*PYTEST, "tests/unit", *APART),),
-    "simulation": ((*COMPUTING, "tests/simulation", *(f"--ignore={part}" for part in MODEL)),),
+    "simulation": ((*COMPUTING, "tests/simulation"),),
     "local": ((*PYTEST, "tests/e2e/test_local_run.py"),),
     "workers": ((*PYTEST, "tests/e2e/workers"),),
     "contract": ((*PYTEST, "tests/contract"),),
-    "model": ((*COMPUTING, *MODEL),),
     "rooms": ((*COMPUTING, *ROOMS, "dueline", "local"),),
     "template": ((*COMPUTING, "tests/template", "infra"),),
     "lint": (

@@ -22,6 +22,7 @@ def assigned(file: str, name: str) -> str:
     return ast.unparse(value)
 
 
+@pytest.mark.thorough
 def test_the_table_in_the_docs_is_the_one_that_is_computed() -> None:
     _, shown, _ = (ROOT / "docs/reliability.md").read_text().replace("<!-- /", "<!-- ").split("<!-- lateness -->\n")
     assert shown.splitlines() == list(table())

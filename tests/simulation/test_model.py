@@ -1,7 +1,7 @@
 """Every state of the models keeps every promise; without any one of their rules, the search finds a promise broken.
 
-In small worlds: `python -m tests.simulation.model`, a part of `make soak`, visits all of them, and leaves out each rule
-in each.
+In small worlds: `python -m tests.simulation.model`, a part of `make soak`, visits all of them. There, too, rules are left
+out.
 """
 
 from dataclasses import fields, replace
@@ -73,24 +73,28 @@ def test_the_docs_tell_how_much_was_explored():
     assert [figure for figure in figures if figure not in told] == []
 
 
+@pytest.mark.thorough
 def test_without_any_one_rule_the_search_finds_a_promise_broken():
     rules = {rule.name: replace(Rules(), **{rule.name: False}) for rule in fields(Rules)}
     found = {name: Model(left, crowd_without(name)).search().broken for name, left in rules.items()}
     assert found == BROKEN_WITHOUT
 
 
+@pytest.mark.thorough
 def test_without_any_one_rule_of_moves_the_search_finds_a_promise_broken():
     rules = {name: replace(MoveRules(), **{name: False}) for name in MoveRules.own()}
     found = {name: MoveModel(left, SCENES[MOVED], at_once=SINGLY).search().broken for name, left in rules.items()}
     assert found == MOVE_BROKEN_WITHOUT
 
 
+@pytest.mark.thorough
 def test_without_any_one_rule_of_producers_the_search_finds_a_promise_broken():
     rules = {name: replace(ProducerRules(), **{name: False}) for name in ProducerRules.own()}
     found = {name: ProducerModel(left, SIZES[ONE_PAGE]).search().broken for name, left in rules.items()}
     assert found == PRODUCER_BROKEN_WITHOUT
 
 
+@pytest.mark.thorough
 def test_without_any_one_rule_of_schedules_the_search_finds_a_promise_broken():
     rules = {name: replace(ScheduleRules(), **{name: False}) for name in ScheduleRules.names()}
     found = {name: ScheduleModel(left, WORLDS[world_without(name)]).search().broken for name, left in rules.items()}
