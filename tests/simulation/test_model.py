@@ -1,7 +1,6 @@
 """Every state of the models keeps every promise; without any one of their rules, the search finds a promise broken.
 
-In small worlds: `python -m tests.simulation.model`, a part of `make soak`, visits all of them. There rules are left out,
-too.
+In small worlds: `python -m tests.simulation.model`, a part of `make soak`, visits all of them, and leaves out rules.
 """
 
 from dataclasses import fields, replace
