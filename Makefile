@@ -8,24 +8,23 @@ AXE := tests/e2e/console/node_modules/ready
 MEASURES := $(VENV)/measures
 SITE := $(VENV)/site
 OURS := dueline functions infra local tests
-SELDOM := aws_cdk|awscli|celery|fontTools|matplotlib|mypy|mypyc|networkx|numpy|pip|setuptools|sympy
+SELDOM := aws_cdk|awscli|celery|mypy|mypyc|networkx|pip|setuptools|sympy
 TICK ?= fast
 MINUTES ?= 10
 EXAMPLES ?= 200
 RESTORES ?= 20000
 MUTATIONS ?=
 KILLS ?=
-UPGRADE ?=
-VERIFY ?= tests/e2e/verify
-STORM ?=
-STORY ?=
+NETWORK_FAULTS ?=
+WORKERS ?=
 SCHEDULES ?=
-SCALE ?= full
-YES ?=
-REPORT ?= verify-reports
+ARGS ?=
+QUEUES ?= queues.yaml
+CONCURRENCY ?= 1
+# The CDK can ask nobody while it deploys several stacks at once.
+FORCE ?=
+APPROVAL ?= $(if $(filter 1,$(CONCURRENCY)),broadening,never)
 CDK := npx --yes aws-cdk@2.1148.1
-# With what is to be deployed after it: a check deploys the sandbox anew.
-DEPLOY = $(CDK) deploy --all --app "$(BIN)/python app.py" --output .local/verify.out --require-approval never --context
 # Other seeds and examples each time; `runs` tells which.
 SEEDS ?= --minutes $(MINUTES) --first $(shell date +%s)
 EXAMPLES_ARE ?= anew
@@ -37,7 +36,7 @@ export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: audit lock help setup run up down console verify-aws check test test-busy lint docs soak soak-short fuzz pictures bench bench-quick format schema clean
+.PHONY: audit lock help setup run up down console deploy verify-aws check test test-busy lint docs soak soak-short fuzz pictures bench bench-quick format schema golden clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 13
@@ -56,15 +55,14 @@ down: $(READY) ## End what `make up` started
 console: $(READY) ## Open the console of what is up, after `make up`: a page in the browser; OPTIONS=--read-only
 	@env=$$($(BIN)/python -m local env) && eval "$$env" && exec $(BIN)/python -m dueline console $(OPTIONS)
 
-# Whatever becomes of the checks, Ctrl-C included, what was deployed is removed; the exit code is that of the checks.
-verify-aws: $(READY) ## Deploy a sandbox into your AWS account, prove there what a local AWS cannot show, and remove it: SCALE=quick for less, YES=1 asks nothing
-	@$(BIN)/dueline verify --list --scale $(SCALE)
-	@[ -n "$(YES)" ] || { printf 'Deploy dueline-verify into your AWS account, verify and remove it? [y/N] '; read answer; [ "$$answer" = y ]; }
-	@trap : INT TERM; \
-	$(DEPLOY) queues=dueline/verify/queues.yaml; deployed=$$?; \
-	if [ $$deployed -eq 0 ]; then $(BIN)/dueline verify --yes --scale $(SCALE) --report $(REPORT) --deploy '$(DEPLOY) queues={queues}'; fi; verified=$$?; \
-	$(BIN)/dueline verify --remove --yes; removed=$$?; \
-	exit $$((deployed ? deployed : verified ? verified : removed))
+deploy: $(READY) ## Deploy queues.yaml into your AWS account, if nothing stands against it, and put its schedules: QUEUES=sandbox.yaml, CONCURRENCY=8 stacks at once, FORCE=1
+	@$(BIN)/dueline preflight $(QUEUES) || [ $$? -eq 2 ] || [ -n "$(FORCE)" ]
+	$(CDK) deploy --all --app "$(BIN)/python app.py" --context queues=$(QUEUES) --concurrency $(CONCURRENCY) --require-approval $(APPROVAL)
+	@$(BIN)/dueline schedules apply $(QUEUES)
+
+# Whatever becomes of the tests, Ctrl-C included, what was deployed is removed; the exit code is that of the tests.
+verify-aws: $(READY) ## Deploy a sandbox into your AWS account, run tests/acceptance there, and remove it: docs/verify.md has its ARGS
+	@$(BIN)/python -m tests.acceptance $(ARGS)
 
 check: lint $(ENGINES) ## The fast checks: lint, types, unit and contract tests
 	$(BIN)/pytest -q -m "not thorough" tests/unit tests/contract dueline local
@@ -88,37 +86,36 @@ lint: $(READY)
 docs: $(SITE) ## Build docs/ and the API reference as a site with search, into .local/docs/site; a broken link fails
 	@$(BIN)/python -m docs.build
 
-soak: $(READY) $(ENGINES) $(AXE) ## Look for a broken promise: MINUTES=10 of simulated runs, all mutations and models, and every story in full
+soak: $(READY) $(ENGINES) $(AXE) ## Look for a broken promise: MINUTES=10 of simulated runs, all mutations and models, and every chaos scenario in full
 	$(BIN)/python -m tests.simulation runs $(SEEDS)
 	$(BIN)/python -m tests.simulation mutations $(MUTATIONS)
 	$(BIN)/python -m tests.simulation calls
 	$(BIN)/python -m tests.simulation.model $(MODEL)
-	$(BIN)/pytest -q tests/simulation -m thorough
+	$(BIN)/pytest -q tests/simulation tests/unit/test_bundle.py tests/unit/test_rule_by_brute_force.py -m thorough
+	$(BIN)/pytest -q tests/template
 	ENGINES=all $(BIN)/pytest -q tests/contract
 	HYPOTHESIS_PROFILE=$(EXAMPLES_ARE) RESTORES=$(RESTORES) $(BIN)/pytest -q tests/unit/test_restore.py
 	HYPOTHESIS_PROFILE=$(EXAMPLES_ARE) $(BIN)/pytest -q tests/unit/test_floors.py
-	$(BIN)/pytest -q tests/e2e/console $(VERIFY) -m thorough
-	$(BIN)/pytest -q tests/e2e/faults -m thorough
-	$(BIN)/python -m tests.e2e.kills $(KILLS)
-	$(BIN)/python -m tests.e2e.upgrade $(UPGRADE)
-	$(BIN)/python -m tests.e2e.faults storm $(STORM)
-	$(BIN)/python -m tests.e2e.faults drought
-	$(BIN)/python -m tests.e2e.faults letters
-	$(BIN)/python -m tests.e2e.faults schedules $(SCHEDULES)
-	$(BIN)/python -m tests.e2e.workers story $(STORY)
+	$(BIN)/pytest -q tests/e2e/console -m thorough
+	$(BIN)/pytest -q tests/e2e/runbooks -m thorough
+	$(BIN)/python -m tests.e2e.chaos kills $(KILLS)
+	$(BIN)/python -m tests.e2e.chaos network-faults $(NETWORK_FAULTS)
+	$(BIN)/python -m tests.e2e.chaos throttling
+	$(BIN)/python -m tests.e2e.chaos bad-messages
+	$(BIN)/python -m tests.e2e.chaos schedules $(SCHEDULES)
+	$(BIN)/python -m tests.e2e.chaos workers $(WORKERS)
 
 soak-short: ## The same in twenty minutes, with the same seeds and examples each time: fewer of them, worlds of the model, kills and jobs, and mutations first at the seeds that caught them
-	@$(MAKE) --no-print-directory soak SEEDS="--number 3000" EXAMPLES_ARE=repeated RESTORES=1000 VERIFY= MUTATIONS=--again MODEL="--most 1300000" KILLS="--kills 40 --jobs 1000 --seconds 60" UPGRADE="--seconds 8 --spread 25 --kills 8" STORM="--jobs 150" STORY="--jobs 1500" SCHEDULES="--schedules 20 --changes 60 --kills 24 --seconds 40 --tail 20"
+	@$(MAKE) --no-print-directory soak SEEDS="--number 3000" EXAMPLES_ARE=repeated RESTORES=1000 MUTATIONS=--again MODEL="--most 1300000" KILLS="--kills 40 --jobs 1000 --seconds 60" NETWORK_FAULTS="--jobs 150" WORKERS="--jobs 1500" SCHEDULES="--schedules 20 --changes 60 --kills 24 --seconds 40 --tail 20"
 
 pictures: $(READY) ## Fill a local AWS with life, and take the pictures of the console that README and docs/console.md show
-	$(BIN)/python -m tests.e2e.console pictures
+	$(BIN)/python -m tests.e2e.console.pictures
 
 fuzz: $(READY) ## Ask the API for whatever docs/openapi.json allows and forbids, EXAMPLES=200 times an operation
 	FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -q tests/e2e/test_openapi.py
 
-bench: $(MEASURES) $(ENGINES) $(COMPILED) ## Measure cost, lateness, CPU, growth, scale, overload, producers, schedules and cold starts (about 17 minutes), and tell it in docs/benchmarks.md
+bench: $(MEASURES) $(ENGINES) $(COMPILED) ## Measure cost, lateness, CPU, growth, scale, overload, producers, schedules and cold starts (about 17 minutes), and write docs/benchmarks.md
 	@$(BIN)/python -m bench run
-	@$(BIN)/python -m bench workers
 
 bench-quick: $(MEASURES) $(ENGINES) $(COMPILED) ## The same in 2 minutes, roughly, into .local/bench
 	@$(BIN)/python -m bench run --quick
@@ -132,6 +129,9 @@ lock: ## Write the hashes of what is pinned: requirements.lock of each requireme
 		$(BIN)/uv pip compile --quiet --no-deps --universal --python-version 3.11.5 --generate-hashes --no-annotate \
 			--custom-compile-command "make lock" --output-file $$folder/requirements.lock $$folder/requirements.txt || exit 1; \
 	done
+	@$(BIN)/uv pip compile --quiet --constraints requirements.txt --python-version 3.13 --python-platform aarch64-manylinux2014 \
+		--only-binary :all: --generate-hashes --no-annotate --custom-compile-command "make lock" \
+		--output-file functions/requirements.lock functions/requirements.txt
 
 audit: $(READY) ## Ask PyPI and npm for known vulnerabilities of what is pinned, and look the workflows over
 	$(BIN)/uv tool run pip-audit==2.10.1 --require-hashes --disable-pip --requirement requirements.lock
@@ -143,6 +143,9 @@ schema: $(READY) ## Write docs/openapi.json, docs/queues.schema.json, docs/queue
 	$(BIN)/python -m docs.licences
 	$(BIN)/python -m dueline.config.schema
 	$(BIN)/python -m functions.http.openapi
+
+golden: $(READY) ## Write the templates that tests/template compares anew: read their diff before you commit it
+	$(BIN)/python -m tests.template.test_golden
 
 clean: ## Remove the virtual environment and all that was made
 	rm -rf $(VENV) $(dir $(ENGINES) $(AXE)) .local cdk.out .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -8,6 +8,7 @@ from aws_cdk import App
 
 from dueline.config.deployment import load
 from dueline.config.yaml_file import ConfigurationError
+from infra.bundle import BundleError
 from infra.stacks import add_stacks
 
 _HERE = Path(__file__).parent
@@ -19,7 +20,7 @@ def main() -> None:
     try:
         deployment = load(Path(app.node.try_get_context("queues") or _HERE / "queues.yaml"))
         add_stacks(app, deployment=deployment)
-    except ConfigurationError as error:
+    except (BundleError, ConfigurationError) as error:
         sys.exit(str(error))
     app.synth()
 

@@ -1,93 +1,121 @@
-"""Measure Dueline: `python -m bench --help`."""
+"""Measure Dueline, compare two results, and write the docs' tables: `python -m bench --help`."""
 
+import importlib
+import json
+import os
+import platform
 import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markdown import Markdown
 from rich.table import Table
 
-from bench import workers
-from bench.part import Part
-from bench.report import reported
-from bench.results import REPEATS_WITHIN, STORED, is_stored, pairs
-from bench.run import PARTS, run
+from bench.harness import RESULTS, Result, Run, save
+from bench.report import SCRIPTS, report, tables
 from local.template import ROOT
 
 QUICK = ROOT / ".local" / "bench"
-NAMES = [part.name for part in PARTS]
-NEEDED = ("matplotlib", "celery", "redis")
+VERSIONS = ("boto3", "aws_lambda_powertools", "ministack")
+INSTALLED_FOR_BENCH = ("celery", "redis")
+DIFFERS = 0.05
 
 console = Console()
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="Measure Dueline, and tell what came out.")
-
-Names = Annotated[list[str] | None, typer.Argument(metavar="[PART]...", help=f"Of {', '.join(NAMES)}; all by default.")]
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="Measure Dueline.")
+Names = Annotated[
+    list[str] | None, typer.Argument(metavar="[SCRIPT]...", help=f"Of {', '.join(SCRIPTS)}; all by default.")
+]
 
 
 @app.command("run")
-def measure(
-    parts: Names = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A run of 2 minutes, whose figures are rough.")] = False,
-    out: Annotated[
-        Path | None, typer.Option(help="Where to write; bench/results by default, .local/bench if quick.")
-    ] = None,
+def run(
+    scripts: Names = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Rough figures, in 2 minutes, into .local/bench.")] = False,
 ) -> None:
-    """Measure, and write the raw results as JSON and the pictures as SVG; then the tables into the docs."""
-    chosen, folder = _chosen(parts), out or (QUICK if quick else STORED)
-    _check_what_is_installed()
+    """Measure, write the figures as JSON into bench/results, and from there into the docs."""
+    _check(scripts or [])
     # What is started meanwhile ends with this process, whatever ends it.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    run(chosen, quick=quick, folder=folder, console=console)
-    if folder == STORED:
+    folder, on = QUICK if quick else RESULTS, machine()
+    for name in [name for name in SCRIPTS if not scripts or name in scripts]:
+        result = _measure(name, quick=quick, on=on)
+        save(result, folder=folder)
+        console.rule(f"{name}: {result.seconds:.0f} s", align="left")
+        console.print(Markdown(tables(result)))
+    if not quick:
         report()
     console.print(f"written to {folder}")
 
 
-@app.command("workers")
-def measure_workers(
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer jobs, and one race.")] = False,
-) -> None:
-    """Measure workers: a shared rate, a pause and its end, a race. Told, and kept in .local/bench."""
-    run([workers.PART], quick=quick, folder=QUICK, console=console)
+@app.command("report")
+def write_report() -> None:
+    """Write the tables of docs/benchmarks.md and docs/cost.md, and README's figures, out of bench/results."""
+    report()
 
 
 @app.command()
-def report() -> None:
-    """Put the stored results into docs/benchmarks.md and README.md."""
-    for path, text in reported(PARTS, folder=STORED).items():
-        path.write_text(text)
+def compare(before: Path, after: Path) -> None:
+    """Show the figures of two results of a script that differ by over 5 %."""
+    old, new = (dict(_numbers(json.loads(path.read_text())["figures"])) for path in (before, after))
+    table = Table("figure", "before", "after", "ratio")
+    for name in [*old, *(new.keys() - old.keys())]:
+        was, now = old.get(name), new.get(name)
+        if was is None or now is None or abs(now - was) > DIFFERS * abs(was):
+            ratio = f"{now / was:.2f}" if was and now is not None else ""
+            table.add_row(name, *("" if each is None else f"{each:.5g}" for each in (was, now)), ratio)
+    console.print(table)
 
 
-@app.command()
-def compare(one: Path, other: Path, parts: Annotated[list[str] | None, typer.Option("--part")] = None) -> None:
-    """Compare the ratios of two runs. Exits 1 where one does not repeat within 10 %."""
-    names = [part.name for part in _chosen(parts)]
-    for name in names:
-        for folder in (one, other):
-            if not is_stored(name, folder=folder):
-                raise typer.BadParameter(f"{folder} has no result of {name}: choose others by --part")
-    compared = sorted(pairs(names, one, other), key=lambda pair: (pair.part, pair.name))
-    shown = Table("part", "ratio", "one", "other", f"within {REPEATS_WITHIN:.0%}")
-    for pair in compared:
-        verdict = "yes" if pair.repeats else f"no: {pair.spread:.0%}"
-        shown.add_row(pair.part, pair.name, f"{pair.one:.4g}", f"{pair.other:.4g}", verdict)
-    console.print(shown)
-    raise typer.Exit(0 if all(pair.repeats for pair in compared) else 1)
+def _numbers(value: Any, name: str = "") -> Iterator[tuple[str, float]]:
+    if isinstance(value, dict | list):
+        for key, each in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _numbers(each, f"{name}/{key}".removeprefix("/"))
+    elif isinstance(value, int | float):
+        yield name, float(value)
 
 
-def _check_what_is_installed() -> None:
-    missing = [name for name in NEEDED if find_spec(name) is None]
-    if missing:
+def _check(names: list[str]) -> None:
+    if unknown := set(names) - set(SCRIPTS):
+        raise typer.BadParameter(f"there is no script {sorted(unknown)[0]!r}: choose from {', '.join(SCRIPTS)}")
+    if missing := [name for name in INSTALLED_FOR_BENCH if find_spec(name) is None]:
         raise typer.BadParameter(f"{', '.join(missing)} is not installed: pip install -r bench/requirements.txt")
 
 
-def _chosen(names: list[str] | None) -> list[Part]:
-    unknown = set(names or ()) - set(NAMES)
-    if unknown:
-        raise typer.BadParameter(f"there is no part {sorted(unknown)[0]!r}: choose from {', '.join(NAMES)}")
-    return [part for part in PARTS if not names or part.name in names]
+def _measure(name: str, *, quick: bool, on: dict[str, str]) -> Result:
+    script, begun = importlib.import_module(f"bench.{name}"), time.monotonic()
+    with tempfile.TemporaryDirectory() as scratch, console.status(name) as status:
+        run = Run(quick=quick, scratch=Path(scratch), progress=lambda text: status.update(f"{name}: {text}"))
+        figures = script.measure(run)
+    # As read back from JSON, whose keys are text.
+    figures, seconds = json.loads(json.dumps(figures)), round(time.monotonic() - begun, 1)
+    targets = script.targets(figures)
+    return Result(script=name, quick=quick, on=on, seconds=seconds, figures=figures, targets=targets)
+
+
+def machine() -> dict[str, str]:
+    """Return the machine, the versions, and the time."""
+    cpus = Path("/proc/cpuinfo").read_text().splitlines()
+    models = [line.partition(":")[2].strip() for line in cpus if line.startswith("model name")]
+    describe = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    commit = subprocess.run(describe, cwd=ROOT, capture_output=True, text=True).stdout.strip()
+    return {
+        "processor": models[0] if models else platform.machine(),
+        "cores": str(len(os.sched_getaffinity(0))),
+        "system": platform.platform(terse=True),
+        "Python": platform.python_version(),
+        **{name: version(name) for name in VERSIONS},
+        "commit": commit or "unknown",
+        "when": datetime.now(UTC).isoformat(timespec="minutes"),
+    }
 
 
 if __name__ == "__main__":

@@ -6,93 +6,142 @@ the protocol allows to be batched, which is all but the conditional write that a
 metrics, and the recovery of jobs whose worker died between two of the three writes.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import islice
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from dueline.model import instant, rows
-from dueline.model.job import Job, Partition
-from dueline.model.message import BATCH_MESSAGES, Message
-from dueline.model.rows import Key, Row
-from dueline.ports import WRITE_ROWS, Arrival, Clock, Inbox, Queue, Refusal, Spread, Table
+from botocore.exceptions import ClientError
+
+from bench.harness import chunks
+from dueline.aws import clients
+from dueline.aws.botocore_errors import is_failed_condition
+from dueline.aws.dynamodb import DynamoTable
+from dueline.aws.sqs import SqsQueue
+from dueline.core import instant, rows
+from dueline.core.clock import SystemClock
+from dueline.core.job import Job, Partition
+from dueline.core.message import BATCH_MESSAGES, Message
+from dueline.core.ports import WRITE_ROWS, BatchFailure, Clock, ParallelMap, Queue, QueueReader, Table
+from dueline.core.rows import Key, Row
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_sqs import SQSClient
 
 SCHEDULED, ACQUIRED = "SCHEDULED", "ACQUIRED"
 # How long a partition that had no more overdue jobs is left alone (PartitionWorker.scanGroup).
 POLL = timedelta(seconds=1)
 
-A = TypeVar("A")
 
+class DynamoClaims:
+    """What Dynein does to its table besides the port: it changes and deletes rows that have a `status`."""
 
-class Claims(Protocol):
-    """What Dynein asks of its table besides the port."""
+    def __init__(self, client: "DynamoDBClient", name: str) -> None:
+        self._client, self._name = client, name
 
-    def change_status(self, key: Key, *, old: str, new: str) -> bool:
-        """Change a row's status on condition that it is `old`; tell whether it was."""
+    def acquire(self, row: Row) -> bool:
+        """Acquire a row, on condition that it is scheduled; tell whether it was."""
+        try:
+            self._client.update_item(
+                TableName=self._name,
+                Key=_key(rows.key(row)),
+                UpdateExpression="SET #status = :new",
+                ConditionExpression="#status = :old",
+                ExpressionAttributeNames={"#status": "status"},
+                ExpressionAttributeValues={":old": {"S": SCHEDULED}, ":new": {"S": ACQUIRED}},
+                ReturnValues="UPDATED_NEW",
+            )
+        except ClientError as error:
+            if is_failed_condition(error):
+                return False
+            raise
+        return True
 
-    def delete(self, keys: Sequence[Key]) -> None:
-        """Delete one acquired row on condition that it is, or up to 25 on none."""
+    def delete(self, deleted: Sequence[Row]) -> None:
+        """Delete one row on condition that it is acquired, or up to 25 on none."""
+        keys = [_key(rows.key(row)) for row in deleted]
+        if len(keys) > 1:
+            requests: Any = [{"DeleteRequest": {"Key": key}} for key in keys]
+            if self._client.batch_write_item(RequestItems={self._name: requests})["UnprocessedItems"]:
+                raise RuntimeError("rows were left undeleted")
+            return
+        self._client.delete_item(
+            TableName=self._name,
+            Key=keys[0],
+            ConditionExpression="#status = :acquired",
+            ExpressionAttributeNames={"#status": "status"},
+            ExpressionAttributeValues={":acquired": {"S": ACQUIRED}},
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dynein:
-    """Submits, takes in and hands over; `spread` is for what its futures do at once, `query_limit` a page's rows."""
+    """Submits, ingests and polls; `spread` is for what its futures do at once, `query_limit` a page's rows."""
 
     table: Table
-    claims: Claims
+    claims: DynamoClaims
     inbound: Queue
-    inbox: Inbox
+    inbox: QueueReader
     queue: Queue
     clock: Clock
-    spread: Spread = map
+    spread: ParallelMap = map
     batched: bool = False
     query_limit: int = 100
 
     def submit(self, jobs: Sequence[Job]) -> None:
-        """Send jobs to the inbound queue."""
-        for batch in cut(jobs, BATCH_MESSAGES if self.batched else 1):
-            _sent(self.inbound.send([Message.of(job) for job in batch]))
+        for batch in chunks(jobs, BATCH_MESSAGES if self.batched else 1):
+            _check(self.inbound.send([Message.of(job) for job in batch]))
 
     def ingest(self, *, wait: int = 0) -> int:
         """Receive what the inbound queue gives at once, put its rows, delete its messages; return how many."""
         arrivals = self.inbox.receive(most=BATCH_MESSAGES if self.batched else 1, wait=wait)
         if arrivals:
-            self.store([_row(arrival) for arrival in arrivals])
+            self.store([job_row(arrival.message.job()) for arrival in arrivals])
             self.inbox.delete([arrival.receipt for arrival in arrivals])
         return len(arrivals)
 
     def store(self, written: Sequence[Row]) -> None:
-        """Put the rows of jobs."""
-        for batch in cut(written, WRITE_ROWS if self.batched else 1):
+        for batch in chunks(written, WRITE_ROWS if self.batched else 1):
             if self.table.write(batch):
                 raise RuntimeError("rows were left unwritten")
 
     def poll(self, partition: Partition) -> tuple[int, bool]:
-        """Hand over one page of overdue jobs; return how many, and whether to poll again at once."""
+        """Send one page of overdue jobs; return how many, and whether to poll again at once."""
         until = rows.end_of(instant.text(self.clock.now()))
         page = self.table.page(partition, after=rows.FIRST, until=until, consistent=False, limit=self.query_limit)
         overdue = [row for row in page.rows if row["status"] == SCHEDULED]
-        done = self._hand_over_batched(overdue) if self.batched else sum(self.spread(self._hand_over, overdue))
-        return done, page.more
+        return (self._send_batched(overdue) if self.batched else sum(self.spread(self._send, overdue))), page.more
 
-    def _hand_over(self, row: Row) -> int:
-        if not self._acquire(row):
+    def _send(self, row: Row) -> int:
+        if not self.claims.acquire(row):
             return 0
-        _sent(self.queue.send([_message(row)]))
-        self.claims.delete([rows.key(row)])
+        _check(self.queue.send([_message(row)]))
+        self.claims.delete([row])
         return 1
 
-    def _hand_over_batched(self, overdue: Sequence[Row]) -> int:
-        acquired = [row for row, is_ours in zip(overdue, self.spread(self._acquire, overdue), strict=True) if is_ours]
-        for refusals in self.spread(lambda batch: self.queue.send(list(map(_message, batch))), _tens(acquired)):
-            _sent(refusals)
-        for batch in cut(acquired, WRITE_ROWS):
-            self.claims.delete([rows.key(row) for row in batch])
+    def _send_batched(self, overdue: Sequence[Row]) -> int:
+        acquired = [row for row, ours in zip(overdue, self.spread(self.claims.acquire, overdue), strict=True) if ours]
+        batches = chunks(acquired, BATCH_MESSAGES)
+        for refusals in self.spread(lambda batch: self.queue.send(list(map(_message, batch))), batches):
+            _check(refusals)
+        for batch in chunks(acquired, WRITE_ROWS):
+            self.claims.delete(batch)
         return len(acquired)
 
-    def _acquire(self, row: Row) -> bool:
-        return self.claims.change_status(rows.key(row), old=SCHEDULED, new=ACQUIRED)
+
+def dynein_on_aws(
+    dynamodb: "DynamoDBClient", sqs: "SQSClient", *, table: str, inbound: str, queue: str, **others: Any
+) -> Dynein:
+    """Return Dynein over a table, and over queues by their URLs; what it does at once, it does in lanes as ours do."""
+    ports: dict[str, Any] = {
+        "table": DynamoTable(dynamodb, table, state=table),
+        "claims": DynamoClaims(dynamodb, table),
+    }
+    ports |= {"inbound": SqsQueue(sqs, inbound), "inbox": SqsQueue(sqs, inbound)}
+    spread = others.pop("spread", None) or ThreadPoolExecutor(clients.LANES).map
+    return Dynein(**ports, queue=SqsQueue(sqs, queue), clock=SystemClock(), spread=spread, **others)
 
 
 def job_row(job: Job) -> Row:
@@ -100,30 +149,15 @@ def job_row(job: Job) -> Row:
     return {**rows.job_row(job), "status": SCHEDULED}
 
 
-def cut(items: Sequence[A], size: int) -> Iterator[list[A]]:
-    """Yield the items in order, so many at a time.
-
-    >>> list(cut(range(5), 2))
-    [[0, 1], [2, 3], [4]]
-    """
-    left = iter(items)
-    while batch := list(islice(left, size)):
-        yield batch
-
-
-def _tens(items: Sequence[A]) -> Iterator[list[A]]:
-    return cut(items, BATCH_MESSAGES)
-
-
-def _row(arrival: Arrival) -> Row:
-    return job_row(arrival.message.job())
-
-
 def _message(row: Row) -> Message:
     unmarked: dict[str, Any] = {name: value for name, value in row.items() if name != "status"}
     return Message.of(rows.read_job(unmarked))
 
 
-def _sent(refusals: Sequence[Refusal]) -> None:
+def _key(key: Key) -> Any:
+    return {"pk": {"S": key[0]}, "sk": {"S": key[1]}}
+
+
+def _check(refusals: Sequence[BatchFailure]) -> None:
     if refusals:
         raise RuntimeError(f"not sent: {refusals[0].reason}")

@@ -33,7 +33,7 @@ def main(folder: Path) -> int:
     for page in [*AROUND, *sorted(DOCS.rglob("*.md"))]:
         pages.add(page)
     shutil.copy(SETTINGS, folder)
-    problems = [*pages.broken, *astray(tomllib.loads(SETTINGS.read_text())["project"]["nav"], pages.all)]
+    problems = [*pages.broken, *navigation_problems(tomllib.loads(SETTINGS.read_text())["project"]["nav"], pages.all)]
     for problem in problems:
         print(problem, file=sys.stderr)
     command = [sys.executable, "-m", "zensical", "build", "--strict", "--config-file", str(folder / SETTINGS.name)]
@@ -73,21 +73,21 @@ class Pages:
             source = (base / match[1]).resolve()
             if source.exists() and source.is_relative_to(ROOT):
                 return os.path.relpath(self.add(source), page.parent) + (match[2] or "")
-            self.broken.append(f"{path}: a link to {match[1]}, which is not there")
+            self.broken.append(f"{path}: a link to {match[1]}, which does not exist")
             return match[0]
 
         parts = CODE.split(text)
         return "".join(part if index % 2 else LINK.sub(link, part) for index, part in enumerate(parts))
 
 
-def astray(nav: list[dict[str, object]], pages: Iterable[Path]) -> list[str]:
-    """Return what is wrong with the navigation: what is not there, and pages of docs/ that it does not lead to."""
+def navigation_problems(nav: list[dict[str, object]], pages: Iterable[Path]) -> list[str]:
+    """Return the missing pages that the navigation names, and the pages of docs/ that it does not name."""
     named, there = set(_leaves(nav)), {str(page) for page in pages}
     # Decisions are listed on a page of their own.
-    wanted = {str(page.relative_to(ROOT)) for page in DOCS.glob("*.md")}
+    pages_of_docs = {str(page.relative_to(ROOT)) for page in DOCS.glob("*.md")}
     return [
-        *(f"the navigation names {page}, which is not there" for page in sorted(named - there)),
-        *(f"the navigation does not name {page}" for page in sorted(wanted - named)),
+        *(f"the navigation names {page}, which does not exist" for page in sorted(named - there)),
+        *(f"the navigation does not name {page}" for page in sorted(pages_of_docs - named)),
     ]
 
 

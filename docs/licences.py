@@ -13,9 +13,14 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "licences.md"
 LOCKS = (ROOT / "tests" / "contract", ROOT / "tests" / "e2e" / "console")
 PINNED = re.compile(r"^([A-Za-z0-9_.-]+)(?:\[[^]]*])?==([^\s;\\]+)", re.MULTILINE)
-# What goes where a user's data is: all else is on the machine of whoever builds, deploys or tests.
+# What goes where a user's data is: all else is on the machine that builds, deploys or tests.
 WITH_THE_LIBRARY = ("boto3", "botocore", "jmespath", "python-dateutil", "s3transfer", "six", "urllib3")
-IN_THE_FUNCTIONS = ("aws_lambda_powertools", "cronsim", "pydantic", "pydantic_core", "tzdata")
+IN_THE_FUNCTIONS = (
+    *("annotated-types", "aws_lambda_powertools", "cronsim", "pydantic", "pydantic_core", "typing-inspection"),
+    *("typing_extensions", "tzdata"),
+)
+# What tools are called, requirements.txt and npm's locks say.
+DISTRIBUTED = ("With the library", "In the functions")
 # As SPDX writes what packages call by other names.
 SPDX = {
     "ASL 2": "Apache-2.0",
@@ -39,12 +44,11 @@ SPDX = {
 _INTRODUCTION = """\
 # Licences
 
-Dueline is under [Apache 2.0](../LICENSE). The console's page has files of others in it, under MIT and Apache 2.0:
-[which ones](../dueline/console/page/vendor/README.md). This page lists what Dueline uses besides, as it is pinned.
-Written by `python -m docs.licences` from what the packages say of themselves.
-
-Whoever installs the library gets boto3 and what that needs. What is deployed has AWS's layer of Powertools, with
-pydantic in it, and cronsim and tzdata. All else is for building, deploying and testing, and goes nowhere.
+Dueline is under [Apache 2.0](../LICENSE); files of others in the console's page under
+[MIT and Apache 2.0](../dueline/console/page/vendor/README.md). What it uses besides, as pinned, written by
+`python -m docs.licences`. Users of the library get boto3 and its dependencies; the functions also hold the second
+list. The rest builds, deploys and tests, and is not distributed: counted here, named in requirements.txt and npm's
+locks.
 """
 
 
@@ -58,7 +62,8 @@ def page() -> str:
         "To build, deploy and test": _python(tools, pinned),
         "To test, of npm": sorted(set(_of_npm())),
     }
-    return "\n".join([_INTRODUCTION, *(f"## {title}\n\n{_table(rows)}" for title, rows in sections.items())])
+    texts = (f"## {title}\n\n{_table(rows, named=title in DISTRIBUTED)}" for title, rows in sections.items())
+    return "\n".join([_INTRODUCTION, *texts])
 
 
 def _python(names: tuple[str, ...] | list[str], pinned: dict[str, str]) -> list[tuple[str, str, str]]:
@@ -66,18 +71,18 @@ def _python(names: tuple[str, ...] | list[str], pinned: dict[str, str]) -> list[
 
 
 def licence(package: PackageMetadata) -> str:
-    """Return a package's licence in SPDX's terms. Raises ValueError for one that tells none that we know."""
+    """Return a package's licence in SPDX's terms. Raises ValueError for one without a licence that we know."""
     fields = ("License-Expression", "License", "Classifier")
     expressions, licences, classifiers = (package.get_all(field) or [] for field in fields)
-    told: list[str] = [
+    names: list[str] = [
         *expressions,
         *(text.partition("\n")[0] for text in licences),
         *(name.rpartition(" :: ")[2] for name in classifiers if name.startswith("License")),
     ]
-    for name in told:
+    for name in names:
         if name and name not in ("UNKNOWN", "OSI Approved"):
             return SPDX.get(name, name)
-    raise ValueError(f"{package['Name']} tells no licence: look it up before you use it")
+    raise ValueError(f"{package['Name']} names no licence: look it up before you use it")
 
 
 def _of_npm() -> Iterator[tuple[str, str, str]]:
@@ -88,8 +93,15 @@ def _of_npm() -> Iterator[tuple[str, str, str]]:
                 yield path.rpartition("node_modules/")[2], package["version"], package["license"]
 
 
-def _table(rows: list[tuple[str, str, str]]) -> str:
-    return "| package | version | licence |\n|---|---|---|\n" + "".join(f"| {' | '.join(row)} |\n" for row in rows)
+def _table(rows: list[tuple[str, str, str]], *, named: bool) -> str:
+    by_licence: dict[str, list[str]] = {}
+    for name, version, spdx in rows:
+        by_licence.setdefault(spdx, []).append(f"{name} {version}")
+    lines = (
+        f"| {spdx} | {', '.join(packages) if named else len(packages)} |\n"
+        for spdx, packages in sorted(by_licence.items())
+    )
+    return "| licence | packages |\n|---|---|\n" + "".join(lines)
 
 
 if __name__ == "__main__":

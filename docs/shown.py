@@ -1,4 +1,4 @@
-"""An extension of mkdocstrings: how the API reference shows what the docstrings tell."""
+"""An extension of mkdocstrings: how the API reference shows the docstrings."""
 
 import re
 from typing import Any

@@ -4,15 +4,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dueline.aws.dynamodb.table import DynamoTable
-    from dueline.client.answers import Job
-    from dueline.client.async_client import AsyncClient
-    from dueline.client.async_schedules import AsyncSchedules
+    from dueline.aws.dynamodb import DynamoTable
+    from dueline.client.async_client import AsyncClient, AsyncSchedules
     from dueline.client.client import Client
-    from dueline.client.listed import PayloadPlace, ScheduledJob
-    from dueline.client.new_job import NewJob
-    from dueline.client.schedule_answers import NextRun, Run, Schedule, SubmittedRun
-    from dueline.client.schedules import Schedules
+    from dueline.client.models import Job, NewJob, PayloadPlace, ScheduledJob
+    from dueline.client.schedules import NextRun, Run, Schedule, Schedules, SubmittedRun
+    from dueline.core.cancel import cancelled_among
+    from dueline.core.job import JobId, Route, State
+    from dueline.core.overview import Control, Overview
+    from dueline.core.queue_settings import QueueSettings, Rate
+    from dueline.core.retry import Patience
+    from dueline.core.trace import TraceContext
     from dueline.errors import (
         AlreadyFinished,
         ClientTooOld,
@@ -36,16 +38,8 @@ if TYPE_CHECKING:
         TooManySchedules,
         Unavailable,
     )
-    from dueline.lookup.control import Control
-    from dueline.lookup.overview import Overview
-    from dueline.model.job import JobId, Route, State
-    from dueline.model.queue_settings import QueueSettings
-    from dueline.model.rate import Rate
-    from dueline.model.trace import TraceContext
-    from dueline.retry.patience import Patience
-    from dueline.worker.consumer import lambda_handler
-    from dueline.worker.received import ReceivedJob
-    from dueline.worker.verdict import Discard, Retry
+    from dueline.worker.delivery import Discard, ReceivedJob, Retry
+    from dueline.worker.lambda_consumer import lambda_handler
     from dueline.worker.worker import Worker
 
 __version__ = "0.1.0"
@@ -97,36 +91,38 @@ __all__ = [
     "TraceContext",
     "Unavailable",
     "Worker",
+    "cancelled_among",
     "lambda_handler",
 ]
 _ELSEWHERE = {
     "AsyncClient": "dueline.client.async_client",
-    "AsyncSchedules": "dueline.client.async_schedules",
+    "AsyncSchedules": "dueline.client.async_client",
     "Client": "dueline.client.client",
-    "Control": "dueline.lookup.control",
-    "Discard": "dueline.worker.verdict",
-    "DynamoTable": "dueline.aws.dynamodb.table",
-    "Job": "dueline.client.answers",
-    "JobId": "dueline.model.job",
-    "NewJob": "dueline.client.new_job",
-    "NextRun": "dueline.client.schedule_answers",
-    "Overview": "dueline.lookup.overview",
-    "Patience": "dueline.retry.patience",
-    "PayloadPlace": "dueline.client.listed",
-    "QueueSettings": "dueline.model.queue_settings",
-    "Rate": "dueline.model.rate",
-    "ReceivedJob": "dueline.worker.received",
-    "Retry": "dueline.worker.verdict",
-    "Route": "dueline.model.job",
-    "Run": "dueline.client.schedule_answers",
-    "Schedule": "dueline.client.schedule_answers",
-    "ScheduledJob": "dueline.client.listed",
+    "Control": "dueline.core.overview",
+    "Discard": "dueline.worker.delivery",
+    "DynamoTable": "dueline.aws.dynamodb",
+    "Job": "dueline.client.models",
+    "JobId": "dueline.core.job",
+    "NewJob": "dueline.client.models",
+    "NextRun": "dueline.client.schedules",
+    "Overview": "dueline.core.overview",
+    "Patience": "dueline.core.retry",
+    "PayloadPlace": "dueline.client.models",
+    "QueueSettings": "dueline.core.queue_settings",
+    "Rate": "dueline.core.queue_settings",
+    "ReceivedJob": "dueline.worker.delivery",
+    "Retry": "dueline.worker.delivery",
+    "Route": "dueline.core.job",
+    "Run": "dueline.client.schedules",
+    "Schedule": "dueline.client.schedules",
+    "ScheduledJob": "dueline.client.models",
     "Schedules": "dueline.client.schedules",
-    "State": "dueline.model.job",
-    "SubmittedRun": "dueline.client.schedule_answers",
-    "TraceContext": "dueline.model.trace",
+    "State": "dueline.core.job",
+    "SubmittedRun": "dueline.client.schedules",
+    "TraceContext": "dueline.core.trace",
     "Worker": "dueline.worker.worker",
-    "lambda_handler": "dueline.worker.consumer",
+    "cancelled_among": "dueline.core.cancel",
+    "lambda_handler": "dueline.worker.lambda_consumer",
 }
 
 if not TYPE_CHECKING:

@@ -1,42 +1,42 @@
 """What can go wrong, as one tree.
 
 DuelineError
-├── InvalidJob (ValueError)         400  the request is wrong, and trying again will not help
-│   └── PayloadTooLarge             413
-├── InvalidSchedule (ValueError)    400  the schedule is wrong, and trying again will not help
-├── Forbidden                       403  the AWS credentials are missing or do not allow the request
-├── QueueNotFound (LookupError)     404  queues.yaml has no such queue, or its SQS queue was deleted
-├── JobNotFound (LookupError)       404  there is no job with that id in that queue, or not any more
-├── ScheduleNotFound (LookupError)  404  the queue has no such schedule, or not any more
-├── DeploymentNotFound (LookupError)     no such deployment in the account and region, or no Dueline at that URL
-├── DeploymentTooOld                     the deployment does not read what this direct client writes: deploy it again
-├── ClientTooOld                         the deployment takes a later version than this direct client writes: upgrade
-├── AlreadyFinished                 409  it is too late: the job was sent to its queue, cancelled or rescheduled
-├── RunOfSchedule                   409  the job is a run of a schedule: it can be cancelled, but not rescheduled
-├── ScheduleChanged                 412  somebody else has changed the schedule since it was read
-├── TooManySchedules                409  the queue has as many schedules as it may have
-├── TooManyChanges                  409  the schedule was changed too often within its jitter: change it later
-├── IdReused (ValueError)           409  the id belongs to a job with another payload
-├── KeyReused (ValueError)          422  the idempotency key belongs to a job with another payload, or to other runs
-├── Throttled                       429  AWS throttled the request: try again later
-└── Unavailable                     503  AWS failed, or its answer was lost: try again
-    └── NotYet                      503  nothing failed, but it cannot be done yet: try again
+├── InvalidJob (ValueError)         the request is wrong, and trying again will not help
+│   └── PayloadTooLarge             the payload has over 10 MiB
+├── InvalidSchedule (ValueError)    the schedule is wrong, and trying again will not help
+├── Forbidden                       the AWS credentials are missing or do not allow the request
+├── QueueNotFound (LookupError)     queues.yaml has no such queue, or its SQS queue was deleted
+├── JobNotFound (LookupError)       there is no job with that id in that queue, or not any more
+├── ScheduleNotFound (LookupError)  the queue has no such schedule, or not any more
+├── DeploymentNotFound (LookupError)  no such deployment in the account and region, or no Dueline at that URL
+├── DeploymentTooOld                the deployment does not read what this direct client writes: deploy it again
+├── ClientTooOld                    the deployment takes a later version than this direct client writes: upgrade
+├── AlreadyFinished                 it is too late: the job was sent to its queue, cancelled or rescheduled
+├── RunOfSchedule                   the job is a run of a schedule: it can be cancelled, but not rescheduled
+├── ScheduleChanged                 somebody else has changed the schedule since it was read
+├── TooManySchedules                the queue has as many schedules as it may have
+├── TooManyChanges                  the schedule was changed too often within its jitter: change it later
+├── IdReused (ValueError)           the id belongs to a job with another payload
+├── KeyReused (ValueError)          the idempotency key belongs to a job with another payload, or to other runs
+├── Throttled                       AWS throttled the request: try again later
+└── Unavailable                     AWS failed, or its answer was lost: try again
+    └── NotYet                      nothing failed, but it cannot be done yet: try again
 """
 
-from typing import ClassVar, Self
+from typing import ClassVar, NamedTuple, Self
 
 
 class DuelineError(Exception):
     """The base of every error that Dueline raises. The message says what was wrong and what is allowed.
 
-    `code` identifies the kind of error in the API's answers and never changes; `status` is that of the answer, and of a
-    kind of error the one that the API answers with.
-    `job_id` is the id of the job, where it is known. `key` is the idempotency key to schedule the job with again, where
-    it has one. `retry_after` is how many seconds the API asked to wait before the next attempt.
+    `code`, `status` and `exit_code` are those of its kind in ERRORS; `status` is that of the API's answer, if there was
+    one. `job_id` is the id of the job, where it is known. `key` is the idempotency key to schedule the job with again,
+    where it has one. `retry_after` is how many seconds the API says to wait before the next attempt.
     """
 
     code: ClassVar[str] = "error"
     status: int = 500
+    exit_code: ClassVar[int] = 1
     job_id: str | None = None
     key: str | None = None
     retry_after: float | None = None
@@ -53,9 +53,6 @@ class DuelineError(Exception):
 class InvalidJob(DuelineError, ValueError):
     """The request is wrong: the message names the field, its value and what is allowed. Trying again will not help."""
 
-    code = "invalid_job"
-    status = 400
-
 
 class PayloadTooLarge(InvalidJob):
     """The payload has over 10 MiB.
@@ -63,62 +60,37 @@ class PayloadTooLarge(InvalidJob):
     Or over 256 KiB in a message or a row that was written without the client and the API.
     """
 
-    code = "payload_too_large"
-    status = 413
-
 
 class InvalidSchedule(DuelineError, ValueError):
     """The schedule is wrong: the message names the field, its value and what is allowed. Nothing was changed."""
-
-    code = "invalid_schedule"
-    status = 400
 
 
 class Forbidden(DuelineError):
     """The caller's AWS credentials are missing, have expired, or do not allow the request."""
 
-    code = "forbidden"
-    status = 403
-
 
 class QueueNotFound(DuelineError, LookupError):
     """No queue of that name is declared in queues.yaml, or its SQS queue was deleted."""
-
-    code = "queue_not_found"
-    status = 404
 
 
 class JobNotFound(DuelineError, LookupError):
     """There is no job with that id: it is malformed, belongs to another queue, or is past its retention."""
 
-    code = "job_not_found"
-    status = 404
-
 
 class ScheduleNotFound(DuelineError, LookupError):
     """The queue has no schedule of that name, or it was deleted."""
-
-    code = "schedule_not_found"
-    status = 404
 
 
 class DeploymentNotFound(DuelineError, LookupError):
     """There is no deployment of that name in the caller's account and region, or no Dueline at that URL."""
 
-    code = "deployment_not_found"
-    status = 404
-
 
 class DeploymentTooOld(DuelineError):
     """The deployment does not read what this version of a direct client writes. Nothing was written."""
 
-    code = "deployment_too_old"
-
 
 class ClientTooOld(DuelineError):
     """The deployment no longer takes what this version of a direct client writes. Nothing was written."""
-
-    code = "client_too_old"
 
 
 class AlreadyFinished(DuelineError):
@@ -127,18 +99,12 @@ class AlreadyFinished(DuelineError):
     If it was rescheduled, `job_id` is the id of the job that replaced it.
     """
 
-    code = "already_finished"
-    status = 409
-
 
 class RunOfSchedule(DuelineError):
     """The job is a run of a schedule, which cannot be rescheduled: cancel it, or run the schedule now.
 
     Nothing was changed.
     """
-
-    code = "run_of_schedule"
-    status = 409
 
 
 class ScheduleChanged(DuelineError):
@@ -147,15 +113,9 @@ class ScheduleChanged(DuelineError):
     Or it is there, and was only to be created.
     """
 
-    code = "schedule_changed"
-    status = 412
-
 
 class TooManySchedules(DuelineError):
     """The queue has as many schedules as it may have. Nothing was changed."""
-
-    code = "too_many_schedules"
-    status = 409
 
 
 class TooManyChanges(DuelineError):
@@ -164,36 +124,21 @@ class TooManyChanges(DuelineError):
     A pause or a delete goes at once. Nothing was changed.
     """
 
-    code = "too_many_changes"
-    status = 409
-
 
 class IdReused(DuelineError, ValueError):
     """The id that the caller made belongs to a job with another payload, tenant or priority. Nothing was changed."""
-
-    code = "id_reused"
-    status = 409
 
 
 class KeyReused(DuelineError, ValueError):
     """The idempotency key was used for a job with another payload, or for other runs. Nothing was scheduled."""
 
-    code = "key_reused"
-    status = 422
-
 
 class Throttled(DuelineError):
     """AWS throttled the request: try again later. An earlier attempt, whose answer was lost, may have succeeded."""
 
-    code = "throttled"
-    status = 429
-
 
 class Unavailable(DuelineError):
     """AWS failed, or its answer was lost: the request may or may not have been carried out. Try again."""
-
-    code = "unavailable"
-    status = 503
 
 
 class NotYet(Unavailable):
@@ -202,26 +147,45 @@ class NotYet(Unavailable):
     Try again.
     """
 
-    code = "not_yet"
+
+class ErrorKind(NamedTuple):
+    """A kind of error: its class, and how the API (`code`, `status`) and the command line (`exit_code`) report it.
+
+    A `retryable` one may pass if the call is repeated. What is not `over_http` is raised by clients alone.
+    """
+
+    error: type[DuelineError]
+    code: str
+    status: int
+    exit_code: int
+    retryable: bool = False
+    over_http: bool = True
 
 
-RETRYABLE = (Throttled, Unavailable)
-# What the HTTP API tells, by its code and status, and what its clients raise. The others are of clients alone.
-OVER_HTTP: tuple[type[DuelineError], ...] = (
-    InvalidJob,
-    PayloadTooLarge,
-    InvalidSchedule,
-    QueueNotFound,
-    JobNotFound,
-    ScheduleNotFound,
-    AlreadyFinished,
-    RunOfSchedule,
-    ScheduleChanged,
-    TooManySchedules,
-    TooManyChanges,
-    IdReused,
-    KeyReused,
-    Throttled,
-    Unavailable,
-    NotYet,
+# The first of a status is what a client raises for it where an answer has no known code.
+ERRORS = (
+    ErrorKind(InvalidJob, "invalid_job", 400, exit_code=2),
+    ErrorKind(PayloadTooLarge, "payload_too_large", 413, exit_code=2),
+    ErrorKind(InvalidSchedule, "invalid_schedule", 400, exit_code=2),
+    ErrorKind(Forbidden, "forbidden", 403, exit_code=5, over_http=False),
+    ErrorKind(DeploymentNotFound, "deployment_not_found", 404, exit_code=3, over_http=False),
+    ErrorKind(QueueNotFound, "queue_not_found", 404, exit_code=3),
+    ErrorKind(JobNotFound, "job_not_found", 404, exit_code=3),
+    ErrorKind(ScheduleNotFound, "schedule_not_found", 404, exit_code=3),
+    ErrorKind(AlreadyFinished, "already_finished", 409, exit_code=4),
+    ErrorKind(RunOfSchedule, "run_of_schedule", 409, exit_code=2),
+    ErrorKind(ScheduleChanged, "schedule_changed", 412, exit_code=4),
+    ErrorKind(TooManySchedules, "too_many_schedules", 409, exit_code=2),
+    ErrorKind(TooManyChanges, "too_many_changes", 409, exit_code=2),
+    ErrorKind(IdReused, "id_reused", 409, exit_code=2),
+    ErrorKind(KeyReused, "key_reused", 422, exit_code=2),
+    ErrorKind(DeploymentTooOld, "deployment_too_old", 500, exit_code=1, over_http=False),
+    ErrorKind(ClientTooOld, "client_too_old", 500, exit_code=1, over_http=False),
+    ErrorKind(Throttled, "throttled", 429, exit_code=1, retryable=True),
+    ErrorKind(Unavailable, "unavailable", 503, exit_code=1, retryable=True),
+    ErrorKind(NotYet, "not_yet", 503, exit_code=1, retryable=True),
 )
+for _kind in ERRORS:
+    _kind.error.code, _kind.error.status, _kind.error.exit_code = _kind.code, _kind.status, _kind.exit_code
+
+RETRYABLE = tuple(kind.error for kind in ERRORS if kind.retryable)

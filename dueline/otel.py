@@ -8,10 +8,11 @@ import logging
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cache
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from dueline import __version__
-from dueline.model.trace import TraceContext
+from dueline.core.trace import TraceContext
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -20,15 +21,31 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
+@cache
+def is_installed() -> bool:
+    """Return whether OpenTelemetry's API is there, and import it if so. Later calls import nothing.
+
+    An import takes a lock, each time anew where it finds nothing. A process that is forked meanwhile never gets it.
+    """
+    try:
+        if find_spec("opentelemetry.propagate") is None:
+            return False
+        import opentelemetry.propagate
+        import opentelemetry.trace  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
 def current() -> TraceContext | None:
     """Return the current trace context, as a request would carry it; None if there is none."""
+    if not is_installed():
+        return None
     carrier: dict[str, str] = {}
     try:
         from opentelemetry import propagate
 
         propagate.inject(carrier)
-    except ImportError:
-        return None
     except Exception:
         # Which propagators there are, the environment says, and any package may bring one.
         logger.warning("no trace context: OpenTelemetry's propagators failed", exc_info=True)
@@ -51,9 +68,7 @@ def handling(
     current one. An exception is recorded in the span and raised; an `expected` one is only raised. Without
     OpenTelemetry it does nothing.
     """
-    try:
-        import opentelemetry.trace  # noqa: F401, whether it is there
-    except ImportError:
+    if not is_installed():
         return nullcontext()
     attributes: dict[str, str | int] = {"messaging.message.id": job_id, "dueline.attempt": attempt}
     return _processing(job_trace, queue=queue, attributes=attributes, is_first=attempt == 1, expected=expected)

@@ -15,7 +15,7 @@ worker = Worker()
 @worker.schedule("emails", "digest", cron="0 7 * * MON-FRI", zone="Europe/Berlin", payload={"to": "all@example.com"})
 def digest(job: ReceivedJob) -> None:
     """Send the digest. However many workers declare its schedule, it runs once a day, at seven in Berlin."""
-    send(to=job.payload["to"], text=f"What happened until {job.nominal:%Y-%m-%d %H:%M} UTC.")
+    send(to=job.payload["to"], text=f"What happened until {job.scheduled_for:%Y-%m-%d %H:%M} UTC.")
 
 
 def send_to(address: str) -> SubmittedRun:
@@ -24,7 +24,7 @@ def send_to(address: str) -> SubmittedRun:
 
 
 def make_up_for(start: datetime, end: datetime) -> Sequence[SubmittedRun]:
-    """Run it for the days that were missed. Asked again for the same span, it sends nothing twice."""
+    """Run it for the days that were missed. Called again for the same span, it sends nothing twice."""
     return schedules.backfill("digest", start=start, end=end, key=f"{start.isoformat()} to {end.isoformat()}")
 
 

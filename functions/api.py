@@ -1,10 +1,12 @@
 """The HTTP API, a function for each route: schedule, look up, list, reschedule and cancel (unschedule) jobs; show
-queues and control them. The routes about schedules are in `functions.http.schedule_routes`.
+queues and control them. The routes about schedules are in `functions.http.schedules`.
 
 A route reads its request, makes one call to the core, records it, and answers.
 """
 
 import os
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from functools import cache
 from http import HTTPStatus
@@ -14,71 +16,82 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from dueline.aws.resources import Resources, new_uid
-from dueline.config.settings import ApiSettings
+from dueline.aws import clients
+from dueline.aws.aws_deployment import AwsDeployment, new_uid
+from dueline.aws.settings import TicksFirst
+from dueline.config.environment import ApiSettings
+from dueline.core.cancel import CancelMany, CancelResult
+from dueline.core.cancel import cancel as cancel_job
+from dueline.core.job import JobId, State
+from dueline.core.listing import list_jobs
+from dueline.core.overview import Control
+from dueline.core.partitions import all_tick
+from dueline.core.payloads import begin
+from dueline.core.queue_settings import QueueSettings
+from dueline.core.status import moved_status, status_of, status_under, submitted_statuses
+from dueline.core.submit import SubmitResult
+from dueline.core.trace import TraceContext
 from dueline.errors import DuelineError, JobNotFound
-from dueline.lookup.control import Control
-from dueline.lookup.listing import list_jobs
-from dueline.lookup.status import status_of
-from dueline.lookup.submitted import moved_status, status_under, submitted_statuses
-from dueline.model.job import JobId, State
-from dueline.model.trace import TraceContext
-from dueline.operate import control
-from dueline.protocol.cancel import Cancelled, CancelMany
-from dueline.protocol.cancel import cancel as cancel_job
-from dueline.protocol.keys import Repeat
-from dueline.protocol.uploads import begin
-from functions.http import bodies, logs_and_metrics, problems, query_strings
-from functions.http.job_answers import (
+from dueline.operations import control
+from functions.http import problems, records, requests
+from functions.http.answers import (
+    ControlAnswer,
     JobAnswer,
+    OverviewAnswer,
+    Page,
+    Queues,
     Results,
     UploadAnswer,
     cancelled_or_refused,
+    control_answer,
     job_answer,
+    overview_answer,
+    page_of_jobs,
+    page_of_one,
+    queues_answer,
     status_answer,
     status_or_refused,
     upload_answer,
 )
-from functions.http.listed_jobs import Page, page_of_jobs, page_of_one
-from functions.http.logs_and_metrics import (
-    record_cancelled,
-    record_control,
-    record_refusals,
-    record_reschedule,
-    record_scheduled,
-    record_upload,
-)
-from functions.http.queue_answers import (
-    ControlAnswer,
-    OverviewAnswer,
-    Queues,
-    control_answer,
-    overview_answer,
-    queues_answer,
-)
-from functions.log import log
-from functions.queue_registry import REGISTRY
+from functions.http.requests import JobsQuery, TimeBody, UploadBody
+from functions.queue_registry import REGISTRY as PUBLISHED
+from functions.telemetry import log
 
 SETTINGS = ApiSettings.from_env(os.environ)
-LONGEST_REQUEST = timedelta(seconds=5)
-RESOURCES = Resources(
+LONGEST_REQUEST = timedelta(seconds=6)
+TO_ANSWER = timedelta(seconds=0.5)
+DEPLOYMENT = AwsDeployment(
     SETTINGS.deployment, queue_urls=SETTINGS.queue_urls, bucket=SETTINGS.payloads, longest=LONGEST_REQUEST
 )
-RESOURCES.make_clients()
+DEPLOYMENT.make_clients()
+
+
+def _all_tick(queue: QueueSettings) -> bool:
+    return all_tick(queue, table=DEPLOYMENT.table, now=DEPLOYMENT.clock.now(), spread=DEPLOYMENT.spread)
+
+
+REGISTRY = replace(
+    PUBLISHED,
+    active_partitions=TicksFirst(_all_tick, active_partitions=PUBLISHED.active_partitions, clock=DEPLOYMENT.clock),
+)
 
 logger = log()
 app = APIGatewayHttpResolver()
-app.use(middlewares=[problems.no_route_of_lines, logs_and_metrics.record_request])
+
+
+def set_deadline(app: APIGatewayHttpResolver, call: Callable[..., Any]) -> Any:
+    """Begin no request of AWS that may end after this invocation: what is not done by then is answered with 503."""
+    left = app.lambda_context.get_remaining_time_in_millis() / 1000
+    clients.DEADLINE.at = DEPLOYMENT.clock.monotonic() + left - TO_ANSWER.total_seconds()
+    return call(app)
+
+
+app.use(middlewares=[set_deadline, problems.no_route_of_lines, records.record_request])
 
 
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """Answer one HTTP request, or CloudFormation, which asks for a schedule that queues.yaml declares."""
-    if "RequestType" in event:
-        from functions.http.declared_schedules import DeclaredSchedules
-
-        DeclaredSchedules(resources=RESOURCES, registry=REGISTRY).carry_out(event)
-        return {}
+    """Answer one HTTP request."""
     if "/schedules" in event["rawPath"]:
         with_schedules()
     return app.resolve(event, context)
@@ -87,68 +100,67 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 @cache
 def with_schedules() -> Any:
     """Add the routes about schedules, at the first request for one: their imports would slow down every cold start."""
-    from functions.http.schedule_routes import ScheduleRoutes
+    from functions.http.schedules import ScheduleRoutes
 
-    return ScheduleRoutes(app, resources=RESOURCES, registry=REGISTRY, longest=LONGEST_REQUEST)
+    return ScheduleRoutes(app, resources=DEPLOYMENT, registry=REGISTRY, longest=LONGEST_REQUEST)
 
 
 @app.post("/queues/<queue>/jobs")
 def schedule(queue: str) -> tuple[JobAnswer | Results, int]:
     """Schedule one job, or up to 500 of them, each for itself."""
-    settings = REGISTRY.taking(queue)
-    headers = app.current_event.headers
-    asked = bodies.read_jobs(
-        bodies.body_of(app.current_event), key=headers.get("idempotency-key"), trace=TraceContext.from_headers(headers)
-    )
-    submit = RESOURCES.submit(settings, direct_horizon=timedelta(seconds=SETTINGS.direct_horizon))
-    results = submit.run(asked if isinstance(asked, list) else [asked], until=(until := _until()))
-    record_scheduled(results, deployment=SETTINGS.deployment, queue=queue)
-    table, clock, spread = RESOURCES.table, RESOURCES.clock, RESOURCES.spread
-    found = submitted_statuses(results, queue=settings, table=table, clock=clock, until=until, spread=spread)
-    if isinstance(asked, list):
-        record_refusals(found, deployment=SETTINGS.deployment)
-        return {"jobs": [status_or_refused(one) for one in found]}, HTTPStatus.OK
-    if isinstance(found[0], DuelineError):
-        raise found[0]
-    return status_answer(*found[0]), HTTPStatus.OK if isinstance(results[0], Repeat) else HTTPStatus.CREATED
+    settings, until = REGISTRY.taking(queue), _until()
+    headers, text = app.current_event.headers, requests.body_of(app.current_event)
+    jobs = requests.read_jobs(text, key=headers.get("idempotency-key"), trace=TraceContext.from_headers(headers))
+    submit = DEPLOYMENT.submit(settings, direct_horizon=timedelta(seconds=SETTINGS.direct_horizon))
+    results = submit.run(jobs if isinstance(jobs, list) else [jobs], until=until)
+    records.record_scheduled(results, deployment=SETTINGS.deployment, queue=queue)
+    table, clock, spread = DEPLOYMENT.table, DEPLOYMENT.clock, DEPLOYMENT.spread
+    statuses = submitted_statuses(results, queue=settings, table=table, clock=clock, until=until, spread=spread)
+    if isinstance(jobs, list):
+        records.record_refusals(statuses, deployment=SETTINGS.deployment)
+        return {"jobs": [status_or_refused(one) for one in statuses]}, HTTPStatus.OK
+    if isinstance(statuses[0], DuelineError):
+        raise statuses[0]
+    is_repeat = isinstance(results[0], SubmitResult) and results[0].is_repeat
+    return status_answer(*statuses[0]), HTTPStatus.OK if is_repeat else HTTPStatus.CREATED
 
 
 @app.post("/queues/<queue>/uploads")
 def upload(queue: str) -> tuple[UploadAnswer, int]:
     """Begin the upload of a payload, to schedule a job with: this answer goes to nobody else."""
     REGISTRY.queue(queue)
-    asked = bodies.read_upload(bodies.body_of(app.current_event))
-    payloads, clock = RESOURCES.payloads, RESOURCES.clock
-    begun = begin(queue, bytes=asked.bytes, sha256=asked.sha256, payloads=payloads, clock=clock, new_uid=new_uid)
-    record_upload(queue=queue, bytes=asked.bytes)
-    return upload_answer(begun), HTTPStatus.CREATED
+    body = requests.read_body(UploadBody, requests.body_of(app.current_event))
+    payloads, clock = DEPLOYMENT.payloads, DEPLOYMENT.clock
+    started = begin(queue, bytes=body.bytes, sha256=body.sha256, payloads=payloads, clock=clock, new_uid=new_uid)
+    records.record_upload(queue=queue, bytes=body.bytes)
+    return upload_answer(started), HTTPStatus.CREATED
 
 
 @app.get("/queues/<queue>/jobs")
 def list_scheduled(queue: str) -> Page:
     """List the scheduled jobs, in due order, a page at a time, or the one of an idempotency key."""
-    settings, now, asked = REGISTRY.queue(queue), RESOURCES.clock.now(), app.current_event.query_string_parameters
-    span = query_strings.read_span(asked, now=now)
-    if "key" in asked:
-        return page_of_one(*status_under(asked["key"], queue=settings, table=RESOURCES.table, now=now))
-    return page_of_jobs(list_jobs(span, queue=settings, table=RESOURCES.table, now=now, spread=RESOURCES.spread))
+    settings, now, query = REGISTRY.queue(queue), DEPLOYMENT.clock.now(), app.current_event.query_string_parameters
+    span = requests.validate(JobsQuery, query).span(now=now)
+    if "key" in query:
+        return page_of_one(*status_under(query["key"], queue=settings, table=DEPLOYMENT.table, now=now))
+    return page_of_jobs(list_jobs(span, queue=settings, table=DEPLOYMENT.table, now=now, spread=DEPLOYMENT.spread))
 
 
 @app.get("/queues/<queue>/jobs/<id>")
 def look_up(queue: str, id: str) -> JobAnswer:
     """Return a job's state."""
     settings, job_id = REGISTRY.queue(queue), _id_in(queue, id)
-    return status_answer(job_id, status_of(job_id, queue=settings, table=RESOURCES.table, now=RESOURCES.clock.now()))
+    return status_answer(job_id, status_of(job_id, queue=settings, table=DEPLOYMENT.table, now=DEPLOYMENT.clock.now()))
 
 
 @app.patch("/queues/<queue>/jobs/<id>")
 def reschedule(queue: str, id: str) -> JobAnswer:
     """Move a job to another time: 200 with the job that took its place, 409 when it had left."""
-    settings, asked = REGISTRY.queue(queue), bodies.read_time(bodies.body_of(app.current_event))
+    settings, body = REGISTRY.queue(queue), requests.read_body(TimeBody, requests.body_of(app.current_event))
     job_id, key = _id_in(queue, id), app.current_event.headers.get("idempotency-key")
-    moved = RESOURCES.reschedule(settings).run(job_id, at=asked.at, delay=asked.delay, key=key)
-    successor, status = moved_status(moved, queue=settings, table=RESOURCES.table, now=RESOURCES.clock.now())
-    record_reschedule(job_id, successor=successor)
+    moved = DEPLOYMENT.reschedule(settings).run(job_id, at=body.at, delay=body.delay, key=key)
+    successor, status = moved_status(moved, queue=settings, table=DEPLOYMENT.table, now=DEPLOYMENT.clock.now())
+    records.record_reschedule(job_id, successor=successor)
     return status_answer(successor, status)
 
 
@@ -156,8 +168,8 @@ def reschedule(queue: str, id: str) -> JobAnswer:
 def cancel(queue: str, id: str) -> tuple[JobAnswer, int]:
     """Take a job back: 200 is a promise, 202 a request."""
     settings, job_id = REGISTRY.queue(queue), _id_in(queue, id)
-    state = cancel_job(job_id, queue=settings, table=RESOURCES.table, now=RESOURCES.clock.now())
-    record_cancelled([Cancelled(id=job_id, state=state)], deployment=SETTINGS.deployment, queue=queue)
+    state = cancel_job(job_id, queue=settings, table=DEPLOYMENT.table, now=DEPLOYMENT.clock.now())
+    records.record_cancelled([CancelResult(id=job_id, state=state)], deployment=SETTINGS.deployment, queue=queue)
     return job_answer(job_id, state), HTTPStatus.OK if state is State.CANCELLED else HTTPStatus.ACCEPTED
 
 
@@ -165,11 +177,11 @@ def cancel(queue: str, id: str) -> tuple[JobAnswer, int]:
 def cancel_many(queue: str) -> Results:
     """Take up to 500 jobs back, each for itself."""
     settings = REGISTRY.queue(queue)
-    ids = [_id_or_error(queue, id) for id in bodies.read_ids(bodies.body_of(app.current_event))]
-    table, clock, spread = RESOURCES.table, RESOURCES.clock, RESOURCES.spread
+    ids = [_id_or_error(queue, id) for id in requests.read_ids(requests.body_of(app.current_event))]
+    table, clock, spread = DEPLOYMENT.table, DEPLOYMENT.clock, DEPLOYMENT.spread
     results = CancelMany(settings, table=table, clock=clock, until=_until(), spread=spread).run(ids)
-    record_cancelled(results, deployment=SETTINGS.deployment, queue=queue)
-    record_refusals(results, deployment=SETTINGS.deployment)
+    records.record_cancelled(results, deployment=SETTINGS.deployment, queue=queue)
+    records.record_refusals(results, deployment=SETTINGS.deployment)
     return {"jobs": [cancelled_or_refused(result) for result in results]}
 
 
@@ -180,10 +192,10 @@ def list_queues() -> Queues:
 
 
 @app.get("/queues/<queue>")
-def tell_queue(queue: str) -> OverviewAnswer:
+def get_queue(queue: str) -> OverviewAnswer:
     """Return a queue's settings and how it is doing."""
     settings, taking = REGISTRY.queue(queue), REGISTRY.taking_counts(queue).get(queue)
-    overview = RESOURCES.overview(settings, lookahead=timedelta(seconds=SETTINGS.lookahead))
+    overview = DEPLOYMENT.overview(settings, lookahead=timedelta(seconds=SETTINGS.lookahead))
     return overview_answer(settings, overview, taking=taking, direct_horizon=SETTINGS.direct_horizon)
 
 
@@ -191,7 +203,7 @@ def tell_queue(queue: str) -> OverviewAnswer:
 def pause(queue: str) -> ControlAnswer:
     """Pause a queue: its workers begin no more jobs."""
     REGISTRY.queue(queue)
-    changed = control.pause(queue, table=RESOURCES.table, now=RESOURCES.clock.now())
+    changed = control.pause(queue, table=DEPLOYMENT.table, now=DEPLOYMENT.clock.now())
     return _controlled("paused", changed, queue=queue)
 
 
@@ -199,7 +211,7 @@ def pause(queue: str) -> ControlAnswer:
 def resume(queue: str) -> ControlAnswer:
     """Resume a queue: its workers go on."""
     REGISTRY.queue(queue)
-    changed = control.resume(queue, table=RESOURCES.table, now=RESOURCES.clock.now())
+    changed = control.resume(queue, table=DEPLOYMENT.table, now=DEPLOYMENT.clock.now())
     return _controlled("resumed", changed, queue=queue)
 
 
@@ -207,14 +219,14 @@ def resume(queue: str) -> ControlAnswer:
 def set_rate(queue: str) -> ControlAnswer:
     """Limit how many jobs a queue's workers begin, or lift the limit."""
     REGISTRY.queue(queue)
-    rate = bodies.read_rate(bodies.body_of(app.current_event))
-    changed = control.set_rate(queue, rate, table=RESOURCES.table, now=RESOURCES.clock.now())
+    rate = requests.read_rate(requests.body_of(app.current_event))
+    changed = control.set_rate(queue, rate, table=DEPLOYMENT.table, now=DEPLOYMENT.clock.now())
     return _controlled("rate set", changed, queue=queue)
 
 
 @app.exception_handler(DuelineError)  # type: ignore[untyped-decorator]
 def failed(error: DuelineError) -> Response[str]:
-    record_refusals([error], deployment=SETTINGS.deployment)
+    records.record_refusals([error], deployment=SETTINGS.deployment)
     return problems.response(error)
 
 
@@ -225,14 +237,14 @@ def no_route(_: NotFoundError) -> Response[str]:
 
 def _controlled(action: str, changed: Control, *, queue: str) -> ControlAnswer:
     caller = app.current_event.request_context.authorizer.iam.user_arn
-    record_control(action, changed, queue=queue, caller=caller)
+    records.record_control(action, changed, queue=queue, caller=caller)
     return control_answer(queue, changed)
 
 
 def _until() -> float:
     """Return when to begin no more requests, on the monotonic clock."""
     left = app.lambda_context.get_remaining_time_in_millis() / 1000
-    return RESOURCES.clock.monotonic() + left - 2 * LONGEST_REQUEST.total_seconds()
+    return DEPLOYMENT.clock.monotonic() + left - 2 * LONGEST_REQUEST.total_seconds()
 
 
 def _id_in(queue: str, id: str) -> JobId:

@@ -9,42 +9,40 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from dueline.aws.deployed import Deployed
+from dueline.aws.aws_deployment import AwsDeployment
 from dueline.config import metrics
-from dueline.config.settings import IngestSettings
-from dueline.model.job import JobId
-from dueline.model.message import Message
-from dueline.protocol.dispatch import Dispatcher
-from dueline.protocol.ingest import Ingest, Ingested, Received
-from functions.log import log
-from functions.metrics import report
-from functions.on_time import HandedOver
+from dueline.config.environment import IngestSettings
+from dueline.core.dispatch import Dispatcher
+from dueline.core.ingest import InboundMessage, Ingest, IngestResult
+from dueline.core.job import JobId
+from dueline.core.message import Message, from_lambda_event
 from functions.queue_registry import REGISTRY
+from functions.telemetry import DispatchMetrics, log, report
 
 SETTINGS = IngestSettings.from_env(os.environ)
 # So short that a batch's rounds of requests end within the function's time-out of 30 s.
-LONGEST_REQUEST = timedelta(seconds=4)
+LONGEST_REQUEST = timedelta(seconds=5)
 # A send, the parking of what it refused (two requests), and the note of what was handled.
 AFTER_THE_LAST_SEND = 4 * LONGEST_REQUEST
-DEPLOYED = Deployed(SETTINGS.deployment, queue_urls=SETTINGS.queue_urls, longest=LONGEST_REQUEST)
+DEPLOYMENT = AwsDeployment(SETTINGS.deployment, queue_urls=SETTINGS.queue_urls, longest=LONGEST_REQUEST)
 
 logger = log()
 
 
 def _dispatcher(queue: str) -> Dispatcher:
-    return DEPLOYED.dispatcher(queue, precise=REGISTRY.is_precise(queue))
+    return DEPLOYMENT.dispatcher(queue, precise=REGISTRY.is_precise(queue))
 
 
 INGEST = Ingest(
-    table=DEPLOYED.table,
+    table=DEPLOYMENT.table,
     dispatcher=_dispatcher,
-    rejects=DEPLOYED.rejects,
-    # What is declared may not be deployed: a partition's state tells, and of those that have none SSM does.
+    rejects=DEPLOYMENT.rejects,
+    # A declared partition may not be deployed yet: its state says, and SSM of those without one.
     is_declared=lambda _: False,
     stands=REGISTRY.takes,
-    clock=DEPLOYED.clock,
+    clock=DEPLOYMENT.clock,
     jitter=random.random,
-    spread=DEPLOYED.spread,
+    spread=DEPLOYMENT.spread,
 )
 
 
@@ -57,17 +55,17 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, list[dic
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in sorted(done.failed)]}
 
 
-def _received(record: Mapping[str, Any]) -> Received:
-    # An attribute of bytes has no string: no reason to fail the whole batch.
-    attributes = {name: attribute.get("stringValue") or "" for name, attribute in record["messageAttributes"].items()}
-    message = Message(body=record["body"], attributes=attributes)
+def _received(record: Mapping[str, Any]) -> InboundMessage:
+    message = Message(body=record["body"], attributes=from_lambda_event(record["messageAttributes"]))
     receives = int(record["attributes"]["ApproximateReceiveCount"])
-    return Received(message_id=record["messageId"], message=message, receives=receives)
+    return InboundMessage(message_id=record["messageId"], message=message, receives=receives)
 
 
-def _record(done: Ingested) -> None:
+def _record(done: IngestResult) -> None:
     for job in done.late:
         logger.debug("late path", extra=_keys(job.id))
+    for job in done.reused:
+        logger.warning("id of another job", extra=_keys(job.id))
     for parked in done.parked:
         logger.warning("parked", extra={**_keys(parked.job.id), "reason": parked.reason})
     for rejected in done.rejected:
@@ -81,9 +79,9 @@ def _record(done: Ingested) -> None:
         metrics.LATE_PATH: len(done.late),
         metrics.PARKED: len(done.parked) + len(done.rejected),
     }
-    handed_over = HandedOver()
-    handed_over.note(done.late, now=DEPLOYED.clock.now())
-    report(counts, deployment=SETTINGS.deployment, of_queues=handed_over.taken())
+    dispatched = DispatchMetrics()
+    dispatched.record(done.late, now=DEPLOYMENT.clock.now())
+    report(counts, deployment=SETTINGS.deployment, of_queues=dispatched.flush())
 
 
 def _keys(id: JobId) -> dict[str, str | int]:

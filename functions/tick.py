@@ -8,18 +8,15 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from dueline.aws.deployed import Deployed
+from dueline.aws.aws_deployment import AwsDeployment
 from dueline.config import metrics
-from dueline.config.settings import TickSettings, longest_send
-from dueline.model.job import Partition
-from dueline.model.queue_settings import PLANNER
-from dueline.protocol.lease import Lease, Periods
-from dueline.protocol.partitions import without_tick
-from dueline.protocol.tick import Tick, Ticked
+from dueline.config.environment import TickSettings, longest_send
+from dueline.core.job import Partition
+from dueline.core.partitions import Lease, Periods, without_tick
+from dueline.core.queue_settings import PLANNER
+from dueline.core.tick import Tick, TickResult
 from functions.declared_queues import DECLARED
-from functions.log import log
-from functions.metrics import report
-from functions.on_time import HandedOver, NotingDispatcher
+from functions.telemetry import DispatchMetrics, RecordingDispatcher, log, report
 
 SETTINGS = TickSettings.from_env(os.environ)
 PERIODS = Periods(
@@ -30,8 +27,8 @@ PERIODS = Periods(
 )
 # A send, the parking of what it refused (two requests), and the release of the lease.
 AFTER_THE_LAST_SEND = 4 * PERIODS.longest_send
-DEPLOYED = Deployed(SETTINGS.deployment, queue_urls=SETTINGS.queue_urls, longest=PERIODS.longest_send)
-DEPLOYED.make_clients()
+DEPLOYMENT = AwsDeployment(SETTINGS.deployment, queue_urls=SETTINGS.queue_urls, longest=PERIODS.longest_send)
+DEPLOYMENT.make_clients()
 _MOST_NAMED = 100
 
 logger = log()
@@ -47,49 +44,50 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
     logger.append_keys(queue=partition.queue, partition=partition.number)
     started = time.monotonic()
     until = started + context.get_remaining_time_in_millis() / 1000 - AFTER_THE_LAST_SEND.total_seconds()
-    handed_over = HandedOver()
-    done = _tick(partition, handed_over, until=until).run()
-    _record(partition, done, handed_over, seconds=time.monotonic() - started)
+    dispatched = DispatchMetrics()
+    done = _tick(partition, dispatched, until=until).run()
+    _record(partition, done, dispatched, seconds=time.monotonic() - started)
 
 
 def _watch() -> None:
     """Count the partitions that have no tick, the planner's among them, for two alarms, and name them in the log."""
-    clock, table = DEPLOYED.clock, DEPLOYED.table
+    clock, table = DEPLOYMENT.clock, DEPLOYMENT.table
     partitions = [*DECLARED.partitions(), *PLANNER.all_partitions()]
-    found = without_tick(partitions, table=table, now=clock.now(), spread=DEPLOYED.spread)
-    for message, which in (("no tick", found.stopped), ("never a tick", found.never)):
+    silent = without_tick(partitions, table=table, now=clock.now(), spread=DEPLOYMENT.spread)
+    for message, which in (("no tick", silent.stopped), ("never a tick", silent.never)):
         if which:
             logger.error(message, extra={"partitions": [str(partition) for partition in which[:_MOST_NAMED]]})
-    counts = {metrics.WITHOUT_TICK: len(found.stopped), metrics.NEVER_TICKED: len(found.never)}
+    counts = {metrics.WITHOUT_TICK: len(silent.stopped), metrics.NEVER_TICKED: len(silent.never)}
     report(counts, deployment=SETTINGS.deployment)
 
 
-def _tick(partition: Partition, handed_over: HandedOver, *, until: float) -> Tick:
-    clock, table = DEPLOYED.clock, DEPLOYED.table
+def _tick(partition: Partition, dispatched: DispatchMetrics, *, until: float) -> Tick:
+    clock, table = DEPLOYMENT.clock, DEPLOYMENT.table
     lease = Lease(partition, table=table, clock=clock, periods=PERIODS, owner=str(uuid.uuid4()), until=until)
-    dispatcher = DEPLOYED.dispatcher(partition.queue, precise=DECLARED.is_precise(partition.queue))
-    noting = NotingDispatcher.of(dispatcher, handed_over=handed_over)
+    dispatcher = DEPLOYMENT.dispatcher(partition.queue, precise=DECLARED.is_precise(partition.queue))
+    noting = RecordingDispatcher.of(dispatcher, dispatched=dispatched)
     return Tick(partition, lease=lease, table=table, dispatcher=noting, clock=clock)
 
 
-def _record(partition: Partition, done: Ticked, handed_over: HandedOver, *, seconds: float) -> None:
+def _record(partition: Partition, done: TickResult, dispatched: DispatchMetrics, *, seconds: float) -> None:
     for parked in done.parked:
         logger.warning("parked", extra={"job": str(parked.job.id), "reason": parked.reason})
     for unreadable in done.unreadable:
         logger.warning("parked", extra={"job": unreadable.row["sk"], "reason": unreadable.reason})
     if done.fault:
         logger.warning("stopped", extra={"reason": done.fault})
-    logger.debug("ticked", extra={"held": done.held, "finished": done.finished, "dispatched": done.dispatched})
-    of_queue = {metrics.LATENESS: _lateness(partition, done), **handed_over.taken().get(partition.queue, {})}
+    figures = {"owned_lease": done.owned_lease, "finished": done.finished, "dispatched": done.dispatched}
+    logger.debug("ticked", extra=figures)
+    of_queue = {metrics.LATENESS: _lateness(partition, done), **dispatched.flush().get(partition.queue, {})}
     parked_count = len(done.parked) + len(done.unreadable)
     values = {metrics.PARKED: parked_count, metrics.TICK_DURATION: seconds}
     report(values, deployment=SETTINGS.deployment, of_queues={partition.queue: of_queue})
 
 
-def _lateness(partition: Partition, done: Ticked) -> float | None:
+def _lateness(partition: Partition, done: TickResult) -> float | None:
     """Return the tick's sample of lateness; of a partition that has left queues.yaml only if it is late.
 
     The number of samples is held against the number of partitions in queues.yaml.
     """
-    lateness = done.lateness(DEPLOYED.clock.now())
+    lateness = done.lateness(DEPLOYMENT.clock.now())
     return lateness if lateness or DECLARED.has(partition) else None

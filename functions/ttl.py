@@ -7,26 +7,22 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from dueline.aws import clients
-from dueline.aws.deployed import Deployed
-from dueline.aws.dynamodb.time_to_live import DynamoTimeToLive
-from dueline.aws.tick_schedules import TickSchedules
+from dueline.aws.aws_deployment import AwsDeployment
 from dueline.config import metrics
-from dueline.config.settings import TtlSettings
+from dueline.config.environment import TtlSettings
+from dueline.core import instant
+from dueline.core.job import Partition
+from dueline.core.queue_settings import PLANNER
 from dueline.errors import RETRYABLE, DuelineError
-from dueline.model import instant
-from dueline.model.job import Partition
-from dueline.model.queue_settings import PLANNER
-from dueline.protocol.ttl_guard import Behind, Guarded, TtlGuard
+from dueline.operations.ttl_guard import GuardResult, LatePartition, TtlGuard
 from functions.declared_queues import DECLARED
-from functions.log import log
-from functions.metrics import report
+from functions.telemetry import log, report
 
 SETTINGS = TtlSettings.from_env(os.environ)
 LONGEST_REQUEST = timedelta(seconds=10)
-DEPLOYED = Deployed(SETTINGS.deployment, queue_urls=SETTINGS.queue_urls, longest=LONGEST_REQUEST)
-SCHEDULES = TickSchedules(clients.scheduler(longest=LONGEST_REQUEST), DEPLOYED.names.schedule_group)
-TIME_TO_LIVE = DynamoTimeToLive(clients.dynamodb(longest=LONGEST_REQUEST), DEPLOYED.names.table)
+DEPLOYMENT = AwsDeployment(SETTINGS.deployment, queue_urls=SETTINGS.queue_urls, longest=LONGEST_REQUEST)
+SCHEDULES = DEPLOYMENT.tick_schedules()
+TIME_TO_LIVE = DEPLOYMENT.time_to_live()
 # Two firings of a tick may be almost two periods apart.
 SETTLE = 3 * timedelta(seconds=SETTINGS.tick_period)
 _MOST_NAMED = 100
@@ -36,19 +32,14 @@ logger = log()
 
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> None:
-    """Look at all partitions, switch TTL off or on as they need it, and tell.
+    """Look at all partitions, switch TTL off or on as they need it, and report.
 
     Raises Throttled or Unavailable, once what is declared was looked at, where it is not known what else there is.
     """
     declared = [*DECLARED.partitions(), *PLANNER.all_partitions()]
     ticked, fault = _ticked()
-    guard = TtlGuard(
-        table=DEPLOYED.table,
-        time_to_live=TIME_TO_LIVE,
-        clock=DEPLOYED.clock,
-        settle=SETTLE,
-        spread=DEPLOYED.spread,
-    )
+    table, clock, spread = DEPLOYMENT.table, DEPLOYMENT.clock, DEPLOYMENT.spread
+    guard = TtlGuard(table=table, time_to_live=TIME_TO_LIVE, clock=clock, settle=SETTLE, spread=spread)
     _record(guard.run(list(dict.fromkeys([*declared, *ticked])), are_all=fault is None))
     if fault:
         raise fault
@@ -62,8 +53,8 @@ def _ticked() -> tuple[Sequence[Partition], DuelineError | None]:
         return (), fault
 
 
-def _record(done: Guarded) -> None:
-    behind = {"partitions": [_told(each) for each in done.behind[:_MOST_NAMED]]}
+def _record(done: GuardResult) -> None:
+    behind = {"partitions": [_describe(each) for each in done.behind[:_MOST_NAMED]]}
     if done.switched is False:
         logger.error("ttl switched off", extra=behind)
     elif done.switched:
@@ -76,7 +67,7 @@ def _record(done: Guarded) -> None:
     report({metrics.TTL_OFF: int(not done.is_on or bool(done.fault))}, deployment=SETTINGS.deployment)
 
 
-def _told(behind: Behind) -> dict[str, Any]:
+def _describe(behind: LatePartition) -> dict[str, Any]:
     last = instant.text(behind.fence) if behind.fence else None
     first_due = instant.text(behind.due)
     return {"partition": str(behind.partition), "fence": last, "first_due": first_due, "expired": behind.expired}

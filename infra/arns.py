@@ -37,12 +37,6 @@ class Arns:
         """What the URLs of all queues begin with, an account's and a region's."""
         return f"https://sqs.{self._stack.region}.{self._stack.url_suffix}/{self._stack.account}/"
 
-    @property
-    def queue_stacks(self) -> str:
-        """The stacks of all queues: one pattern, since an id has a part that nobody knows."""
-        names = f"{self._names.queue_stack('*')}/*"
-        return self._stack.format_arn(service="cloudformation", resource="stack", resource_name=names)
-
     def topic(self, name: str) -> str:
         return self._stack.format_arn(service="sns", resource=name)
 

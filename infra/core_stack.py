@@ -5,33 +5,29 @@ from collections.abc import Mapping
 from dataclasses import asdict
 
 from aws_cdk import CfnOutput, Stack
-from aws_cdk.aws_lambda import Code, Function
+from aws_cdk.aws_lambda import Function
 from aws_cdk.aws_ssm import StringParameter
 from constructs import Construct
 
-from dueline.config.dashboards import Dashboards
 from dueline.config.deployment import Deployment
-from dueline.config.names import Names
-from dueline.config.platform import Rollout
-from dueline.config.settings import PUBLISHED_SCHEMAS
-from dueline.model.queue_settings import PLANNER
+from dueline.config.environment import PUBLISHED_SCHEMAS
+from dueline.config.names import Dashboards, Names
+from dueline.core.queue_settings import PLANNER
 from infra.arns import Arns
 from infra.constructs.alarm_topic import topics_of_deployment
 from infra.constructs.alarms import Alarms
-from infra.constructs.canary import Canary
 from infra.constructs.dashboards import DeploymentDashboard
 from infra.constructs.http_api import JobsApi
 from infra.constructs.ingest import Ingest
+from infra.constructs.invocations import Invocations
 from infra.constructs.payloads_bucket import PayloadsBucket
 from infra.constructs.planner import Planner
 from infra.constructs.schedule_group import ScheduleGroup
-from infra.constructs.strand import StrandFunction
 from infra.constructs.tables import JobsTable, OnceTable, StateTable
 from infra.constructs.tick import Tick
 from infra.constructs.tick_schedules import TickSchedules
 from infra.constructs.ttl_guard import TtlGuard, TtlRule
 from infra.constructs.watches import Watches
-from infra.function_code import functions_code
 
 
 class CoreStack(Stack):
@@ -41,51 +37,55 @@ class CoreStack(Stack):
         description = "Dueline: the tables, the functions and the API that all queues share."
         super().__init__(scope, id, description=description, suppress_template_indentation=True)
         names = deployment.names
-        code = functions_code(self, deployment=deployment)
         payloads = PayloadsBucket(self, "Payloads", name=Arns(self, names=names).payloads_bucket, deployment=deployment)
         StringParameter(
             self, "PayloadsParameter", parameter_name=names.payloads_parameter, string_value=payloads.bucket_name
         )
-        ingest = Ingest(self, "Ingest", deployment=deployment, code=code)
-        tick = Tick(self, "Tick", deployment=deployment, code=code)
-        with_rules = functions_code(self, deployment=deployment, knows_rules=True)
-        planner = Planner(self, "Planner", deployment=deployment, code=with_rules)
-        api = JobsApi(self, "Api", deployment=deployment, code=with_rules)
-        # What reads rows changes before the API, which writes them; if the API's new version is taken back, so are all.
+        ingest = Ingest(self, "Ingest", deployment=deployment)
+        tick = Tick(self, "Tick", deployment=deployment)
+        planner = Planner(self, "Planner", deployment=deployment)
+        api = JobsApi(self, "Api", deployment=deployment)
+        # What reads rows changes before the API, which writes them.
         api.live.node.add_dependency(ingest.live, tick.live, planner.live)
         planner.refuse_others(ingest.function, tick.function, api.function)
-        group = ScheduleGroup(
-            self,
-            "Scheduler",
-            deployment=deployment,
-            tick=tick.live,
-            planner=planner.live,
-            dead_letter_queue=tick.dead_letter_queue,
-        )
+        group = ScheduleGroup(self, "Scheduler", deployment=deployment)
         self._publish(names, api)
-        CfnOutput(self, "ApiUrl", value=api.http.api_endpoint)
+        CfnOutput(self, "ApiUrl", value=api.url)
         self._add_alarms(deployment, ingest, tick, api, planner)
-        guard = self._add_guards(deployment, code)
-        OnceTable(self, "Once", deployment=deployment).come_last()
-        StateTable(self, "State", deployment=deployment).come_last()
-        JobsTable(self, "Table", deployment=deployment).come_last()
-        self._add_schedules(names, group, tick, planner, guard)
+        guard = self._add_guards(deployment)
+        rule = self._add_schedules(names, group, tick, planner, guard)
+        # The one that may fail, by its capacity, is the first.
+        for kind, id in ((JobsTable, "Table"), (StateTable, "State"), (OnceTable, "Once")):
+            kind(self, id, deployment=deployment).come_last()
+        others = list(self.node.children)
+        invocations = Invocations(
+            self,
+            "Invocations",
+            deployment=deployment,
+            role=group.role,
+            functions=[tick.live, planner.live],
+            dead_letter_queue=tick.dead_letter_queue,
+            guard=guard.live,
+            rule=rule.arn,
+        )
+        invocations.node.add_dependency(*others)
 
     def _publish(self, names: Names, api: JobsApi) -> None:
         published = {
             "ApiId": (names.api_id_parameter, api.http.api_id),
-            "ApiUrlParameter": (names.api_url_parameter, api.http.api_endpoint),
+            "ApiUrlParameter": (names.api_url_parameter, api.url),
             "Settings": (names.settings_parameter, self.to_json_string(asdict(api.settings))),
             "Schema": (names.schema_parameter, json.dumps(PUBLISHED_SCHEMAS)),
         }
         for parameter, (name, value) in published.items():
             StringParameter(self, parameter, parameter_name=name, string_value=value)
 
-    def _add_schedules(self, names: Names, group: ScheduleGroup, tick: Tick, planner: Planner, guard: TtlGuard) -> None:
-        """Have the functions invoked once all else is there: without tables they fail, and alarms ring."""
-        others = list(self.node.children)
+    def _add_schedules(
+        self, names: Names, group: ScheduleGroup, tick: Tick, planner: Planner, guard: TtlGuard
+    ) -> TtlRule:
         ticks = TickSchedules(self, "PlannerTicks", names=names, queue=PLANNER.name, partitions=PLANNER.partitions)
-        watches = Watches(
+        ticks.node.add_dependency(group, tick, planner)
+        Watches(
             self,
             "Watches",
             names=names,
@@ -94,13 +94,10 @@ class CoreStack(Stack):
             planner=planner.live,
             dead_letter_queue=tick.dead_letter_queue,
         )
-        rule = TtlRule(self, "TtlRule", guard=guard.live)
-        for schedules in (ticks, watches, rule):
-            schedules.node.add_dependency(*others)
+        return TtlRule(self, "TtlRule", guard=guard.live)
 
-    def _add_guards(self, deployment: Deployment, code: Code) -> TtlGuard:
-        StrandFunction(self, "StrandGuard", deployment=deployment, code=code)
-        guard = TtlGuard(self, "TtlGuard", deployment=deployment, code=code)
+    def _add_guards(self, deployment: Deployment) -> TtlGuard:
+        guard = TtlGuard(self, "TtlGuard", deployment=deployment)
         self._alarms.on_ttl_off("TtlOff", deployment=deployment.name)
         self._alarms.on_errors("TtlErrors", guard.function, name="ttl")
         return guard
@@ -120,13 +117,9 @@ class CoreStack(Stack):
         alarms.on_throttles("ApiThrottles", api.function, name="api")
         alarms.on_throttles("TickThrottles", tick.function, name="tick")
         named = {"ingest": ingest.function, "tick": tick.function, "api": api.function, "planner": planner.function}
-        errors = {
-            name: alarms.on_errors(f"{name.capitalize()}Errors", function, name=name)
-            for name, function in named.items()
-        }
-        faults = alarms.on_api_faults("ApiFaults", deployment=deployment.name)
-        if deployment.deployments is Rollout.CANARY:
-            Canary(self, "ApiCanary", names=deployment.names, live=api.live, alarms=[errors["api"], faults])
+        for name, function in named.items():
+            alarms.on_errors(f"{name.capitalize()}Errors", function, name=name)
+        alarms.on_api_faults("ApiFaults", deployment=deployment.name)
         if deployment.dashboards is not Dashboards.NONE:
             self._add_dashboard(deployment, named, ingest, tick, planner)
 

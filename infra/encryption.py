@@ -8,7 +8,7 @@ from constructs import Construct
 from dueline.config.deployment import Deployment
 from infra.grants import allow
 
-# Whoever sends a message or puts an object has KMS make a data key, and decrypt it: SQS keeps it for a while.
+# The sender of a message or an object has KMS make a data key, and decrypt it: SQS keeps it for a while.
 _OF_MESSAGES_AND_OBJECTS = ("kms:Decrypt", "kms:GenerateDataKey")
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.howitworks.html
 _OF_ROWS = (*_OF_MESSAGES_AND_OBJECTS, "kms:DescribeKey", "kms:Encrypt", "kms:ReEncryptFrom", "kms:ReEncryptTo")

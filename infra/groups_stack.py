@@ -8,10 +8,7 @@ from constructs import Construct
 
 from dueline.config.deployment import Deployment
 from dueline.config.yaml_file import ConfigurationError
-from infra.constructs.consumer_policy import ConsumerPolicy
-from infra.constructs.direct_policy import DirectPolicy
-from infra.constructs.operator_policy import OperatorPolicy
-from infra.constructs.producer_policy import ProducerPolicy
+from infra.constructs.policies import ConsumerPolicy, DirectPolicy, OperatorPolicy, ProducerPolicy
 from infra.nag import spelled
 from infra.policy_scope import PolicyScope
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dueline.config.names import Names
-from dueline.model.queue_settings import QueueSettings
+from dueline.core.queue_settings import QueueSettings
 from infra.arns import Arns
 
 

@@ -7,21 +7,16 @@ from aws_cdk.aws_sqs import DeadLetterQueue, IQueue
 from aws_cdk.aws_ssm import StringParameter
 from constructs import Construct
 
-from dueline.config.dashboards import Dashboards
 from dueline.config.deployment import Deployment
-from dueline.config.work import published
-from dueline.model.job import MAX_PRIORITY
-from dueline.model.queue_settings import JOBS_PER_PARTITION, QueueSettings
+from dueline.config.names import Dashboards
+from dueline.config.registry import published
+from dueline.core.job import MAX_PRIORITY
+from dueline.core.queue_settings import JOBS_PER_PARTITION, QueueSettings
 from infra.constructs.alarm_topic import topics_of_queue
 from infra.constructs.alarms import Alarms
-from infra.constructs.consumer_policy import ConsumerPolicy
 from infra.constructs.dashboards import QueueDashboard
-from infra.constructs.declared_schedules import DeclaredSchedules
-from infra.constructs.direct_policy import DirectPolicy
-from infra.constructs.operator_policy import OperatorPolicy
-from infra.constructs.producer_policy import ProducerPolicy
+from infra.constructs.policies import ConsumerPolicy, DirectPolicy, OperatorPolicy, ProducerPolicy
 from infra.constructs.queue import DurableQueue
-from infra.constructs.strand import StrandGuard
 from infra.constructs.tick_schedules import TickSchedules
 from infra.policy_scope import PolicyScope
 
@@ -37,7 +32,7 @@ class QueueStack(Stack):
             self._level(deployment, queue.name, priority, dead_letters) for priority in range(1, queue.priorities + 1)
         ]
         schedules = TickSchedules(self, "Schedules", names=names, queue=queue.name, partitions=queue.partitions)
-        # A tick parks the jobs of a queue that is not there, and jobs of a partition without a tick are lost.
+        # A tick parks the jobs of a queue that does not exist, and jobs of a partition without a tick are lost.
         schedules.node.add_dependency(*levels)
         of = PolicyScope(names=names, queues=[queue])
         ProducerPolicy(self, "Producer", deployment=deployment, of=of)
@@ -49,9 +44,7 @@ class QueueStack(Stack):
             QueueDashboard(
                 self, "Overview", deployment=deployment, queue=queue.name, levels=levels, dead_letters=dead_letters
             )
-        self._declare_schedules(deployment, queue.name)
         self._publish(deployment, queue, levels, dead_letters)
-        StrandGuard(self, "Strand", deployment=deployment, queue=queue)
         self._warn_of_too_few_partitions(deployment, queue.name)
 
     def _dead_letters(self, deployment: Deployment, queue: str) -> DurableQueue:
@@ -74,22 +67,13 @@ class QueueStack(Stack):
             dead_letter_queue=DeadLetterQueue(queue=dead_letters, max_receive_count=settings.receives),
         )
 
-    def _declare_schedules(self, deployment: Deployment, queue: str) -> None:
-        schedules = deployment.queues[queue].schedules
-        if not schedules:
-            return
-        # Their jobs need the queue's ticks.
-        others = list(self.node.children)
-        declared = DeclaredSchedules(self, "Declared", names=deployment.names, queue=queue, schedules=schedules)
-        declared.come_after(*others)
-
     def _publish(
         self, deployment: Deployment, queue: QueueSettings, levels: Sequence[IQueue], dead_letters: IQueue
     ) -> None:
         """Publish the queue to clients, workers and functions: the URLs of its levels, the most urgent first, and its
         settings.
 
-        Last of all: whoever reads of a partition gives it jobs, and if anything failed after that, the rollback would
+        Last of all: who reads of a partition gives it jobs, and if anything failed after that, the rollback would
         take the partition's new schedule away again.
         """
         others = list(self.node.children)

@@ -16,14 +16,13 @@ import typer
 from rich.console import Console
 
 from dueline.config.yaml_file import ConfigurationError
-from local.demonstration import Demonstration
+from local.demonstration import Demonstration, summary_of
 from local.deploy import DeploymentError
 from local.emulator import Emulator, free_port, is_free
 from local.endpoints import Endpoints
 from local.pid_file import AlreadyUp, pid_file, pid_of
-from local.running import HOME, LOG, deploy_again, running
+from local.running import HOME, LOG, deploy_again, put_schedules, running
 from local.screen import screen
-from local.summary import summary_of
 from local.template import ROOT, SynthesisError
 
 ENDPOINTS = HOME / "endpoints.json"
@@ -72,10 +71,11 @@ def up(
         try:
             _print(_addresses(deployment.endpoints))
             with suppress(KeyboardInterrupt):
-                while True:
+                while PID.exists():
                     time.sleep(0.1)
+                _fail(f"{PID} is gone, and the state with it: this run ends")
         finally:
-            ENDPOINTS.unlink()
+            ENDPOINTS.unlink(missing_ok=True)
 
 
 @app.command()
@@ -86,6 +86,7 @@ def deploy(queues: Queues = ROOT / "queues.yaml", tick: Tick = "fast") -> None:
         _fail('AWS_ENDPOINT_URL is missing: eval "$(python -m local env)"')
     with _plain_errors():
         deploy_again(queues, emulator=Emulator(log=LOG, port=urlsplit(endpoint).port), real_schedule=_is_real(tick))
+        put_schedules(queues, url=os.environ["DUELINE_URL"])
 
 
 @app.command()
@@ -119,6 +120,8 @@ def env() -> None:
 @contextmanager
 def _plain_errors() -> Iterator[None]:
     """Turn what a user can mend into a message, and Ctrl-C, SIGTERM and a closed terminal into an orderly end."""
+    # Explicitly: what a shell starts in the background inherits that SIGINT is ignored.
+    signal.signal(signal.SIGINT, _interrupt)
     signal.signal(signal.SIGTERM, _interrupt)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as under nohup, which is to outlive its terminal
         signal.signal(signal.SIGHUP, _interrupt)

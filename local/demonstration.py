@@ -1,8 +1,9 @@
 """The demonstration: schedule a handful of jobs over HTTP, take two back, and watch the others land."""
 
+import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -43,7 +44,7 @@ class Scheduled:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wish:
+class PlannedJob:
     """A job to schedule: due in `delay` seconds, to be taken back at once if `cancel`."""
 
     what: str
@@ -52,17 +53,17 @@ class Wish:
     cancel: bool = False
 
 
-def wishes(queues: list[str], *, horizon: float) -> list[Wish]:
+def planned_jobs(queues: list[str], *, horizon: float) -> list[PlannedJob]:
     """Return the jobs to show: both routes, two queues (the same one twice where there is but one), two cancels."""
     one, two = queues[0], queues[min(1, len(queues) - 1)]
     return [
-        Wish(what="now", queue=one, delay=0),
-        Wish(what="in 3 s", queue=two, delay=3),
-        Wish(what="in 6 s", queue=one, delay=6),
-        Wish(what="by the table", queue=one, delay=horizon + 2),
-        Wish(what="by the table", queue=two, delay=horizon + 3.5),
-        Wish(what="by the table, cancelled", queue=two, delay=horizon + 4, cancel=True),
-        Wish(what="in 90 days, cancelled", queue=one, delay=90 * 86_400, cancel=True),
+        PlannedJob(what="now", queue=one, delay=0),
+        PlannedJob(what="in 3 s", queue=two, delay=3),
+        PlannedJob(what="in 6 s", queue=one, delay=6),
+        PlannedJob(what="by the table", queue=one, delay=horizon + 2),
+        PlannedJob(what="by the table", queue=two, delay=horizon + 3.5),
+        PlannedJob(what="by the table, cancelled", queue=two, delay=horizon + 4, cancel=True),
+        PlannedJob(what="in 90 days, cancelled", queue=one, delay=90 * 86_400, cancel=True),
     ]
 
 
@@ -74,7 +75,7 @@ class Demonstration:
         self.refusal = ""
         self._run = run
         self._on_change = on_change
-        self._http = httpx.Client(base_url=run.endpoints.api, timeout=30)
+        self._http = httpx.Client(base_url=run.endpoints.api, timeout=300)
         self._arrived = threading.Lock()
         self._early_birds: list[Landed] = []
 
@@ -84,24 +85,24 @@ class Demonstration:
             stack.enter_context(self._http)
             for url in self._run.endpoints.queues.values():
                 stack.enter_context(consuming(self._run.emulator, url, self._land))
-            for wish in wishes(list(self._run.endpoints.queues), horizon=self._run.deployment.direct_horizon):
-                self._schedule(wish)
-            self._ask_nonsense()
+            for planned in planned_jobs(list(self._run.endpoints.queues), horizon=self._run.deployment.direct_horizon):
+                self._schedule(planned)
+            self._send_invalid_job()
             self._wait()
 
-    def _schedule(self, wish: Wish) -> None:
-        path = f"/queues/{wish.queue}/jobs"
-        answer = self._answer("POST", path, {"payload": {"what": wish.what}, "delay": wish.delay})
+    def _schedule(self, planned: PlannedJob) -> None:
+        path = f"/queues/{planned.queue}/jobs"
+        answer = self._answer("POST", path, {"payload": {"what": planned.what}, "delay": planned.delay})
         due = datetime.fromisoformat(answer["due"])
-        job = Scheduled(what=wish.what, queue=wish.queue, id=answer["id"], due=due, route=answer["route"])
-        if wish.cancel:
+        job = Scheduled(what=planned.what, queue=planned.queue, id=answer["id"], due=due, route=answer["route"])
+        if planned.cancel:
             job.cancelled = self._answer("DELETE", f"{path}/{job.id}")["state"] == "cancelled"
         with self._arrived:
             self.jobs.append(job)
             job.landed += [bird for bird in self._early_birds if bird.id == job.id]
         self._on_change(self)
 
-    def _ask_nonsense(self) -> None:
+    def _send_invalid_job(self) -> None:
         queue = next(iter(self._run.endpoints.queues))
         answer = self._http.post(f"/queues/{queue}/jobs", json={"payload": 1, "at": "tomorrow"})
         self.refusal = f"{answer.status_code}: {answer.json()['detail']}"
@@ -115,9 +116,9 @@ class Demonstration:
 
     def _land(self, landed: Landed) -> None:
         with self._arrived:
-            known = [job for job in self.jobs if job.id == landed.id]
-            if known:
-                known[0].landed.append(landed)
+            matching = [job for job in self.jobs if job.id == landed.id]
+            if matching:
+                matching[0].landed.append(landed)
             else:
                 self._early_birds.append(landed)
         self._on_change(self)
@@ -131,3 +132,53 @@ class Demonstration:
                 return
             self._on_change(self)
             time.sleep(0.1)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Summary:
+    """Counts of jobs, and lateness in seconds. `broken` is a 200 cancel whose job arrived all the same."""
+
+    scheduled: int
+    delivered: int
+    cancelled: int
+    lost: int
+    early: int
+    broken: int
+    p50: float
+    p95: float
+    longest: float
+
+    @property
+    def is_good(self) -> bool:
+        return not (self.lost or self.early or self.broken)
+
+    def __str__(self) -> str:
+        return (
+            f"scheduled {self.scheduled}  delivered {self.delivered}  cancelled {self.cancelled}"
+            f"  lost {self.lost}  early {self.early}  delivered after a cancel {self.broken}\n"
+            f"lateness p50 {self.p50 * 1000:.0f} ms  p95 {self.p95 * 1000:.0f} ms  max {self.longest * 1000:.0f} ms"
+        )
+
+
+def summary_of(jobs: Sequence[Scheduled]) -> Summary:
+    lateness = sorted(job.landed[0].lateness for job in jobs if job.landed)
+    return Summary(
+        scheduled=len(jobs),
+        delivered=sum(bool(job.landed) for job in jobs),
+        cancelled=sum(job.cancelled for job in jobs),
+        lost=sum(job.is_lost for job in jobs),
+        early=sum(job.is_early for job in jobs),
+        broken=sum(job.came_after_cancel for job in jobs),
+        p50=percentile(lateness, 50),
+        p95=percentile(lateness, 95),
+        longest=percentile(lateness, 100),
+    )
+
+
+def percentile(ordered: Sequence[float], percent: int) -> float:
+    """Return the least of the ordered values that so many percent of them do not exceed; NaN if there are none.
+
+    >>> percentile([1.0, 2.0, 3.0, 4.0], 50)
+    2.0
+    """
+    return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)] if ordered else math.nan

@@ -2,7 +2,6 @@
 
 import io
 import json
-import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -13,8 +12,6 @@ from botocore.exceptions import ClientError
 from local.emulator import ACCOUNT, REGION, Emulator
 
 _PLACEHOLDERS = {"${AWS::AccountId}": ACCOUNT, "${AWS::Region}": REGION, "${AWS::Partition}": "aws"}
-_POWERTOOLS = re.compile(r"\{\{resolve:ssm:/aws/service/powertools/[^}]*\}\}")
-_LAYER = f"arn:aws:lambda:{REGION}:017000801446:layer:AWSLambdaPowertoolsPythonV3-python313-arm64:1"
 # A stack has five minutes.
 _LOOK_SECONDS, _LOOKS = 0.1, 3000
 _EPOCH_OF_ZIP = (1980, 1, 1, 0, 0, 0)
@@ -70,13 +67,10 @@ def _upload(emulator: Emulator, assembly: Path, files: dict[str, Any]) -> None:
 
 
 def _content(file: Path) -> bytes:
-    """Return a file; of a template only what the emulator has.
-
-    That is no alarm on a sum or share of metrics, and none of AWS's own parameters of Powertools.
-    """
+    """Return a file; of a template only what the emulator has, which is no alarm on a sum or share of metrics."""
     if not file.name.endswith(".template.json"):
         return file.read_bytes()
-    template = json.loads(_POWERTOOLS.sub(_LAYER, file.read_text()))
+    template = json.loads(file.read_text())
     template["Resources"] = {
         name: resource
         for name, resource in template["Resources"].items()
@@ -107,14 +101,14 @@ def _template_url(emulator: Emulator, stack: dict[str, Any]) -> str:
 
 def _apply(emulator: Emulator, name: str, url: str) -> None:
     cloudformation = emulator.client("cloudformation")
-    asked = {"StackName": name, "TemplateURL": url, "Capabilities": ["CAPABILITY_NAMED_IAM"]}
+    request = {"StackName": name, "TemplateURL": url, "Capabilities": ["CAPABILITY_NAMED_IAM"]}
     waiting = {"StackName": name, "WaiterConfig": {"Delay": _LOOK_SECONDS, "MaxAttempts": _LOOKS}}
     try:
         if _exists(cloudformation, name):
-            cloudformation.update_stack(**asked)
+            cloudformation.update_stack(**request)
             cloudformation.get_waiter("stack_update_complete").wait(**waiting)
         else:
-            cloudformation.create_stack(**asked)
+            cloudformation.create_stack(**request)
             cloudformation.get_waiter("stack_create_complete").wait(**waiting)
     except ClientError as error:
         if "No updates are to be performed" not in str(error):

@@ -36,7 +36,7 @@ class Page:
 
 
 def page(path: str) -> Page | None:
-    """Return the page of a path, or None where the API is to be asked."""
+    """Return the page of a path, or None where the API is to be called."""
     make = _PAGES.get(path.partition("?")[0])
     return None if make is None else make()
 

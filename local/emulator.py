@@ -48,7 +48,7 @@ class Emulator:
         self.endpoint = f"{'https' if tls else 'http'}://127.0.0.1:{self.port}"
         self.authority = tls / "authority.pem" if tls else None
         self._log = log
-        self._is_kept = state is not None
+        self._state = state
         self._scratch = ""
         self._env = {
             **_surroundings(self.port),
@@ -97,7 +97,8 @@ class Emulator:
         """Stop the emulator and what it started, leaving time to write its state if it is to be kept."""
         if self._process is None or self._process.poll() is not None:
             return
-        if self._is_kept:
+        # Where its folder is gone it would try in vain to write its state, and not end.
+        if self._state is not None and self._state.parent.exists():
             self._process.terminate()
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(_STOP_SECONDS)
@@ -126,7 +127,7 @@ def free_port() -> int:
 
 
 def is_free(port: int) -> bool:
-    """Tell whether nothing listens on a port of loopback."""
+    """Return whether nothing listens on a port of loopback."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) != 0
 

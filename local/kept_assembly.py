@@ -12,7 +12,7 @@ from local.template import ROOT, synthesize
 
 # What an assembly is made of, beside the settings.
 _SOURCES = ("app.py", "cdk.json", "dueline", "functions", "infra")
-_LIBRARIES = ("aws-cdk-lib", "cdk-nag", "constructs", "cronsim", "tzdata")
+_LIBRARIES = ("aws-cdk-lib", "cdk-nag", "constructs")
 _MOST = 4
 
 
@@ -32,12 +32,12 @@ def assembly_of(queues: Path, *, kept: Path) -> Path:
 
 def _fingerprint(queues: Path) -> str:
     """Return what is the same if, and only if, the same would be synthesized."""
-    told = sha256(queues.read_bytes())
-    told.update(repr([sys.version, *map(version, _LIBRARIES)]).encode())
+    digest = sha256(queues.read_bytes())
+    digest.update(repr([sys.version, *map(version, _LIBRARIES)]).encode())
     for path in _files():
         content = path.read_bytes()
-        told.update(f"{path.relative_to(ROOT)} {len(content)}\n".encode() + content)
-    return told.hexdigest()
+        digest.update(f"{path.relative_to(ROOT)} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
 
 
 def _files() -> Iterator[Path]:

@@ -1,6 +1,8 @@
 """A deployment that runs in the local AWS: synthesized, deployed and ticking while its context is open."""
 
 import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
@@ -8,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dueline.config.deployment import Deployment, load
-from local.deploy import deploy
+from local.deploy import DeploymentError, deploy
 from local.emulator import Emulator
 from local.endpoints import Endpoints, find, publish
 from local.kept_assembly import assembly_of
@@ -44,6 +46,16 @@ def deploy_again(queues: Path, *, emulator: Emulator, real_schedule: bool = Fals
         deploy(emulator, assembly_of(configured, kept=ASSEMBLIES))
 
 
+def put_schedules(queues: Path, *, url: str) -> None:
+    """Put the schedules that the file `queues` declares, as `make deploy` does last. Raises DeploymentError."""
+    if any(queue.schedules for queue in load(queues).queues.values()):
+        command = [sys.executable, "-m", "dueline", "--url", url, "schedules", "apply", str(queues)]
+        env = {name: value for name, value in os.environ.items() if name != "DUELINE_NAME"}
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise DeploymentError(done.stderr.strip())
+
+
 @contextmanager
 def running(queues: Path, *, emulator: Emulator, step: Step, real_schedule: bool = False) -> Iterator[Running]:
     """Run the deployment that the file `queues` describes. `step` shows that something is being done, and when it is.
@@ -65,6 +77,7 @@ def running(queues: Path, *, emulator: Emulator, step: Step, real_schedule: bool
         publish(emulator, deployment, endpoints)
         proxy = stack.enter_context(signing_proxy(endpoints.api))
         endpoints = replace(endpoints, api=proxy, docs=f"{proxy}/docs")
+        put_schedules(queues, url=proxy)
         faults = stack.enter_context(_ticking(emulator, deployment, real_schedule))
         yield Running(emulator=emulator, endpoints=endpoints, deployment=deployment, tick_faults=faults)
 

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from dueline.model import instant
+from dueline.core import instant
 from local.demonstration import Demonstration, Scheduled
 
 

@@ -9,15 +9,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import boto3
+from starlette.requests import Request
+from starlette.responses import Response
 
-from dueline.aws.gateway import Gateway, Signer, Ways
-from dueline.console.forward import forward
-from dueline.console.server import served
-from dueline.console.web import Answer, Request
+from dueline.aws.api_transport import ApiTransport, HttpOptions, Signer
+from dueline.console.api_proxy import forward
+from dueline.console.application import make_app
+from dueline.console.routing import READS, make_route
+from dueline.console.server import listen, serve
 from local.docs_pages import page
 from local.emulator import CREDENTIALS, REGION
 
-# Tests ask for much at once, of an emulator that has to start functions first.
+# Tests send many requests at once, to an emulator that has to start functions first.
 _LANES = 100
 _READ_SECONDS = 60
 
@@ -31,15 +34,14 @@ def signing_proxy(api: str, *, authority: Path | None = None) -> Iterator[str]:
     keys = CREDENTIALS["aws_access_key_id"], CREDENTIALS["aws_secret_access_key"]
     signer = Signer(lambda: boto3.Session(*keys, region_name=REGION))
     authorities = None if authority is None else str(authority)
-    gateway = Gateway(
-        api, sign=signer.sign, ways=Ways(lanes=_LANES, read_seconds=_READ_SECONDS, authorities=authorities)
-    )
-    with served(lambda _: lambda request: _answer(request, gateway)) as url:
+    ways = HttpOptions(lanes=_LANES, read_seconds=_READ_SECONDS, authorities=authorities)
+    gateway = ApiTransport(api, sign=signer.sign, ways=ways)
+
+    def answer(request: Request, body: bytes) -> Response:
+        if request.method in READS and (shown := page(request.scope["path"])):
+            return Response(shown.content, headers={"content-type": shown.content_type})
+        return forward(request, request.scope["path"], body, upstream=gateway)
+
+    every = make_route("/{path:path}", ["DELETE", "GET", "OPTIONS", "PATCH", "POST", "PUT"], answer)
+    with serve(make_app([every]), listen()) as url:
         yield url
-
-
-def _answer(request: Request, gateway: Gateway) -> Answer:
-    shown = page(request.target) if request.is_read else None
-    if shown is None:
-        return forward(request, request.path, way=gateway)
-    return Answer(content=shown.content, headers={"content-type": shown.content_type})

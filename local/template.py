@@ -10,11 +10,10 @@ from pathlib import Path
 import yaml
 
 from dueline.config.deployment import load
-from dueline.config.platform import Rollout
 
 ROOT = Path(__file__).parent.parent
 PERIODS = Path(__file__).parent / "periods.yaml"
-# The CDK's rules on templates take longer than all else; `cdk deploy` and tests/template hold the same stacks to them.
+# The CDK's rules on templates take longer than all else; `cdk deploy` and `make soak` hold the same stacks to them.
 UNVALIDATED = {"CDK_VALIDATION": "false"}
 
 
@@ -23,14 +22,12 @@ class SynthesisError(RuntimeError):
 
 
 def configure(queues: Path, *, out: Path, periods: Path | None = PERIODS) -> Path:
-    """Write `queues` with the periods of a local run, and without CodeDeploy, into the folder `out`; return the file.
+    """Write `queues` with the periods of a local run into the folder `out`; return the file.
 
     Raises ConfigurationError, which names `queues` and every field in it that is wrong.
     """
     load(queues)
     settings = yaml.safe_load(queues.read_text()) or {}
-    # The local AWS has no CodeDeploy.
-    settings["deployments"] = Rollout.ALL_AT_ONCE.value
     if periods is not None:
         settings |= yaml.safe_load(periods.read_text())
     out.mkdir(parents=True, exist_ok=True)
@@ -50,7 +47,12 @@ def synthesize(queues: Path, *, out: Path) -> Path:
     return out
 
 
+def context() -> dict[str, object]:
+    """Return the context of a local run: the emulator's Python has the functions' libraries."""
+    declared: dict[str, object] = json.loads((ROOT / "cdk.json").read_text()).get("context", {})
+    return {**declared, "libraries": "none"}
+
+
 def _context(queues: Path) -> dict[str, object]:
     """Return the context of cdk.json, which the CDK's command line passes on, with the file of queues."""
-    declared: dict[str, object] = json.loads((ROOT / "cdk.json").read_text()).get("context", {})
-    return {**declared, "queues": str(queues.resolve())}
+    return {**context(), "queues": str(queues.resolve())}

@@ -30,7 +30,7 @@ def fired_every(seconds: float, emulator: Emulator, group: str) -> Iterator[list
     try:
         yield firing.faults
     finally:
-        # A tick may be waiting for a lease: whoever ends the emulator next ends it too.
+        # A tick may be waiting for a lease: what ends the emulator next ends it too.
         firing.stop.set()
 
 
@@ -42,18 +42,18 @@ class _Firing:
     functions: Any
     group: str
     seconds: float
-    begun: set[str] = field(default_factory=set)
+    started: set[str] = field(default_factory=set)
     faults: list[BaseException] = field(default_factory=list)
     stop: threading.Event = field(default_factory=threading.Event)
 
     def begin(self) -> None:
         """Fire each schedule that is not fired yet. One that goes and comes back is fired by the thread that it had."""
-        new = [name for name in self._names() if name not in self.begun]
+        new = [name for name in self._names() if name not in self.started]
         for number, name in enumerate(new):
             # One after another: all at once would each start a process of the function.
             first = self.seconds * number / len(new)
             threading.Thread(target=self._fire, args=(name, first), daemon=True).start()
-        self.begun.update(new)
+        self.started.update(new)
 
     def look_for_more(self) -> None:
         while not self.stop.wait(_LOOK_SECONDS):
@@ -94,5 +94,5 @@ def not_slow(faults: Iterable[BaseException], *allowed: str) -> list[str]:
     >>> not_slow([RuntimeError("updating row: Read timeout on endpoint URL"), RuntimeError("no such table")])
     ['no such table']
     """
-    told = map(str, faults)
-    return [fault for fault in told if not any(reason in fault for reason in (*TOO_SLOW, *allowed))]
+    messages = map(str, faults)
+    return [fault for fault in messages if not any(reason in fault for reason in (*TOO_SLOW, *allowed))]

@@ -17,6 +17,7 @@ from xml.etree import ElementTree
 
 import typer
 
+from local.template import UNVALIDATED
 from tests.e2e import assemblies
 
 ROOT = Path(__file__).parent.parent
@@ -26,29 +27,28 @@ IMPORTS = str(Path(sys.executable).with_name("lint-imports"))
 PYTEST = (*PYTHON, "pytest", "-q", "-o", "faulthandler_timeout=600", "-m", "not thorough")
 # What computes all the time lets what waits go first: a function that is late is asked again, and that costs more.
 COMPUTING = ("nice", *PYTEST)
+# The CDK's rules on templates take longer than all tests of these; `make soak` holds the same stacks to them.
+SYNTHESIZING = ("env", *(f"{name}={value}" for name, value in UNVALIDATED.items()), *COMPUTING)
 # The worker's threads wait.
 WORKER = ("tests/unit/worker", "tests/unit/test_worker.py")
 FOLDERS = sorted({str(each.parent.relative_to(ROOT)) for each in ROOT.glob("tests/unit/*/test_*.py")})
 APART = [f"--ignore={part}" for part in (*WORKER, *FOLDERS)]
 ROOMS = [part for part in FOLDERS if part not in WORKER]
-# What people and their programs meet: a deployment of its own, beside the rest's, as both wait most of the time.
-MET = [f"tests/e2e/{part}" for part in ("test_cli.py", "test_client_docs.py", "test_examples.py", "test_openapi.py")]
-OWN = [f"tests/e2e/{part}" for part in ("console", "faults", "verify", "workers", "test_local_run.py")]
-IGNORING = [f"--ignore={part}" for part in (*MET, *OWN)]
+OWN = [f"tests/e2e/{part}" for part in ("console", "chaos", "runbooks", "test_local_run.py")]
+IGNORING = [f"--ignore={part}" for part in OWN]
 # The longest come first; those that wait, wait beside those that compute.
 PARTS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "acceptance": ((*PYTEST, "tests/acceptance"),),
     "e2e": ((*PYTEST, "tests/e2e", *IGNORING),),
-    "interfaces": ((*PYTEST, *MET),),
     "console": ((*PYTEST, "tests/e2e/console"),),
-    "kills": ((*PYTEST, "tests/e2e/faults"),),
+    "chaos": ((*PYTEST, "tests/e2e/chaos", "tests/e2e/runbooks"),),
     "worker": ((*PYTEST, *WORKER),),
     "unit": ((*PYTEST, "tests/unit", *APART),),
     "simulation": ((*COMPUTING, "tests/simulation"),),
     "local": ((*PYTEST, "tests/e2e/test_local_run.py"),),
-    "workers": ((*PYTEST, "tests/e2e/workers"),),
     "contract": ((*PYTEST, "tests/contract"),),
     "rooms": ((*COMPUTING, *ROOMS, "dueline", "local"),),
-    "template": ((*COMPUTING, "tests/template", "infra"),),
+    "template": ((*SYNTHESIZING, "tests/template", "infra"),),
     "lint": (
         ("nice", *PYTHON, "ruff", "check", "."),
         ("nice", *PYTHON, "ruff", "format", "--check", "."),
@@ -58,9 +58,8 @@ PARTS: dict[str, tuple[tuple[str, ...], ...]] = {
     "docs": (("nice", *PYTHON, "docs.build"),),
 }
 # What they deploy: parts that deploy the same, and all others too, have it synthesized by one process.
-DEPLOYED = dict.fromkeys(("e2e", "interfaces"), "tests/e2e/queues.yaml")
-DEPLOYED["kills"] = "tests/e2e/faults/queues.yaml"
-DEPLOYED |= {part: f"tests/e2e/{part}/queues.yaml" for part in ("console", "workers")}
+DEPLOYED = {part: f"tests/{part}/queues.yaml" for part in ("acceptance", "e2e")}
+DEPLOYED |= {part: f"tests/e2e/{part}/queues.yaml" for part in ("console", "chaos")}
 SLOWEST = 10
 # Functions are unpacked and removed by the hundred, which a disk takes seconds for.
 MEMORY, ENOUGH_BYTES = Path("/dev/shm"), 4 * 2**30  # noqa: S108, not shared: a folder of our own in there

@@ -5,15 +5,15 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from dueline.model.job import Job, JobId, Partition, Route
-from dueline.model.message import Message
-from dueline.model.queue_settings import QueueSettings
-from dueline.model.trace import TraceContext
+from dueline.core.job import Job, JobId, Partition, Route
+from dueline.core.message import Message
+from dueline.core.queue_settings import QueueSettings
+from dueline.core.trace import TraceContext
 
 NOW = datetime(2026, 11, 21, 7, 5, tzinfo=UTC)
 RETENTION = timedelta(days=7)
 EMAILS = Partition(queue="emails", number=0)
-# What a function finds on Lambda besides its settings; without credentials, botocore asks the network for some.
+# What a function finds on Lambda besides its settings; without credentials, botocore looks for some on the network.
 NOBODY = {"AWS_DEFAULT_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "nobody", "AWS_SECRET_ACCESS_KEY": "nobody"}
 
 
@@ -39,15 +39,15 @@ def a_job(
     offloaded_bytes: int | None = None,
     trace: TraceContext | None = None,
     schedule: str | None = None,
-    nominal: datetime | None = None,
+    scheduled_for: datetime | None = None,
     exclusive: bool = False,
     **of_id: Any,
 ) -> Job:
     id = an_id(**of_id)
     over = id.due + RETENTION if expires is None else expires
-    told = {"tenant": tenant, "priority": priority, "offloaded_bytes": offloaded_bytes, "trace": trace}
-    told |= {"schedule": schedule, "nominal": nominal, "exclusive": exclusive}
-    return Job(id=id, payload=payload, expires=over, **told)
+    fields = {"tenant": tenant, "priority": priority, "offloaded_bytes": offloaded_bytes, "trace": trace}
+    fields |= {"schedule": schedule, "scheduled_for": scheduled_for, "exclusive": exclusive}
+    return Job(id=id, payload=payload, expires=over, **fields)
 
 
 def a_message(**overrides: Any) -> Message:

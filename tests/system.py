@@ -5,33 +5,25 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
+from dueline.core import rows
+from dueline.core.cancel import CancelMany, CancelResult, cancel, cancelled_among
+from dueline.core.dispatch import Dispatcher, Parking
+from dueline.core.ingest import InboundMessage, Ingest, IngestResult
+from dueline.core.job import Job, JobId, Partition, State
+from dueline.core.listing import JobPage, Span, list_jobs
+from dueline.core.message import Message
+from dueline.core.overview import Overview, overview
+from dueline.core.partitions import Lease, Periods
+from dueline.core.ports import Clock, ParallelMap
+from dueline.core.queue_settings import QueueSettings
+from dueline.core.request import Request
+from dueline.core.reschedule import Reschedule
+from dueline.core.status import JobStatus, Status, look_up, status_of, submitted_statuses
+from dueline.core.submit import Breaker, JobFactory, Preparation, Sender, Submit, SubmitResult, WriteThrough
+from dueline.core.table_writer import TableWriter
+from dueline.core.tick import Tick, TickResult
 from dueline.errors import DuelineError
-from dueline.lookup.listing import Listed, Span, list_jobs
-from dueline.lookup.overview import Overview, overview
-from dueline.lookup.status import Status, look_up, status_of
-from dueline.lookup.submitted import JobStatus, submitted_statuses
-from dueline.memory import MemoryPayloads, MemoryQueue, MemoryTable, VirtualClock
-from dueline.model import rows
-from dueline.model.job import Job, JobId, Partition, State
-from dueline.model.message import Message
-from dueline.model.queue_settings import QueueSettings
-from dueline.model.request import Request
-from dueline.ports import Clock, Spread
-from dueline.protocol.breaker import Breaker
-from dueline.protocol.cancel import Cancelled, CancelMany, cancel
-from dueline.protocol.dispatch import Dispatcher
-from dueline.protocol.ingest import Ingest, Ingested, Received
-from dueline.protocol.lease import Lease, Periods
-from dueline.protocol.park import Parking
-from dueline.protocol.preparation import Preparation
-from dueline.protocol.reschedule import Reschedule
-from dueline.protocol.sender import Sender
-from dueline.protocol.submission import JobFactory
-from dueline.protocol.submit import Submit
-from dueline.protocol.table_route import TableRoute
-from dueline.protocol.tick import Tick, Ticked
-from dueline.protocol.write_through import WriteThrough
-from dueline.skip import cancelled_among
+from dueline.testing import MemoryPayloads, MemoryQueue, MemoryTable, VirtualClock
 from tests.builders import EMAILS, NOW, a_queue, uids
 from tests.unseen import UnseenTable
 from tests.wire import Wire
@@ -80,7 +72,9 @@ class Core:
     The names of ports on the wire: table, payloads, inbound, rejects, dead_letters, and each queue's own.
     """
 
-    def __init__(self, stores: Stores, *, clock: Clock, wire: Wire, periods: Periods, spread: Spread = map) -> None:
+    def __init__(
+        self, stores: Stores, *, clock: Clock, wire: Wire, periods: Periods, spread: ParallelMap = map
+    ) -> None:
         self.stores, self.clock, self.wire = stores, clock, wire
         self.periods, self.spread = periods, spread
         self.table: MemoryTable = wire.to("table", stores.table)
@@ -99,7 +93,7 @@ class Core:
     def submission(self, queue: str, *, direct_horizon: timedelta, new_uid: Any) -> Submit:
         settings, clock, spread = self.stores.settings[queue], self.clock, self.spread
         inbound, level = self.to(self.stores.inbound), self.level(queue)
-        route = TableRoute(table=self.table, dispatcher=self.dispatcher, clock=clock, spread=spread)
+        route = TableWriter(table=self.table, dispatcher=self.dispatcher, clock=clock, spread=spread)
         return Submit(
             JobFactory(settings, direct_horizon=direct_horizon, new_uid=new_uid),
             preparation=Preparation(queue, table=self.table, payloads=self.payloads, clock=clock, spread=spread),
@@ -109,7 +103,7 @@ class Core:
         )
 
     def submitted_statuses(
-        self, results: Sequence[Job | DuelineError], *, queue: str = "emails", until: float = math.inf
+        self, results: Sequence[SubmitResult | DuelineError], *, queue: str = "emails", until: float = math.inf
     ) -> list[JobStatus | DuelineError]:
         settings = self.stores.settings[queue]
         return submitted_statuses(
@@ -156,11 +150,11 @@ class Core:
 
     def cancel_many(
         self, ids: Sequence[JobId | DuelineError], *, queue: str = "emails", until: float = math.inf
-    ) -> list[Cancelled | DuelineError]:
+    ) -> list[CancelResult | DuelineError]:
         settings = self.stores.settings[queue]
         return CancelMany(settings, table=self.table, clock=self.clock, until=until, spread=self.spread).run(ids)
 
-    def list_jobs(self, queue: str = "emails", **span: Any) -> Listed:
+    def list_jobs(self, queue: str = "emails", **span: Any) -> JobPage:
         settings, now = self.stores.settings[queue], self.clock.now()
         return list_jobs(Span(**span), queue=settings, table=self.table, now=now, spread=self.spread)
 
@@ -214,9 +208,13 @@ class System(Core):
         self.inbound, self.rejects, self.dead_letters = stores.inbound, stores.rejects, stores.dead_letters
         self._uids, self._owners, self._acknowledged = uids(), uids(), set[str]()
 
-    def submit(self, *requests: Request, queue: str = "emails") -> list[Job | DuelineError]:
+    def submit_each(self, *requests: Request, queue: str = "emails") -> list[SubmitResult | DuelineError]:
         submit = self.submission(queue, direct_horizon=self.direct_horizon, new_uid=lambda: next(self._uids))
         return submit.run(requests, until=self.clock.monotonic() + 10)
+
+    def submit(self, *requests: Request, queue: str = "emails") -> list[Job | DuelineError]:
+        results = self.submit_each(*requests, queue=queue)
+        return [each.job if isinstance(each, SubmitResult) else each for each in results]
 
     def schedule(self, delay: float, *, queue: str = "emails") -> Job:
         """Submit one job, which must be accepted."""
@@ -233,16 +231,16 @@ class System(Core):
         for job in jobs:
             self.table.write([rows.job_row(job)])
 
-    def received(self) -> list[Received]:
+    def received(self) -> list[InboundMessage]:
         """Return what ever reached the inbound queue, from where SQS may bring it again."""
         messages = (delivery.message for delivery in self.inbound.deliveries)
-        return [Received(message_id=str(index), message=message) for index, message in enumerate(messages)]
+        return [InboundMessage(message_id=str(index), message=message) for index, message in enumerate(messages)]
 
-    def waiting(self) -> list[Received]:
+    def waiting(self) -> list[InboundMessage]:
         """Return what the inbound queue holds."""
         return [each for each in self.received() if each.message_id not in self._acknowledged]
 
-    def ingest(self, batch: Sequence[Received] | None = None, *, forget: bool = True) -> Ingested:
+    def ingest(self, batch: Sequence[InboundMessage] | None = None, *, forget: bool = True) -> IngestResult:
         """Ingest a batch (all that waits, if none is given), and delete what succeeded, unless SQS forgets to."""
         received = self.waiting() if batch is None else batch
         done = self.an_ingest().run(received, until=math.inf)
@@ -250,14 +248,14 @@ class System(Core):
             self._acknowledged |= {each.message_id for each in received} - done.failed
         return done
 
-    def ingest_message(self, *messages: Message) -> Ingested:
+    def ingest_message(self, *messages: Message) -> IngestResult:
         """Ingest messages that did not come from submit; the first has the id x0."""
-        return self.ingest([Received(message_id=f"x{n}", message=each) for n, each in enumerate(messages)])
+        return self.ingest([InboundMessage(message_id=f"x{n}", message=each) for n, each in enumerate(messages)])
 
     def a_tick(self, partition: Partition = EMAILS, *, owner: str = "", seconds: float = TICK_SECONDS) -> Tick:
         return super().a_tick(partition, owner=owner or next(self._owners), seconds=seconds)
 
-    def tick(self, partition: Partition = EMAILS, *, seconds: float = TICK_SECONDS) -> Ticked:
+    def tick(self, partition: Partition = EMAILS, *, seconds: float = TICK_SECONDS) -> TickResult:
         return self.a_tick(partition, seconds=seconds).run()
 
     def a_lease(self, partition: Partition = EMAILS, *, owner: str = "", seconds: float = TICK_SECONDS) -> Lease:

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from dueline.memory import MemoryTable
-from dueline.model.rows import Key
-from dueline.ports import Reading
+from dueline.core.ports import BatchRead
+from dueline.core.rows import Key
+from dueline.testing import MemoryTable
 
 
 class UnseenTable(MemoryTable):
@@ -12,9 +12,9 @@ class UnseenTable(MemoryTable):
 
     unseen: tuple[str, ...] = ()
 
-    def read(self, keys: Sequence[Key], *, consistent: bool = True) -> Reading:
+    def read(self, keys: Sequence[Key], *, consistent: bool = True) -> BatchRead:
         reading = super().read(keys, consistent=consistent)
-        return Reading(rows={key: row for key, row in reading.rows.items() if not key[1].endswith(self.unseen)})
+        return BatchRead(rows={key: row for key, row in reading.rows.items() if not key[1].endswith(self.unseen)})
 
     def _order_of(self, pk: str) -> list[str]:
         order = super()._order_of(pk)

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from dueline.core.message import Message
+from dueline.core.ports import BatchFailure, BatchRead
 from dueline.errors import Unavailable
-from dueline.model.message import Message
-from dueline.ports import Reading, Refusal
 
 
 class Call(NamedTuple):
@@ -98,16 +98,16 @@ def done_in_part(call: Call, *, last: bool = False) -> Any:
     if last and call.name.endswith(".send"):
         return [
             *(call.do(parts[:-1]) if parts[:-1] else []),
-            Refusal(index=len(parts) - 1, reason=NOT_NOW, final=False),
+            BatchFailure(index=len(parts) - 1, reason=NOT_NOW, final=False),
         ]
     left, kept = (parts[-1:], parts[:-1]) if last else (parts[:1], parts[1:])
     if call.name == "table.write":
         return [*left, *(call.do(kept) if kept else [])]
     if call.name == "table.read":
-        return Reading(rows=call.do(kept).rows, unread=frozenset(left))
-    refused = Refusal(index=0, reason=NOT_NOW, final=False)
+        return BatchRead(rows=call.do(kept).rows, unread=frozenset(left))
+    refused = BatchFailure(index=0, reason=NOT_NOW, final=False)
     later = call.do(kept) if kept else []
-    return [refused, *(Refusal(index=each.index + 1, reason=each.reason, final=each.final) for each in later)]
+    return [refused, *(BatchFailure(index=each.index + 1, reason=each.reason, final=each.final) for each in later)]
 
 
 def refusing(chosen: Callable[[Message], bool], *, final: bool = False) -> Around:
@@ -118,11 +118,13 @@ def refusing(chosen: Callable[[Message], bool], *, final: bool = False) -> Aroun
         kept = [message for message in messages if not chosen(message)]
         assert not kept or not call.do(kept)
         refused = [index for index, message in enumerate(messages) if chosen(message)]
-        return [Refusal(index=index, reason="no", final=final) for index in refused]
+        return [BatchFailure(index=index, reason="no", final=final) for index in refused]
 
     return react
 
 
 def refusing_for_good(call: Call) -> Any:
     """Let SQS refuse the first message of a batch, whatever is tried."""
-    return [Refusal(index=each.index, reason="InvalidMessageContents: no", final=True) for each in done_in_part(call)]
+    return [
+        BatchFailure(index=each.index, reason="InvalidMessageContents: no", final=True) for each in done_in_part(call)
+    ]

@@ -8,20 +8,17 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
-from dueline.clock import SystemClock
+from dueline.core.clock import SystemClock
+from dueline.core.job import Job, Route
+from dueline.core.message import Message
+from dueline.core.ports import BatchFailure, Clock, QueueMessage
+from dueline.core.queue_settings import Backoff, RetryPolicy, WorkSettings
 from dueline.errors import ScheduleChanged
-from dueline.memory import MemoryLocks, MemoryPayloads, MemoryQueue, MemoryTable
-from dueline.model.job import Job, Route
-from dueline.model.message import Message
-from dueline.model.retry_policy import Backoff, RetryPolicy
-from dueline.model.work_settings import WorkSettings
-from dueline.ports import Arrival, Clock, Refusal
-from dueline.worker.claim import Claim
-from dueline.worker.queue_connection import QueueConnection
-from dueline.worker.received import ReceivedMessage
-from dueline.worker.verdict import Interrupted
-from dueline.worker.watch.event import Event, Kind
-from tests import waiting
+from dueline.testing import MemoryLocks, MemoryPayloads, MemoryQueue, MemoryTable
+from dueline.worker.claims import Claim
+from dueline.worker.delivery import Interrupted, ReceivedMessage
+from dueline.worker.events import Event, EventKind
+from dueline.worker.queue_context import QueueContext
 from tests.builders import EMAILS, NOW, a_job, a_queue, an_id
 
 # As if a second came five times as soon: nobody waits for a poll to end.
@@ -37,11 +34,11 @@ class SharedQueue:
         self.asked: list[tuple[str, int]] = []
         self._lock = threading.Lock()
 
-    def send(self, messages: Sequence[Message]) -> list[Refusal]:
+    def send(self, messages: Sequence[Message]) -> list[BatchFailure]:
         with self._lock:
             return self.queue.send(messages)
 
-    def receive(self, *, most: int, wait: int, hidden: int | None = None) -> list[Arrival]:
+    def receive(self, *, most: int, wait: int, hidden: int | None = None) -> list[QueueMessage]:
         until = time.monotonic() + wait * A_SECOND_OF_POLLS
         while True:
             with self._lock:
@@ -52,12 +49,12 @@ class SharedQueue:
                 return []
             time.sleep(0.005)
 
-    def delete(self, receipts: Sequence[str]) -> list[Refusal]:
+    def delete(self, receipts: Sequence[str]) -> list[BatchFailure]:
         with self._lock:
             self.asked.append(("delete", len(receipts)))
             return self.queue.delete(receipts)
 
-    def hide(self, receipts: Sequence[str], seconds: Sequence[int]) -> list[Refusal]:
+    def hide(self, receipts: Sequence[str], seconds: Sequence[int]) -> list[BatchFailure]:
         with self._lock:
             self.asked.append(("hide", len(receipts)))
             return self.queue.hide(receipts, seconds)
@@ -94,7 +91,7 @@ class Events(list[Event]):
     def __call__(self, event: Event) -> None:
         self.append(event)
 
-    def of(self, kind: Kind) -> list[Event]:
+    def of(self, kind: EventKind) -> list[Event]:
         return [event for event in self if event.kind is kind]
 
 
@@ -105,6 +102,8 @@ class DeclaredSchedules:
         self.put_so_far: dict[str, dict[str, Any]] = {name: {"owner": owner} for name, owner in owners.items()}
         # What others put as soon as the schedules are listed.
         self.put_by_others: dict[str, dict[str, Any]] = {}
+        # When each was changed last, where that was not long ago.
+        self.changed: dict[str, datetime] = {}
         self.requests = 0
         self._faults = list(faults)
 
@@ -119,7 +118,12 @@ class DeclaredSchedules:
     def list(self) -> list[SimpleNamespace]:
         self._ask()
         found = [
-            SimpleNamespace(name=name, owner=given["owner"], etag=_etag(given))
+            SimpleNamespace(
+                name=name,
+                owner=given["owner"],
+                etag=_etag(given),
+                effective_from=self.changed.get(name, NOW - timedelta(days=9)),
+            )
             for name, given in self.put_so_far.items()
         ]
         self.put_so_far |= self.put_by_others
@@ -141,13 +145,13 @@ def _etag(given: dict[str, Any]) -> str:
     return json.dumps(given, default=str)
 
 
-def a_connection(*levels: SharedQueue, clock: Clock | None = None, **overrides: Any) -> QueueConnection:
+def a_connection(*levels: SharedQueue, clock: Clock | None = None, **overrides: Any) -> QueueContext:
     """Return a connection to a queue in memory, with the settings that are given."""
     given = {"queue": a_queue(priorities=max(1, len(levels))), "retry": AT_ONCE, "max_receives": 10, "longest_run": 60}
     inboxes = levels or (SharedQueue(clock=clock),)
     urls = tuple(f"memory://emails/{number}" for number in range(len(inboxes)))
     settings = WorkSettings(**({"urls": urls, "dead_letters": "memory://dead"} | given | overrides))
-    return QueueConnection(
+    return QueueContext(
         settings=settings,
         levels=inboxes,
         dead_letters=SharedQueue(clock=clock),
@@ -165,9 +169,9 @@ def due_now(number: int = 0, *, later: float = 0.0, **overrides: Any) -> Job:
     return a_job(payload=str(number), **({"due": due, "route": Route.DIRECT} | overrides))
 
 
-def an_arrival(job: Job | None = None, *, receives: int = 1, message: Message | None = None) -> Arrival:
+def an_arrival(job: Job | None = None, *, receives: int = 1, message: Message | None = None) -> QueueMessage:
     sent = message or Message.of(job or a_job(partition=EMAILS))
-    return Arrival(message=sent, message_id=str(an_id().uid), receipt="r", receives=receives, sent=NOW)
+    return QueueMessage(message=sent, message_id=str(an_id().uid), receipt="r", receives=receives, sent=NOW)
 
 
 def a_claim(
@@ -175,17 +179,12 @@ def a_claim(
     *,
     visible: float = 1e9,
     received: float | None = None,
-    begun: float | None = None,
+    started: float | None = None,
     **of_arrival: Any,
 ) -> Claim:
     at = time.monotonic() if received is None else received
-    return Claim(arrival=an_arrival(job, **of_arrival), level=0, received=at, visible=visible, begun=begun)
+    return Claim(arrival=an_arrival(job, **of_arrival), level=0, received=at, visible=visible, started=started)
 
 
 def a_received_message(job: Job | None = None, **of_claim: Any) -> ReceivedMessage:
     return ReceivedMessage.of(a_claim(job, **of_claim), queue="emails")
-
-
-def wait_until(met: Callable[[], bool]) -> bool:
-    """Wait until a condition is met, or a hang is certain; return whether it was."""
-    return waiting.wait_until(met, every=0.005)

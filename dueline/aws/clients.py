@@ -1,79 +1,108 @@
-"""boto3 clients: for callers, who have a session, and for the functions, which have none.
+"""boto3 clients and sessions: for callers, who have a session, and for the functions, which have none."""
 
-A caller's client follows the caller's session and environment in everything, and has a connection for each thread. A
-function runs in the region that it calls, with an environment that the stacks wrote. So requests that it makes for
-every job are sent without botocore, and connecting may take half a second only: its requests must fit into a lease.
-
-One request ends within `longest`, its retry included; a caller's may take 5 s more for making connections.
-"""
-
+import math
 import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import timedelta
-from functools import cache
+from functools import cache, partial
 from threading import Lock
+from time import monotonic, time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import boto3
 from botocore.config import Config
 
 from dueline import __version__
-from dueline.aws.transport.connections import Connections
-from dueline.aws.transport.sending import send_directly
+from dueline.aws.botocore_errors import map_caller_errors
+from dueline.core.threads import PerProcess
+from dueline.errors import DuelineError, Unavailable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from boto3 import Session
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_sqs import SQSClient
     from mypy_boto3_ssm import SSMClient
 
-    from dueline.aws.service_clock import ServiceClock
+    from dueline.aws.server_clock import ServiceClock
+
 
 C = TypeVar("C")
 
+
+@dataclass(kw_only=True, slots=True)
+class Deadline:
+    """When a function's invocation must have answered, on its monotonic clock: there is one at a time in a process."""
+
+    at: float = math.inf
+    monotonic: Callable[[], float] = monotonic
+
+    def check(self, longest: timedelta) -> None:
+        """Raise Unavailable unless a request that begins now, and takes so long, ends in time."""
+        if self.monotonic() + longest.total_seconds() > self.at:
+            raise Unavailable("there was no time left for a request of AWS: earlier ones were slow")
+
+
+DEADLINE = Deadline()
+
 ATTEMPTS = 2
 LANES = 10
-_CONNECT_SECONDS = 0.5
-# The handshake of TLS is among them: a few ways around the world, and the second that a packet's loss takes.
+# Of TCP and of TLS, which a small function takes tenths of a second for as it starts.
+_CONNECT_SECONDS = 1.0
+# A few ways around the world, and the second that a packet's loss takes.
 _CALLERS_CONNECT_SECONDS = 3.0
+# AWS closes connections that are idle, and a function that was frozen meanwhile has not heard of it.
+_IDLE_SECONDS = 20.0
 # As many as a worker may have handlers. What there is no room for is closed after each request.
 _CALLERS_CONNECTIONS = 1000
 # The most that botocore's standard mode waits before a second attempt.
 _BACKOFF_SECONDS = 1.0
+# The services whose answers set a `service_clock`.
+_TIMED = ("dynamodb", "sqs", "ssm")
 
 
 class Clients:
     """One process's clients of a session, each made at its first use. Threads may share them.
 
-    A `service_clock` learns the time from what DynamoDB and SQS answer.
+    A `service_clock` learns the time from their answers.
     """
 
     def __init__(
         self, session: "Session | None", *, longest: timedelta, service_clock: "ServiceClock | None" = None
     ) -> None:
-        self._service_clock = service_clock
+        self._session, self._longest, self._service_clock = session, longest, service_clock
         # Ten lanes that find no client would make ten, and each wait for all of them.
         self._making = Lock()
-        # Not `cached_property`: in Python 3.11 that of all objects has one lock, which a forked child finds held.
-        self._dynamodb = cache(lambda: self._timed(dynamodb(session, longest=longest)))
-        self._sqs = cache(lambda: self._timed(sqs(session, longest=longest)))
-        self._s3 = cache(lambda: s3(session, longest=longest))
+        self._made: dict[str, Any] = {}
 
     def dynamodb(self) -> "DynamoDBClient":
-        with self._making:
-            return self._dynamodb()
+        return self._one("dynamodb", dynamodb)
 
     def sqs(self) -> "SQSClient":
-        with self._making:
-            return self._sqs()
+        return self._one("sqs", sqs)
+
+    def ssm(self) -> "SSMClient":
+        return self._one("ssm", ssm)
 
     def s3(self) -> Any:
-        with self._making:
-            return self._s3()
+        return self._one("s3", s3)
 
-    def _timed(self, client: C) -> C:
-        if self._service_clock:
-            self._service_clock.listen_to(client)
-        return client
+    def of(self, service: str) -> Any:
+        """Return the client of another service, as `service_client` makes it."""
+        return self._one(service, partial(service_client, service))
+
+    def _one(self, service: str, make: Callable[..., C]) -> C:
+        with self._making:
+            if service not in self._made:
+                client: Any = make(self._session, longest=self._longest)
+                if self._service_clock and service in _TIMED:
+                    self._service_clock.listen_to(client)
+                self._made[service] = client
+            made: C = self._made[service]
+            return made
 
 
 def session(*, profile: str | None, region: str | None) -> "Session":
@@ -84,8 +113,6 @@ def session(*, profile: str | None, region: str | None) -> "Session":
 def dynamodb(session: "Session | None" = None, *, longest: timedelta) -> "DynamoDBClient":
     """Return a DynamoDB client."""
     client: DynamoDBClient = _client("dynamodb", session, longest)
-    if session is None:
-        _hasten(client, longest)
     return client
 
 
@@ -97,8 +124,6 @@ def sqs(session: "Session | None" = None, *, longest: timedelta) -> "SQSClient":
     """
     client: SQSClient = _client("sqs", session, longest)
     client.meta.events.register_last("before-call", _begin_a_chain)
-    if session is None:
-        _hasten(client, longest)
     return client
 
 
@@ -106,21 +131,6 @@ def ssm(session: "Session | None" = None, *, longest: timedelta) -> "SSMClient":
     """Return an SSM client."""
     client: SSMClient = _client("ssm", session, longest)
     return client
-
-
-def cloudwatch(session: "Session", *, longest: timedelta) -> Any:
-    """Return a CloudWatch client."""
-    return _client("cloudwatch", session, longest)
-
-
-def scheduler(session: "Session | None" = None, *, longest: timedelta) -> Any:
-    """Return a client of EventBridge Scheduler."""
-    return _client("scheduler", session, longest)
-
-
-def cloudformation(session: "Session | None" = None, *, longest: timedelta) -> Any:
-    """Return a CloudFormation client."""
-    return _client("cloudformation", session, longest)
 
 
 def s3(session: "Session | None" = None, *, longest: timedelta) -> Any:
@@ -132,24 +142,18 @@ def s3(session: "Session | None" = None, *, longest: timedelta) -> Any:
     return _client("s3", session, longest, Config(signature_version="s3v4", s3={"addressing_style": "virtual"}))
 
 
-def sts(session: "Session | None" = None, *, longest: timedelta) -> Any:
-    """Return an STS client."""
-    return _client("sts", session, longest)
-
-
-def of_service(service: str, session: "Session", *, longest: timedelta) -> Any:
-    """Return a client of a service that deployments are looked after with, such as `iam`.
-
-    Its parameters are checked before they are sent: what is seldom asked is seldom tried.
-    """
+def service_client(service: str, session: "Session | None" = None, *, longest: timedelta) -> Any:
+    """Return a client of a service that only operations need, such as `iam`: botocore checks its parameters."""
     return _client(service, session, longest, Config(parameter_validation=True))
 
 
-def config(longest: timedelta, *, connect_seconds: float = _CONNECT_SECONDS, connections: int = LANES) -> Config:
-    """Return the settings of a client, by default a function's."""
+def config(longest: timedelta, *, connect_seconds: float | None = None, connections: int = LANES) -> Config:
+    """Return the settings of a client, by default a function's, whose requests end within `longest`."""
+    attempt = (longest.total_seconds() - _BACKOFF_SECONDS) / ATTEMPTS
+    of_function = min(_CONNECT_SECONDS, attempt / 2)
     return Config(
-        connect_timeout=connect_seconds,
-        read_timeout=_read_seconds(longest),
+        connect_timeout=connect_seconds or of_function,
+        read_timeout=attempt - of_function,
         retries={"total_max_attempts": ATTEMPTS, "mode": "standard"},
         max_pool_connections=connections,
         # Without one of its own, botocore writes the user agent anew, out of a dozen parts, for each request.
@@ -163,11 +167,30 @@ def _client(service: str, session: "Session | None", longest: timedelta, more: C
     make: Any = (session or boto3).client
     callers: Any = {"connect_seconds": _CALLERS_CONNECT_SECONDS, "connections": _CALLERS_CONNECTIONS}
     settings = config(longest, **({} if session is None else callers))
-    return make(service, config=settings.merge(more or Config()))
+    client = make(service, config=settings.merge(more or Config()))
+    if session is None:
+        _close_idle(client)
+        client.meta.events.register_first("before-call", lambda **_: DEADLINE.check(longest))
+    return client
 
 
-def _read_seconds(longest: timedelta) -> float:
-    return (longest.total_seconds() - _BACKOFF_SECONDS) / ATTEMPTS - _CONNECT_SECONDS
+def _close_idle(client: Any) -> None:
+    """Have a client close its connections before a request where it sent none for so long.
+
+    By the system's clock: the monotonic one may stand still while Lambda has the process frozen. A clock that was set
+    costs a connection.
+    """
+    last, lock = time(), Lock()
+
+    def before_send(**_: Any) -> None:
+        nonlocal last
+        # One closes them; a thread that comes at the same time finds a new pool.
+        with lock:
+            if abs(time() - last) > _IDLE_SECONDS:
+                client.close()
+            last = time()
+
+    client.meta.events.register_first("before-send", before_send)
 
 
 def _begin_a_chain(params: dict[str, Any], **_: Any) -> None:
@@ -175,12 +198,45 @@ def _begin_a_chain(params: dict[str, Any], **_: Any) -> None:
     params["headers"].pop("X-Amzn-Trace-Id", None)
 
 
-def _hasten(client: Any, longest: timedelta) -> None:
-    """Let a function's client send its requests for every job without botocore."""
-    connections = Connections(
-        connect_seconds=_CONNECT_SECONDS,
-        read_seconds=_read_seconds(longest),
-        lanes=LANES,
-        trusted=os.environ.get("AWS_CA_BUNDLE"),
-    )
-    send_directly(client, connections)
+_LONGEST_REQUEST = timedelta(seconds=5)
+
+
+def session_per_process(session: boto3.Session | None) -> PerProcess[boto3.Session]:
+    """Return the given session in each process, or else one of its own, which may be used after a fork."""
+    parent = os.getpid()
+
+    def here() -> boto3.Session:
+        if session is None:
+            return boto3.Session()
+        if os.getpid() != parent:
+            _let_renew(session)
+        return session
+
+    return PerProcess(here)
+
+
+def _let_renew(session: boto3.Session) -> None:
+    """Give a session's credentials another lock: a thread of the parent may have been renewing them as it forked.
+
+    botocore keeps the lock to itself; credentials that do not expire have none.
+    """
+    credentials: Any = session.get_credentials()
+    if hasattr(credentials, "_refresh_lock"):
+        credentials._refresh_lock = threading.Lock()
+
+
+# Who calls: the ARN of a session's credentials.
+def caller_identity(session: "Session | None") -> "Callable[[], str | None]":
+    """Return a call that gets the credentials' ARN from STS once: None without a session, or where STS refuses."""
+
+    @cache
+    def arn() -> str | None:
+        if session is None:
+            return None
+        try:
+            with map_caller_errors("reading whose the AWS credentials are"):
+                return str(service_client("sts", session, longest=_LONGEST_REQUEST).get_caller_identity()["Arn"])
+        except DuelineError:
+            return None
+
+    return arn

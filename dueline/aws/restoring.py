@@ -2,30 +2,90 @@
 
 import random
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from dueline.aws import clients
-from dueline.aws.deployed import Deployed
-from dueline.aws.dynamodb.backup import DynamoBackup
-from dueline.aws.faults import of_callers
-from dueline.aws.published import Published
-from dueline.aws.tick_schedules import TickSchedules
-from dueline.clock import SystemClock
-from dueline.config.names import Names
-from dueline.model.job import Partition
-from dueline.operate.restore import Restore
-from dueline.operate.restore_part import Parts, periods_of_a_restore
-from dueline.protocol.lease import Periods
-from dueline.retry.calls import Calls, in_lanes
-from dueline.retry.patience import Patience
+from botocore.exceptions import ClientError
+
+from dueline.aws.aws_deployment import AwsDeployment
+from dueline.aws.botocore_errors import is_missing_table, map_botocore_errors, map_caller_errors
+from dueline.aws.dynamodb import DynamoTable, as_row, key_item
+from dueline.core import instant
+from dueline.core.job import Partition
+from dueline.core.partitions import Periods
+from dueline.core.ports import BatchRead
+from dueline.core.retry import Calls, Patience, in_lanes
+from dueline.core.rows import Key, key
+from dueline.errors import DeploymentNotFound, InvalidJob
+from dueline.operations.restore import Restore
+from dueline.operations.restore_part import Part, Parts, periods_of_a_restore
 
 if TYPE_CHECKING:
     from boto3 import Session
+    from mypy_boto3_dynamodb import DynamoDBClient
 
+# What a run that is killed may repeat, of each segment.
+PART_ROWS = 200
+_KEY = ("pk", "sk")
 _LONGEST_REQUEST = timedelta(seconds=15)
 A = TypeVar("A")
+
+
+# A backup on DynamoDB: two tables that were restored to a point in time, beside those of the deployment.
+class DynamoBackup:
+    """Two tables that nobody writes. `client` is boto3's.
+
+    Its name says when the table of jobs was created: of two backups under one name, the second is another one. Raises
+    DeploymentNotFound, InvalidJob for a table of something else, Throttled or Unavailable.
+    """
+
+    def __init__(self, client: "DynamoDBClient", *, jobs: str, state: str) -> None:
+        self._client = client
+        made, _ = (self._checked(table)["CreationDateTime"] for table in (jobs, state))
+        self.name = f"{jobs}@{instant.text(made)}"
+        self._jobs, self._state = jobs, state
+        self._table = DynamoTable(client, jobs, state=state)
+
+    def jobs(self, segment: int, *, of: int, after: Key | None) -> Part:
+        return self._scan(self._jobs, after, Segment=segment, TotalSegments=of)
+
+    def states(self, *, after: Key | None) -> Part:
+        return self._scan(self._state, after)
+
+    def read(self, keys: Sequence[Key]) -> BatchRead:
+        return self._table.read(keys)
+
+    def count(self) -> int:
+        return sum(map(self._count, (self._jobs, self._state)))
+
+    def _count(self, table: str) -> int:
+        return int(self._described(table)["ItemCount"])
+
+    def _checked(self, table: str) -> Any:
+        described = self._described(table)
+        names = [each["AttributeName"] for each in described["KeySchema"]]
+        if names != list(_KEY):
+            raise InvalidJob(
+                f"table {table} has the key {', '.join(names)}: one of jobs or states has {', '.join(_KEY)}"
+            )
+        return described
+
+    def _described(self, table: str) -> Any:
+        with map_botocore_errors(f"describing table {table}"):
+            try:
+                return self._client.describe_table(TableName=table)["Table"]
+            except ClientError as error:
+                if is_missing_table(error):
+                    raise DeploymentNotFound(f"there is no table {table!r} in this account and region") from None
+                raise
+
+    def _scan(self, table: str, after: Key | None, **segment: Any) -> Part:
+        begin: Any = {"ExclusiveStartKey": key_item(after)} if after else {}
+        with map_botocore_errors(f"reading table {table}"):
+            answer = self._client.scan(TableName=table, Limit=PART_ROWS, **segment, **begin)
+            last = answer.get("LastEvaluatedKey")
+            return Part(rows=[as_row(each) for each in answer["Items"]], after=key(as_row(last)) if last else None)
 
 
 def restore(
@@ -38,13 +98,11 @@ def restore(
     on_progress: Callable[[int, int], None],
 ) -> Restore:
     """Return what lets a deployment take over two tables. Raises DeploymentNotFound, Forbidden or Unavailable."""
-    with of_callers(f"finding the deployment {name!r}"):
-        settings = Published(
-            clients.ssm(session, longest=_LONGEST_REQUEST), Names(name), clock=SystemClock()
-        ).settings()
-        deployed = Deployed(name, queue_urls=settings.queue_urls, longest=_LONGEST_REQUEST, session=session)
-        backup = DynamoBackup(clients.dynamodb(session, longest=_LONGEST_REQUEST), jobs=jobs, state=state)
-        has_tick = _ticked(deployed.names, session).__contains__
+    with map_caller_errors(f"finding the deployment {name!r}"):
+        settings = AwsDeployment(name, longest=_LONGEST_REQUEST, session=session).settings_store().settings()
+        deployed = AwsDeployment(name, queue_urls=settings.queue_urls, longest=_LONGEST_REQUEST, session=session)
+        backup = DynamoBackup(deployed.clients.dynamodb(), jobs=jobs, state=state)
+        has_tick = frozenset(deployed.tick_schedules().partitions()).__contains__
     periods = periods_of_a_restore(timedelta(seconds=settings.lookahead))
     return Restore(
         backup,
@@ -52,21 +110,15 @@ def restore(
         table=deployed.table,
         clock=deployed.clock,
         owner=str(uuid.uuid4()),
-        ask=_Asking(deployed),
+        retrying=_RetryingCalls(deployed),
         spread=in_lanes,
         on_progress=on_progress,
     )
 
 
-def _ticked(names: Names, session: "Session") -> frozenset[Partition]:
-    """Return the partitions that a tick reads, those that queues.yaml does not declare any more among them."""
-    scheduler = clients.scheduler(session, longest=_LONGEST_REQUEST)
-    return frozenset(TickSchedules(scheduler, names.schedule_group).partitions())
-
-
 def _parts(
     backup: DynamoBackup,
-    deployed: Deployed,
+    deployed: AwsDeployment,
     *,
     periods: Periods,
     has_tick: Callable[[Partition], bool],
@@ -85,15 +137,15 @@ def _parts(
     )
 
 
-class _Asking:
+class _RetryingCalls:
     """Makes a call with a caller's credentials, and repeats it while AWS or the network fails."""
 
-    def __init__(self, deployed: Deployed) -> None:
+    def __init__(self, deployed: AwsDeployment) -> None:
         self._calls = Calls(patience=Patience(), clock=deployed.clock, jitter=random.random)
 
     def __call__(self, call: Callable[[], A], /) -> A:
         def as_a_caller() -> A:
-            with of_callers("restoring"):
+            with map_caller_errors("restoring"):
                 return call()
 
-        return self._calls.ask(as_a_caller)
+        return self._calls.run(as_a_caller)

@@ -6,11 +6,11 @@ _NEEDED = {"typer", "rich"}
 
 
 def main() -> int:
-    """Run the command that was typed; return its exit code. Without typer and rich, say what to install."""
+    """Run the command line; return its exit code. Without typer and rich, say what to install."""
     try:
         from dueline.cli.app import run
     except KeyboardInterrupt:
-        # To import what a command needs takes a second.
+        # Imports take up to a second.
         sys.stderr.write("dueline: interrupted\n")
         return 130
     except ModuleNotFoundError as missing:

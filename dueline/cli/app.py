@@ -1,67 +1,143 @@
-"""The commands, as typer has them."""
+"""The `dueline` command: its subcommands, their common options, and how each run ends."""
 
+import logging
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from dueline import __version__
 from dueline.cli import options
-from dueline.cli.connect import Run, Target
-from dueline.cli.faults import EXIT_CODES
-from dueline.cli.group import Commands, Group
-from dueline.cli.screen import Screen
-from dueline.clock import SystemClock
+from dueline.cli.connect import CommandRun, Target
+from dueline.cli.screen import DONE, EXIT_CODES, INTERRUPTED, Screen, ScreenLog, report_error
+from dueline.cli.signals import sigterm_as_ctrl_c
+from dueline.core.clock import SystemClock
 
-# Where each is, and an example of it.
+JSON = "--json"
+_ID = "emails.0.t.1799049600000.0d6a387e-1c2f-4b7a-9a51-7f6f0a3f9d10"
+# Where each is, as `module:function`, and an example of it.
 COMMANDS = {
-    "schedule": ("schedule:schedule", """dueline schedule emails '{"to": "ann"}' --delay 2h --key welcome-ann"""),
-    "get": ("jobs:get", "dueline get emails.0.t.1799049600000.0d6a387e-1c2f-4b7a-9a51-7f6f0a3f9d10"),
-    "cancel": ("jobs:cancel", "dueline cancel emails.0.t.1799049600000.0d6a387e-1c2f-4b7a-9a51-7f6f0a3f9d10"),
-    "reschedule": ("jobs:reschedule", "dueline reschedule emails.0.t.1799049600000.0d6a387e-… --delay 3d"),
-    "run-now": ("jobs:run_now", "dueline run-now emails.0.t.1799049600000.0d6a387e-1c2f-4b7a-9a51-7f6f0a3f9d10"),
-    "jobs": ("jobs:jobs", "dueline jobs emails --from 2027-01-04T00:00:00Z --limit 20"),
-    "queues": ("queues:queues", "dueline queues emails"),
-    "pause": ("queues:pause", "dueline pause emails"),
-    "resume": ("queues:resume", "dueline resume emails"),
-    "rate": ("queues:rate", "dueline rate emails 50/s"),
-    "worker": ("worker:worker", "dueline worker shop.worker:worker --concurrency 20"),
-    "console": ("console:console", "dueline console --read-only"),
-    "doctor": ("doctor:doctor", "dueline doctor --sample 20"),
-    "verify": ("verify:verify", "dueline verify --only timers --scale full --report reports"),
-    "adopt": ("adopt:adopt", "dueline adopt cdk.out/dueline-queue-emails.template.json --apply"),
-    "redrive": ("redrive:redrive", "dueline redrive emails --error KeyError --older-than 2h --apply"),
+    "schedule": ("job_commands:schedule", """dueline schedule emails '{"to": "ann"}' --delay 2h --key welcome-ann"""),
+    "get": ("job_commands:get", f"dueline get {_ID}"),
+    "cancel": ("job_commands:cancel", f"dueline cancel {_ID}"),
+    "reschedule": ("job_commands:reschedule", f"dueline reschedule {_ID} --delay 3d"),
+    "run-now": ("job_commands:run_now", f"dueline run-now {_ID}"),
+    "jobs": ("job_commands:jobs", "dueline jobs emails --from 2027-01-04T00:00:00Z --limit 20"),
+    "queues": ("operator_commands:queues", "dueline queues emails"),
+    "pause": ("operator_commands:pause", "dueline pause emails"),
+    "resume": ("operator_commands:resume", "dueline resume emails"),
+    "rate": ("operator_commands:rate", "dueline rate emails 50/s"),
+    "worker": ("worker_command:worker", "dueline worker shop.worker:worker --concurrency 20"),
+    "console": ("console_command:console", "dueline console --read-only"),
+    "doctor": ("operator_commands:doctor", "dueline doctor --sample 20"),
+    "preflight": ("operator_commands:preflight", "dueline preflight queues.yaml"),
+    "redrive": ("operator_commands:redrive", "dueline redrive emails --error KeyError --older-than 2h --apply"),
     "restore": (
-        "restore:restore",
+        "operator_commands:restore",
         "dueline restore --jobs dueline-jobs-restored --state dueline-state-restored --apply",
     ),
 }
-_SCHEDULES = {"schedules": ("schedules:group", "dueline schedules list emails")}
+_SCHEDULES = {"schedules": ("schedule_commands:group", "dueline schedules list emails")}
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+class Commands(Mapping[str, Any]):
+    """Commands by their names, each imported at its first use: importing all takes long."""
+
+    def __init__(self, places: Mapping[str, tuple[str, str]]) -> None:
+        self._places = places
+
+    def __getitem__(self, name: str) -> Any:
+        return _imported(name, *self._places[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
+@cache
+def _imported(name: str, place: str, example: str) -> Any:
+    module, _, function = place.partition(":")
+    command = getattr(import_module(f"dueline.cli.{module}"), function)
+    if not isinstance(command, typer.Typer):
+        alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+        alone.command(name, epilog=f"For example: {example}")(command)
+        command = alone
+    return typer.main.get_command(command)
+
+
+class Group(TyperGroup):
+    """All commands of `dueline`: --json may stand anywhere, and whatever happens ends with an exit code."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings | {"commands": Commands(COMMANDS | _SCHEDULES)})
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        arguments = json_first(sys.argv[1:] if args is None else args) or ["--help"]
+        run = super().main
+        code = exit_code_of(
+            lambda: run(arguments, "dueline", complete_var, False, **extra), as_json=JSON in arguments[:1]
+        )
+        if not standalone_mode:
+            return code
+        sys.exit(code)
+
+
+def json_first(args: Sequence[str]) -> list[str]:
+    """Return the arguments with --json, if it stands before a `--`, in front of all others.
+
+    >>> json_first(["get", "X", "--json", "--", "--json"])
+    ['--json', 'get', 'X', '--', '--json']
+    """
+    end = args.index("--") if "--" in args else len(args)
+    options = [each for each in args[:end] if each != JSON]
+    return [*([JSON] if JSON in args[:end] else []), *options, *args[end:]]
+
+
+def exit_code_of(run: Callable[[], object], *, as_json: bool) -> int:
+    """Run a command and return its exit code; report what it raises. SIGTERM ends it as Ctrl-C does."""
+    try:
+        with sigterm_as_ctrl_c():
+            code = run()
+        if code != INTERRUPTED:
+            return code if isinstance(code, int) else DONE
+        raise KeyboardInterrupt
+    except (Exception, KeyboardInterrupt) as error:
+        return report_error(error, as_json=as_json)
+
+
+def _show_version(is_set: bool) -> None:
+    if is_set:
         typer.echo(f"dueline {__version__}")
         raise typer.Exit
 
 
-class All(Group):
-    """All commands of `dueline`."""
-
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given | {"commands": Commands(COMMANDS | _SCHEDULES)})
-
-
-app = typer.Typer(cls=All, add_completion=False, epilog=EXIT_CODES, rich_markup_mode=None)
-Name = Annotated[str, typer.Option(envvar="DUELINE_NAME", help="The deployment.")]
-Url = Annotated[str | None, typer.Option(envvar="DUELINE_URL", help="The API of a local run.", show_default=False)]
+app = typer.Typer(cls=Group, add_completion=False, epilog=EXIT_CODES, rich_markup_mode=None)
+Name = Annotated[str, typer.Option(envvar="DUELINE_NAME", help="The deployment's name, as in queues.yaml.")]
+Url = Annotated[
+    str | None, typer.Option(envvar="DUELINE_URL", help="The API's URL, of a local run.", show_default=False)
+]
 Profile = Annotated[str | None, typer.Option(help="The AWS profile.", show_default=False)]
 Region = Annotated[str | None, typer.Option(help="The AWS region.", show_default=False)]
-Json = Annotated[bool, typer.Option("--json", help="For machines: JSON, a line each. It may stand anywhere.")]
-Version = Annotated[bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Tell the version.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, one document a line. It may stand anywhere.")]
+Version = Annotated[bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version.")]
 
 
 @app.callback()
-def begin(
+def start(
     ctx: typer.Context,
     name: Name = "dueline",
     url: Url = None,
@@ -70,15 +146,17 @@ def begin(
     as_json: Json = False,
     version: Version = False,
 ) -> None:
-    """Schedule jobs, take them back, and look after queues and workers.
+    """Schedule, cancel and look up jobs, and look after queues and workers.
 
-    The deployment and the credentials are given before the command.
+    The options below come before the command: dueline --name shop queues.
     """
     target = Target(name=name, url=options.url(url), profile=profile, region=region)
-    ctx.obj = Run(target=target, screen=Screen(as_json=as_json, now=SystemClock().now()))
+    screen = Screen(as_json=as_json, now=SystemClock().now())
+    logging.getLogger("dueline").handlers = [ScreenLog(screen)]
+    ctx.obj = CommandRun(target=target, screen=screen)
 
 
 def run() -> int:
-    """Run what was typed; return its exit code."""
+    """Run the command line; return its exit code."""
     code: int = typer.main.get_command(app).main(standalone_mode=False)
     return code

@@ -1,4 +1,4 @@
-"""What is typed, as values."""
+"""Options and arguments as values: times, spans, payloads."""
 
 import json
 import math
@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Annotated, BinaryIO, NoReturn
+from typing import Annotated, Any, BinaryIO, NoReturn
 from urllib.parse import urlsplit
 
 import typer
 
-from dueline.model import instant
+from dueline.core import instant
 
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 _DELAY = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)([smhd]?)", re.ASCII)
@@ -74,8 +74,8 @@ def moment(text: str) -> datetime:
 
 
 def payload(text: str) -> object:
-    """Return the JSON value that is written out, on stdin (`-`) or in a file (`@` and its name)."""
-    return _json(content(text), "the payload")
+    """Return the JSON value of an argument, of stdin (`-`) or of a file (`@` and its name)."""
+    return _json(_content(text), "the payload")
 
 
 @contextmanager
@@ -104,7 +104,7 @@ def _lines_of(file: BinaryIO, text: str) -> Iterator[bytes]:
 def _stdin() -> BinaryIO:
     # Python has none where it was closed.
     if sys.stdin is None:
-        raise typer.BadParameter("PAYLOAD is -, which is stdin, and that is closed: give it one, or another PAYLOAD")
+        raise typer.BadParameter("PAYLOAD is -, which is stdin, and that is closed")
     return sys.stdin.buffer
 
 
@@ -117,14 +117,14 @@ def line(content: bytes, number: int) -> object:
 
 
 def is_blank(content: bytes) -> bool:
-    """Tell whether a line has nothing but what JSON takes for space."""
+    """Return whether a line has only what JSON treats as space."""
     return not content.strip(b" \t\r\n")
 
 
-def content(text: str) -> str:
+def _content(text: str) -> str:
     try:
         if text != "-" and not text.startswith("@"):
-            # What the shell gave and is no UTF-8 has surrogates in its place.
+            # Bytes that are no UTF-8 come from the shell as surrogates.
             return text.encode().decode()
         return (_stdin().read() if text == "-" else Path(text[1:]).read_bytes()).decode()
     except OSError as error:
@@ -142,7 +142,7 @@ def _json(text: str, what: str) -> object:
     try:
         return json.loads(text, parse_int=_whole, parse_float=_decimal, parse_constant=_constant)
     except json.JSONDecodeError as error:
-        # Of the payload nothing is said: it may be secret.
+        # Without the payload's text, which may be secret.
         raise typer.BadParameter(f"{what} is no JSON: {error.msg} at character {error.pos + 1}") from None
     except ValueError as error:
         raise typer.BadParameter(f"{what} is no JSON that can be sent: {error}") from None
@@ -168,9 +168,20 @@ def _constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number of JSON")
 
 
-At = Annotated[datetime | None, typer.Option(parser=moment, metavar="ISO8601", help="When it is due, with a zone.")]
-Delay = Annotated[
-    timedelta | None, typer.Option(parser=span, metavar="SPAN", help="After how long it is due: 90, 15m, 2h, 3d.")
-]
+def time_option(help: str, *names: str) -> Any:
+    """Return an option that is a time."""
+    return typer.Option(*names, parser=moment, metavar="ISO8601", help=help, show_default=False)
+
+
+def span_option(help: str, *names: str) -> Any:
+    """Return an option that is a span of time."""
+    return typer.Option(*names, parser=span, metavar="SPAN", help=help, show_default=False)
+
+
+At = Annotated[datetime | None, time_option("When it is due, such as 2027-01-04T09:00:00+01:00.")]
+Delay = Annotated[timedelta | None, span_option("How long until it is due: 90, 15m, 2h, 3d.")]
 Queue = Annotated[str, typer.Argument(metavar="QUEUE", show_default=False)]
 Ids = Annotated[list[str], typer.Argument(metavar="ID...", show_default=False)]
+Limit = Annotated[int | None, typer.Option(min=1, help="How many at most.")]
+Tenant = Annotated[str | None, typer.Option(help="The tenant that it belongs to.")]
+Priority = Annotated[int, typer.Option(help="1 is the most urgent.")]

@@ -1,11 +1,14 @@
-"""What a command shows: tables for people, JSON for machines, never both."""
+"""What a command shows: text for people, JSON for machines, never both; errors as one line and an exit code."""
 
+import dataclasses
 import json
+import logging
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import Enum
 from types import TracebackType
 from typing import Any, Self
 
@@ -14,38 +17,83 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from dueline.cli.faults import DONE, Fault
-from dueline.model.text import printable
+from dueline.core import instant
+from dueline.core.job import Route
+from dueline.core.queue_settings import Rate
+from dueline.core.text import printable
+from dueline.errors import RETRYABLE, AlreadyFinished, DuelineError
 
-# Where nobody looks, nothing is wrapped.
+# Those of errors are in errors.ERRORS.
+DONE, AGAIN, WRONG, TOO_LATE, INTERRUPTED = 0, 1, 2, 4, 130
+EXIT_CODES = (
+    "Exit codes: 0 done; 1 AWS or the network failed, try again; 2 wrong usage, or what can never be scheduled;"
+    " 3 no such job, schedule, queue or deployment; 4 too late; 5 AWS credentials are missing or do not allow it;"
+    " 130 interrupted. Of several jobs, the highest. doctor and preflight have exit codes of their own."
+)
+# typer's own click, or in its older versions click itself: what is wrong with the command's arguments.
+_Misuse: Any = typer.BadParameter.__mro__[2]
+# A file or a pipe wraps no lines.
 _WIDE = 1000
 _PROGRESS_AFTER_SECONDS = 2.0
-# Times up to so many seconds away are told in units of so many.
+# Spans of up to so many seconds are shown in units of so many.
 _UNITS = ((90, 1, "s"), (90 * 60, 60, "min"), (36 * 3600, 3600, "h"), (float("inf"), 86_400, "days"))
+
+
+def report_error(error: BaseException, *, as_json: bool, **about: Any) -> int:
+    """Write an error to stderr, as one line; return its exit code. `about` names what it concerns."""
+    code, message, exit_code = _describe(error)
+    if isinstance(error, DuelineError):
+        about |= {name: value for name, value in (("id", error.job_id), ("key", error.key)) if value is not None}
+    line = " ".join(message.split())
+    document = json.dumps({"error": {"code": code, "message": line, **about}})
+    typer.echo(document if as_json else f"dueline: {printable(line)}", file=sys.stderr)
+    return exit_code
+
+
+def _describe(error: BaseException) -> tuple[str, str, int]:
+    """Return an error's code for machines, its message and its exit code."""
+    if isinstance(error, DuelineError):
+        return error.code, _message_of(error), error.exit_code
+    if isinstance(error, _Misuse):
+        return "usage", error.format_message().removeprefix("Invalid value: "), WRONG
+    if isinstance(error, KeyboardInterrupt | typer.Abort):
+        return "interrupted", "interrupted", INTERRUPTED
+    return "error", f"{type(error).__name__}: {error}", AGAIN
+
+
+def _message_of(error: DuelineError) -> str:
+    parts = [str(error)]
+    if isinstance(error, AlreadyFinished) and error.job_id:
+        parts.append(f"{error.job_id} took its place")
+    if isinstance(error, RETRYABLE) and error.job_id:
+        parts.append(f"job {error.job_id} may be scheduled all the same")
+    if isinstance(error, RETRYABLE) and error.key:
+        parts.append(f"repeating the command with --key {error.key} schedules it once")
+    return "; ".join([*parts, *getattr(error, "__notes__", ())])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Screen:
-    """Shows things on stdout, as JSON or as text, and faults on stderr."""
+    """Shows things on stdout, as JSON or as text, and errors on stderr."""
 
     as_json: bool
     now: datetime
 
-    def json(self, value: object, *, is_fault: bool = False) -> None:
-        """Write one line of JSON, to stderr if it is a fault."""
-        typer.echo(json.dumps(value), err=is_fault)
+    def json(self, value: object, *, to_stderr: bool = False) -> None:
+        """Write one line of JSON."""
+        typer.echo(json.dumps(value), err=to_stderr)
 
     def line(self, text: str) -> None:
         """Write one line for people."""
         typer.echo(printable(text))
 
     def note(self, text: str) -> None:
-        """Write one line for people about what went wrong, to stderr."""
+        """Write one line for people to stderr."""
         typer.echo(f"dueline: {printable(text)}", err=True)
 
-    def record(self, named: Mapping[str, object]) -> None:
-        """Show one thing, a field a line; what is None is left out."""
-        texts = {name: self._text(value) for name, value in named.items() if value is not None}
+    def record(self, fields: Mapping[str, object]) -> None:
+        """Show one thing, a field a line; None is left out."""
+        texts = {name: self._text(value) for name, value in fields.items() if value is not None}
         width = max(map(len, texts))
         for name, text in texts.items():
             self.line(f"{name:{width}}  {text}")
@@ -60,25 +108,41 @@ class Screen:
         width = None if sys.stdout.isatty() else _WIDE
         Console(width=width, markup=False, emoji=False, highlight=False).print(table)
 
-    def fault(self, error: BaseException, **about: Any) -> int:
-        """Report what went wrong on stderr; return its exit code."""
-        fault = Fault.of(error, **about)
-        fault.report(as_json=self.as_json)
-        return fault.exit_code
+    def error(self, error: BaseException, **about: Any) -> int:
+        """Report an error on stderr; return its exit code."""
+        return report_error(error, as_json=self.as_json, **about)
+
+    def progress(self, label: str) -> "Bar":
+        """Return a progress bar, which machines are not shown."""
+        return Bar(label, shown=not self.as_json)
 
     def _text(self, value: object) -> str:
         if isinstance(value, datetime):
-            return local(value, now=self.now)
+            return f"{value.astimezone():%Y-%m-%d %H:%M:%S %Z} ({relative(value - self.now)})"
         return "" if value is None else printable(str(value))
 
 
-class Bar:
-    """A progress bar on stderr, shown to people only, and once something takes longer than two seconds."""
+class ScreenLog(logging.Handler):
+    """Shows the library's warnings on stderr, and nowhere else."""
 
-    def __init__(self, what: str, *, shown: bool) -> None:
-        self._what = what
+    def __init__(self, screen: Screen) -> None:
+        super().__init__(level=logging.WARNING)
+        self._screen = screen
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self._screen.as_json:
+            self._screen.json({"warning": record.getMessage()}, to_stderr=True)
+        else:
+            self._screen.note(record.getMessage())
+
+
+class Bar:
+    """A progress bar on a terminal's stderr, shown once something takes longer than two seconds."""
+
+    def __init__(self, label: str, *, shown: bool) -> None:
+        self._label = label
         self._shown = shown and sys.stderr.isatty()
-        self._begun = time.monotonic()
+        self._since = time.monotonic()
         self._progress: Progress | None = None
 
     def __enter__(self) -> Self:
@@ -90,9 +154,9 @@ class Bar:
 
     def __call__(self, done: int, of: int) -> None:
         """Show that so many are done."""
-        if self._progress is None and self._shown and time.monotonic() - self._begun > _PROGRESS_AFTER_SECONDS:
+        if self._progress is None and self._shown and time.monotonic() - self._since > _PROGRESS_AFTER_SECONDS:
             self._progress = Progress(console=Console(stderr=True), transient=True)
-            self._progress.add_task(self._what, total=of)
+            self._progress.add_task(self._label, total=of)
             self._progress.start()
         if self._progress:
             self._progress.update(self._progress.task_ids[0], completed=done, total=max(done, of))
@@ -118,6 +182,24 @@ def relative(away: timedelta) -> str:
     return f"in {far}" if away > timedelta(0) else f"{far} ago"
 
 
-def local(at: datetime, *, now: datetime) -> str:
-    """Return a time in this machine's zone, and how far away it is."""
-    return f"{at.astimezone():%Y-%m-%d %H:%M:%S %Z} ({relative(at - now)})"
+def json_of(value: object) -> Any:
+    """Return a value as the HTTP API has it in JSON: a dataclass as its fields, without those that are None."""
+    match value:
+        case Rate():
+            return str(value)
+        case Route():
+            return value.name.lower()
+        case Enum():
+            return value.value
+        case datetime():
+            return instant.text(value)
+        case timedelta():
+            return value.total_seconds()
+        case Mapping():
+            return {str(name): json_of(each) for name, each in value.items()}
+        case list() | tuple() | frozenset() | set():
+            return [json_of(each) for each in value]
+    if dataclasses.is_dataclass(value):
+        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        return {name: json_of(each) for name, each in fields.items() if each is not None}
+    return value

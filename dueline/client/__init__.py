@@ -1,5 +1,5 @@
 """The client: schedule, look up, list, reschedule and cancel jobs from Python, over HTTP or straight on AWS.
 
-`api` says what it asks for; `http_api` asks that over HTTP, `aws.direct_api` of AWS itself.
-Imports `operate`, `lookup`, `retry`, `model`; AWS only to connect.
+`api` lists the calls; `http` makes them over HTTP, `aws.direct_api` on AWS itself.
+Imports `core`; AWS only to connect.
 """

@@ -1,71 +1,74 @@
-"""What a client asks of a deployment, over HTTP or straight on AWS."""
+"""What a client needs of a deployment: the same calls over HTTP and straight on AWS."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol, Self, TypeVar
+from typing import Any, Protocol
 
-from dueline.client.answers import Job
-from dueline.client.http_schedules import HttpSchedules
-from dueline.client.id_terms import IdTerms
-from dueline.client.listed import ScheduledJob
-from dueline.client.new_job import NewJob
-from dueline.errors import DuelineError
-from dueline.lookup.control import Control
-from dueline.lookup.overview import Overview
-from dueline.model.job import JobId, State
-from dueline.model.queue_settings import QueueSettings
-from dueline.model.rate import Rate
-from dueline.model.trace import TraceContext
+from dueline.client.job_ids import IdParameters
+from dueline.client.models import Job, NewJob, ScheduledJob
+from dueline.core.job import JobId, State
+from dueline.core.overview import Control, Overview
+from dueline.core.queue_settings import QueueSettings, Rate
+from dueline.core.request import Request
+from dueline.core.trace import TraceContext
+from dueline.errors import RETRYABLE, DuelineError
 
+# The most jobs, and the most bytes, of one request: a Lambda function's event has 6 MB, the rest of it included.
 MOST_AT_ONCE = 500
+MOST_BYTES = 5_000_000
 
 
-class Draft(Protocol):
-    """A job that was checked, as it is sent each time it is tried.
+@dataclass(kw_only=True, slots=True)
+class Draft:
+    """A checked job that is being scheduled: the same job at every try, under the id or the key of its `request`.
 
-    `key` is the idempotency key that it goes under, if any; `size` the bytes that it takes of a request. Drafts
-    that are sent together are of one `group`.
+    One without either gets one before its first try. `size` is what it adds to a request, in bytes; drafts of one
+    `group` may share a request. `may_exist`: a try that failed may have scheduled the job.
     """
 
-    @property
-    def key(self) -> str | None: ...
+    request: Request
+    size: int = 0
+    group: Hashable = None
+    may_exist: bool = False
 
-    @property
-    def size(self) -> int: ...
-
-    @property
-    def group(self) -> Hashable: ...
-
-    def after(self, error: DuelineError) -> Self:
-        """Return what to send after that error, which may hide that this was sent, so that there is one job."""
-
-
-D = TypeVar("D", bound=Draft)
+    def name(self, error: DuelineError) -> None:
+        """Add to the error of a try how to schedule this job again: its key, and its id if it may exist."""
+        self.may_exist = self.may_exist or isinstance(error, RETRYABLE)
+        error.key = self.request.key or error.key
+        if self.may_exist:
+            error.job_id = error.job_id or self.request.id
 
 
-class Api(Protocol[D]):
-    """Asks once, and is safe to ask again. Every call may raise Throttled, Unavailable or Forbidden."""
+class Api(Protocol):
+    """Makes each call once; every call is safe to repeat. Each may raise Throttled, Unavailable or Forbidden."""
 
-    def draft(self, job: NewJob, *, trace: TraceContext | None = None) -> D:
+    def draft(self, job: NewJob, *, trace: TraceContext | None = None) -> Draft:
         """Check a job, which is to carry `trace`, before any request.
 
-        Raises InvalidJob, naming the field, its value and what is allowed.
+        Raises InvalidJob, naming the field, its value and what is allowed, or PayloadTooLarge.
         """
 
-    def schedule(self, queue: str, drafts: Sequence[D]) -> Sequence[Job | DuelineError]:
+    def schedule(self, queue: str, draft: Draft) -> Job:
+        """Schedule a job. Raises InvalidJob, QueueNotFound, KeyReused or IdReused."""
+
+    def schedule_many(self, queue: str, drafts: Sequence[Draft]) -> Sequence[Job | DuelineError]:
         """Schedule up to 500 jobs; return the job or the error of each, in order."""
 
-    def id_terms(self, queue: str) -> IdTerms | None:
-        """Return what the ids of a queue's jobs need, None where that is not told. Raises QueueNotFound."""
+    def id_parameters(self, queue: str) -> IdParameters | None:
+        """Return what the ids of a queue's jobs need, None if the deployment does not say. Raises QueueNotFound."""
 
     def get(self, id: JobId) -> Job:
         """Look a job up. Raises JobNotFound."""
 
-    def cancel(self, queue: str, ids: Sequence[JobId]) -> Sequence[State | DuelineError]:
-        """Take up to 500 jobs of one queue back; return what that promises, or the error of each, in order."""
+    def cancel(self, id: JobId) -> State:
+        """Cancel a job; return CANCELLED or CANCEL_REQUESTED. Raises JobNotFound."""
+
+    def cancel_many(self, queue: str, ids: Sequence[JobId]) -> Sequence[State | DuelineError]:
+        """Cancel up to 500 jobs of one queue; return the state or the error of each, in order."""
 
     def reschedule(self, id: JobId, *, at: datetime | None, delay: float | None, key: str) -> Job:
-        """Move a job to `at`, or `delay` seconds from the first call under `key`; return the one that took its place.
+        """Move a job to `at`, or to `delay` seconds after the first call with `key`; return the job that replaces it.
 
         Raises AlreadyFinished, RunOfSchedule or JobNotFound.
         """
@@ -73,25 +76,28 @@ class Api(Protocol[D]):
     def page(
         self, queue: str, *, start: datetime | None, end: datetime | None, after: str
     ) -> tuple[Sequence[ScheduledJob], str]:
-        """List scheduled jobs in due order; return a page, and the `after` of the next one: "" when there is none."""
+        """Return a page of the scheduled jobs in due order, and the `after` of the next page: "" after the last."""
 
     def queues(self) -> Sequence[QueueSettings]:
-        """Return the queues."""
+        """Return the settings of all queues."""
 
     def overview(self, queue: str) -> Overview:
         """Return how a queue is doing. Raises QueueNotFound."""
 
     def pause(self, queue: str) -> Control:
-        """Let a queue's workers begin no more jobs; return what holds then. Raises QueueNotFound."""
+        """Pause a queue; return its pause and rate. Raises QueueNotFound."""
 
     def resume(self, queue: str) -> Control:
-        """Let a queue's workers go on; return what holds then. Raises QueueNotFound."""
+        """Resume a queue; return its pause and rate. Raises QueueNotFound."""
 
     def set_rate(self, queue: str, rate: Rate | None) -> Control:
-        """Limit how many jobs a queue's workers begin, or lift the limit; return what holds then.
+        """Limit how many jobs a queue's workers start, or lift the limit; return its pause and rate.
 
         Raises QueueNotFound.
         """
 
-    def schedules(self, queue: str) -> HttpSchedules:
-        """Return the schedules of a queue, before any request. Raises Forbidden where HTTP alone has them."""
+    def requester(self) -> Callable[..., dict[str, Any]]:
+        """Return what sends requests about schedules: (method, path, body, headers=) to a JSON object.
+
+        Raises Forbidden where there is no HTTP.
+        """

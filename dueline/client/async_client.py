@@ -1,21 +1,23 @@
 """The client for asyncio: the same methods, each run in a thread."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial, update_wrapper
+from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
-from dueline.client.answers import Job
-from dueline.client.async_schedules import AsyncSchedules
-from dueline.client.client import Client
-from dueline.client.in_threads import in_a_thread, in_portions
-from dueline.client.listed import ScheduledJob
-from dueline.client.new_job import NewJob
-from dueline.client.single import Single
-from dueline.errors import DuelineError
-from dueline.retry.patience import Patience
+from dueline import otel
+from dueline.client.client import Client, Coalescers
+from dueline.client.models import Job, NewJob, ScheduledJob
+from dueline.client.schedules import Schedule, Schedules
+from dueline.core.job import JobId, State, queue_name
+from dueline.core.listing import MOST_JOBS
+from dueline.core.retry import Patience
+from dueline.core.threads import in_thread
+from dueline.errors import RETRYABLE, DuelineError
 
 if TYPE_CHECKING:
     import boto3
@@ -24,26 +26,107 @@ P = ParamSpec("P")
 A = TypeVar("A")
 
 
+def in_a_thread(
+    call: Callable[Concatenate[Any, P], A], *, of: Callable[[Any], Any]
+) -> Callable[Concatenate[Any, P], Awaitable[A]]:
+    """Return a method that runs `call` in a thread, on the object that `of` returns of its own."""
+
+    def method(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[A]:
+        return in_thread(call, of(self), *args, **kwargs)
+
+    update_wrapper(method, call)
+    return method
+
+
+async def in_portions(items: Iterator[A]) -> AsyncIterator[A]:
+    """Yield the items of an iterator that blocks: a portion at a time is read in a thread."""
+    try:
+        while some := await in_thread(lambda: list(islice(items, MOST_JOBS))):
+            for item in some:
+                yield item
+    finally:
+        await in_thread(_close, items)
+
+
+def _close(items: Iterator[A]) -> None:
+    """Close an iterator, which waits for requests in flight; one that still runs in its thread is left to it."""
+    if isinstance(items, Generator):
+        with suppress(ValueError):
+            items.close()
+
+
+_schedules_in_a_thread = partial(in_a_thread, of=attrgetter("schedules"))
+
+
+class AsyncSchedules:
+    """The Schedules of one queue for asyncio: the same methods to await, none of which blocks the event loop."""
+
+    def __init__(self, schedules: Schedules) -> None:
+        self.schedules = schedules
+
+    put = _schedules_in_a_thread(Schedules.put)
+    get = _schedules_in_a_thread(Schedules.get)
+    pause = _schedules_in_a_thread(Schedules.pause)
+    resume = _schedules_in_a_thread(Schedules.resume)
+    delete = _schedules_in_a_thread(Schedules.delete)
+    run = _schedules_in_a_thread(Schedules.run)
+    backfill = _schedules_in_a_thread(Schedules.backfill)
+    history = _schedules_in_a_thread(Schedules.history)
+    preview = _schedules_in_a_thread(Schedules.preview)
+
+    async def list(self) -> AsyncIterator[Schedule]:
+        """Yield the schedules by name, as Schedules.list does."""
+        async for schedule in in_portions(self.schedules.list()):
+            yield schedule
+
+
 _in_a_thread = partial(in_a_thread, of=attrgetter("client"))
 
 
-def _in_the_loop(
-    call: Callable[Concatenate[Client, P], A], begin: Callable[Concatenate[Client, P], Single[Any, A]]
+def _without_thread_if_coalesced(
+    call: Callable[Concatenate[Client, P], A],
+    prepare: Callable[Concatenate[Client, Coalescers, P], Callable[[], Awaitable[A]]],
 ) -> Callable[Concatenate["AsyncClient", P], Awaitable[A]]:
-    """Return a call that waits without a thread for a request that it shares."""
+    """Return a method that waits without a thread for a request that it shares: one try is what `prepare` returns."""
 
-    async def asked(self: "AsyncClient", /, *args: P.args, **given: P.kwargs) -> A:
-        if self.client._shared.schedule is None:
-            return await asyncio.to_thread(call, self.client, *args, **given)
-        single = await asyncio.to_thread(begin, self.client, *args, **given)
-        return await single.result_in_loop()
+    async def method(self: "AsyncClient", /, *args: P.args, **kwargs: P.kwargs) -> A:
+        coalescers = self.client._coalescers
+        if coalescers is None:
+            return await in_thread(call, self.client, *args, **kwargs)
+        send = await in_thread(prepare, self.client, coalescers, *args, **kwargs)
+        backoff = self.client._calls.backoff()
+        while True:
+            try:
+                return await send()
+            except RETRYABLE as error:
+                seconds = backoff.before_next([error])
+                if seconds is None:
+                    raise
+            await asyncio.sleep(seconds)
 
-    update_wrapper(asked, call)
-    return asked
+    update_wrapper(method, call)
+    return method
 
 
-def _begin_schedule(client: Client, queue: str, payload: object, **given: Any) -> Single[Any, Job]:
-    return client._one_schedule(queue, NewJob(payload=payload, **given))
+def _prepare_schedule(
+    client: Client, coalescers: Coalescers, queue: str, payload: object, **options: Any
+) -> Callable[[], Awaitable[Job]]:
+    draft = client._api.draft(NewJob(payload=payload, **options), trace=otel.current())
+    name = queue_name(queue)
+
+    async def send() -> Job:
+        try:
+            return await coalescers.schedule.send_in_loop(name, draft)
+        except DuelineError as error:
+            draft.name(error)
+            raise
+
+    return send
+
+
+def _prepare_cancel(_: Client, coalescers: Coalescers, id: str) -> Callable[[], Awaitable[State]]:
+    parsed = JobId.parse(id)
+    return partial(coalescers.cancel.send_in_loop, parsed.queue, parsed)
 
 
 class AsyncClient:
@@ -69,17 +152,17 @@ class AsyncClient:
     ) -> Self:
         """Return a client as Client.connect does, with which tasks of one loop share requests if they `linger`.
 
-        It blocks until the deployment is found: connect before the event loop runs.
+        It blocks while it looks the deployment up: connect before the event loop runs.
         """
         client = Client.connect(name, url=url, session=session, direct=direct, patience=patience, linger=linger)
         return cls(client)
 
-    schedule = _in_the_loop(Client.schedule, _begin_schedule)
+    schedule = _without_thread_if_coalesced(Client.schedule, _prepare_schedule)
     schedule_many = _in_a_thread(Client.schedule_many)
     get = _in_a_thread(Client.get)
     reschedule = _in_a_thread(Client.reschedule)
     run_now = _in_a_thread(Client.run_now)
-    cancel = _in_the_loop(Client.cancel, Client._one_cancel)
+    cancel = _without_thread_if_coalesced(Client.cancel, _prepare_cancel)
     cancel_many = _in_a_thread(Client.cancel_many)
     queues = _in_a_thread(Client.queues)
     queue = _in_a_thread(Client.queue)

@@ -5,36 +5,39 @@ import uuid
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from dueline import otel
-from dueline.client import http_api
-from dueline.client.answers import Job
-from dueline.client.api import MOST_AT_ONCE, Api, Draft
-from dueline.client.by_queue import by_queue
-from dueline.client.http_api import MOST_BYTES
-from dueline.client.linger import shared_requests
-from dueline.client.listed import ScheduledJob
-from dueline.client.new_job import NewJob, a_job, bound_of, checked_time
-from dueline.client.pages import pages_of
-from dueline.client.schedules import Schedules
-from dueline.client.single import Single
-from dueline.clock import SystemClock
-from dueline.errors import DuelineError
-from dueline.lookup.control import Control
-from dueline.lookup.overview import Overview
-from dueline.model.job import JobId, State, queue_name
-from dueline.model.queue_settings import QueueSettings
-from dueline.model.rate import Rate, rate_of
-from dueline.ports import Clock
-from dueline.retry.calls import LANES, Calls, attempt, in_lanes
-from dueline.retry.pace import Pace
-from dueline.retry.patience import Patience
+from dueline.client.api import MOST_BYTES, Api, Draft
+from dueline.client.coalescing import RequestCoalescer, linger_seconds
+from dueline.client.http import HttpApi
+from dueline.client.models import Job, NewJob, ScheduledJob, checked_bound
+from dueline.client.schedules import Schedules, paginate
+from dueline.core.clock import SystemClock
+from dueline.core.job import JobId, State, queue_name
+from dueline.core.message import batches
+from dueline.core.overview import Control, Overview
+from dueline.core.ports import Clock
+from dueline.core.queue_settings import QueueSettings, Rate, rate_of
+from dueline.core.retry import CALL_ITEMS, LANES, BatchSize, Calls, Patience, attempt, in_lanes
+from dueline.errors import DuelineError, InvalidJob
 
 if TYPE_CHECKING:
     import boto3
+
+T = TypeVar("T")
+
+
+class Coalescers:
+    """What single calls of a client that lingers share requests by."""
+
+    def __init__(self, api: Api, *, seconds: float) -> None:
+        size, group = attrgetter("size"), attrgetter("group")
+        self.schedule: RequestCoalescer[Draft, Job]
+        self.schedule = RequestCoalescer(api.schedule_many, seconds=seconds, size=size, group=group)
+        self.cancel: RequestCoalescer[JobId, State] = RequestCoalescer(api.cancel_many, seconds=seconds)
 
 
 class Client:
@@ -42,22 +45,25 @@ class Client:
 
     Every method retries, as `patience` says, after throttling, AWS failures and broken connections. That is safe: a
     retry never schedules a second job, and repeating any other call changes nothing. Every error is a DuelineError.
-    After Throttled or Unavailable a job may have been scheduled all the same. The error then has its `job_id`, or the
-    `key` that it went under: scheduled again with `id=` or `key=`, it exists once, however often that is done.
+    After Throttled or Unavailable, or an error of a retry after these, a job may have been scheduled all the same. The
+    error then has its `job_id`, or the `key` that it went under: scheduled again with `id=` or `key=`, it exists once,
+    however often that is done.
     """
 
     def __init__(
         self,
-        api: Api[Any],
+        api: Api,
         *,
         patience: Patience | None = None,
         clock: Clock | None = None,
         jitter: Callable[[], float] = random.random,
         linger: float | timedelta | None = None,
     ) -> None:
+        # Once there is a client, a process forks while nothing is imported.
+        otel.is_installed()
         self._api = api
-        self._shared = shared_requests(api, linger)
         self._calls = Calls(patience=patience or Patience(), clock=clock or SystemClock(), jitter=jitter)
+        self._coalescers = Coalescers(api, seconds=seconds) if (seconds := linger_seconds(linger)) else None
 
     @classmethod
     def connect(
@@ -79,16 +85,16 @@ class Client:
         within so long of each other travel as one request; one that is alone leaves at once.
         Raises DeploymentNotFound, Forbidden or Unavailable; if direct, DeploymentTooOld or ClientTooOld.
         """
-        from dueline.aws import direct_api, gateway
+        from dueline.aws import api_transport, direct_api
 
         if direct and url is not None:
             raise ValueError("url and direct are both given: a direct client uses no URL")
         if direct:
             api, clock = direct_api.connect(name, session=session)
             return cls(api, clock=clock, patience=patience, linger=linger)
-        http = gateway.connect(name, url=url, session=session, lanes=LANES)
-        http_calls = http_api.with_ids(http, clock=SystemClock(), new_uuid=lambda: str(uuid.uuid4()))
-        return cls(http_calls, patience=patience, linger=linger)
+        http = api_transport.connect(name, url=url, session=session, lanes=LANES)
+        http_api = HttpApi(http, clock=SystemClock(), new_uuid=lambda: str(uuid.uuid4()))
+        return cls(http_api, patience=patience, linger=linger)
 
     def schedule(
         self,
@@ -108,14 +114,15 @@ class Client:
         key or the id belongs to a job with another payload. A wrong time, key or payload raises before any request.
         """
         job = NewJob(payload=payload, at=at, delay=delay, key=key, id=id, tenant=tenant, priority=priority)
-        return self._one_schedule(queue, job).result()
+        draft = self._api.draft(job, trace=otel.current())
+        return self._calls.run(partial(self._schedule_once, queue_name(queue), draft))
 
     def schedule_many(self, queue: str, jobs: Iterable[NewJob]) -> list[Job | DuelineError]:
         """Schedule any number of jobs; return for each, in order, the scheduled job or its error.
 
-        One job's error does not affect the others. Several requests run at once, each with up to 500 jobs and 5 MB;
-        they get smaller while answers are slow. Patience counts from the last progress. Raises QueueNotFound if
-        `queue` cannot be the name of a queue.
+        One job's error does not affect the others. Several requests run at once, each with up to 100 jobs and 5 MB,
+        and with half as many once one was unavailable. Patience counts from the last progress. Raises QueueNotFound
+        if `queue` cannot be the name of a queue.
         """
         return list(self.schedule_each(queue, jobs))
 
@@ -126,17 +133,22 @@ class Client:
         fit into memory. If that thread stops early, some of the jobs that were read stay unsent. A process that is
         forked meanwhile cannot read on: RuntimeError.
         """
-        pace = Pace(most=MOST_AT_ONCE)
-        schedule = partial(self._schedule, queue_name(queue), pace=pace)
+        schedule = partial(self._schedule_batch, queue_name(queue), size=BatchSize())
         trace = otel.current()
-        drafts = (attempt(lambda each: self._api.draft(a_job(each), trace=trace), job) for job in jobs)
-        cut = pace.cut(drafts, size=lambda each: getattr(each, "size", 0), most_bytes=MOST_BYTES)
-        return (result for results in in_lanes(schedule, cut) for result in results)
+
+        def draft(job: object) -> Draft:
+            if not isinstance(job, NewJob):
+                # It is not quoted: it may be a payload.
+                raise InvalidJob(f"a job is of type {type(job).__name__}: it must be a NewJob")
+            return self._api.draft(job, trace=trace)
+
+        requests = _cut((attempt(draft, job) for job in jobs), size=lambda each: getattr(each, "size", 0))
+        return (result for results in in_lanes(schedule, requests) for result in results)
 
     def get(self, id: str) -> Job:
         """Return a job and its state. Raises JobNotFound once it is past its retention."""
         parsed = JobId.parse(id)
-        return self._calls.ask(lambda: self._api.get(parsed))
+        return self._calls.run(lambda: self._api.get(parsed))
 
     def jobs(self, queue: str, *, start: datetime | None = None, end: datetime | None = None) -> Iterator[ScheduledJob]:
         """Yield the scheduled jobs in order of due time, from `start` (by default now) to just before `end`.
@@ -145,8 +157,9 @@ class Client:
         not appear. Raises InvalidJob, before any request, for a time without a time zone or outside the years 1970 to
         9998.
         """
-        first, last = bound_of(start, name="start"), bound_of(end, name="end")
-        return pages_of(self._calls, partial(self._api.page, queue_name(queue), start=first, end=last))
+        first, last = checked_bound(start, name="start"), checked_bound(end, name="end")
+        page = partial(self._api.page, queue_name(queue), start=first, end=last)
+        return paginate(lambda after: self._calls.run(partial(page, after=after)))
 
     def reschedule(self, id: str, *, at: datetime | None = None, delay: float | timedelta | None = None) -> Job:
         """Move a job to `at`, or to `delay` from now by the deployment's clock; return the new job that replaces it.
@@ -156,8 +169,11 @@ class Client:
         there is no new job. Raises JobNotFound or InvalidJob. After Throttled or Unavailable either the old job exists
         or the new one, whose id is the error's `job_id`.
         """
-        parsed, asked, key = JobId.parse(id), checked_time(at, delay), str(uuid.uuid4())
-        return self._calls.ask(partial(self._api.reschedule, parsed, at=asked.at, delay=asked.delay, key=key))
+        parsed, key = JobId.parse(id), str(uuid.uuid4())
+        if at is None and delay is None:
+            raise InvalidJob("at and delay are both missing: give one of them")
+        time = NewJob(payload=None, at=at, delay=delay).checked(now=None)
+        return self._calls.run(partial(self._api.reschedule, parsed, at=time.at, delay=time.delay, key=key))
 
     def run_now(self, id: str) -> Job:
         """Move a scheduled job to now; return the new job that replaces it. It reaches its queue within seconds.
@@ -170,80 +186,104 @@ class Client:
         """Cancel (unschedule) a job; return CANCELLED or CANCEL_REQUESTED.
 
         CANCELLED: the job never reaches its queue. CANCEL_REQUESTED: it is or may be in its queue already; workers
-        that use this library skip it if they have not begun it. Raises JobNotFound for a malformed id.
+        that use this library skip it if they have not started it. Raises JobNotFound for a malformed id.
         """
-        return self._one_cancel(id).result()
+        parsed = JobId.parse(id)
+        if self._coalescers is None:
+            return self._calls.run(partial(self._api.cancel, parsed))
+        return self._calls.run(partial(self._coalescers.cancel.send, parsed.queue, parsed))
 
     def cancel_many(self, ids: Iterable[str]) -> list[State | DuelineError]:
         """Cancel any number of jobs; return for each, in order, its state as `cancel` does, or its error.
 
         Requests are batched as those of schedule_many.
         """
-        pace = Pace(most=MOST_AT_ONCE)
-        cut = pace.cut((attempt(JobId.parse, id) for id in ids), size=lambda _: 0, most_bytes=MOST_BYTES)
-        return list(chain.from_iterable(in_lanes(partial(self._cancel, pace=pace), cut)))
+        requests = _cut((attempt(JobId.parse, id) for id in ids), size=lambda _: 0)
+        return list(chain.from_iterable(in_lanes(partial(self._cancel_batch, size=BatchSize()), requests)))
 
     def queues(self) -> list[QueueSettings]:
         """Return the settings of all queues of the deployment."""
-        return list(self._calls.ask(self._api.queues))
+        return list(self._calls.run(self._api.queues))
 
     def queue(self, name: str) -> Overview:
         """Return how a queue is doing: what is scheduled, waiting and dead. Raises QueueNotFound."""
         checked = queue_name(name)
-        return self._calls.ask(lambda: self._api.overview(checked))
+        return self._calls.run(lambda: self._api.overview(checked))
 
     def pause(self, queue: str) -> Control:
-        """Pause a queue: within 5 s its workers begin no more jobs, until it is resumed. Return its pause and rate.
+        """Pause a queue: within 5 s its workers start no more jobs, until it is resumed. Return its pause and rate.
 
-        Jobs that have begun run to their end. Jobs are still scheduled and sent to the queue. Raises QueueNotFound.
+        Jobs that have started run to their end. Jobs are still scheduled and sent to the queue. Raises QueueNotFound.
         """
         checked = queue_name(queue)
-        return self._calls.ask(lambda: self._api.pause(checked))
+        return self._calls.run(lambda: self._api.pause(checked))
 
     def resume(self, queue: str) -> Control:
         """Resume a paused queue, as fast as its rate allows. Return its pause and rate. Raises QueueNotFound."""
         checked = queue_name(queue)
-        return self._calls.ask(lambda: self._api.resume(checked))
+        return self._calls.run(lambda: self._api.resume(checked))
 
     def set_rate(self, queue: str, rate: Rate | str | None) -> Control:
-        """Limit how many jobs all workers of a queue together begin, such as "50/s"; None lifts the limit.
+        """Limit how many jobs all workers of a queue together start, such as "50/s"; None lifts the limit.
 
         Workers follow it within 5 s; a rate of 0 stops them. Returns the queue's pause and rate. Raises QueueNotFound,
         or InvalidJob, before any request, for a malformed rate.
         """
         checked, limit = queue_name(queue), rate_of(rate)
-        return self._calls.ask(lambda: self._api.set_rate(checked, limit))
+        return self._calls.run(lambda: self._api.set_rate(checked, limit))
 
     def schedules(self, queue: str) -> Schedules:
-        """Return the schedules of a queue, which make jobs by a rule. Nothing is asked yet.
+        """Return the schedules of a queue, which make jobs by a rule. It makes no request yet.
 
         Raises QueueNotFound if `queue` cannot be the name of a queue, and Forbidden for a direct client.
         """
-        return Schedules(self._api.schedules(queue_name(queue)), calls=self._calls)
+        return Schedules(queue_name(queue), self._api.requester(), calls=self._calls)
 
-    def _one_schedule(self, queue: str, job: NewJob) -> Single[Draft, Job]:
-        draft = self._api.draft(job, trace=otel.current())
-        ask, share = self._api.schedule, self._shared.schedule
-        return Single(
-            queue_name(queue), draft, ask=ask, share=share, calls=self._calls, again=_after, key_of=attrgetter("key")
-        )
+    def _schedule_once(self, queue: str, draft: Draft) -> Job:
+        send = self._api.schedule if self._coalescers is None else self._coalescers.schedule.send
+        try:
+            return send(queue, draft)
+        except DuelineError as error:
+            draft.name(error)
+            raise
 
-    def _one_cancel(self, id: str) -> Single[JobId, State]:
-        parsed = JobId.parse(id)
-        return Single(parsed.queue, parsed, ask=self._api.cancel, share=self._shared.cancel, calls=self._calls)
+    def _schedule_batch(
+        self, queue: str, drafts: Sequence[Draft | DuelineError], *, size: BatchSize
+    ) -> list[Job | DuelineError]:
+        def send(some: Sequence[Draft]) -> Sequence[Job | DuelineError]:
+            try:
+                results = self._api.schedule_many(queue, some)
+            except DuelineError as error:
+                results = [error.copy() for _ in some]
+            return _named(some, results)
 
-    def _schedule(self, queue: str, drafts: Sequence[Draft | DuelineError], *, pace: Pace) -> list[Job | DuelineError]:
-        results = self._calls.ask_for_each(partial(self._api.schedule, queue), drafts, pace=pace, again=_after)
-        for draft, result in zip(drafts, results, strict=True):
-            if isinstance(result, DuelineError) and not isinstance(draft, DuelineError):
-                result.key = draft.key or result.key
-        return results
+        return _named(drafts, self._calls.run_each(send, drafts, size=size))
 
-    def _cancel(self, ids: Sequence[JobId | DuelineError], *, pace: Pace) -> list[State | DuelineError]:
-        return by_queue(
-            ids, lambda queue, some: self._calls.ask_for_each(partial(self._api.cancel, queue), some, pace=pace)
-        )
+    def _cancel_batch(self, ids: Sequence[JobId | DuelineError], *, size: BatchSize) -> list[State | DuelineError]:
+        results: dict[int, State | DuelineError] = {}
+        for queue in dict.fromkeys(map(_queue_of, ids)):
+            of_queue = {place: id for place, id in enumerate(ids) if _queue_of(id) == queue}
+            cancel = partial(self._api.cancel_many, queue)
+            states = self._calls.run_each(cancel, list(of_queue.values()), size=size)
+            results |= zip(of_queue, states, strict=True)
+        return [results[place] for place in range(len(ids))]
 
 
-def _after(draft: Draft, error: DuelineError) -> Draft:
-    return draft.after(error)
+def _named(drafts: Sequence[Draft | DuelineError], results: Sequence[Job | DuelineError]) -> list[Job | DuelineError]:
+    """Return the results of drafts, in whose errors the drafts are named."""
+    for draft, result in zip(drafts, results, strict=True):
+        if isinstance(result, DuelineError) and isinstance(draft, Draft):
+            draft.name(result)
+    return list(results)
+
+
+def _queue_of(id: JobId | DuelineError) -> str:
+    return id.queue if isinstance(id, JobId) else ""
+
+
+def _cut(items: Iterable[T], *, size: Callable[[T], int]) -> Iterator[list[T]]:
+    """Cut items, in order, into batches for one call each; none of the next batch is read before that is wanted."""
+    iterator = iter(items)
+    for first in iterator:
+        some = chain([first], islice(iterator, CALL_ITEMS - 1))
+        yield from batches(some, size=size, most=CALL_ITEMS, most_bytes=MOST_BYTES)

@@ -1,35 +1,206 @@
-"""The schedules of a queue: create, change, look up, list, pause, run and delete them."""
+"""Schedules and their runs as a client returns them, and the calls to create, change, list, pause and run them."""
 
+import re
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import partial
 from itertools import count as counted
-from typing import Literal, TypeVar
+from types import MappingProxyType
+from typing import Any, Literal, Self, TypeVar
+from urllib.parse import urlencode
 
-from dueline.client.http_schedules import HttpSchedules
-from dueline.client.new_schedule import aware, body_of
-from dueline.client.pages import pages_of
-from dueline.client.schedule_answers import NextRun, Run, Schedule, SubmittedRun
-from dueline.errors import RETRYABLE, InvalidSchedule, ScheduleChanged
-from dueline.model.text import shown
-from dueline.protocol import keys
-from dueline.retry.calls import Calls
+from dueline.client.models import OUTCOME, Fields, number_of, read_optional, reader, text_of, warn_of_unreadable
+from dueline.core import idempotency, instant
+from dueline.core.job import checked_schedule_name
+from dueline.core.request import json_text
+from dueline.core.retry import Calls
+from dueline.core.text import shown
+from dueline.errors import RETRYABLE, InvalidJob, InvalidSchedule, ScheduleChanged
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NextRun:
+    """When a schedule runs: the instant that its rule names, in UTC, and the same in its zone. Jitter is left out.
+
+    `clock` says what a change of the clock has to do with it, if anything.
+    """
+
+    scheduled_for: datetime
+    local: datetime
+    clock: str | None = None
+
+    @classmethod
+    def of(cls, response: Mapping[str, Any]) -> Self:
+        """Return the next run in a part of a response."""
+        clock = text_of(response["clock"]) if "clock" in response else None
+        scheduled_for, local = instant.parse(response["scheduled_for"]), datetime.fromisoformat(response["local"])
+        return cls(scheduled_for=scheduled_for, local=local, clock=clock)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Schedule:
+    """A schedule as it is after a call.
+
+    Each change makes a new `generation`, which serves after `effective_from`: up to there what was before it serves,
+    never both, never neither. `next` are its next five runs: none while it is `paused`, or once it is `deleted`. Runs
+    up to `planned_to` are made. `etag` names the generation: given as `if_match`, it lets a change through only if
+    nobody has changed the schedule since. `words` are its rule in words. The other fields are those that `put` takes.
+    """
+
+    queue: str
+    name: str
+    cron: str | None = None
+    every: timedelta | None = None
+    zone: str
+    start: datetime | None = None
+    end: datetime | None = None
+    count: int | None = None
+    payload: object = field(default=None, repr=False)
+    tenant: str | None = None
+    priority: int
+    jitter: timedelta
+    catch_up: str
+    overlap: str
+    owner: str | None = None
+    description: str | None = None
+    generation: int
+    effective_from: datetime
+    paused: bool
+    deleted: bool
+    planned_to: datetime
+    next: tuple[NextRun, ...]
+    etag: str
+    words: str | None = None
+
+    @classmethod
+    @reader("schedule")
+    def of(cls, response: Mapping[str, Any]) -> Self:
+        """Return the schedule in a response. Raises Unavailable when it holds none."""
+        fields = {name: read(response[name]) for name, read in _FIELDS.items()}
+        fields |= read_optional(response, _OPTIONAL_FIELDS)
+        return cls(name=text_of(response["schedule"]), payload=response["payload"], **fields)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SubmittedRun:
+    """A job that was made on demand: its id, and the instant that it is made for."""
+
+    id: str
+    scheduled_for: datetime
+
+    @classmethod
+    @reader("run")
+    def of(cls, response: Mapping[str, Any]) -> Self:
+        """Return the run in a response. Raises Unavailable when it holds none."""
+        return cls(id=text_of(response["id"]), scheduled_for=instant.parse(response["scheduled_for"]))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Run:
+    """A run of a schedule, and how far it has come.
+
+    `state` is `planned` (in the table), `dispatched` (in its queue), `cancelled`, `parked`, `missed` (not caught up) or
+    `forgotten` (past its retention); in a queue that is set to `track` also `running`, `succeeded`, `failed` or
+    `skipped`, with the fields of attempts as a Job has them. `lateness` is in seconds, from due to the last start.
+    """
+
+    id: str
+    scheduled_for: datetime
+    generation: int
+    state: str
+    attempts: int | None = None
+    started: datetime | None = None
+    ended: datetime | None = None
+    error: str | None = None
+    lateness: float | None = None
+
+    @classmethod
+    def of(cls, response: Mapping[str, Any]) -> Self:
+        """Return the run in a part of a response."""
+        return cls(
+            id=text_of(response["id"]),
+            scheduled_for=instant.parse(response["scheduled_for"]),
+            generation=number_of(response["generation"]),
+            state=text_of(response["state"]),
+            **read_optional(response, OUTCOME | {"lateness": float}),
+        )
+
+
+@reader("schedules")
+def _page_of(response: Mapping[str, Any]) -> tuple[list[Schedule], str]:
+    """Return the schedules of a page, and where the next one begins: "" after the last. Raises Unavailable."""
+    warn_of_unreadable(response)
+    return [Schedule.of(each) for each in response["schedules"]], response["next"] or ""
+
+
+@reader("runs")
+def _submitted_of(response: Mapping[str, Any]) -> list[SubmittedRun]:
+    return [SubmittedRun.of(each) for each in response["runs"]]
+
+
+@reader("runs")
+def _history_of(response: Mapping[str, Any]) -> list[Run]:
+    return [Run.of(each) for each in response["runs"]]
+
+
+@reader("next runs")
+def _next_of(response: Mapping[str, Any]) -> list[NextRun]:
+    return [NextRun.of(each) for each in response["next"]]
+
+
+def _seconds_of(seconds: object) -> timedelta:
+    return timedelta(seconds=number_of(seconds))
+
+
+_FIELDS: Fields = {
+    "queue": text_of,
+    "zone": text_of,
+    "priority": number_of,
+    "jitter": _seconds_of,
+    "catch_up": text_of,
+    "overlap": text_of,
+    "generation": number_of,
+    "effective_from": instant.parse,
+    "paused": bool,
+    "deleted": bool,
+    "planned_to": instant.parse,
+    "next": lambda runs: tuple(map(NextRun.of, runs)),
+    "etag": text_of,
+}
+_OPTIONAL_FIELDS: Fields = {
+    "cron": text_of,
+    "every": _seconds_of,
+    "start": instant.parse,
+    "end": instant.parse,
+    "count": number_of,
+    "tenant": text_of,
+    "owner": text_of,
+    "description": text_of,
+    "words": text_of,
+}
 
 A = TypeVar("A")
+_PAGE_SIZE = 100
+_ETAG = r"[!-~]{1,200}"
+# A weak tag matches no schedule: only an identical one, which needs no match, passes.
+_NO_ETAG = 'W/"none"'
+_DURATIONS = ("every", "jitter")
+_INSTANTS = ("start", "end", "from", "to")
 
 
 class Schedules:
     """The schedules of one queue, from `client.schedules(queue)`. Threads may share it.
 
     Every method retries as the client does, which is safe: a schedule is put as a whole, and `run` and `backfill` go
-    under an idempotency key. Every error is a DuelineError. With `if_match`, the `etag` of a Schedule, a change is made
-    only if nobody has changed the schedule since: otherwise it raises ScheduleChanged.
+    under an idempotency key. Every error is a DuelineError. With `if_match`, the `etag` of a Schedule, a change or a
+    run is made only if nobody has changed the schedule since: otherwise it raises ScheduleChanged.
     """
 
-    def __init__(self, asked: HttpSchedules, *, calls: Calls) -> None:
-        self._asked = asked
+    def __init__(self, queue: str, request: Callable[..., dict[str, Any]], *, calls: Calls) -> None:
+        self._path = f"/queues/{queue}/schedules"
+        self._request = request
         self._calls = calls
 
     def put(
@@ -62,47 +233,51 @@ class Schedules:
         """
         rule = {"cron": cron, "every": every, "zone": zone, "start": start, "end": end, "count": count}
         job = {"tenant": tenant, "priority": priority, "jitter": jitter, "catch_up": catch_up, "overlap": overlap}
-        body = body_of({**rule, **job, "owner": owner, "description": description}, payload=payload)
+        body = _json_of({**rule, **job, "owner": owner, "description": description}, payload=payload)
         if only_new:
-            return self._create(name, body, if_match)
-        return self._calls.ask(lambda: self._asked.put(name, body, if_match=if_match))
+            return self._create(self._path_of(name), body, if_match)
+        return self._send("PUT", self._path_of(name), body, read=Schedule.of, headers=_matching(if_match))
 
     def get(self, name: str) -> Schedule:
         """Return a schedule. Raises ScheduleNotFound or QueueNotFound."""
-        return self._calls.ask(lambda: self._asked.get(name))
+        return self._send("GET", self._path_of(name), read=Schedule.of)
 
     def pause(self, name: str, *, if_match: str | None = None) -> Schedule:
         """Let a schedule make no runs after `effective_from`, until it is resumed; return it.
 
         Raises ScheduleNotFound or ScheduleChanged.
         """
-        return self._calls.ask(lambda: self._asked.pause(name, if_match=if_match))
+        return self._send("POST", f"{self._path_of(name)}/pause", read=Schedule.of, headers=_matching(if_match))
 
     def resume(self, name: str, *, if_match: str | None = None) -> Schedule:
         """Let a paused schedule make runs again, and return it. Nothing is caught up. Raises as `pause` does."""
-        return self._calls.ask(lambda: self._asked.resume(name, if_match=if_match))
+        return self._send("POST", f"{self._path_of(name)}/resume", read=Schedule.of, headers=_matching(if_match))
 
     def delete(self, name: str, *, if_match: str | None = None) -> Schedule:
         """Delete a schedule: it makes no runs after `effective_from`. Return how it was. Raises as `pause` does."""
-        return self._calls.ask(lambda: self._asked.delete(name, if_match=if_match))
+        return self._send("DELETE", self._path_of(name), read=Schedule.of, headers=_matching(if_match))
 
-    def run(self, name: str, *, payload: object = ..., key: str | None = None) -> SubmittedRun:
+    def run(
+        self, name: str, *, payload: object = ..., key: str | None = None, if_match: str | None = None
+    ) -> SubmittedRun:
         """Run a schedule now, paused or not, with its payload or another one; its own runs are not touched.
 
         Called again with the same `key`, it returns the run that is there, whatever the schedule is by then. Raises
-        ScheduleNotFound or InvalidSchedule, or KeyReused for a key that went with another payload.
+        ScheduleNotFound, ScheduleChanged or InvalidSchedule, or KeyReused for a key that went with another payload.
         """
-        body = body_of({}) if payload is ... else body_of({}, payload=payload)
-        return self._ask_under(_key(key), partial(self._asked.run, name, body))
+        body = _json_of({}) if payload is ... else _json_of({}, payload=payload)
+        return self._send_with_key(f"{self._path_of(name)}/run", body, SubmittedRun.of, key=key, if_match=if_match)
 
-    def backfill(self, name: str, *, start: datetime, end: datetime, key: str | None = None) -> Sequence[SubmittedRun]:
+    def backfill(
+        self, name: str, *, start: datetime, end: datetime, key: str | None = None, if_match: str | None = None
+    ) -> Sequence[SubmittedRun]:
         """Run a schedule, now, for each instant of its rule from `start` to just before `end`, which has passed.
 
         At most 500, which may overlap. Called again with the same `key`, it returns the runs that are there, whatever
         the schedule is by then. Raises as `run` does, KeyReused for a key that went with another span.
         """
-        body = body_of({"from": aware("start", start), "to": aware("end", end)})
-        return self._ask_under(_key(key), partial(self._asked.backfill, name, body))
+        body = _json_of({"from": _aware("start", start), "to": _aware("end", end)})
+        return self._send_with_key(f"{self._path_of(name)}/backfill", body, _submitted_of, key=key, if_match=if_match)
 
     def history(self, name: str, most: int = 10, *, before: datetime | None = None) -> Sequence[Run]:
         """Return the last runs whose time has come, 1 to 100 of them, the latest first.
@@ -110,8 +285,8 @@ class Schedules:
         With `before`, those of earlier instants, those that are planned included; what is to come is `next` of a
         Schedule. Raises ScheduleNotFound or InvalidSchedule.
         """
-        until = None if before is None else aware("before", before)
-        return self._calls.ask(lambda: self._asked.history(name, most=most, before=until))
+        query = {"limit": str(most)} | ({} if before is None else {"before": instant.text(_aware("before", before))})
+        return self._send("GET", f"{self._path_of(name)}/history?{urlencode(query)}", read=_history_of)
 
     def preview(
         self,
@@ -127,42 +302,105 @@ class Schedules:
     ) -> Sequence[NextRun]:
         """Return when a rule would run, `after` an instant or from now on. Nothing is made. Raises InvalidSchedule."""
         rule = {"cron": cron, "every": every, "zone": zone, "start": start, "end": end, "count": count}
-        since = None if after is None else aware("after", after)
-        body = body_of({**rule, "from": since, "limit": most})
-        return self._calls.ask(lambda: self._asked.preview(body))
+        body = _json_of({**rule, "from": None if after is None else _aware("after", after), "limit": most})
+        return self._send("POST", "/schedules/preview", body, read=_next_of)
 
     def list(self) -> Iterator[Schedule]:
         """Yield the schedules by name. The next page is fetched when the last one is used up. Raises QueueNotFound."""
-        return pages_of(self._calls, self._asked.page)
+        return paginate(self._page)
 
-    def _create(self, name: str, body: str, if_match: str | None) -> Schedule:
-        """Create a schedule. One that a try before made, whose answer was lost, is created, too."""
+    def _page(self, after: str) -> tuple[Sequence[Schedule], str]:
+        query = {"limit": str(_PAGE_SIZE), **({"next": after} if after else {})}
+        return self._send("GET", f"{self._path}?{urlencode(query)}", read=_page_of)
+
+    def _create(self, path: str, body: str, if_match: str | None) -> Schedule:
+        """Create a schedule. One that an earlier try made, whose response was lost, counts as created."""
         if if_match is not None:
             raise InvalidSchedule(f"if_match is {shown(if_match)}: it must be None with only_new")
         tries = counted()
 
         def create() -> Schedule:
-            is_again = next(tries) > 0
+            is_retry = next(tries) > 0
             try:
-                return self._asked.create(name, body)
+                return Schedule.of(self._request("PUT", path, body, headers={"if-none-match": "*"}))
             except ScheduleChanged as refusal:
-                if not is_again:
+                if not is_retry:
                     raise
+                # An identical schedule stays as it is; any other does not match, and is not changed.
                 with suppress(ScheduleChanged):
-                    return self._asked.same(name, body)
+                    return Schedule.of(self._request("PUT", path, body, headers=_matching(_NO_ETAG)))
                 raise refusal from None
 
-        return self._calls.ask(create)
+        return self._calls.run(create)
 
-    def _ask_under(self, key: str, ask: Callable[..., A]) -> A:
-        """Ask under a key; an error that may hide that it was carried out has that key."""
+    def _send_with_key(
+        self, path: str, body: str, read: Callable[[Any], A], *, key: str | None, if_match: str | None
+    ) -> A:
+        """Post under a key, which is made before the first try where none is given; an error of a try has that key."""
+        key = str(uuid.uuid4()) if key is None else idempotency.checked_key(key)
         try:
-            return self._calls.ask(partial(ask, key=key))
+            return self._send("POST", path, body, read=read, headers={"idempotency-key": key, **_matching(if_match)})
         except RETRYABLE as error:
             error.key = key
             raise
 
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: str | None = None,
+        *,
+        read: Callable[[Any], A],
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> A:
+        return self._calls.run(lambda: read(self._request(method, path, body, headers=headers)))
 
-def _key(key: str | None) -> str:
-    """Return a key, which is made before the first try where none is given."""
-    return str(uuid.uuid4()) if key is None else keys.checked(key)
+    def _path_of(self, name: str) -> str:
+        return f"{self._path}/{checked_schedule_name(name)}"
+
+
+def _matching(if_match: str | None) -> Mapping[str, str]:
+    if if_match is None:
+        return {}
+    if not re.fullmatch(_ETAG, if_match):
+        raise InvalidSchedule(f"if_match is {shown(if_match)}: it must be the etag of a schedule, or *")
+    return {"if-match": if_match}
+
+
+# What a rule may be, the API checks, so that a client need not compute it.
+def _json_of(fields: Mapping[str, Any], **payload: object) -> str:
+    """Return fields as JSON text, without those that are None, with the payload, if any. Raises InvalidSchedule."""
+    values = {name: _plain(name, value) for name, value in fields.items() if value is not None}
+    try:
+        return json_text(values | payload)
+    except InvalidJob as error:
+        raise InvalidSchedule(str(error)) from None
+
+
+def _plain(name: str, value: Any) -> Any:
+    if name in _DURATIONS:
+        return _whole_seconds(name, value)
+    return _aware(name, value).isoformat() if name in _INSTANTS else value
+
+
+def _aware(name: str, value: object) -> datetime:
+    """Return an instant. Raises InvalidSchedule unless it is a datetime with a time zone."""
+    if isinstance(value, datetime) and value.utcoffset() is not None:
+        return value
+    raise InvalidSchedule(f"{name} is {shown(value)}: it must be a datetime with a time zone")
+
+
+def _whole_seconds(name: str, value: object) -> int:
+    seconds = value.total_seconds() if isinstance(value, timedelta) else value
+    if not isinstance(seconds, bool) and isinstance(seconds, int | float) and float(seconds).is_integer():
+        return int(seconds)
+    raise InvalidSchedule(f"{name} is {shown(value)}: it must be a timedelta, or a number, of whole seconds")
+
+
+def paginate(read_page: Callable[[str], tuple[Sequence[A], str]]) -> Iterator[A]:
+    """Yield the items of pages: of the first, "", and of each that the one before names, read once that is used up."""
+    items, after = read_page("")
+    yield from items
+    while after:
+        items, after = read_page(after)
+        yield from items

@@ -1,38 +1,153 @@
-"""queues.yaml, validated."""
+"""queues.yaml: a deployment's settings, its queues and their schedules, validated."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, Field, field_validator, model_validator
-
-from dueline.config.capacity import (
-    MOST_RESERVED,
-    MOST_UNITS,
-    NEW_TABLE_WRITES,
-    ON_DEMAND,
-    Capacity,
-    MaybeCapacity,
-    Storage,
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
 )
-from dueline.config.dashboards import Dashboards
-from dueline.config.groups import Groups, QueueName, check_groups
-from dueline.config.names import Names
-from dueline.config.owner import EMAIL
-from dueline.config.periods import check_periods
-from dueline.config.platform import LOG_RETENTION_DAYS, MOST_TAGS, KeyArn, PolicyArn, Rollout, TagKey, TagValue
-from dueline.config.queue import STRICT, Queue, Retry
-from dueline.config.schedule import Schedule
-from dueline.config.yaml_file import load_as, none_is_empty
-from dueline.model.job import MAX_RETENTION
-from dueline.model.queue_settings import PLANNER, QueueSettings
-from dueline.model.work_settings import WorkSettings
 
+from dueline.config.names import Dashboards, Names
+from dueline.config.queue import EMAIL, STRICT, Queue, Retry, Schedule, ScheduleName
+from dueline.config.yaml_file import ConfigurationError, load_as, none_is_empty
+from dueline.core.job import MAX_RETENTION, QUEUE_NAME
+from dueline.core.queue_settings import PLANNER, QueueSettings, WorkSettings
+from dueline.errors import InvalidSchedule
+from dueline.schedules.definition import Definition
+
+ON_DEMAND = "on-demand"
+# DynamoDB's quota of a table, unless it was raised.
+MOST_UNITS = 40_000
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/warm-throughput-scenarios.html
+NEW_TABLE_WRITES = 4_000
+# Of an account's 1,000 concurrent executions, unless the quota is raised, Lambda keeps 100 for what reserves none.
+MOST_RESERVED = 100_000
+
+
+class Storage(StrEnum):
+    """The table's class: what storage costs against what requests cost."""
+
+    STANDARD = "standard"
+    INFREQUENT = "infrequent"
+
+
+class Capacity(BaseModel):
+    """Provisioned units a second, of writes and of reads each, which follow the load between two bounds."""
+
+    model_config = STRICT
+
+    min: int = Field(ge=1, le=MOST_UNITS, description="Units a second that are always there, and always paid for.")
+    max: int = Field(ge=1, le=MOST_UNITS, description="Units a second beyond which requests wait. At least min.")
+
+    @model_validator(mode="after")
+    def _bounds_fit(self) -> Self:
+        if self.max < self.min:
+            raise ValueError(f"max is {self.max}: it must be at least min, which is {self.min}")
+        return self
+
+
+def _on_demand_is_none(setting: Any) -> Any:
+    if setting == ON_DEMAND:
+        return None
+    if not isinstance(setting, dict | Capacity):
+        raise ValueError(f"must be {ON_DEMAND}, or settings: there are {', '.join(Capacity.model_fields)}")
+    return setting
+
+
+# None is on demand.
+MaybeCapacity = Annotated[
+    Capacity | None, BeforeValidator(_on_demand_is_none, json_schema_input_type=Literal["on-demand"] | Capacity)
+]
+
+
+# The retentions that CloudWatch offers, in days.
+LOG_RETENTION_DAYS = [
+    *(1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731),
+    *(1096, 1827, 2192, 2557, 2922, 3288, 3653),
+]
+# CloudFormation's, of a stack and of most resources.
+MOST_TAGS = 50
+_KEY = r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$"
+_POLICY = r"^arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/[A-Za-z0-9+=,.@_/-]+$"
+_CERTIFICATE = r"^arn:aws[a-z-]*:acm:[a-z0-9-]+:[0-9]{12}:certificate/[A-Za-z0-9-]+$"
+_DOMAIN = r"^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])$"
+_MOST_OF_A_DOMAIN = 253
+# What all services take whose resources are tagged.
+_TAG_CHARACTERS = "[A-Za-z0-9 _.:/=+@-]"
 _OF_A_QUEUES_STACK = "-queue(-|$)"
 
 _MayBeBare = Annotated[Queue, BeforeValidator(none_is_empty, json_schema_input_type=Queue | None)]
+QueueName = Annotated[str, Field(pattern=f"^{QUEUE_NAME}$")]
+Groups = Annotated[
+    dict[QueueName, Annotated[list[QueueName], Field(min_length=1)]],
+    BeforeValidator(none_is_empty),
+    Field(
+        json_schema_extra={"additionalProperties": False},
+        description="Groups of queues, by name, each a list of queues: with one policy for all queues of a group.",
+    ),
+]
+_MINUTE = 60
+
+
+class SystemLogLevel(StrEnum):
+    """Which lines of Lambda's own are kept."""
+
+    DEBUG = "DEBUG"
+    INFO = "INFO"
+    WARN = "WARN"
+
+
+def _is_a_key(arn: str) -> str:
+    # IAM looks at the key itself: a right to use an alias is none to use what it stands for.
+    if not re.fullmatch(_KEY, arn):
+        raise ValueError("must be the ARN of a key, arn:aws:kms:{region}:{account}:key/{id}, and not of an alias")
+    return arn
+
+
+def _is_a_policy(arn: str) -> str:
+    if not re.fullmatch(_POLICY, arn):
+        raise ValueError("must be the ARN of a managed policy, arn:aws:iam::{account}:policy/{name}")
+    return arn
+
+
+def _is_a_certificate(arn: str) -> str:
+    if not re.fullmatch(_CERTIFICATE, arn):
+        raise ValueError("must be the ARN of a certificate, arn:aws:acm:{region}:{account}:certificate/{id}")
+    return arn
+
+
+def _is_a_domain(name: str) -> str:
+    if not re.fullmatch(_DOMAIN, name) or len(name) > _MOST_OF_A_DOMAIN:
+        raise ValueError("must be a domain name in lower case without a scheme or a path, such as jobs.example.com")
+    return name
+
+
+def _is_not_of_aws(key: str) -> str:
+    if key.lower().startswith("aws:"):
+        raise ValueError("must not begin with aws:, which is AWS's own")
+    return key
+
+
+KeyArn = Annotated[str, AfterValidator(_is_a_key), WithJsonSchema({"type": "string", "pattern": _KEY})]
+PolicyArn = Annotated[str, AfterValidator(_is_a_policy), WithJsonSchema({"type": "string", "pattern": _POLICY})]
+CertificateArn = Annotated[
+    str, AfterValidator(_is_a_certificate), WithJsonSchema({"type": "string", "pattern": _CERTIFICATE})
+]
+DomainName = Annotated[str, AfterValidator(_is_a_domain), WithJsonSchema({"type": "string", "pattern": _DOMAIN})]
+TagKey = Annotated[str, Field(pattern=f"^{_TAG_CHARACTERS}+$", max_length=128), AfterValidator(_is_not_of_aws)]
+TagValue = Annotated[str, Field(pattern=f"^{_TAG_CHARACTERS}+$", max_length=256)]
 
 
 class Deployment(BaseModel):
@@ -44,7 +159,7 @@ class Deployment(BaseModel):
         default="dueline",
         pattern=r"^[a-z]([a-z0-9-]{0,13}[a-z0-9])?$",
         json_schema_extra={"not": {"pattern": _OF_A_QUEUES_STACK}},
-        description="What the names of all that is deployed begin with. Neither ends in `-queue` nor holds `-queue-`.",
+        description="Prefix of the names of everything deployed. Must not end in `-queue` or contain `-queue-`.",
     )
     tick_period: int = Field(
         default=60,
@@ -52,15 +167,13 @@ class Deployment(BaseModel):
         le=60,
         description="How often ticks fire: 60, as EventBridge Scheduler does, unless `local_run` is true.",
     )
-    local_run: bool = Field(
-        default=False, description="Something else than EventBridge Scheduler fires the ticks, as a local run does."
-    )
+    local_run: bool = Field(default=False, description="Ticks are fired by a local run, not by EventBridge Scheduler.")
     lease: int = Field(default=30, ge=12, le=120, description="How long a tick holds its partition without renewing.")
     lookahead: int = Field(
         default=240,
         ge=1,
         le=880,
-        description="How far ahead a tick hands jobs to SQS. At least max(3 tick_period, 2 tick_period + lease) + 5.",
+        description="How far ahead a tick sends jobs to SQS. At least max(3 tick_period, 2 tick_period + lease) + 5.",
     )
     direct_horizon: int = Field(
         default=890,
@@ -78,7 +191,7 @@ class Deployment(BaseModel):
         default=10, ge=2, le=1000, description="Most ingest functions at once: the rate limit of writes to the table."
     )
     api_rate: int = Field(default=500, ge=1, le=10_000, description="Requests a second that the HTTP API takes.")
-    api_burst: int = Field(default=1000, ge=1, le=5_000, description="Requests that the HTTP API takes at once.")
+    api_burst: int = Field(default=200, ge=1, le=5_000, description="Requests that the HTTP API takes at once.")
     tick_reserved_concurrency: int | None = Field(
         default=None,
         ge=1,
@@ -90,12 +203,22 @@ class Deployment(BaseModel):
         default=None, ge=1, le=MOST_RESERVED, description="The same for the HTTP API, so that it cannot take all."
     )
     log_retention_days: int = Field(
-        default=30,
-        json_schema_extra={"enum": [*LOG_RETENTION_DAYS]},
-        description="Days that logs are kept.",
+        default=30, json_schema_extra={"enum": [*LOG_RETENTION_DAYS]}, description="Days that logs are kept."
+    )
+    system_log_level: Annotated[SystemLogLevel, Field(strict=False)] = Field(
+        default=SystemLogLevel.WARN,
+        description="Which of Lambda's own lines the functions' logs keep: at `INFO` three for each invocation, whose"
+        " reports have the cold starts.",
+    )
+    domain_name: DomainName | None = Field(
+        default=None,
+        description="Your own domain for the HTTP API, such as `jobs.example.com`; clients find the API there.",
+    )
+    certificate_arn: CertificateArn | None = Field(
+        default=None, description="With `domain_name`: its certificate in ACM, in the region of the deployment."
     )
     alarm_email: str | None = Field(
-        default=None, pattern=EMAIL, description="Who is told of alarms. Without it: nobody."
+        default=None, pattern=EMAIL, description="The e-mail address that gets alarms. Without it: nobody."
     )
     dashboards: Annotated[Dashboards, Field(strict=False)] = Field(
         default=Dashboards.DEPLOYMENT,
@@ -128,10 +251,10 @@ class Deployment(BaseModel):
         default=300,
         ge=60,
         le=86_400,
-        description="With `kms_key_arn`: seconds for which SQS goes on with a data key before it asks KMS again.",
+        description="With `kms_key_arn`: seconds for which SQS reuses a data key before it calls KMS again.",
     )
     permission_boundary: PolicyArn | None = Field(
-        default=None, description="A managed policy beyond which no role of the deployment may do anything."
+        default=None, description="A managed policy that limits every role of the deployment."
     )
     tags: Annotated[dict[TagKey, TagValue], BeforeValidator(none_is_empty)] = Field(
         default={},
@@ -141,11 +264,6 @@ class Deployment(BaseModel):
     )
     termination_protection: bool = Field(
         default=False, description="No stack can be deleted before this is `false` again and deployed."
-    )
-    deployments: Annotated[Rollout, Field(strict=False)] = Field(
-        default=Rollout.CANARY,
-        description="How new code of the HTTP API takes over: `canary` gives it a tenth of the requests for five"
-        " minutes, and takes it back if an alarm fires.",
     )
     queues: Annotated[dict[QueueName, _MayBeBare], BeforeValidator(none_is_empty)] = Field(
         default={},
@@ -185,6 +303,13 @@ class Deployment(BaseModel):
     def _periods_fit(self) -> Self:
         periods = {name: getattr(self, name) for name in ("tick_period", "lease", "lookahead", "direct_horizon")}
         check_periods(**periods, is_local=self.local_run)
+        return self
+
+    @model_validator(mode="after")
+    def _domain_has_a_certificate(self) -> Self:
+        if (self.domain_name is None) is not (self.certificate_arn is None):
+            present, missing = ("domain_name", "certificate_arn")[:: 1 if self.domain_name else -1]
+            raise ValueError(f"{present} is {getattr(self, present)}: {missing} must be given with it")
         return self
 
     @model_validator(mode="after")
@@ -235,13 +360,106 @@ def load(path: Path) -> Deployment:
 
     Raises ConfigurationError, which names every field that is wrong, its value and what is allowed.
     """
-    return load_as(Deployment, path, known=_known_at)
+    return load_as(Deployment, path, allowed=_allowed_at)
 
 
-def _known_at(place: Sequence[int | str]) -> Iterable[str]:
-    """Return the names of the settings that there are at a place in queues.yaml, or around it."""
+def _allowed_at(place: Sequence[int | str]) -> Iterable[str]:
+    """Return the names of the settings allowed at a place in queues.yaml, or around it."""
     if place[0] != "queues":
         return (Capacity if place[0] == "capacity" else Deployment).model_fields
     if place[2:3] == ("schedules",):
         return Schedule.model_fields
     return (Retry if place[2:3] == ("retry",) else Queue).model_fields
+
+
+def check_groups(groups: Mapping[str, Sequence[str]], *, queues: Collection[str]) -> None:
+    """Raise ValueError for a group with an unknown queue, or one twice."""
+    for group, named in groups.items():
+        for place, queue in enumerate(named):
+            if queue not in queues:
+                there = ", ".join(queues) or "none"
+                raise ValueError(f"groups.{group} has {queue!r}: it must be a queue of queues.yaml; there are {there}")
+            if queue in named[:place]:
+                raise ValueError(f"groups.{group} has {queue!r} twice: once is enough")
+
+
+def check_periods(*, tick_period: int, is_local: bool, lease: int, lookahead: int, direct_horizon: int) -> None:
+    """Raise ValueError for a period, in seconds, that does not fit the others."""
+    if tick_period != _MINUTE and not is_local:
+        raise ValueError(
+            f"tick_period is {tick_period}: it must be {_MINUTE}, which is how often EventBridge Scheduler"
+            " fires, unless local_run is true"
+        )
+    least = max(3 * tick_period, 2 * tick_period + lease) + 5
+    if lookahead < least:
+        raise ValueError(
+            f"lookahead is {lookahead}: it must be at least max(3 tick_period, 2 tick_period + lease) + 5,"
+            f" which is {least}"
+        )
+    least = lookahead + tick_period
+    if direct_horizon < least:
+        raise ValueError(
+            f"direct_horizon is {direct_horizon}: it must be at least lookahead + tick_period, which is {least}"
+        )
+
+
+class _QueueSchedules(BaseModel):
+    # The other settings of a queue are read where it is deployed.
+    model_config = ConfigDict(extra="ignore")
+
+    schedules: Annotated[dict[ScheduleName, Schedule], BeforeValidator(none_is_empty)] = {}
+
+
+class _SchedulesDocument(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    name: str | None = None
+    owner: str | None = None
+    queues: dict[QueueName, Annotated[_QueueSchedules, BeforeValidator(none_is_empty)]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SchedulesFile:
+    """The schedules of a file by queue, their `owner`, and the deployment that the file names, if it names one.
+
+    The owner is what the file has as `owner:`, or else its own name without the folder.
+    """
+
+    deployment: str | None
+    owner: str
+    schedules: Mapping[str, Mapping[str, Definition]]
+
+
+def load_schedules(path: Path, *, queue: str | None = None) -> SchedulesFile:
+    """Read a file that has `queues:`, as queues.yaml, or `schedules:` alone, which are those of `queue`.
+
+    Raises ConfigurationError.
+    """
+    file = load_as(
+        _SchedulesDocument, path, allowed=_allowed_in_schedules, prepare=lambda settings: _by_queue(settings, queue)
+    )
+    owner = file.owner or path.name
+    try:
+        schedules = {
+            name: {each: replace(schedule.definition, owner=owner) for each, schedule in of_queue.schedules.items()}
+            for name, of_queue in file.queues.items()
+        }
+    except InvalidSchedule as error:
+        raise ConfigurationError(f"{path}: {error}; the file may name another, as owner: shop") from None
+    return SchedulesFile(deployment=file.name, owner=owner, schedules=schedules)
+
+
+def _by_queue(settings: Any, queue: str | None) -> Any:
+    if not isinstance(settings, dict) or ("schedules" in settings) is ("queues" in settings):
+        raise ConfigurationError("it must have queues, each with its schedules, or schedules alone")
+    if "queues" in settings:
+        if queue is not None:
+            raise ConfigurationError(f"it has queues of its own: the queue {queue!r} is for a file without")
+        return settings
+    if queue is None:
+        raise ConfigurationError("it has schedules without a queue: name theirs with --queue")
+    return {**settings, "queues": {queue: {"schedules": settings["schedules"]}}}
+
+
+def _allowed_in_schedules(place: Sequence[int | str]) -> Iterable[str]:
+    return Schedule.model_fields if len(place) > 3 or place[-1] != "schedules" else ["schedules"]

@@ -29,7 +29,7 @@ NEVER_TICKED = "NeverTicked"
 TTL_OFF = "TtlOff"
 TICK_DURATION = "TickDuration"
 # Of a queue's schedules: runs that were submitted, runs that were missed and not caught up, and runs that workers
-# skipped because another one had not ended, told in the log of the worker.
+# skipped because another one had not ended, from the log of the worker.
 PLANNED = "Planned"
 MISSED = "Missed"
 SKIPPED = "Skipped"
@@ -40,7 +40,7 @@ STANDING_STILL = "StandingStill"
 
 IN_SECONDS = frozenset({LATENESS, TICK_DURATION})
 # Where none is news.
-TOLD_AT_ZERO = IN_SECONDS | {WITHOUT_TICK, STANDING_STILL, TTL_OFF}
+REPORTED_AT_ZERO = IN_SECONDS | {WITHOUT_TICK, STANDING_STILL, TTL_OFF}
 
 
 def dimensions(deployment: str, queue: str | None = None) -> dict[str, str]:

@@ -4,11 +4,11 @@ A queue's name has no underscore, so nothing that a team calls its queue meets a
 """
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 # The alias of each function: its current version, which all invoke that Dueline deploys.
 LIVE = "live"
-# What refuses to be deleted with a queue's stack while jobs are there, as CloudFormation calls its type.
-STRAND_GUARD = "Custom::DuelineStrandGuard"
+RUNBOOKS = "docs/runbooks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,3 +177,22 @@ class Names:
 
     def schedule(self, queue: str, partition: int) -> str:
         return f"{queue}.{partition}"
+
+
+# Runbooks: where the page of each alarm is, as its description and the doctor name it.
+def runbook(name: str) -> str:
+    """Return the page of an alarm.
+
+    >>> runbook("late-jobs")
+    'docs/runbooks/late-jobs.md'
+    """
+    return f"{RUNBOOKS}/{name}.md"
+
+
+# Which CloudWatch dashboards there are.
+class Dashboards(StrEnum):
+    """None, that of the deployment, or one of each queue as well: an account's first three cost nothing."""
+
+    NONE = "none"
+    DEPLOYMENT = "deployment"
+    ALL = "all"

@@ -1,28 +1,120 @@
 """One queue of queues.yaml, validated. Times are in seconds."""
 
-import json
-from typing import Annotated, Self
+import re
+from datetime import date
+from functools import cached_property
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
-from dueline.config.owner import Owner
-from dueline.config.schedule import Schedule, ScheduleName
 from dueline.config.yaml_file import none_is_empty
-from dueline.model.job import MAX_PRIORITY, MAX_RETENTION
-from dueline.model.queue_settings import JOBS_PER_PARTITION, MOST_PARTITIONS
-from dueline.model.retry_policy import MAX_HIDDEN_SECONDS, Backoff, RetryPolicy
+from dueline.core.job import MAX_PRIORITY, MAX_RETENTION, SCHEDULE_NAME
+from dueline.core.queue_settings import (
+    JOBS_PER_PARTITION,
+    LONGEST_HIDDEN_SECONDS,
+    MOST_PARTITIONS,
+    Backoff,
+    RetryPolicy,
+)
+from dueline.core.request import json_text
+from dueline.errors import InvalidJob, InvalidSchedule
+from dueline.schedules.definition import CatchUp, Definition, Overlap
 
-MOST_SCHEDULES = 50
-# It takes 1 MB a template as well, of which a queue with all of these needs 490 KB besides.
-MOST_SCHEDULE_BYTES = 400_000
+ScheduleName = Annotated[str, Field(pattern=f"^{SCHEDULE_NAME}$")]
+EMAIL = r"^[^@\s]+@[^@\s]+\.[^@\s]+$"
+_TOPIC = r"^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]+$"
 # A dead letter keeps the time at which it was first sent, and its queue keeps messages for 14 days at most.
 MOST_RETENTION_DAYS = 13
 # SQS's own, of a queue's maxReceiveCount.
 MOST_RECEIVES = 1000
-# Crashes and stops of workers are receives too: SQS, which tells no reason, is to come after the workers.
+# Crashes and stops of workers are receives too: SQS, which gives no reason, comes after the workers.
 RECEIVES_TO_SPARE = 5
 STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)
 _POLICY = RetryPolicy()
+
+
+def _text(moment: Any) -> Any:
+    """Return a time as text: YAML takes one that stands without quotes for a time of its own."""
+    return moment.isoformat() if isinstance(moment, date) else moment
+
+
+def _seconds(span: Any) -> Any:
+    """Refuse a span as the command line takes it, and say how it is given here."""
+    if isinstance(span, str):
+        raise ValueError("must be in seconds, a number without quotes or a unit, such as 900")
+    return span
+
+
+_Instant = Annotated[str | None, BeforeValidator(_text)]
+
+
+class Schedule(BaseModel):
+    """One schedule: when it runs, by `cron` or `every`, and the job that each run is."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        json_schema_extra={"oneOf": [{"required": ["cron"]}, {"required": ["every"]}]},
+    )
+
+    cron: str | None = Field(
+        default=None, description="Five fields: minute, hour, day of month, month, day of week; or `@daily` and such."
+    )
+    every: Annotated[int, Field(ge=60), BeforeValidator(_seconds)] | None = Field(
+        default=None, description="Instead of `cron`: seconds between two runs, counted from `start`, or 1970."
+    )
+    zone: str = Field(default="UTC", description="The IANA time zone of `cron`, such as Europe/Berlin.")
+    payload: Any = Field(default=None, description="The payload of each run, 8 KiB at most when compressed.")
+    start: _Instant = Field(default=None, description="No run is before it: ISO 8601 with a zone, in whole seconds.")
+    end: _Instant = Field(default=None, description="All runs are before it.")
+    count: int | None = Field(default=None, ge=1, le=1000, description="How many runs there are from `start` on.")
+    tenant: str | None = Field(default=None, description="Whose jobs they are.")
+    priority: int = Field(default=1, ge=1, le=MAX_PRIORITY, description="The priority of its jobs.")
+    jitter: Annotated[int, BeforeValidator(_seconds)] = Field(
+        default=0, ge=0, description="Seconds over which the runs of schedules are spread."
+    )
+    catch_up: Annotated[CatchUp, Field(strict=False)] = Field(
+        default=CatchUp.LATEST, description="Which missed runs are made."
+    )
+    overlap: Annotated[Overlap, Field(strict=False)] = Field(
+        default=Overlap.ALLOW, description="`skip`: no run starts while another one is running."
+    )
+    description: str | None = Field(default=None, description="What it is for.")
+
+    @model_validator(mode="after")
+    def _is_one_that_runs(self) -> Self:
+        _ = self.definition
+        return self
+
+    @cached_property
+    def definition(self) -> Definition:
+        """What the schedule is. Raises InvalidSchedule."""
+        fields = {name: value for name, value in self.model_dump().items() if value is not None}
+        try:
+            return Definition.from_dict({**fields, "payload": json_text(self.payload)})
+        except InvalidJob as error:
+            raise InvalidSchedule(str(error)) from None
+
+
+def _is_subscriber(owner: str) -> str:
+    if not re.fullmatch(EMAIL, owner) and not re.fullmatch(_TOPIC, owner):
+        raise ValueError("must be an e-mail address, or the ARN of an SNS topic, arn:aws:sns:{region}:{account}:{name}")
+    return owner
+
+
+Owner = Annotated[
+    str, AfterValidator(_is_subscriber), WithJsonSchema({"type": "string", "pattern": f"{EMAIL}|{_TOPIC}"})
+]
 
 
 class Retry(BaseModel):
@@ -41,12 +133,12 @@ class Retry(BaseModel):
         description="How often a job is tried before workers put it into the dead-letter queue, with the reason.",
     )
     delay: int = Field(
-        default=_POLICY.delay, ge=1, le=MAX_HIDDEN_SECONDS, description="Seconds before the second attempt."
+        default=_POLICY.delay, ge=1, le=LONGEST_HIDDEN_SECONDS, description="Seconds before the second attempt."
     )
     max_delay: int = Field(
         default=_POLICY.max_delay,
         ge=1,
-        le=MAX_HIDDEN_SECONDS,
+        le=LONGEST_HIDDEN_SECONDS,
         description="Most seconds between two attempts. At least delay.",
     )
 
@@ -114,26 +206,25 @@ class Queue(BaseModel):
     longest_run: int = Field(
         default=3600,
         ge=1,
-        le=MAX_HIDDEN_SECONDS,
+        le=LONGEST_HIDDEN_SECONDS,
         description="Seconds that a job may run at a worker, which hides its message again and again."
-        f" With retry.max_delay at most {MAX_HIDDEN_SECONDS:,}.",
+        f" With retry.max_delay at most {LONGEST_HIDDEN_SECONDS:,}.",
     )
     track: bool = Field(
         default=False,
-        description="Workers of Dueline's library note what becomes of jobs, for look-ups: two writes an attempt.",
+        description="Workers of Dueline's library record outcomes of jobs for look-ups: two writes an attempt.",
     )
     owner: Owner | None = Field(
         default=None,
-        description="Who is told of this queue's alarms, besides the deployment's topics: an e-mail address, or the ARN"
+        description="Who gets this queue's alarms, besides the deployment's topics: an e-mail address, or the ARN"
         " of an SNS topic.",
     )
     schedules: Annotated[dict[ScheduleName, Schedule], BeforeValidator(none_is_empty)] = Field(
         default={},
-        max_length=MOST_SCHEDULES,
         json_schema_extra={"additionalProperties": False},
-        description="The queue's schedules, by name: a deployment puts them, and deletes those that are here no more.",
+        description="The queue's schedules, by name. `dueline schedules apply` puts them; `make deploy` runs it last.",
     )
-    retry: Retry = Field(default=Retry(), description="When workers of Dueline's library try a job again that failed.")
+    retry: Retry = Field(default=Retry(), description="When workers of Dueline's library retry a failed job.")
 
     @field_validator("message_retention_days")
     @classmethod
@@ -154,17 +245,6 @@ class Queue(BaseModel):
         return self
 
     @model_validator(mode="after")
-    def _schedules_fit_a_template(self) -> Self:
-        # A template is a JSON text itself, in which each quote and backslash is escaped once more.
-        total = sum(len(json.dumps(schedule.declared)) for schedule in self.schedules.values())
-        if total > MOST_SCHEDULE_BYTES:
-            raise ValueError(
-                f"schedules take {total} bytes of their stack's template: they may take {MOST_SCHEDULE_BYTES}, so put"
-                " those with large payloads by `dueline schedules apply`"
-            )
-        return self
-
-    @model_validator(mode="after")
     def _receives_fit(self) -> Self:
         # Left out, `attempts` is what `max_receives` allows.
         if "attempts" in self.retry.model_fields_set and self.receives < self.retry.attempts:
@@ -175,11 +255,11 @@ class Queue(BaseModel):
 
     @model_validator(mode="after")
     def _a_run_and_a_delay_fit(self) -> Self:
-        # Counted from its receipt, SQS hides a message no longer.
-        most = MAX_HIDDEN_SECONDS - self.retry.max_delay
+        # Counted from its receipt, a worker hides a message no longer: SQS's 12 hours, less a reserve.
+        most = LONGEST_HIDDEN_SECONDS - self.retry.max_delay
         if self.longest_run > most:
             raise ValueError(
-                f"longest_run is {self.longest_run}: it must be at most {MAX_HIDDEN_SECONDS} less retry.max_delay,"
+                f"longest_run is {self.longest_run}: it must be at most {LONGEST_HIDDEN_SECONDS} less retry.max_delay,"
                 f" which is {most}"
             )
         return self

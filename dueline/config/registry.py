@@ -1,16 +1,16 @@
-"""Registry: the declared queues, as JSON beside the functions' code."""
+"""Queues' settings as JSON: the registry beside the functions' code, and what each queue's stack publishes in SSM."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+from dueline import __version__
+from dueline.core.job import Partition
+from dueline.core.queue_settings import QueueSettings, WorkSettings
 from dueline.errors import RETRYABLE, NotYet, QueueNotFound
-from dueline.model.job import Partition
-from dueline.model.queue_settings import QueueSettings
 
 
 def partitions_by_name(queues: Iterable[QueueSettings]) -> dict[str, int]:
@@ -22,13 +22,13 @@ def partitions_by_name(queues: Iterable[QueueSettings]) -> dict[str, int]:
 class Registry:
     """The queues of a deployment, by name, as queues.yaml declares them.
 
-    `standing` returns how many partitions of a queue have a schedule, and may raise Throttled or Unavailable;
-    `standings` returns the same of several by name, as far as it is known.
+    `active_partitions` returns how many partitions of a queue have a schedule, and may raise Throttled or Unavailable;
+    `active_partition_counts` returns the same of several by name, as far as it is known.
     """
 
     queues: Mapping[str, QueueSettings]
-    standing: Callable[[QueueSettings], int] = attrgetter("partitions")
-    standings: Callable[[Iterable[QueueSettings]], Mapping[str, int]] = partitions_by_name
+    active_partitions: Callable[[QueueSettings], int] = attrgetter("partitions")
+    active_partition_counts: Callable[[Iterable[QueueSettings]], Mapping[str, int]] = partitions_by_name
 
     def queue(self, name: str) -> QueueSettings:
         """Return a queue's settings. Raises QueueNotFound when queues.yaml has no such queue."""
@@ -51,20 +51,23 @@ class Registry:
         Raises QueueNotFound, NotYet while none has a tick, and Throttled or Unavailable when that is not known.
         """
         queue = self.queue(name)
-        standing = self.standing(queue)
-        if standing < 1:
+        active = self.active_partitions(queue)
+        if active < 1:
             raise NotYet(f"queue {name!r} takes no jobs yet: its stack is not deployed")
-        return replace(queue, partitions=min(standing, queue.partitions))
+        return replace(queue, partitions=min(active, queue.partitions))
 
     def taking_counts(self, *names: str) -> dict[str, int]:
         """Return how many partitions of these queues, or of all, take jobs, as far as that is known."""
         queues = {name: self.queues[name] for name in names or self.queues}
-        return {name: min(count, queues[name].partitions) for name, count in self.standings(queues.values()).items()}
+        return {
+            name: min(count, queues[name].partitions)
+            for name, count in self.active_partition_counts(queues.values()).items()
+        }
 
     def takes(self, partition: Partition) -> bool:
         """Return whether queues.yaml declares a partition and it is known to have a tick."""
         try:
-            return self.has(partition) and partition.number < self.standing(self.queues[partition.queue])
+            return self.has(partition) and partition.number < self.active_partitions(self.queues[partition.queue])
         except RETRYABLE:
             return False
 
@@ -74,29 +77,19 @@ class Registry:
 
 
 def to_json(queues: Iterable[QueueSettings]) -> str:
-    return json.dumps({queue.name: settings_of(queue) for queue in queues}, indent=1)
-
-
-def settings_of(queue: QueueSettings) -> dict[str, int | bool]:
-    """Return a queue's settings as clients and functions read them; retention is in seconds."""
-    retention = int(queue.retention.total_seconds())
-    return {
-        "partitions": queue.partitions,
-        "retention": retention,
-        "precise": queue.precise,
-        "priorities": queue.priorities,
-        "track": queue.track,
-    }
+    return json.dumps({queue.name: queue.to_json() for queue in queues}, indent=1)
 
 
 def load(path: Path) -> Registry:
     """Return the registry that `to_json` wrote."""
-    return Registry({name: settings_from(queue, name=name) for name, queue in json.loads(path.read_text()).items()})
+    queues = json.loads(path.read_text())
+    return Registry({name: QueueSettings.from_json(queue, name=name) for name, queue in queues.items()})
 
 
-def settings_from(queue: Mapping[str, Any], *, name: str) -> QueueSettings:
-    """Return the settings that `settings_of` wrote; further fields are ignored."""
-    fields = {field: queue[field] for field in ("partitions", "precise", "priorities")}
-    # A queue whose stack is older than the library publishes no `track`.
-    fields["track"] = queue.get("track", False)
-    return QueueSettings(name=name, retention=timedelta(seconds=queue["retention"]), **fields)
+def published(settings: WorkSettings, *, expected_rate: int | None = None) -> dict[str, Any]:
+    """Return what a queue's stack publishes in an SSM parameter. Times are in seconds.
+
+    Clients read all but `work` and `deployed`, which `dueline doctor` compares with what it sees.
+    """
+    deployed = {"version": __version__} | ({} if expected_rate is None else {"expected_rate": expected_rate})
+    return {**settings.to_json(), "deployed": deployed}

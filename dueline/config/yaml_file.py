@@ -1,4 +1,4 @@
-"""YAML files that people write: read, checked as a whole, and what is wrong told by the field."""
+"""YAML files that people write: read, checked as a whole, and errors reported by field."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -12,7 +12,8 @@ from pydantic_core import ErrorDetails
 Model = TypeVar("Model", bound=BaseModel)
 _OF_ONE = re.compile(r"[a-z][a-z0-9_.-]* is ")
 _CRON = re.compile(r"\bcron\s*:")
-Known = Callable[[Sequence[int | str]], Iterable[str]]
+_MOST_DIGITS = 100
+AllowedSettings = Callable[[Sequence[int | str]], Iterable[str]]
 
 
 class ConfigurationError(ValueError):
@@ -27,7 +28,32 @@ class _UniqueKeys(yaml.SafeLoader):
         twice = sorted({key for key in keys if keys.count(key) > 1})
         if twice:
             raise ConfigurationError(f"line {node.start_mark.line + 1}: {', '.join(twice)} is given twice")
+        for key, value in node.value:
+            _check_digits(value, str(key.value))
         return super().construct_mapping(node, deep)
+
+    def construct_sequence(self, node: yaml.SequenceNode, deep: bool = False) -> list[Any]:
+        for each in node.value:
+            _check_digits(each, "a number of a list")
+        return super().construct_sequence(node, deep)
+
+
+def _timestamp(loader: _UniqueKeys, node: yaml.ScalarNode) -> Any:
+    try:
+        return loader.construct_yaml_timestamp(node)
+    except ValueError as error:
+        what = f"line {node.start_mark.line + 1}: {node.value} is no date or time: {error}"
+        raise ConfigurationError(what) from None
+
+
+_UniqueKeys.add_constructor("tag:yaml.org,2002:timestamp", _timestamp)
+
+
+def _check_digits(node: yaml.Node, name: str) -> None:
+    """Refuse an integer that Python may not be able to read, or to write in an error."""
+    if isinstance(node, yaml.ScalarNode) and node.tag.endswith(":int") and len(node.value) > _MOST_DIGITS:
+        what = f"line {node.start_mark.line + 1}: {name} is {node.value[:20]}…"
+        raise ConfigurationError(f"{what}: it has {len(node.value)} characters, a number may have {_MOST_DIGITS}")
 
 
 def none_is_empty(settings: Any) -> Any:
@@ -36,9 +62,13 @@ def none_is_empty(settings: Any) -> Any:
 
 
 def load_as(
-    model: type[Model], path: Path, *, known: Known, prepare: Callable[[Any], Any] = lambda settings: settings
+    model: type[Model],
+    path: Path,
+    *,
+    allowed: AllowedSettings,
+    prepare: Callable[[Any], Any] = lambda settings: settings,
 ) -> Model:
-    """Return what a file holds, as a model of what `prepare` makes of it. `known` names the settings at a place.
+    """Return what a file holds, as a model of what `prepare` makes of it. `allowed` names the settings at a place.
 
     Raises ConfigurationError, which names every field that is wrong, its value and what is allowed.
     """
@@ -54,7 +84,7 @@ def load_as(
     except ConfigurationError as error:
         raise ConfigurationError(f"{path}: {error}") from None
     except ValidationError as error:
-        lines = [_describe(each, known) for each in error.errors()]
+        lines = [_describe(each, allowed) for each in error.errors()]
         raise ConfigurationError("\n  ".join([f"{path}: settings that are wrong: {len(lines)}", *lines])) from None
 
 
@@ -67,20 +97,20 @@ def _hint(error: yaml.YAMLError, text: str) -> str:
     return ", put the cron expression in quotes"
 
 
-def _describe(error: ErrorDetails, known: Known) -> str:
+def _describe(error: ErrorDetails, allowed: AllowedSettings) -> str:
     where = ".".join(str(part) for part in error["loc"] if part != "[key]")
     if error["type"] == "value_error" and isinstance(error["input"], dict):
         # Of several settings together: most messages begin with the name of one of them.
-        message = _message(error, known)
+        message = _message(error, allowed)
         return f"{where}{'.' if _OF_ONE.match(message) else ': '}{message}".removeprefix(".").removeprefix(": ")
     if not where:
         return f"it holds {error['input']!r}, not settings"
-    return f"{where} is {error['input']!r}: {_message(error, known)}"
+    return f"{where} is {error['input']!r}: {_message(error, allowed)}"
 
 
-def _message(error: ErrorDetails, known: Known) -> str:
+def _message(error: ErrorDetails, allowed: AllowedSettings) -> str:
     if error["type"] == "extra_forbidden":
-        return f"unknown setting; there are {', '.join(known(error['loc']))}"
+        return f"unknown setting; there are {', '.join(allowed(error['loc']))}"
     if error["type"] == "model_type":
-        return f"must be settings, each a name and a value; there are {', '.join(known(error['loc']))}"
+        return f"must be settings, each a name and a value; there are {', '.join(allowed(error['loc']))}"
     return error["msg"].removeprefix("Value error, ")

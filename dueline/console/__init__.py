@@ -1,1 +1,1 @@
-"""The console: a page in the browser of whoever runs it, with their own credentials."""
+"""The console: a page in the browser of the person who runs it, with their own AWS credentials."""

@@ -1,35 +1,52 @@
-"""Changes: create, change, pause, resume and delete schedules, each in one transaction.
+"""Create, change, pause, resume and delete schedules: each change takes effect at one exact time, its cutover."""
 
-Up to one instant, `effective_from`, the old rule serves; after it the new one: never both, never neither.
-"""
-
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import takewhile
 
-from dueline.errors import NotYet, ScheduleChanged, ScheduleNotFound
-from dueline.model.nominal import checked_name
-from dueline.model.queue_settings import QueueSettings
-from dueline.ports import Clock, Table
-from dueline.protocol.table_route import TableRoute
-from dueline.schedules.definition import Definition, check_of_queue
-from dueline.schedules.ending import check_fires_after
-from dueline.schedules.found import Found, find
-from dueline.schedules.head import Head
+from dueline.core import instant, rows
+from dueline.core.job import JobId, Partition, checked_schedule_name
+from dueline.core.ports import WRITE_ROWS, Clock, Table
+from dueline.core.queue_settings import QueueSettings
+from dueline.core.rows import Row, move_pending_row
+from dueline.core.table_writer import TableWriter
+from dueline.errors import NotYet, ScheduleChanged, ScheduleNotFound, TooManyChanges, TooManySchedules, Unavailable
+from dueline.schedules.definition import SECOND, Definition, check_fires_after, check_of_queue
+from dueline.schedules.head import (
+    KEPT_GENERATIONS,
+    Generation,
+    Head,
+    between,
+    head_row,
+    jitter,
+    occurrence,
+    occurrence_id,
+    partition_of_schedule,
+    planning_job,
+    read_head,
+    step,
+    submit,
+)
+from dueline.schedules.planner import times_to_submit
 from dueline.schedules.rule import Rule
-from dueline.schedules.transaction import Transaction, Wish
+from dueline.schedules.schedule_rows import CHANGE_CANCELLATIONS, MOST_SCHEDULES, Change, count_key, head_key
 
-# Others may change the same schedule meanwhile, and planners plan it: whoever is overtaken tries so often, and so long.
+# Others may change the same schedule at once, and planners plan it.
 ATTEMPTS = 10
 PATIENCE = timedelta(seconds=20)
+# A fence is in whole milliseconds.
+_INSTANT = timedelta(milliseconds=1)
+# The rest is left for what jitter delays: of each generation less than two runs, three where the clock is changed.
+_MOST = CHANGE_CANCELLATIONS - 5 - 2 * KEPT_GENERATIONS
 
 
 @dataclass(frozen=True, kw_only=True)
 class Changed:
     """A schedule after a call: it serves as it is after `effective_from`.
 
-    `is_changed` is False when it was as it was asked for already; `is_new` when there was none, or it had been deleted.
+    `is_changed` is False when it already was as requested; `is_new` when there was none, or it had been deleted.
     """
 
     head: Head
@@ -38,20 +55,35 @@ class Changed:
     is_changed: bool = True
 
 
-# Returns what is wished for in the place of a head; None if that is it already. Raises ScheduleNotFound.
-_Ask = Callable[[Head | None], Wish | None]
+@dataclass(frozen=True, kw_only=True)
+class DesiredState:
+    """What a schedule is to be. `queue` is given with a new definition, and with a resume."""
+
+    definition: Definition
+    queue: QueueSettings | None = None
+    paused: bool = False
+    deleted: bool = False
+
+    @property
+    def is_live(self) -> bool:
+        """Return whether it is to make runs."""
+        return not (self.paused or self.deleted)
+
+
+# Returns the desired state in place of a head; None if the head is that already. Raises ScheduleNotFound.
+_Desire = Callable[[Head | None], DesiredState | None]
 _Check = Callable[[Rule], None]
 
 
 class Changes:
-    """Changes schedules. `route` takes jobs of their queue, and planning jobs, to the table.
+    """Changes schedules. `route` writes jobs of their queue, and planning jobs, to the table.
 
-    After Throttled or Unavailable a change may or may not be done: to ask again is safe, and tells. With `if_match`, an
-    entity tag or several with commas between, a schedule that is not as it was when one of them was read is left alone:
-    ScheduleChanged. "*" matches any, a weak tag (`W/"..."`) none.
+    After Throttled or Unavailable a change may or may not be done: the same call again is safe, and says. With
+    `if_match`, an entity tag or several with commas between, a schedule that is not as it was when one of them was read
+    is left alone: ScheduleChanged. "*" matches any, a weak tag (`W/"..."`) none.
     """
 
-    def __init__(self, *, table: Table, route: TableRoute, clock: Clock, patience: timedelta = PATIENCE) -> None:
+    def __init__(self, *, table: Table, route: TableWriter, clock: Clock, patience: timedelta = PATIENCE) -> None:
         self._table = table
         self._transaction = Transaction(table=table, route=route, clock=clock)
         self._clock = clock
@@ -75,88 +107,329 @@ class Changes:
         """
         check_of_queue(definition, queue)
         check = partial(check_fires_after, self._clock.now()) if must_run else _check_nothing
-        ask = partial(_created if only_new else _defined, definition, queue, check)
-        return self._run(queue.name, name, ask, if_match)
+        desire = partial(_created if only_new else _defined, definition, queue, check)
+        return self._run(queue.name, name, desire, if_match)
 
     def pause(self, queue: str, name: str, *, if_match: str | None = None) -> Changed:
         """Have a schedule make no more runs. Raises ScheduleNotFound, ScheduleChanged; Throttled or Unavailable."""
-        return self._run(queue, name, partial(_paused, queue, name, True), if_match)
+        return self._run(queue, name, partial(_paused, queue, name), if_match)
 
-    def resume(self, queue: str, name: str, *, if_match: str | None = None) -> Changed:
+    def resume(self, queue: QueueSettings, name: str, *, if_match: str | None = None) -> Changed:
         """Have a paused schedule make runs again; nothing is caught up. Raises as `pause` does."""
-        return self._run(queue, name, partial(_paused, queue, name, False), if_match)
+        return self._run(queue.name, name, partial(_resumed, queue, name), if_match)
 
     def delete(self, queue: str, name: str, *, if_match: str | None = None) -> Changed:
         """Delete a schedule. Raises as `pause` does; of one that was deleted before, it returns when that was."""
         return self._run(queue, name, partial(_deleted, queue, name), if_match)
 
-    def _run(self, queue: str, name: str, ask: _Ask, if_match: str | None) -> Changed:
+    def _run(self, queue: str, name: str, desire: _Desire, if_match: str | None) -> Changed:
         until = self._clock.monotonic() + self._patience.total_seconds()
-        found = find(queue, checked_name(name), table=self._table)
+        stored = find(queue, checked_schedule_name(name), table=self._table)
         for _ in range(ATTEMPTS):
-            wish, was = ask(found.head), found.head
-            if was is not None and wish is None:
+            desired, was = desire(stored.head), stored.head
+            if was is not None and desired is None:
                 return Changed(head=was, effective_from=was.start, is_changed=False)
-            _check_match(if_match, was, what=f"schedule {queue}/{name}")
-            head = self._try(found, name, wish, until=until) if wish and found.is_ready else None
+            check_match(if_match, was, what=f"schedule {queue}/{name}")
+            head = self._try(stored, name, desired, until=until) if desired and stored.is_ready else None
             if head is not None:
                 return Changed(head=head, effective_from=head.start, is_new=was is None or was.deleted)
-            found = find(queue, name, table=self._table, fenced=was.partition if was else None)
+            stored = find(queue, name, table=self._table, fenced=was.partition if was else None)
         raise NotYet(f"schedule {queue}/{name} was changed by others at each of {ATTEMPTS} tries: try again")
 
-    def _try(self, found: Found, name: str, wish: Wish, *, until: float) -> Head | None:
+    def _try(self, stored: "StoredSchedule", name: str, desired: DesiredState, *, until: float) -> Head | None:
         if self._clock.monotonic() >= until:
             raise NotYet(f"out of time: schedule {name!r} was not changed")
-        if wish.queue is not None and (found.head is None or found.head.deleted):
-            found.check_room(wish.queue.name)
-        if found.head is not None:
-            return self._transaction.replace(found.head, wish, fence=found.fence, until=until)
-        if wish.queue is None:
+        if desired.queue is not None and (stored.head is None or stored.head.deleted):
+            stored.check_room(desired.queue.name)
+        if stored.head is not None:
+            return self._transaction.replace(stored.head, desired, fence=stored.fence, until=until)
+        if desired.queue is None:
             return None
-        return self._transaction.create(wish.queue, name, wish.definition, until=until)
+        return self._transaction.create(desired.queue, name, desired.definition, until=until)
 
 
 def _check_nothing(_: Rule) -> None:
-    """Take any rule: whoever rolls back a deployment may put one again that has ended since."""
+    """Accept any rule: a deployment that is rolled back may put one that has ended since."""
 
 
-def _defined(definition: Definition, queue: QueueSettings, check: _Check, head: Head | None) -> Wish | None:
-    is_there = head is not None and not head.deleted
-    if head is not None and is_there and head.definition == definition:
+def _defined(definition: Definition, queue: QueueSettings, check: _Check, head: Head | None) -> DesiredState | None:
+    exists = head is not None and not head.deleted
+    if head is not None and exists and head.definition == definition:
         return None
     check(definition.rule)
-    return Wish(definition=definition, queue=queue, paused=head is not None and is_there and head.paused)
+    return DesiredState(definition=definition, queue=queue, paused=head is not None and exists and head.paused)
 
 
-def _created(definition: Definition, queue: QueueSettings, check: _Check, head: Head | None) -> Wish | None:
+def _created(definition: Definition, queue: QueueSettings, check: _Check, head: Head | None) -> DesiredState | None:
     if head is not None and not head.deleted:
         what = f"schedule {queue.name}/{head.name} is there already, its etag {head.etag}"
         raise ScheduleChanged(f"{what}: without If-None-Match it is changed")
     return _defined(definition, queue, check, head)
 
 
-def _paused(queue: str, name: str, paused: bool, head: Head | None) -> Wish | None:
+def _paused(queue: str, name: str, head: Head | None) -> DesiredState | None:
     if head is None or head.deleted:
         raise not_found(queue, name)
-    return None if head.paused is paused else Wish(definition=head.definition, paused=paused)
+    return None if head.paused else DesiredState(definition=head.definition, paused=True)
 
 
-def _deleted(queue: str, name: str, head: Head | None) -> Wish | None:
+def _resumed(queue: QueueSettings, name: str, head: Head | None) -> DesiredState | None:
+    if head is None or head.deleted:
+        raise not_found(queue.name, name)
+    return DesiredState(definition=head.definition, queue=queue) if head.paused else None
+
+
+def _deleted(queue: str, name: str, head: Head | None) -> DesiredState | None:
     if head is None:
         raise not_found(queue, name)
-    return None if head.deleted else Wish(definition=head.definition, paused=head.paused, deleted=True)
+    return None if head.deleted else DesiredState(definition=head.definition, paused=head.paused, deleted=True)
 
 
 def not_found(queue: str, name: str) -> ScheduleNotFound:
     return ScheduleNotFound(f"queue {queue!r} has no schedule {name!r}")
 
 
-def _check_match(if_match: str | None, head: Head | None, *, what: str) -> None:
+def check_match(if_match: str | None, head: Head | None, *, what: str) -> None:
     """Raise ScheduleChanged unless a schedule is as it was when its entity tag was read."""
     if if_match is None:
         return
     if head is None or head.deleted:
-        raise ScheduleChanged(f"{what} is not there, and If-Match is {if_match!r}: leave that out to create it")
+        raise ScheduleChanged(f"{what} does not exist, and If-Match is {if_match!r}: leave that out to create it")
     # No tag of ours has a comma.
     if if_match.strip() != "*" and head.etag not in map(str.strip, if_match.split(",")):
         raise ScheduleChanged(f"{what} is {head.etag} now, and If-Match is {if_match!r}: read it again")
+
+
+# A schedule as its rows say, read in the order that a change relies on.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredSchedule:
+    """A schedule's head, if there is one, and how many schedules its queue has.
+
+    `fenced` is the partition whose fence was read before the head: `fence`, None where it has none.
+    """
+
+    head: Head | None
+    count: int
+    fenced: Partition | None = None
+    fence: datetime | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        """Return whether a change can begin: there is no head, or its fence was read before it."""
+        return self.head is None or self.head.partition == self.fenced
+
+    def check_room(self, queue: str) -> None:
+        """Raise TooManySchedules unless the queue may have one more."""
+        if self.count >= MOST_SCHEDULES:
+            reason = f"queue {queue!r} has {self.count} schedules: it may have {MOST_SCHEDULES}, delete some"
+            raise TooManySchedules(reason)
+
+
+def find(queue: str, name: str, *, table: Table, fenced: Partition | None = None) -> StoredSchedule:
+    """Read the fence of a partition, and then the head, both consistently. Raises Throttled or Unavailable.
+
+    In the other order a planner might plan between the two, and ticks send, runs that neither rule counts as its own.
+    """
+    fence = None if fenced is None else _fence(fenced, table)
+    of_head, of_count = head_key(queue, name), count_key(queue)
+    batch = table.read([of_head, of_count])
+    if batch.unread:
+        raise Unavailable(f"schedule {queue}/{name} could not be read: try again")
+    row, count = batch.rows.get(of_head), int(batch.rows.get(of_count, {}).get("count", 0))
+    if fenced is not None and row is not None and not _is_latest(row, table):
+        fenced = None
+    return StoredSchedule(head=None if row is None else read_head(row), count=count, fenced=fenced, fence=fence)
+
+
+def _is_latest(row: Row, table: Table) -> bool:
+    """Return whether a head is the latest, by a conditional write that changes nothing.
+
+    A read may show the head from before a transaction that is not answered yet, though the fence, read first, is past
+    that one's cutover. This waits until the transaction is over, or raises Throttled.
+    """
+    planned_to = str(row["planned_to"])
+    return table.plan(rows.key(row), generation=int(row["generation"]), planned_to=planned_to, to=planned_to)
+
+
+def _fence(partition: Partition, table: Table) -> datetime | None:
+    key = rows.state_key(partition)
+    batch = table.read([key])
+    if batch.unread:
+        raise Unavailable(f"the state of {partition} could not be read: try again")
+    fence = rows.read_state(batch.rows.get(key)).fence
+    return instant.parse(fence) if fence else None
+
+
+class Transaction:
+    """Brings a schedule into its desired state. `route` writes jobs of its queue, and planning jobs, to the table."""
+
+    def __init__(self, *, table: Table, route: TableWriter, clock: Clock) -> None:
+        self._table = table
+        self._route = route
+        self._clock = clock
+
+    def create(self, queue: QueueSettings, name: str, definition: Definition, *, until: float) -> Head | None:
+        """Return the first head of a schedule, which serves from now on, or None if one exists by now.
+
+        Starts no send after `until` (monotonic). Raises Throttled or Unavailable.
+        """
+        now = instant.round_up(self._clock.now())
+        head = Head(
+            queue=queue.name,
+            name=name,
+            definition=definition,
+            generation=1,
+            start=now,
+            partition=partition_of_schedule(queue, name),
+            planned_to=now,
+            retention=queue.retention,
+        )
+        self._submit_planning_job(head, now=now, until=until)
+        change = Change(head=head_row(head), generation=0, planned_to="", counter=count_key(queue.name), counted=1)
+        return head if self._table.change(change) else None
+
+    def replace(self, head: Head, desired: DesiredState, *, fence: datetime | None, until: float) -> Head | None:
+        """Return the next head, or None if the fence, read before, or the head is no longer as it was.
+
+        Then nothing was changed. Starts no send after `until` (monotonic). Raises TooManyChanges, and then nothing was
+        written; Throttled or Unavailable.
+        """
+        now = self._clock.now()
+        new = _next(head, desired, fence=fence, now=now)
+        cutover = new.start
+        self._submit_planning_job(new, now=now, until=until)
+        self._plan_up_to(cutover, head, now=now, until=until)
+        ended = cancelled_by(head, cutover, next_is_live=new.is_live)
+        new = replace(new, used_to=max([id.due for id in ended] + [head.used_to or cutover]))
+        self._require_read_barriers(ended, now=now)
+        change = Change(
+            head=head_row(new),
+            generation=head.generation,
+            planned_to=instant.text(head.planned_to),
+            state=rows.state_key(head.partition),
+            fence_below=instant.text(cutover + _INSTANT),
+            cancellations=[{**rows.cancellation_row(id, at=now), "exact": True} for id in ended],
+            counter=count_key(head.queue),
+            counted=int(head.deleted) - int(new.deleted),
+        )
+        return new if self._table.change(change) else None
+
+    def _submit_planning_job(self, head: Head, *, now: datetime, until: float) -> None:
+        """Submit the planning job of a generation before the generation exists: the job waits for it."""
+        job = planning_job(head, head.planned_to, now=now) if head.is_live else None
+        submit([job] if job else [], route=self._route, until=until)
+
+    def _plan_up_to(self, cutover: datetime, head: Head, *, now: datetime, until: float) -> None:
+        """Submit the runs of a head up to the cutover if its planner is late: after it, no planner does."""
+        if head.is_live and head.planned_to < cutover:
+            late = times_to_submit(head, head.planned_to, cutover, now=now)
+            submit([occurrence(head, each) for each in late], route=self._route, until=until)
+
+    def _require_read_barriers(self, ended: Sequence[JobId], *, now: datetime) -> None:
+        """Have ticks and the late path read these cancellations by a write: a plain read may not show them at once."""
+        pending = [move_pending_row(id, at=now) for id in ended]
+        for start in range(0, len(pending), WRITE_ROWS):
+            if self._table.write(pending[start : start + WRITE_ROWS]):
+                raise Unavailable("that runs are to be cancelled could not be written: try again")
+
+
+def _next(head: Head, desired: DesiredState, *, fence: datetime | None, now: datetime) -> Head:
+    is_resumed = desired.is_live and not head.is_live
+    start = resume_time(head, fence, now=now) if is_resumed else cutover_of(head, fence)
+    if desired.is_live:
+        check_changes(head, start)
+    return head.next(
+        definition=desired.definition,
+        start=start,
+        paused=desired.paused,
+        deleted=desired.deleted,
+        partition=_next_partition(head, desired.queue) if is_resumed else head.partition,
+        retention=head.retention if desired.queue is None else desired.queue.retention,
+    )
+
+
+def _next_partition(head: Head, queue: QueueSettings | None) -> Partition:
+    """Return the partition of a resumed head: its own, unless its queue no longer has that and so does not tick it.
+
+    Its earlier runs are over: the change that ended them cancelled what was left.
+    """
+    if queue is None or head.partition.number < queue.partitions:
+        return head.partition
+    return partition_of_schedule(queue, head.name)
+
+
+# Cutover: the instant at which one generation of a schedule ends and the next begins, and what it cancels. For a head
+# that makes runs all of it follows from the head and a fence, and from no clock: two processes have two clocks.
+def cutover_of(head: Head, fence: datetime | None) -> datetime:
+    """Return up to where a head serves when it is changed now.
+
+    It is its partition's fence, but not before the head begins. Where ticks have stalled for so long that more jobs lie
+    beyond it than one transaction can cancel, it is later.
+    """
+    cutover = head.start if fence is None else max(fence, head.start)
+    beyond = _times_beyond(head, cutover, cutover=cutover)
+    return beyond[-_MOST - 1] if len(beyond) > _MOST else cutover
+
+
+def resume_time(head: Head, fence: datetime | None, *, now: datetime) -> datetime:
+    """Return from when on a paused or deleted head makes runs again: from now on, or from its cutover if later.
+
+    Where ticks have stalled the fence is in the past, and runs of the pause would be caught up. The clock may decide
+    here: a pause has no runs of which two clocks could say different things.
+    """
+    return max(cutover_of(head, fence), instant.round_up(now))
+
+
+def check_changes(head: Head, cutover: datetime) -> None:
+    """Raise TooManyChanges if a change at a cutover drops a generation of which a run may be due after it.
+
+    A later pause or delete could not cancel that run.
+    """
+    dropped = list(_uncancelled(head))[KEPT_GENERATIONS - 1 :]
+    delayed = [id for past in dropped for id in _delayed_of(past, head, cutover)]
+    if not delayed:
+        return
+    was, until = dropped[0], instant.text(max(id.due for id in delayed))
+    raise TooManyChanges(
+        f"schedule {head.queue}/{head.name} was changed {KEPT_GENERATIONS} times since {instant.text(was.end)}, and its"
+        f" jitter of {was.definition.jitter // SECOND} s delays an earlier run to {until}: change it again from then"
+        " on; a pause or delete goes at once"
+    )
+
+
+def cancelled_by(head: Head, cutover: datetime, *, next_is_live: bool) -> list[JobId]:
+    """Return the runs of a head that end with it, whether their rows exist or not: planners may yet write them.
+
+    If no runs follow, those that jitter delays beyond the cutover end, too, of this generation and those before it.
+    """
+    if not head.is_live:
+        return []
+    delay = timedelta(0) if next_is_live else jitter(head.queue, head.name, head.definition)
+    ended = [occurrence(head, at).id for at in _times_beyond(head, cutover - delay, cutover=cutover)]
+    return ended if next_is_live else [*ended, *_delayed_before(head, cutover)]
+
+
+def _delayed_before(head: Head, cutover: datetime) -> Iterator[JobId]:
+    """Yield the runs of earlier generations that are due after a cutover."""
+    for past in _uncancelled(head):
+        yield from _delayed_of(past, head, cutover)
+
+
+def _uncancelled(head: Head) -> Iterator[Generation]:
+    """Yield the earlier generations of a head, the latest first, back to a pause: that cancelled the runs before it."""
+    return takewhile(lambda past: past.is_live, head.generations if head.is_live else ())
+
+
+def _delayed_of(past: Generation, head: Head, cutover: datetime) -> Iterator[JobId]:
+    """Yield the runs of an earlier generation that are due after a cutover."""
+    since = max(past.start, cutover - jitter(head.queue, head.name, past.definition))
+    for at in between(past.definition.rule, since, past.end):
+        yield occurrence_id(head, at, past=past)
+
+
+def _times_beyond(head: Head, after: datetime, *, cutover: datetime) -> list[datetime]:
+    """Return the times after an instant whose runs planners may write, or a change that plans up to its cutover."""
+    if not head.is_live:
+        return []
+    rule = head.definition.rule
+    return list(between(rule, after, max(cutover, step(rule, head.planned_to))))

@@ -1,31 +1,31 @@
-"""What a schedule is: when it runs, and of what its runs are made."""
+"""A schedule's definition: when it runs, and what its jobs have."""
 
 import json
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, TypeVar
 
+from dueline.core import instant
+from dueline.core.job import MAX_PAYLOAD_BYTES, check_priority, check_tenant
+from dueline.core.queue_settings import QueueSettings
+from dueline.core.rows import pack
+from dueline.core.text import shown
 from dueline.errors import InvalidJob, InvalidSchedule
-from dueline.model import instant
-from dueline.model.job import MAX_PAYLOAD_BYTES, check_priority, check_tenant
-from dueline.model.packing import pack
-from dueline.model.queue_settings import QueueSettings
-from dueline.model.text import shown
-from dueline.schedules.ending import check_fires
-from dueline.schedules.rule import Rule
+from dueline.schedules.rule import FIRST, LAST, MOST_RUNS, Rule
 
 MAX_PACKED_BYTES = 8 * 1024
 MAX_LABEL_CHARACTERS = 200
 SECOND = timedelta(seconds=1)
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
+_MOMENT = timedelta(microseconds=1)
 
 
 class CatchUp(StrEnum):
-    """What becomes of runs that were missed: the latest is made, none, or all, the last 100 within a day."""
+    """Which missed runs are made: the latest, none, or all, the last 100 within a day."""
 
     LATEST = "latest"
     NONE = "none"
@@ -33,7 +33,7 @@ class CatchUp(StrEnum):
 
 
 class Overlap(StrEnum):
-    """Whether a run begins while an earlier one of its schedule is under way, or is skipped."""
+    """Whether a run starts while an earlier one of its schedule is under way, or is skipped."""
 
     ALLOW = "allow"
     SKIP = "skip"
@@ -44,9 +44,9 @@ _Kind = TypeVar("_Kind", CatchUp, Overlap)
 
 @dataclass(frozen=True, kw_only=True)
 class Definition:
-    """What a schedule is. Each run has the same payload, which is JSON text, tenant and priority.
+    """A schedule's rule and jobs. Each run has the same payload, which is JSON text, tenant and priority.
 
-    All runs are later than their nominals by the same part of `jitter`, which is in whole seconds. `owner` says who
+    All runs are due later than scheduled by the same part of `jitter`, which is in whole seconds. `owner` says who
     declared the schedule, `description` what it is for. Raises InvalidSchedule, which names the field.
     """
 
@@ -67,26 +67,32 @@ class Definition:
         object.__setattr__(self, "overlap", _one_of(Overlap, self.overlap, name="overlap"))
         for name in ("owner", "description"):
             _check_label(getattr(self, name), name=name)
-        check_fires(self.rule)
         _check_jitter(self.jitter, rule=self.rule)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the definition as JSON has it, without what is as by default."""
+        """Return the definition as JSON has it, without defaults."""
         of_rule = {each.name: getattr(self.rule, each.name) for each in fields(self.rule)}
         own = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "rule"}
-        given = {name: value for name, value in (of_rule | own).items() if value != _DEFAULTS[name]}
-        return {name: _plain(value) for name, value in given.items()}
+        chosen = {name: value for name, value in (of_rule | own).items() if value != _DEFAULTS[name]}
+        return {name: _plain(value) for name, value in chosen.items()}
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> "Definition":
-        """Return the definition that `to_dict` wrote, or that a caller did. Raises InvalidSchedule."""
-        if unknown := sorted(given.keys() - _DEFAULTS.keys()):
+    def from_dict(cls, values: Mapping[str, Any]) -> "Definition":
+        """Return the definition that a caller gave. Raises InvalidSchedule, also when its rule names no instant."""
+        definition = cls.from_row(values)
+        check_fires(definition.rule)
+        return definition
+
+    @classmethod
+    def from_row(cls, values: Mapping[str, Any]) -> "Definition":
+        """Return the definition that `to_dict` wrote. That it has runs was checked when it was put."""
+        if unknown := sorted(values.keys() - _DEFAULTS.keys()):
             raise InvalidSchedule(f"{shown(unknown[0])} is no field of a schedule: there are {', '.join(_DEFAULTS)}")
-        read: dict[str, Any] = {
-            name: _READ[name](name, value) if name in _READ else value for name, value in given.items()
+        parsed: dict[str, Any] = {
+            name: _PARSERS[name](name, value) if name in _PARSERS else value for name, value in values.items()
         }
-        of_rule = {each.name: read.pop(each.name) for each in fields(Rule) if each.name in read}
-        return cls(rule=Rule(**of_rule), **read)
+        of_rule = {each.name: parsed.pop(each.name) for each in fields(Rule) if each.name in parsed}
+        return cls(rule=Rule(**of_rule), **parsed)
 
 
 def check_of_queue(definition: Definition, queue: QueueSettings) -> None:
@@ -112,7 +118,7 @@ def _instant(name: str, value: object) -> datetime:
 
 
 _DEFAULTS: Mapping[str, object] = {each.name: each.default for each in (*fields(Rule), *fields(Definition)[1:])}
-_READ: Mapping[str, Callable[[str, object], object]] = {
+_PARSERS: Mapping[str, Callable[[str, object], object]] = {
     "every": _seconds,
     "start": _instant,
     "end": _instant,
@@ -141,8 +147,8 @@ def _sendable(payload: object) -> str:
         json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError):
         raise InvalidSchedule(f"payload is {shown(payload)}: it must be the text of JSON") from None
-    # What is not ASCII stands within strings.
-    ascii = _BEYOND_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], text)
+    # Only strings hold characters beyond ASCII.
+    ascii = _BEYOND_ASCII.sub(lambda match: json.dumps(match[0])[1:-1], text)
     packed = len(ascii) if len(ascii) <= MAX_PACKED_BYTES else len(pack(ascii))
     if packed > MAX_PACKED_BYTES or len(ascii) > MAX_PAYLOAD_BYTES:
         allowed = f"at most {MAX_PACKED_BYTES} are allowed, and {MAX_PAYLOAD_BYTES} before"
@@ -173,3 +179,30 @@ def _check_jitter(jitter: object, *, rule: Rule) -> None:
     if not (isinstance(jitter, timedelta) and timedelta(0) <= jitter <= rule.spacing and not jitter % SECOND):
         most = f"{shown(rule.spacing)}, the shortest time between two runs"
         raise InvalidSchedule(f"jitter is {shown(jitter)}: it must be whole seconds, from 0 s to {most}")
+
+
+# Refuse a rule of which no run is to come, and say what to change.
+def check_fires(rule: Rule) -> None:
+    """Raise InvalidSchedule when a rule names no instant at all."""
+    if rule.never_fires:
+        _refuse_rule(rule, FIRST - _MOMENT, which="first")
+
+
+def check_fires_after(now: datetime, rule: Rule) -> None:
+    """Raise InvalidSchedule when no run of a rule is to come: its `end` has passed, or all of its `count`."""
+    if next(rule.after(now), None) is None:
+        _refuse_rule(rule, now, which="next")
+
+
+def _refuse_rule(rule: Rule, after: datetime, *, which: str) -> None:
+    following = next(replace(rule, end=None).after(after), None)
+    if rule.end and following:
+        must = f"it must be after {instant.text(following)}, the {which} instant that the rule names"
+        raise InvalidSchedule(f"end is {instant.text(rule.end)}: {must}")
+    last = next(rule.before(after), None)
+    if rule.count and last:
+        must = f"it must name one that is to come, at most {MOST_RUNS}: the last of them was {instant.text(last)}"
+        raise InvalidSchedule(f"count is {rule.count}: {must}")
+    start = instant.text(rule.start or FIRST)
+    up_to = f"up to the year {LAST.year - 1}"
+    raise InvalidSchedule(f"start is {start}: it must have an instant of the rule after it, {up_to}")

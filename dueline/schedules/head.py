@@ -1,33 +1,47 @@
-"""The head of a schedule: the one row that says what it is now, and how far its runs are made."""
+"""The head of a schedule: the one row that says what it is now, and how far its runs are made; and these runs' jobs."""
 
+import hashlib
 import json
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
+from itertools import takewhile
 from typing import Any
 
+from dueline.core import instant
+from dueline.core.job import Job, JobId, Partition, Route
+from dueline.core.queue_settings import PLANNER, QueueSettings
+from dueline.core.request import partition_of
+from dueline.core.rows import Row, key, log_unreadable, pack, unpack
+from dueline.core.table_writer import TableWriter
 from dueline.errors import Unavailable
-from dueline.model import instant
-from dueline.model.job import Partition
-from dueline.model.packing import pack, unpack
-from dueline.model.rows import Row, key
-from dueline.model.schedule_rows import MOST_HEAD_BYTES, head_key
-from dueline.schedules.definition import SECOND, Definition
+from dueline.schedules.definition import SECOND, Definition, Overlap
+from dueline.schedules.rule import Rule
+from dueline.schedules.schedule_rows import MOST_HEAD_BYTES, UNREADABLE, head_key
 
 KEPT_GENERATIONS = 20
-# Longer than a planning job that its queue has in hand, and then its dead-letter queue.
+# Longer than its queue, and then its dead-letter queue, keep a planning job.
 DELETED_IS_KEPT = timedelta(days=45)
+STEP = timedelta(minutes=15)
+# The namespace of all uids that follow from what a schedule is.
+_NAMESPACE = uuid.UUID("8a4f2f0e-6f0c-5d0b-9d6e-3f5b5a1c7e21")
+_PLANNER_PARTITION = Partition(queue=PLANNER.name, number=0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Generation:
-    """What a schedule was from `start` (after it) to `end` (up to it).
+    """What a schedule was after `start`, up to `end`.
 
-    Of its definition the payload, the owner and the description are not kept.
+    Of its definition the payload, the owner and the description are not kept. Its runs are in one partition, and were
+    kept for what its queue's `retention` was then.
     """
 
     number: int
     definition: Definition
+    partition: Partition
+    retention: timedelta
     start: datetime
     end: datetime
     paused: bool = False
@@ -35,7 +49,7 @@ class Generation:
 
     @property
     def is_live(self) -> bool:
-        """Tell whether it made runs."""
+        """Return whether it made runs."""
         return not (self.paused or self.deleted)
 
 
@@ -44,10 +58,11 @@ class Head:
     """A schedule as it is now.
 
     Each change makes a new `generation`, which serves after `start`. Its runs up to `planned_to` are submitted; others
-    may be, but none after the step that begins there. All runs of all generations are in one partition of its queue.
-    `retention` is its queue's when it was changed last. `generations` are the last 20 that were before, the latest
-    first. A head that is `deleted` is kept for as long as a schedule of the same name has to go on with the next
-    generation: while jobs of earlier ones may be due, up to `used_to`, that a change cancelled.
+    may be, but none after the step that begins there. Its runs are in one partition of its queue, which changes only
+    when the schedule resumes after a pause or a deletion, and its queue no longer has that partition. `retention` is
+    its queue's at the last change. `generations` are the 20 before, the latest first. A `deleted` head is kept for as
+    long as a schedule of the same name has to go on with the next generation: while runs that a change cancelled may be
+    due, up to `used_to`.
     """
 
     queue: str
@@ -70,7 +85,7 @@ class Head:
 
     @property
     def is_live(self) -> bool:
-        """Tell whether it makes runs: it is neither paused nor deleted."""
+        """Return whether it makes runs: it is neither paused nor deleted."""
         return not (self.paused or self.deleted)
 
     def up_to(self, end: datetime) -> Generation:
@@ -78,6 +93,8 @@ class Head:
         return Generation(
             number=self.generation,
             definition=replace(self.definition, payload="null", owner=None, description=None),
+            partition=self.partition,
+            retention=self.retention,
             start=self.start,
             end=end,
             paused=self.paused,
@@ -85,7 +102,14 @@ class Head:
         )
 
     def next(
-        self, *, definition: Definition, start: datetime, paused: bool, deleted: bool, retention: timedelta
+        self,
+        *,
+        definition: Definition,
+        start: datetime,
+        paused: bool,
+        deleted: bool,
+        partition: Partition,
+        retention: timedelta,
     ) -> "Head":
         """Return the next generation, which serves after `start`."""
         return replace(
@@ -96,6 +120,7 @@ class Head:
             planned_to=start,
             paused=paused,
             deleted=deleted,
+            partition=partition,
             retention=retention,
             generations=(self.up_to(start), *self.generations)[:KEPT_GENERATIONS],
         )
@@ -128,11 +153,22 @@ def _ttl(head: Head) -> int:
 
 
 def read_head(row: Row) -> Head:
-    """Return the head that a row holds. Raises Unavailable when it cannot be read: it is no guess to make."""
+    """Return the head that a row holds. Raises Unavailable when it cannot be read."""
     try:
         return _head(row)
-    except (KeyError, TypeError, ValueError) as error:
+    except UNREADABLE as error:
         raise Unavailable(f"row {key(row)} cannot be read: {type(error).__name__}: {error}") from None
+
+
+def readable_heads(head_rows: Iterable[Row]) -> tuple[list[Head], int]:
+    """Return the heads that can be read, and how many cannot, which are logged."""
+    heads, unreadable = list[Head](), list[Row]()
+    for row in head_rows:
+        try:
+            heads.append(read_head(row))
+        except Unavailable:
+            unreadable.append(row)
+    return heads, log_unreadable(unreadable)
 
 
 def _head(row: Row) -> Head:
@@ -143,7 +179,7 @@ def _head(row: Row) -> Head:
     return Head(
         queue=queue,
         name=name,
-        definition=Definition.from_dict(kept["definition"]),
+        definition=Definition.from_row(kept["definition"]),
         generation=int(row["generation"]),
         start=instant.parse(str(row["start"])),
         paused=bool(row.get("paused", False)),
@@ -151,7 +187,7 @@ def _head(row: Row) -> Head:
         partition=Partition(queue=queue, number=int(row["partition"])),
         planned_to=instant.parse(str(row["planned_to"])),
         retention=timedelta(seconds=kept["retention"]),
-        generations=tuple(map(_generation, kept["generations"])),
+        generations=tuple(_generation(each, queue) for each in kept["generations"]),
         used_to=instant.parse(kept["used_to"]) if kept["used_to"] else None,
     )
 
@@ -159,15 +195,117 @@ def _head(row: Row) -> Head:
 def _generation_dict(past: Generation) -> dict[str, Any]:
     flags = {name: True for name in ("paused", "deleted") if getattr(past, name)}
     times = {"start": instant.text(past.start), "end": instant.text(past.end)}
-    return {"number": past.number, "definition": past.definition.to_dict(), **times, **flags}
+    runs = {"partition": past.partition.number, "retention": past.retention // SECOND}
+    return {"number": past.number, "definition": past.definition.to_dict(), **runs, **times, **flags}
 
 
-def _generation(kept: dict[str, Any]) -> Generation:
-    times = {name: instant.parse(kept[name]) for name in ("start", "end")}
-    return Generation(**{**kept, **times, "definition": _past_definition(json.dumps(kept["definition"]))})
+def _generation(kept: dict[str, Any], queue: str) -> Generation:
+    read = {name: instant.parse(kept[name]) for name in ("start", "end")} | {
+        "definition": _past_definition(json.dumps(kept["definition"])),
+        "partition": Partition(queue=queue, number=int(kept["partition"])),
+        "retention": timedelta(seconds=kept["retention"]),
+    }
+    return Generation(**kept | read)
 
 
 # Most changes are of a payload, which is not kept: then all are the same.
 @lru_cache(maxsize=256)
 def _past_definition(text: str) -> Definition:
-    return Definition.from_dict(json.loads(text))
+    return Definition.from_row(json.loads(text))
+
+
+# The jobs of a schedule's runs, which follow from its head and a time alone: who submits one again submits the same.
+def occurrence(head: Head, scheduled_for: datetime) -> Job:
+    """Return the job of a run: by the table's route, due at its scheduled time plus the schedule's jitter.
+
+    Its uid is the UUIDv5 of queue, schedule, generation and scheduled time.
+    """
+    id = occurrence_id(head, scheduled_for)
+    return Job(
+        id=id,
+        payload=head.definition.payload,
+        expires=id.due + head.retention,
+        tenant=head.definition.tenant,
+        priority=head.definition.priority,
+        schedule=head.name,
+        scheduled_for=scheduled_for,
+        exclusive=head.definition.overlap is Overlap.SKIP,
+    )
+
+
+def occurrence_id(head: Head, scheduled_for: datetime, *, past: Generation | None = None) -> JobId:
+    """Return the id of an occurrence of a head, or of an earlier generation of it."""
+    generation, number = past or head, past.number if past else head.generation
+    due = scheduled_for + jitter(head.queue, head.name, generation.definition)
+    return JobId(
+        partition=generation.partition, route=Route.TABLE, due=due, uid=_uid(head, number, instant.text(scheduled_for))
+    )
+
+
+def jitter(queue: str, name: str, definition: Definition) -> timedelta:
+    """Return by how much each run of a schedule is due after its time: its own part of the definition's jitter.
+
+    It is in whole milliseconds, and follows from the SHA-256 of queue and name.
+    """
+    digest = hashlib.sha256(f"{queue}/{name}".encode()).digest()
+    window = definition.jitter // timedelta(milliseconds=1)
+    return timedelta(milliseconds=int.from_bytes(digest[:8]) * window >> 64)
+
+
+def step(rule: Rule, planned_to: datetime) -> datetime:
+    """Return up to where the step that begins at `planned_to` plans: 15 minutes on, or at the first run after it.
+
+    It is the later of the two, and never depends on the clock.
+    """
+    return max(planned_to + STEP, next(rule.after(planned_to), planned_to))
+
+
+def planning_job(head: Head, planned_from: datetime, *, now: datetime) -> Job | None:
+    """Return the job that has the step from `planned_from` planned; None if no run follows.
+
+    It is due 15 minutes before the first run after `planned_from`, and kept for a week from then or from now on.
+    """
+    first = next(head.definition.rule.after(planned_from), None)
+    if first is None:
+        return None
+    due, uid = first - STEP, _uid(head, head.generation, f"plan/{instant.text(planned_from)}")
+    step_of = {"generation": head.generation, "from": instant.text(planned_from)}
+    return Job(
+        id=JobId(partition=_PLANNER_PARTITION, route=Route.TABLE, due=due, uid=uid),
+        payload=json.dumps({"queue": head.queue, "schedule": head.name, **step_of}, separators=(",", ":")),
+        expires=max(due, now) + PLANNER.retention,
+        # One queue's schedules do not hold up another's: it is the message group.
+        tenant=head.queue,
+    )
+
+
+def between(rule: Rule, after: datetime, until: datetime) -> Iterator[datetime]:
+    """Yield the scheduled times after `after`, up to `until`."""
+    return takewhile(lambda at: at <= until, rule.after(after))
+
+
+def partition_of_schedule(queue: QueueSettings, name: str) -> Partition:
+    """Return the partition of all runs of a schedule that is created now."""
+    return Partition(queue=queue.name, number=partition_of(f"{queue.name}/{name}", queue.partitions))
+
+
+def _uid(head: Head, generation: int, what: str) -> str:
+    return str(uuid.uuid5(_NAMESPACE, f"{head.queue}/{head.name}/{generation}/{what}"))
+
+
+def submit(jobs: Sequence[Job], *, route: TableWriter, until: float) -> None:
+    """Write jobs where nothing may go on before all of them are there; start no send after `until` (monotonic).
+
+    Safe to repeat. Raises Throttled or Unavailable unless all are written, and sent where no tick will. A job that can
+    never be sent is parked, which for a planning job nobody would notice.
+    """
+    if not jobs:
+        return
+    written = route.write(jobs, until=until)
+    if written.undone:
+        raise written.cause or Unavailable(
+            f"{len(written.undone)} jobs were not submitted: {'; '.join(written.faults)}"
+        )
+    for parked in written.parked:
+        if parked.job.id.queue == PLANNER.name:
+            raise Unavailable(f"planning job {parked.job.id} was parked: {parked.reason}")

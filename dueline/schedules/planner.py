@@ -4,31 +4,150 @@ Read the head; submit the occurrences of the step, then the next planning job; t
 anywhere repeats the same ids. Nothing is ever planned beyond the step that begins at `planned_to`.
 """
 
+import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from enum import Enum, auto
+from itertools import islice
+from typing import Self
 
+from dueline.core import instant
+from dueline.core.job import Job, checked_schedule_name, queue_name
+from dueline.core.message import Message
+from dueline.core.ports import Clock, ParallelMap, Table
+from dueline.core.rows import Row
+from dueline.core.table_writer import TableWriter, read_all
 from dueline.errors import RETRYABLE, DuelineError, InvalidJob, Unavailable
-from dueline.model import instant
-from dueline.model.job import Job
-from dueline.model.rows import Row
-from dueline.model.schedule_rows import head_key
-from dueline.ports import Clock, Spread, Table
-from dueline.protocol.table_route import TableRoute, read_all
-from dueline.schedules.head import read_head
-from dueline.schedules.plan_step import Asked, PlanStep, Received, Verdict, verdict_on
+from dueline.schedules.definition import CatchUp
+from dueline.schedules.head import Head, between, jitter, occurrence, planning_job, read_head, step
+from dueline.schedules.schedule_rows import head_key
 
-# Longer than any process can live that has begun what is waited for.
+# Of a run that is later than this, `catch_up` decides.
+ON_TIME = timedelta(seconds=60)
+CAUGHT_UP = 100
+CAUGHT_UP_WITHIN = timedelta(days=1)
+_INSTANT = timedelta(milliseconds=1)
+# Longer than the process can live whose work a step waits for.
 GIVEN_UP_AFTER = timedelta(hours=1)
+
+
+# One step of a schedule's plan: the planning job that requests it, whether it is to be done, and what it consists of.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlanningMessage:
+    """A message with a planning job, and when it was received for the first time."""
+
+    message_id: str
+    message: Message
+    first_received: datetime
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlanningRequest:
+    """What a planning job requests: plan a generation of a schedule from an instant on."""
+
+    message: PlanningMessage
+    queue: str
+    schedule: str
+    generation: int
+    planned_from: datetime
+
+    @classmethod
+    def parse(cls, message: PlanningMessage) -> Self:
+        """Return what a message requests. Raises InvalidJob when it is no planning job."""
+        try:
+            fields = json.loads(message.message.body)
+            return cls(
+                message=message,
+                queue=queue_name(fields["queue"]),
+                schedule=checked_schedule_name(fields["schedule"]),
+                generation=int(fields["generation"]),
+                planned_from=instant.parse(fields["from"]),
+            )
+        except (DuelineError, LookupError, OverflowError, RecursionError, TypeError, ValueError) as error:
+            reason = f"message {message.message_id} is no planning job: {type(error).__name__}: {error}"
+            raise InvalidJob(reason) from None
+
+
+class Verdict(Enum):
+    """Whether a step is to be done, was done or never will be, or has to wait."""
+
+    PLAN = auto()
+    DONE = auto()
+    WAIT = auto()
+
+
+def decide(request: PlanningRequest, head: Head | None) -> Verdict:
+    """Decide on a step: by the generations first, for how far another one is planned says nothing of this one.
+
+    A generation newer than the head's waits for its change to end; a later step, for the one before it.
+    """
+    if head is None or head.generation < request.generation:
+        return Verdict.WAIT
+    if head.generation > request.generation or not head.is_live or head.planned_to > request.planned_from:
+        return Verdict.DONE
+    return Verdict.PLAN if head.planned_to == request.planned_from else Verdict.WAIT
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanStep:
+    """A step that is to be done: the jobs to submit, the planning job after them, and how far it plans."""
+
+    request: PlanningRequest
+    occurrences: Sequence[Job]
+    missed: int
+    following: Job | None
+    planned_to: datetime
+
+    @classmethod
+    def of(cls, request: PlanningRequest, head: Head, *, now: datetime) -> Self:
+        rule, start = head.definition.rule, request.planned_from
+        end = step(rule, start)
+        times = times_to_submit(head, start, end, now=now)
+        return cls(
+            request=request,
+            occurrences=[occurrence(head, at) for at in times],
+            missed=sum(1 for _ in between(rule, start, end)) - len(times),
+            following=planning_job(head, end, now=now),
+            planned_to=end,
+        )
+
+
+# Catch-up: which runs get a job although their time has passed, because no planner ran or ticks stalled.
+def times_to_submit(head: Head, after: datetime, until: datetime, *, now: datetime) -> list[datetime]:
+    """Return which times after `after`, up to `until`, get a job, in order.
+
+    They are those up to 60 s late or to come, and of others those that are caught up. A year takes no longer than a
+    day.
+    """
+    rule = head.definition.rule
+    present = now - jitter(head.queue, head.name, head.definition)
+    in_time = present - ON_TIME - _INSTANT
+    caught_up = [at for at in _caught_up(head, present, in_time) if after < at <= until]
+    return caught_up[::-1] + list(between(rule, max(after, in_time), until))
+
+
+def _caught_up(head: Head, present: datetime, in_time: datetime) -> list[datetime]:
+    """Return the times up to `in_time` that are caught up, the latest first."""
+    rule = head.definition.rule
+    match head.definition.catch_up:
+        case CatchUp.NONE:
+            return []
+        case CatchUp.LATEST:
+            # Only if the one after it is still to come.
+            return [at for at in islice(rule.before(present), 1) if at <= in_time]
+        case CatchUp.ALL:
+            earliest = present - CAUGHT_UP_WITHIN
+            return [at for at in islice(rule.before(in_time), CAUGHT_UP) if at >= earliest]
 
 
 @dataclass(kw_only=True, slots=True)
 class Planned:
     """What became of planning jobs.
 
-    `again` names the messages to put back, the sooner the less often they came; all others are done. `submitted` and
-    `missed` count runs by queue, `dropped` planning jobs that waited for an hour in vain.
+    `again` names the messages to put back, for longer the more often they were received; all others are done.
+    `submitted` and `missed` count runs by queue, `dropped` planning jobs that waited for an hour in vain.
     """
 
     again: set[str] = field(default_factory=set)
@@ -39,16 +158,16 @@ class Planned:
 
 
 class Planner:
-    """Plans schedules. `route` takes jobs of their queues, and planning jobs, to the table."""
+    """Plans schedules. `route` writes jobs of their queues, and planning jobs, to the table."""
 
-    def __init__(self, *, table: Table, route: TableRoute, clock: Clock, spread: Spread = map) -> None:
+    def __init__(self, *, table: Table, route: TableWriter, clock: Clock, spread: ParallelMap = map) -> None:
         self._table = table
         self._route = route
         self._clock = clock
         self._spread = spread
 
-    def run(self, batch: Sequence[Received], *, until: float) -> Planned:
-        """Plan a step for each planning job; begin no send after `until` (monotonic).
+    def run(self, batch: Sequence[PlanningMessage], *, until: float) -> Planned:
+        """Plan a step for each planning job; start no send after `until` (monotonic).
 
         The steps of a batch go on together, each in its order: one that fails holds up no other.
         """
@@ -56,9 +175,9 @@ class Planner:
 
 
 class _Batch:
-    """The steps of one batch, under way."""
+    """The steps of one batch."""
 
-    def __init__(self, table: Table, route: TableRoute, spread: Spread, *, now: datetime, until: float) -> None:
+    def __init__(self, table: Table, route: TableWriter, spread: ParallelMap, *, now: datetime, until: float) -> None:
         self._table = table
         self._route = route
         self._spread = spread
@@ -66,83 +185,83 @@ class _Batch:
         self._until = until
         self._planned = Planned()
 
-    def run(self, batch: Sequence[Received]) -> Planned:
-        steps = self._steps([asked for received in batch if (asked := self._read(received))])
+    def run(self, batch: Sequence[PlanningMessage]) -> Planned:
+        steps = self._steps([request for message in batch if (request := self._parse(message))])
         steps = self._submit(steps, lambda step: step.occurrences)
         steps = self._submit(steps, lambda step: [step.following] if step.following else [])
-        for step, is_noted in zip(steps, self._spread(self._note, steps), strict=True):
+        for plan, is_noted in zip(steps, self._spread(self._note, steps), strict=True):
             if is_noted:
-                self._planned.submitted[step.asked.queue] += len(step.occurrences)
-                self._planned.missed[step.asked.queue] += step.missed
+                self._planned.submitted[plan.request.queue] += len(plan.occurrences)
+                self._planned.missed[plan.request.queue] += plan.missed
         return self._planned
 
-    def _read(self, received: Received) -> Asked | None:
+    def _parse(self, message: PlanningMessage) -> PlanningRequest | None:
         try:
-            return Asked.of(received)
+            return PlanningRequest.parse(message)
         except InvalidJob as error:
-            self._put_back(received, str(error))
+            self._put_back(message, str(error))
         return None
 
-    def _steps(self, batch: Sequence[Asked]) -> list[PlanStep]:
+    def _steps(self, batch: Sequence[PlanningRequest]) -> list[PlanStep]:
         """Return the steps that are to be done."""
-        keys = [head_key(asked.queue, asked.schedule) for asked in batch]
-        heads = read_all(set(keys), table=self._table, spread=self._spread, note=self._fault)
+        keys = [head_key(request.queue, request.schedule) for request in batch]
+        heads = read_all(set(keys), table=self._table, spread=self._spread, note=self._note_fault)
         steps = []
-        for asked, key in zip(batch, keys, strict=True):
+        for request, key in zip(batch, keys, strict=True):
             if key in heads.unread:
-                self._put_back(asked.received, f"schedule {key} was left unread")
-            elif step := self._step(asked, heads.rows.get(key)):
+                self._put_back(request.message, f"schedule {key} was left unread")
+            elif step := self._step(request, heads.rows.get(key)):
                 steps.append(step)
         return steps
 
-    def _step(self, asked: Asked, row: Row | None) -> PlanStep | None:
+    def _step(self, request: PlanningRequest, row: Row | None) -> PlanStep | None:
         try:
             head = None if row is None else read_head(row)
         except Unavailable as error:
-            self._put_back(asked.received, str(error))
+            self._put_back(request.message, str(error))
             return None
-        verdict = verdict_on(asked, head)
+        verdict = decide(request, head)
         if verdict is Verdict.WAIT:
-            self._wait(asked.received)
-        return PlanStep.of(asked, head, now=self._now) if head and verdict is Verdict.PLAN else None
+            self._wait(request.message)
+        return PlanStep.of(request, head, now=self._now) if head and verdict is Verdict.PLAN else None
 
     def _submit(self, steps: Sequence[PlanStep], jobs_of: Callable[[PlanStep], Sequence[Job]]) -> list[PlanStep]:
         """Submit jobs of steps; return the steps of which all are submitted."""
         jobs = {job for step in steps for job in jobs_of(step)}
         if not jobs:
             return list(steps)
-        taken = self._route.take(jobs, until=self._until)
+        written = self._route.write(jobs, until=self._until)
         done = []
-        for step in steps:
-            if taken.undone.isdisjoint(jobs_of(step)):
-                done.append(step)
+        for plan in steps:
+            if written.undone.isdisjoint(jobs_of(plan)):
+                done.append(plan)
             else:
-                self._put_back(step.asked.received, *taken.faults)
+                self._put_back(plan.request.message, *written.faults)
         return done
 
     def _note(self, step: PlanStep) -> bool:
-        """Set how far a schedule is planned, last of all; tell whether that was for this step to do."""
-        asked = step.asked
+        """Set how far a schedule is planned, last of all; return False if another planner did."""
+        request = step.request
         try:
             return self._table.plan(
-                head_key(asked.queue, asked.schedule),
-                generation=asked.generation,
-                planned_to=instant.text(asked.planned_from),
+                head_key(request.queue, request.schedule),
+                generation=request.generation,
+                planned_to=instant.text(request.planned_from),
                 to=instant.text(step.planned_to),
             )
         except RETRYABLE as fault:
-            self._put_back(asked.received, str(fault))
+            self._put_back(request.message, str(fault))
             return False
 
-    def _wait(self, received: Received) -> None:
-        if self._now - received.first_received < GIVEN_UP_AFTER:
-            self._put_back(received)
+    def _wait(self, message: PlanningMessage) -> None:
+        if self._now - message.first_received < GIVEN_UP_AFTER:
+            self._put_back(message)
         else:
             self._planned.dropped += 1
 
-    def _put_back(self, received: Received, *faults: str) -> None:
-        self._planned.again.add(received.message_id)
+    def _put_back(self, message: PlanningMessage, *faults: str) -> None:
+        self._planned.again.add(message.message_id)
         self._planned.faults.update(faults)
 
-    def _fault(self, fault: DuelineError) -> None:
+    def _note_fault(self, fault: DuelineError) -> None:
         self._planned.faults.add(str(fault))

@@ -1,20 +1,26 @@
-"""When a schedule runs."""
+"""When a schedule runs: by a cron expression in a time zone, or at an interval."""
 
-from collections.abc import Iterator
+import operator
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
 from functools import lru_cache
+from importlib import import_module
+from importlib.resources import files
 from itertools import islice, takewhile
+from zoneinfo import ZoneInfo
 
+from dueline.core import instant
+from dueline.core.instant import EPOCH
+from dueline.core.request import FURTHEST
+from dueline.core.text import shown
 from dueline.errors import InvalidSchedule
-from dueline.model.instant import EPOCH
-from dueline.model.request import FURTHEST
-from dueline.model.text import shown
-from dueline.schedules.cron import cron_of
-from dueline.schedules.every import Every
-from dueline.schedules.local_times import LocalTimes
-from dueline.schedules.zones import zone_of
+from dueline.schedules.cron import Cron, cron_of
 
+_MINUTE = timedelta(minutes=1)
+Order = Callable[[datetime, datetime], bool]
 SHORTEST = timedelta(minutes=1)
 MOST_RUNS = 1000
 # Runs are looked for between these: the longest jitter, a retention and what is kept after a delete have to end within
@@ -22,18 +28,119 @@ MOST_RUNS = 1000
 FIRST, LAST = EPOCH, datetime(9988, 1, 1, tzinfo=UTC)
 _LAST_BOUND = datetime(9999, 1, 1, tzinfo=UTC)
 _SECOND, _MOMENT = timedelta(seconds=1), timedelta(microseconds=1)
+_NONE = timedelta(0)
+# A longer one is no change of the clock, but of the date line: Samoa skipped a whole day in 2011.
+LONGEST_CHANGE = timedelta(hours=3)
+
+
+# A cron expression in a zone: its runs as instants, across changes of the clock.
+@dataclass(frozen=True, slots=True)
+class LocalTimes:
+    """The runs of an expression in a zone."""
+
+    cron: Cron
+    zone: ZoneInfo
+
+    @property
+    def words(self) -> str:
+        return f"{self.cron.words}, {self.zone.key}"
+
+    @property
+    def spacing(self) -> timedelta:
+        return self.cron.spacing
+
+    def after(self, instant: datetime) -> Iterator[datetime]:
+        """Yield the runs after an instant, strictly."""
+        clock, fold = self._clock(instant)
+        # In a fold the clock shows again what it showed before.
+        runs = self._runs(self.cron.after(clock - fold), operator.gt)
+        return _in_order(runs, operator.gt, last=instant)
+
+    def before(self, instant: datetime) -> Iterator[datetime]:
+        """Yield the runs at an instant and before, the latest first."""
+        clock, fold = self._clock(instant)
+        runs = self._runs(self.cron.before(clock + fold + _MINUTE), operator.lt)
+        return _in_order(runs, operator.lt, last=instant + _MOMENT)
+
+    def _clock(self, instant: datetime) -> tuple[datetime, timedelta]:
+        """Return what the clock shows then, and how long the fold is that this is in."""
+        clock = instant.astimezone(self.zone).replace(tzinfo=None)
+        return clock, max(_NONE, -clock_change(clock, self.zone))
+
+    def _runs(self, clocks: Iterable[datetime], is_beyond: Order) -> Iterator[datetime]:
+        """Yield the runs at what the clock shows, in order: a fold's second pass after all of its first.
+
+        The clocks go on beyond the last run, so those held back come out.
+        """
+        held: list[datetime] = []
+        for clock in clocks:
+            runs = sorted(self._runs_at(clock), reverse=is_beyond is operator.lt)
+            if held and runs and is_beyond(runs[0], held[0]):
+                yield from held
+                held.clear()
+            yield from runs[:1]
+            held += runs[1:]
+
+    def _runs_at(self, clock: datetime) -> tuple[datetime, ...]:
+        at = instants(clock, self.zone)
+        if len(at) == 1 or self.cron.is_interval or abs(clock_change(clock, self.zone)) > LONGEST_CHANGE:
+            return at
+        return at[:1] or (end_of_gap(clock, self.zone),)
+
+
+def _in_order(runs: Iterable[datetime], is_beyond: Order, *, last: datetime) -> Iterator[datetime]:
+    """Yield each run that is beyond the last, once: several may fall on a gap's end."""
+    for run in runs:
+        if is_beyond(run, last):
+            yield run
+            last = run
+
+
+# Runs at an interval of physical time, which no change of the clock touches.
+@dataclass(frozen=True, slots=True)
+class Every:
+    """The runs at an interval from an anchor on, the first at it.
+
+    >>> every = Every(timedelta(hours=1), anchor=datetime(2027, 1, 1), end=datetime(2027, 1, 1, 1))
+    >>> [run.hour for run in every.after(datetime(2000, 1, 1))], list(every.before(datetime(2000, 1, 1)))
+    ([0, 1], [])
+    """
+
+    spacing: timedelta
+    anchor: datetime
+    end: datetime
+
+    @property
+    def words(self) -> str:
+        return f"Every {self.spacing} from {self.anchor.isoformat()}"
+
+    def after(self, instant: datetime) -> Iterator[datetime]:
+        """Yield the runs after an instant, strictly."""
+        first = max(0, self._number(instant) + 1)
+        return map(self._run, range(first, self._number(self.end) + 1))
+
+    def before(self, instant: datetime) -> Iterator[datetime]:
+        """Yield the runs at an instant and before, the latest first."""
+        return map(self._run, range(self._number(instant), -1, -1))
+
+    def _number(self, instant: datetime) -> int:
+        return (instant - self.anchor) // self.spacing
+
+    def _run(self, number: int) -> datetime:
+        return self.anchor + number * self.spacing
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """When a schedule runs: by `cron` in a `zone`, or `every` so often.
+    """When a schedule runs: by `cron` in a `zone`, or at the interval `every`.
 
     `cron` has five fields, and names times in `zone`, an IANA zone. `every` is 60 s to 10 years, in whole seconds, and
     counts physical time from `start`, without it from 1970. No run is before `start`, and all are before `end`.
     `count` is how many there are from `start` on, 1 to 1,000. None is after the year 9987. Raises InvalidSchedule,
     which names the field, its value and what is allowed.
 
-    A nominal is the instant that a rule names for a run: in UTC, a whole minute of `cron`, a whole second of `every`.
+    The scheduled time of a run is the instant that its rule names: in UTC, a whole minute of `cron`, a whole second of
+    `every`.
     Around changes of the clock of up to 3 hours, a rule at times of the day runs once: at a gap's end, and in a fold's
     first pass. A rule whose hour begins with `*` runs whenever the clock shows it: in no gap, and in both passes.
     """
@@ -58,26 +165,29 @@ class Rule:
         _check_count(self)
 
     def after(self, instant: datetime) -> Iterator[datetime]:
-        """Yield the nominals after an instant, strictly, the earliest first.
+        """Yield the scheduled times after an instant, strictly, the earliest first.
 
         Raises ValueError when the instant has no zone.
         """
-        last = _last(self)
         since = min(max(_aware(instant), self._start - _MOMENT), LAST)
-        return takewhile(lambda nominal: nominal <= last, self._times.after(since))
+        end = self._end
+        runs = takewhile(lambda at: at <= end, self._times.after(since))
+        return runs if self.count is None else islice(runs, self.count - _counted(self, since)[0])
 
     def before(self, instant: datetime) -> Iterator[datetime]:
-        """Yield the nominals at an instant and before, the latest first, back to 1970.
+        """Yield the scheduled times at an instant and before, the latest first, back to 1970.
 
         Raises ValueError when the instant has no zone.
         """
         start = self._start
-        until = max(min(_aware(instant), _last(self)), start - _MOMENT)
-        return takewhile(lambda nominal: nominal >= start, self._times.before(until))
+        until = max(min(_aware(instant), self._end), start - _MOMENT)
+        if self.count is not None:
+            _, until = _counted(self, until)
+        return takewhile(lambda at: at >= start, self._times.before(until))
 
     @property
     def spacing(self) -> timedelta:
-        """Return the shortest spacing of nominals, a day at most by `cron`: the bound of a jitter.
+        """Return the shortest spacing of scheduled times, a day at most by `cron`: the bound of a jitter.
 
         It is what the clock shows: where the clock is changed, two may be closer.
         """
@@ -85,7 +195,7 @@ class Rule:
 
     @property
     def never_fires(self) -> bool:
-        """Tell whether there is no nominal at all between `start` and `end`."""
+        """Return whether there is no scheduled time at all between `start` and `end`."""
         return next(self.after(FIRST - _MOMENT), None) is None
 
     @property
@@ -98,6 +208,11 @@ class Rule:
         return self.start or FIRST
 
     @property
+    def _end(self) -> datetime:
+        """The last instant at which there may be a scheduled time, but for `count`."""
+        return min(self.end or LAST, LAST) - _MOMENT
+
+    @property
     def _times(self) -> Every | LocalTimes:
         if self.every is not None:
             return Every(self.every, self._start, LAST)
@@ -105,13 +220,18 @@ class Rule:
 
 
 @lru_cache(maxsize=1024)
-def _last(rule: Rule) -> datetime:
-    """Return the last instant at which there may be a nominal."""
-    end = min(rule.end or LAST, LAST) - _MOMENT
-    if rule.count is None:
-        return end
-    runs = rule._times.after(rule._start - _MOMENT)
-    return min(end, next(islice(runs, rule.count - 1, None), end))
+def _counted(rule: Rule, until: datetime) -> tuple[int, datetime]:
+    """Return how many of a rule's `count` scheduled times are at an instant or before, and the last of them.
+
+    It does not go further: 1,000 runs on a rare day are thousands of years. A year's first count serves all of it.
+    """
+    number, last = 0, rule._start - _MOMENT
+    new_year = datetime(until.year, 1, 1, tzinfo=UTC)
+    if last < new_year < until:
+        number, last = _counted(rule, new_year)
+    runs = takewhile(lambda at: at <= until, rule._times.after(last))
+    counted = [last, *islice(runs, (rule.count or 0) - number)]
+    return number + len(counted) - 1, counted[-1]
 
 
 def _check_one(rule: Rule) -> None:
@@ -142,15 +262,15 @@ def _bound(name: str, at: object) -> datetime | None:
     if not isinstance(at, datetime):
         raise InvalidSchedule(f"{name} is {shown(at)}: it must be a date and a time with a zone")
     if at.utcoffset() is None:
-        raise InvalidSchedule(f"{name} is {_told(at)}: it must have a time zone, such as Z or +01:00")
+        raise InvalidSchedule(f"{name} is {_text_of(at)}: it must have a time zone, such as Z or +01:00")
     if at.microsecond or not FIRST <= at < _LAST_BOUND:
-        raise InvalidSchedule(f"{name} is {_told(at)}: it must be in whole seconds, in the years 1970 to 9998")
+        raise InvalidSchedule(f"{name} is {_text_of(at)}: it must be in whole seconds, in the years 1970 to 9998")
     return at.astimezone(UTC)
 
 
 def _check_order(rule: Rule) -> None:
     if rule.start and rule.end and rule.end <= rule.start:
-        raise InvalidSchedule(f"end is {_told(rule.end)}: it must be after start, which is {_told(rule.start)}")
+        raise InvalidSchedule(f"end is {_text_of(rule.end)}: it must be after start, which is {_text_of(rule.start)}")
 
 
 def _check_count(rule: Rule) -> None:
@@ -168,5 +288,108 @@ def _aware(instant: datetime) -> datetime:
     return instant
 
 
-def _told(at: object) -> str:
+def _text_of(at: object) -> str:
     return at.isoformat() if isinstance(at, datetime) else shown(at)
+
+
+# Runs as people see them: in the rule's zone, with what a change of the clock does to them.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShownRun:
+    """A run, by UTC and in its zone; `mark` says what a change of the clock does to it, if anything."""
+
+    scheduled_for: datetime
+    local: datetime
+    mark: str
+
+    @property
+    def fields(self) -> dict[str, str]:
+        fields = {"scheduled_for": instant.text(self.scheduled_for), "local": self.local.isoformat()}
+        return fields | ({"clock": self.mark} if self.mark else {})
+
+
+def shown_runs(rule: Rule, *, after: datetime) -> Iterator[ShownRun]:
+    """Yield the runs of a rule after an instant, the earliest first."""
+    zone = zone_of(rule.zone)
+    before = next(rule.before(after), after).astimezone(zone)
+    for scheduled_for in rule.after(after):
+        local = scheduled_for.astimezone(zone)
+        yield ShownRun(scheduled_for=scheduled_for, local=local, mark="; ".join(_marks(local, before)))
+        before = local
+
+
+def _marks(local: datetime, before: datetime) -> Iterator[str]:
+    change = (local.utcoffset() or _NONE) - (before.utcoffset() or _NONE)
+    if change:
+        yield f"put {'forward' if change > _NONE else 'back'} by {abs(change)} since the run before"
+    if clock_change(local.replace(tzinfo=None), zone_of(str(local.tzinfo))) < _NONE:
+        yield f"shows this twice: the {'second' if local.fold else 'first'} time"
+
+
+# Time zones by the pinned package tzdata, not by the machine's: all processes must agree.
+@lru_cache(maxsize=1024)
+def zone_of(name: str) -> ZoneInfo:
+    """Return the zone of that name. Raises InvalidSchedule when there is none."""
+    if name not in _names():
+        raise InvalidSchedule(f"zone is {shown(name)}: it must be the name of an IANA time zone{_like(name)}")
+    with files("tzdata").joinpath("zoneinfo", *name.split("/")).open("rb") as file:
+        return ZoneInfo.from_file(file, key=name)
+
+
+def tzdata_version() -> str:
+    """Return the version of the time zones' rules, such as 2026a."""
+    return str(import_module("tzdata").IANA_VERSION)
+
+
+def clock_change(clock: datetime, zone: ZoneInfo) -> timedelta:
+    """Return by how much the clock is changed around what it shows: over 0 in a gap, below 0 in a fold, else 0.
+
+    >>> berlin = zone_of("Europe/Berlin")
+    >>> print(clock_change(datetime(2027, 3, 28, 2, 30), berlin))
+    1:00:00
+    """
+    return _offset(clock.replace(tzinfo=zone, fold=1)) - _offset(clock.replace(tzinfo=zone, fold=0))
+
+
+def instants(clock: datetime, zone: ZoneInfo) -> tuple[datetime, ...]:
+    """Return when the clock shows this: once; in a gap never, in a fold twice.
+
+    >>> berlin = zone_of("Europe/Berlin")
+    >>> [each.isoformat() for each in instants(datetime(2027, 10, 31, 2, 30), berlin)]
+    ['2027-10-31T00:30:00+00:00', '2027-10-31T01:30:00+00:00']
+    """
+    change = clock_change(clock, zone)
+    if change > _NONE:
+        return ()
+    first = (clock - _offset(clock.replace(tzinfo=zone))).replace(tzinfo=UTC)
+    return (first, first - change) if change else (first,)
+
+
+def end_of_gap(clock: datetime, zone: ZoneInfo) -> datetime:
+    """Return when the clock is put forward over what it would have shown.
+
+    >>> end_of_gap(datetime(2027, 3, 28, 2, 30), zone_of("Europe/Berlin")).isoformat()
+    '2027-03-28T01:00:00+00:00'
+    """
+    after = _offset(clock.replace(tzinfo=zone, fold=1))
+    earliest = (clock - after).replace(tzinfo=UTC)
+    seconds = range(clock_change(clock, zone) // _SECOND)
+
+    def is_after(second: int) -> bool:
+        return _offset((earliest + second * _SECOND).astimezone(zone)) == after
+
+    return earliest + bisect_left(seconds, True, key=is_after) * _SECOND
+
+
+def _offset(local: datetime) -> timedelta:
+    return local.utcoffset() or _NONE
+
+
+@lru_cache(maxsize=1)
+def _names() -> frozenset[str]:
+    return frozenset(files("tzdata").joinpath("zones").read_text().split())
+
+
+def _like(name: str) -> str:
+    lower = {each.lower(): each for each in _names()}
+    near = get_close_matches(name[:100].lower(), lower, n=1)
+    return f"; did you mean {lower[near[0]]!r}?" if near else ", such as Europe/Berlin"

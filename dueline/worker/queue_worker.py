@@ -1,30 +1,47 @@
-"""Process the jobs of one queue: a message is fetched, prefetched, processed; its claim is kept in flight."""
+"""Process the jobs of one queue: receive, prepare, run handlers, and settle their messages."""
 
+import math
 import threading
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from dueline.worker.fetcher import Fetcher
-from dueline.worker.handler_runner import HandlerRunner
-from dueline.worker.in_flight import InFlight
-from dueline.worker.pool import Pool
-from dueline.worker.prefetch import Item, Prefetched
-from dueline.worker.processor import Processor
-from dueline.worker.queue_connection import QueueConnection
-from dueline.worker.rate_limiter import RateLimiter
-from dueline.worker.refresh import SettingsRefresher
-from dueline.worker.watch.event import Event, Kind, Report
+from dueline.errors import RETRYABLE
+from dueline.worker.claims import Claim, Claims
+from dueline.worker.delivery import DeadLetter, DeadLettered, Deferred, ReceivedMessage, RetryLater, Verdict
+from dueline.worker.events import Event, EventKind, Report, error_event
+from dueline.worker.execution import HandlerRunner
+from dueline.worker.limits import WATCH_SECONDS, RateLimiter
+from dueline.worker.pool import PeriodicTasks, Pool
+from dueline.worker.queue_context import QueueContext
+from dueline.worker.receiving import Prepared, ReceiveLoop, prepare, seconds_until_due
+
+# What failed through no fault of its job is tried again after so long.
+RETRY_SECONDS = 5
+# New settings apply within so long. A whole account may read parameters 40 times a second.
+LONGEST_REFRESH_SECONDS = 60.0
+# The cancellation of a job that has waited longer is read again before its handler begins.
+_CANCELLATION_FRESH_SECONDS = 1.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Batch:
+    """Received messages that are to be prepared: their jobs read, and which of them were cancelled."""
+
+    claims: Sequence[Claim]
+
+
+Item = Batch | ReceivedMessage | DeadLetter
 
 
 class QueueWorker:
     """Starts and stops the threads that process one queue's jobs in this process.
 
-    `wall` returns the time in seconds since 1970.
+    `wall` returns the time in seconds since 1970, `jitter` 0 to 1.
     """
 
     def __init__(
         self,
-        connection: QueueConnection,
+        context: QueueContext,
         runner: HandlerRunner,
         *,
         concurrency: int,
@@ -32,63 +49,291 @@ class QueueWorker:
         jitter: Callable[[], float],
         wall: Callable[[], float],
     ) -> None:
-        self._connection, self._report = connection, report
-        self._stopped = threading.Event()
-        self._limiter = limiter = RateLimiter(connection, wall=wall, report=report)
-        self._in_flight = in_flight = InFlight(connection, report=report)
-        self._pool = pool = Pool[Item](concurrency, name=connection.queue, now=connection.clock.monotonic)
-        self._prefetched = prefetched = Prefetched(
-            connection, pool=pool, limiter=limiter, in_flight=in_flight, report=report
-        )
-        self._fetcher = Fetcher(
-            connection,
-            pool=pool,
-            limiter=limiter,
-            in_flight=in_flight,
-            prefetched=prefetched,
+        self._context, self._report = context, report
+        self._limiter = RateLimiter(context, wall=wall, report=report)
+        self._claims = Claims(context, concurrency=concurrency, report=report)
+        self._pool = Pool[Item](concurrency, name=context.queue, clock=context.clock)
+        self._waiting = WaitingJobs(context, self._pool, claims=self._claims, limiter=self._limiter, report=report)
+        self._processor = Processor(context, runner, waiting=self._waiting, claims=self._claims, report=report)
+        self._receive_loop = ReceiveLoop(
+            context,
+            claims=self._claims,
+            limiter=self._limiter,
+            may_receive=lambda: self._processor.can_prepare,
+            on_receive=self._on_receive,
             report=report,
             jitter=jitter,
         )
-        self._processor = Processor(connection, runner, prefetched=prefetched, in_flight=in_flight, report=report)
-        self._refresher = SettingsRefresher(connection, report=report, jitter=jitter)
+        self._periodic = PeriodicTasks(
+            {
+                runner.overlap.renew: lambda: runner.overlap.renewal_seconds,
+                self._apply_limits: lambda: WATCH_SECONDS,
+                lambda: context.refresh(report): lambda: LONGEST_REFRESH_SECONDS * (1 + jitter()) / 2,
+            },
+            queue=context.queue,
+            clock=context.clock,
+            report=report,
+        )
 
     def open(self) -> None:
         """Receive nothing yet. Raises Throttled or Unavailable when the queue's pause and rate cannot be read."""
-        self._report(Event(kind=Kind.OPENED, queue=self._connection.queue))
+        self._report(Event(kind=EventKind.OPENED, queue=self._context.queue))
         self._limiter.read()
 
     def start(self) -> None:
-        self._pool.start(self._processor.process)
-        self._in_flight.start()
-        self._fetcher.start()
-        self._watch("limits", partial(self._limiter.watch, on_change=self._prefetched.apply_limits))
-        self._watch("settings", self._refresher.watch)
+        """Start all threads that it will ever need, the one that receives last.
 
-    def _watch(self, name: str, watch: Callable[[threading.Event], None]) -> None:
-        name = f"{name} {self._connection.queue}"
-        threading.Thread(target=watch, args=(self._stopped,), name=name, daemon=True).start()
+        Raises RuntimeError when the system has no more threads: then nothing was received.
+        """
+        self._pool.start(self._processor.process)
+        self._claims.start()
+        self._periodic.start()
+        self._receive_loop.start()
 
     def stop(self) -> None:
-        """Receive no more, and put back the jobs that have not begun."""
-        self._stopped.set()
-        self._fetcher.stop()
-        self._prefetched.stop()
+        """Receive no more, and put back the jobs that have not started."""
+        self._receive_loop.stop()
+        self._waiting.stop()
 
     @property
     def is_busy(self) -> bool:
         """Whether messages are received, jobs run, or messages are to be acknowledged."""
-        return self._fetcher.is_receiving or not (self._pool.is_idle and self._in_flight.is_idle)
+        return self._receive_loop.is_alive or not self._claims.is_idle
 
-    def finish(self) -> bool:
-        """Put back the jobs that still run, and send the last acknowledgements; tell whether no job still ran."""
-        self._fetcher.join()
-        is_done = self._pool.is_idle
-        self._in_flight.stop(put_back=not is_done)
+    def put_back(self, *, within: float) -> bool:
+        """Put back the jobs that still run once no poll is open, in so many seconds; return whether there were none."""
+        self._receive_loop.join(within=within)
+        return self._claims.stop()
+
+    def finish(self, *, within: float) -> None:
+        """Wait up to so many seconds until the last acknowledgements are sent."""
+        self._claims.close(within=within)
         self._pool.stop()
-        self._report(Event(kind=Kind.CLOSED, queue=self._connection.queue))
-        return is_done
+        self._periodic.stop()
+        self._report(Event(kind=EventKind.CLOSED, queue=self._context.queue))
 
     @property
     def heartbeat(self) -> float:
         """When it last looked for work, on the monotonic clock."""
-        return self._fetcher.heartbeat
+        return self._receive_loop.heartbeat
+
+    def _on_receive(self, claims: list[Claim]) -> None:
+        if self._limiter.is_limited:
+            # What is received next depends on the slots that these take.
+            self._processor.process(Batch(claims=claims))
+        else:
+            self._waiting.put(Batch(claims=claims))
+
+    def _apply_limits(self) -> None:
+        self._limiter.look(on_change=self._waiting.apply_limits)
+
+
+class WaitingJobs:
+    """The messages whose handlers have not started: each waits in the pool until it is due, and its slot begins.
+
+    Once it is stopped, each goes back into its queue, but for dead letters: these are sent.
+    """
+
+    def __init__(
+        self, context: QueueContext, pool: Pool[Item], *, claims: Claims, limiter: RateLimiter, report: Report
+    ) -> None:
+        self._context, self._report = context, report
+        self._pool, self._claims, self._limiter = pool, claims, limiter
+        self._stopped = threading.Event()
+
+    def stop(self) -> None:
+        """Put back the jobs that have not started, and from now on each that is added."""
+        self._stopped.set()
+        self._put_all_back()
+
+    def add(self, ready: Sequence[ReceivedMessage]) -> None:
+        """Let prepared jobs run, each when it may. Raises Throttled or Unavailable: then none was added."""
+        rate_set = self._limiter.rate_set
+        slots = self._limiter.slots(len(ready))
+        for received, slot in zip(ready, slots, strict=True):
+            if not received.claim.is_reported:
+                received.claim.is_reported = True
+                self._report(received.event(EventKind.RECEIVED))
+            self._put_in_slot(received, slot, rate_set=rate_set)
+
+    def put(self, item: Item, *, after: float = 0.0) -> None:
+        """Process an item after so many seconds, as soon as a thread is free."""
+        self._pool.put(item, at=self._context.clock.monotonic() + after)
+        if self._stopped.is_set():
+            # What stopped it has not seen this one.
+            self._put_all_back()
+
+    def retry(self, item: Item) -> None:
+        """Try again in 5 seconds what AWS failed to do.
+
+        It keeps its permits: while no job can begin or be put into the dead-letter queue, no more are received.
+        """
+        if isinstance(item, ReceivedMessage) and not self._limiter.is_open:
+            self._put_back(item)
+        else:
+            self.put(item, after=RETRY_SECONDS)
+
+    def apply_limits(self) -> None:
+        """Give the jobs that wait slots of the present rate, or put them back if the queue is paused.
+
+        Those that have such slots keep them. If no slots can be reserved, they are prepared again.
+        """
+        rate_set, without_slot = self._limiter.rate_set, []
+        for at, item in self._pool.drain():
+            slot = item.claim.slot if isinstance(item, ReceivedMessage) else None
+            if not isinstance(item, ReceivedMessage):
+                self._pool.put(item, at=at)
+            elif slot and slot[0] == rate_set:
+                seconds = slot[1] - self._context.clock.monotonic()
+                self._put_in_slot(item, max(0.0, seconds), rate_set=rate_set)
+            else:
+                without_slot.append(item)
+        try:
+            slots = self._limiter.slots(len(without_slot)) if self._limiter.is_open else [0.0] * len(without_slot)
+        except Exception as fault:
+            # Whatever it is: these jobs are no longer in the pool, and must not be kept from running for hours.
+            self._report(error_event(fault, queue=self._context.queue))
+            if without_slot:
+                self.retry(Batch(claims=[received.claim for received in without_slot]))
+            return
+        for received, begin in zip(without_slot, slots, strict=True):
+            self._put_in_slot(received, begin, rate_set=rate_set)
+
+    def _put_in_slot(self, received: ReceivedMessage, slot: float, *, rate_set: str) -> None:
+        """Let a job run in `slot` seconds, or when it is due; put it back if that is never."""
+        if self._stopped.is_set() or not self._limiter.is_open or math.isinf(slot):
+            self._put_back(received)
+            return
+        received.claim.slot = rate_set, self._context.clock.monotonic() + slot
+        self.put(received, after=max(slot, seconds_until_due(received, self._context)))
+
+    def _put_all_back(self) -> None:
+        for _, item in self._pool.drain():
+            match item:
+                case ReceivedMessage():
+                    self._put_back(item)
+                case Batch(claims=claims):
+                    for claim in claims:
+                        self._claims.hide(claim, 0)
+                case DeadLetter():
+                    self._pool.put(item, at=-math.inf)
+
+    def _put_back(self, received: ReceivedMessage) -> None:
+        self._report(received.event(EventKind.RETURNED))
+        self._claims.hide(received.claim, 0)
+
+
+class Processor:
+    """Processes each item of the pool: prepares batches, runs handlers, and settles messages as the verdict says.
+
+    A message goes into the dead-letter queue before it is deleted. When that fails it is tried again; the handler does
+    not run again for that. While `can_prepare` is False, AWS fails: messages are kept, and no more should be received.
+    To put them back would cost each an attempt, for a fault that is not theirs.
+    """
+
+    def __init__(
+        self, context: QueueContext, runner: HandlerRunner, *, waiting: WaitingJobs, claims: Claims, report: Report
+    ) -> None:
+        self._context, self._runner, self._report = context, runner, report
+        self._waiting, self._claims = waiting, claims
+        self.can_prepare = True
+
+    def process(self, item: Item) -> None:
+        """Raises nothing."""
+        match item:
+            case Batch():
+                self._prepare(item)
+            case ReceivedMessage():
+                self._run(item)
+            case DeadLetter():
+                self._send(item)
+
+    def _prepare(self, batch: Batch) -> None:
+        try:
+            prepared = prepare(batch.claims, self._context)
+            # First, as it may raise: then all are prepared again.
+            self._waiting.add(prepared.ready)
+        except RETRYABLE as fault:
+            self._prepare_later(batch, fault)
+            return
+        except Exception as fault:
+            self._error(fault)
+            for claim in batch.claims:
+                self._claims.hide(claim, RETRY_SECONDS)
+            prepared = Prepared(ready=[], cancelled=[], dead=[])
+        self.can_prepare = True
+        for received in prepared.cancelled:
+            self._skip(received)
+        for dead_letter in prepared.dead:
+            self._report(dead_letter.event())
+            self._waiting.put(dead_letter)
+
+    def _prepare_later(self, batch: Batch, fault: Exception) -> None:
+        self._error(fault)
+        self.can_prepare = False
+        self._waiting.retry(batch)
+
+    def _run(self, received: ReceivedMessage) -> None:
+        claim = received.claim
+        try:
+            if not self._may_run(received):
+                return
+            claim.started = self._context.clock.monotonic()
+            verdict = self._runner.run(received)
+            claim.started = None
+            self._settle(received, verdict)
+        except Exception as fault:
+            self._error(fault)
+            self._claims.hide(claim, RETRY_SECONDS)
+
+    def _may_run(self, received: ReceivedMessage) -> bool:
+        """Return whether a job may begin: its message is still this process's, and it is not cancelled.
+
+        One that is cancelled is deleted. One whose cancellation cannot be read is prepared again.
+        """
+        claim = received.claim
+        if not self._claims.has(claim):
+            return False
+        if self._context.clock.monotonic() - received.cancellation_read <= _CANCELLATION_FRESH_SECONDS:
+            return True
+        try:
+            cancelled = prepare([claim], self._context).cancelled
+        except RETRYABLE as fault:
+            self._prepare_later(Batch(claims=[claim]), fault)
+            return False
+        if cancelled:
+            self._skip(received)
+            return False
+        return self._claims.has(claim)
+
+    def _skip(self, received: ReceivedMessage) -> None:
+        self._report(received.event(EventKind.SKIPPED))
+        self._claims.delete(received.claim)
+
+    def _settle(self, received: ReceivedMessage, verdict: Verdict) -> None:
+        match verdict:
+            case RetryLater(seconds=seconds):
+                self._claims.hide(received.claim, seconds)
+            case DeadLettered():
+                self._send(DeadLetter(received=received, dead=verdict))
+            case Deferred():
+                self._waiting.retry(received)
+            case _:
+                self._claims.delete(received.claim)
+
+    def _send(self, dead_letter: DeadLetter) -> None:
+        """Send a dead letter, unless its message may be another worker's by now."""
+        claim = dead_letter.received.claim
+        claim.ended = True
+        if not self._claims.has(claim):
+            return
+        try:
+            dead_letter.send(self._context.dead_letters)
+        except Exception as fault:
+            self._error(fault)
+            self._waiting.retry(dead_letter)
+        else:
+            self._claims.delete(claim)
+
+    def _error(self, fault: Exception) -> None:
+        self._report(error_event(fault, queue=self._context.queue))

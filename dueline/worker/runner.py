@@ -1,96 +1,112 @@
-"""Run all queue workers of one process, from their start to their end."""
+"""Run all queue workers of one process, from start to end, and report to its supervisor if there is one."""
 
 import asyncio
+import json
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection
 from typing import Any
 
-from dueline.ports import Clock
+from dueline.core.ports import Clock
 from dueline.worker.queue_worker import QueueWorker
+from dueline.worker.receiving import LONG_POLL_SECONDS
 
 _LOOK_SECONDS = 0.1
+_FINAL_ACKS_SECONDS = 5.0
 # A coroutine that is cancelled may clean up for so long. One that blocks does not see it, and is left behind.
 _CLEAN_UP_SECONDS = 1.0
-# The handlers of signals that `signalled` has taken the place of.
+# The handlers of signals that `signal_handlers` replaced.
 _before: dict[int, Any] = {}
 
 
-class Ending:
-    """The request to a worker to end: asked once, it ends after its grace period; asked twice, at once.
+class Shutdown:
+    """The request to a worker to end: after its grace period or, if it is requested twice, at once.
 
-    No lock is taken, so that a signal handler may ask.
+    It has no lock, so that a signal handler may call it.
     """
 
     def __init__(self) -> None:
-        self._asked = 0
+        self._requests = 0
 
-    def ask(self) -> None:
-        self._asked += 1
+    def request(self) -> None:
+        self._requests += 1
 
-    def ask_once(self) -> None:
-        """Ask, unless that was done: whoever asks may have been told by several."""
-        self._asked = max(1, self._asked)
+    def request_once(self) -> None:
+        """Request shutdown once; repeated signals are ignored."""
+        self._requests = max(1, self._requests)
 
-    def hurry(self) -> None:
-        self._asked = 2
-
-    @property
-    def is_asked(self) -> bool:
-        return self._asked > 0
+    def force(self) -> None:
+        self._requests = 2
 
     @property
-    def is_hurried(self) -> bool:
-        return self._asked > 1
+    def is_requested(self) -> bool:
+        return self._requests > 0
+
+    @property
+    def is_forced(self) -> bool:
+        return self._requests > 1
 
 
 class Runner:
     """Starts the queue workers of a process, waits, and ends them together. `workers` are by queue.
 
-    `on_begun` is called when all can begin, and before any job does.
+    `on_ready` is called when all can begin, and before any job does.
     """
 
     def __init__(self, workers: Mapping[str, QueueWorker], *, clock: Clock) -> None:
         self._workers = workers
         self._clock = clock
-        self.on_begun: Callable[[], None] = lambda: None
-        self.has_begun = False
+        self.on_ready: Callable[[], None] = lambda: None
+        self.is_ready = False
 
-    def run(self, ending: Ending, *, grace: float) -> bool:
-        """Run until asked to end, then give running jobs `grace` seconds; return whether all had ended.
+    def run(self, shutdown: Shutdown, *, grace: float) -> bool:
+        """Run until shutdown is requested, then give running jobs `grace` seconds; return whether all had ended.
 
-        Raises Throttled or Unavailable when a worker cannot begin: those that had begun are ended in the same way.
+        Raises Throttled or Unavailable when a worker cannot begin: those that are open are ended in the same way.
         """
         opened: list[QueueWorker] = []
         try:
             for worker in self._workers.values():
-                if ending.is_asked:
+                if shutdown.is_requested:
                     break
                 opened.append(worker)
                 worker.open()
-            self._begin(() if ending.is_asked else opened)
-            while not ending.is_asked:
+            self._begin(() if shutdown.is_requested else opened)
+            while not shutdown.is_requested:
                 self._clock.sleep(_LOOK_SECONDS)
         finally:
-            has_ended = self._end(opened, ending, grace=grace)
+            has_ended = self._end(opened, shutdown, grace=grace)
         return has_ended
 
     def _begin(self, workers: Iterable[QueueWorker]) -> None:
-        self.on_begun()
-        self.has_begun = True
+        self.on_ready()
+        self.is_ready = True
         for worker in workers:
             worker.start()
 
-    def _end(self, workers: Sequence[QueueWorker], ending: Ending, *, grace: float) -> bool:
+    def _end(self, workers: Sequence[QueueWorker], shutdown: Shutdown, *, grace: float) -> bool:
         for worker in workers:
             worker.stop()
         until = self._clock.monotonic() + grace
-        while any(worker.is_busy for worker in workers) and not ending.is_hurried and self._clock.monotonic() < until:
+        while any(worker.is_busy for worker in workers) and not shutdown.is_forced and self._clock.monotonic() < until:
             self._clock.sleep(_LOOK_SECONDS)
-        return _finished(workers)
+        return self._finish(workers)
+
+    def _finish(self, workers: Sequence[QueueWorker]) -> bool:
+        """Finish all workers together, as each may wait for AWS; return whether all jobs had ended.
+
+        This takes no thread of its own: where none is to be had, the last acknowledgements are sent all the same.
+        """
+        clock = self._clock
+        until = clock.monotonic() + LONG_POLL_SECONDS + 1
+        ended = [worker.put_back(within=until - clock.monotonic()) for worker in workers]
+        until = clock.monotonic() + _FINAL_ACKS_SECONDS
+        for worker in workers:
+            worker.finish(within=until - clock.monotonic())
+        return all(ended)
 
     def ages(self) -> dict[str, float]:
         """Return how many seconds ago each queue's worker last looked for messages."""
@@ -98,22 +114,15 @@ class Runner:
         return {queue: now - worker.heartbeat for queue, worker in self._workers.items()}
 
 
-def _finished(workers: Sequence[QueueWorker]) -> bool:
-    """Finish all workers at once, as each may wait for AWS; return whether all jobs had ended."""
-    with ThreadPoolExecutor(max_workers=max(1, len(workers)), thread_name_prefix="finish") as threads:
-        ended = list(threads.map(QueueWorker.finish, workers))
-    return all(ended)
-
-
 @contextmanager
-def signalled(ask: Callable[[], None]) -> Iterator[None]:
-    """Let SIGTERM and SIGINT ask, if this is the main thread: no other gets signals."""
+def signal_handlers(request: Callable[[], None]) -> Iterator[None]:
+    """Let SIGTERM and SIGINT call `request`, if this is the main thread: no other gets signals."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     for each in (signal.SIGTERM, signal.SIGINT):
         _before[each] = signal.getsignal(each)
-        signal.signal(each, lambda *_: ask())
+        signal.signal(each, lambda *_: request())
     try:
         yield
     finally:
@@ -125,7 +134,7 @@ def _give_back_signals() -> None:
         signal.signal(*_before.popitem())
 
 
-# Whom a job forks, as multiprocessing does, is to end by a signal. Nobody there hears what `signalled` asks.
+# A process that a job forks, as multiprocessing does, is to end by a signal: no runner is there to see a request.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_give_back_signals)
 
@@ -138,7 +147,11 @@ def event_loop() -> Iterator[asyncio.AbstractEventLoop]:
     """
     loop, ended = asyncio.new_event_loop(), asyncio.Event()
     thread = threading.Thread(target=_run_loop, args=(loop, ended), name="coroutines", daemon=True)
-    thread.start()
+    try:
+        thread.start()
+    except RuntimeError:
+        loop.close()
+        raise
     try:
         yield loop
     finally:
@@ -154,3 +167,57 @@ def _run_loop(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
             # A coroutine that exits, or stops the loop, must not end the other coroutines.
             with suppress(SystemExit, KeyboardInterrupt, RuntimeError):
                 runner.run(ended.wait())
+
+
+SUPERVISED = "DUELINE_SUPERVISED"
+FORCE = b"force"
+_REPORT_SECONDS = 0.5
+
+
+class SupervisorLink:
+    """A process's link to its supervisor: it reports its health, and receives that it is to end. `number` is from 1."""
+
+    def __init__(self, connection: "Connection[bytes, bytes]", *, number: int) -> None:
+        self._connection = connection
+        self.number = number
+
+    @classmethod
+    def from_env(cls, environ: MutableMapping[str, str]) -> "SupervisorLink | None":
+        """Take the link out of the environment: a program that a job starts is not supervised."""
+        variable = environ.pop(SUPERVISED, None)
+        if variable is None:
+            return None
+        number, handle = map(int, variable.split(":"))
+        os.set_inheritable(handle, False)
+        return cls(Connection(handle), number=number)
+
+    @contextmanager
+    def watch(self, runner: Runner, shutdown: Shutdown) -> Iterator[None]:
+        """Report how long ago each queue was polled, once all are ready; end when the supervisor is gone.
+
+        The first report goes before any job begins: one that kills the process does not look as if it could not begin.
+        """
+        closed = threading.Event()
+        runner.on_ready = lambda: self._report_once(runner)
+        for do in (lambda: self._report(runner, closed), lambda: self._receive(shutdown)):
+            threading.Thread(target=do, name="supervisor", daemon=True).start()
+        try:
+            yield
+        finally:
+            closed.set()
+
+    def _report(self, runner: Runner, closed: threading.Event) -> None:
+        while not closed.wait(_REPORT_SECONDS):
+            if runner.is_ready:
+                self._report_once(runner)
+
+    def _report_once(self, runner: Runner) -> None:
+        # Without a supervisor, _receive ends this process.
+        with suppress(OSError):
+            self._connection.send_bytes(json.dumps(runner.ages()).encode())
+
+    def _receive(self, shutdown: Shutdown) -> None:
+        with suppress(EOFError, OSError):
+            while self._connection.recv_bytes() == FORCE:
+                shutdown.force()
+        shutdown.request_once()

@@ -1,35 +1,100 @@
-"""The worker: write a function, say which queue, and run."""
+"""The worker: write a function, name its queue, and run it."""
 
 import asyncio
+import logging
+import os
 import random
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from dueline import otel
-from dueline.model.job import queue_name
-from dueline.worker.declaring import Declaring
-from dueline.worker.environment import Environment, connect
-from dueline.worker.function import check_function
-from dueline.worker.handler_runner import Handler, HandlerRunner
-from dueline.worker.processes.link import Link
+from dueline.core.clock import SystemClock
+from dueline.core.job import queue_name
+from dueline.core.ports import Clock
+from dueline.worker.code_schedules import CodeSchedules, SchedulesClient, ScheduleSync
+from dueline.worker.delivery import ReceivedJob
+from dueline.worker.events import Event, Report
+from dueline.worker.execution import Handler, HandlerRunner, check_function
+from dueline.worker.limits import common_time
+from dueline.worker.queue_context import QueueContext
 from dueline.worker.queue_worker import QueueWorker
-from dueline.worker.rate_limiter import common_time
-from dueline.worker.received import ReceivedJob
-from dueline.worker.refresh import check_settings
-from dueline.worker.runner import Ending, Runner, event_loop, signalled
-from dueline.worker.scheduled import ScheduledInCode
+from dueline.worker.runner import Runner, Shutdown, SupervisorLink, event_loop, signal_handlers
 
 if TYPE_CHECKING:
     import boto3
 
+
+logger = logging.getLogger(__name__)
 MOST_CONCURRENCY = 1000
 CONCURRENCY = 32
 GRACE_SECONDS = 25.0
+_DECLARING_SECONDS = 5.0
 
 Function = TypeVar("Function", bound=Callable[[ReceivedJob], Any])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Environment:
+    """What a worker needs of the outside: queues, a clock, a log and metrics, health over HTTP; `close` ends it.
+
+    `schedules` returns those of a queue, to declare them.
+    """
+
+    connect: Callable[[str], QueueContext]
+    clock: Clock
+    report: Report
+    serve: Callable[[int, Callable[[], dict[str, float]]], AbstractContextManager[int]]
+    schedules: Callable[[str], SchedulesClient]
+    close: Callable[[], None] = lambda: None
+
+
+def connect(name: str, *, session: "boto3.Session | None") -> Environment:
+    """Return what a worker of a deployment needs, on AWS."""
+    from dueline.aws.worker_deployment import WorkerDeployment
+    from dueline.worker.log import log
+    from dueline.worker.prometheus import Metrics, served
+
+    metrics, resources = Metrics(), WorkerDeployment(name, session=session)
+
+    failures = set[str]()
+
+    def report(event: Event) -> None:
+        """Count and log an event. Raises nothing: a thread that reports goes on, whatever becomes of metrics."""
+        for sink in (metrics, partial(log, deployment=name)):
+            try:
+                sink(event)
+            except Exception as error:
+                if (failure := f"{type(error).__name__}: {error}") not in failures:
+                    failures.add(failure)
+                    logger.exception("events are not reported as they should be")
+
+    return Environment(
+        connect=resources.connect,
+        clock=resources.clock,
+        report=report,
+        serve=lambda port, ages: served(port, registry=metrics.registry, ages=ages),
+        schedules=_schedules(name, session=session),
+        close=resources.clock.close,
+    )
+
+
+def _schedules(name: str, *, session: "boto3.Session | None") -> Callable[[str], SchedulesClient]:
+    """Return what finds the schedules of a queue, over a client that connects at its first use."""
+
+    @cache
+    def client() -> Any:
+        from dueline.client.client import Client
+        from dueline.core.retry import Patience
+
+        # Jobs do not wait for long until schedules are declared. A local run sets where its API is.
+        patience = Patience(attempts=3, seconds=_DECLARING_SECONDS)
+        return Client.connect(name, url=os.environ.get("DUELINE_URL"), session=session, patience=patience)
+
+    return lambda queue: client().schedules(queue)
 
 
 class Worker:
@@ -38,7 +103,8 @@ class Worker:
     `name` is the deployment's, in the account and region of the AWS session: by default the session that boto3 finds.
     At most `concurrency` jobs of a queue run at a time, in threads; coroutine functions run in one event loop.
     `owner` is the name under which the schedules in this code are declared: those under it that are no more in the code
-    are told in the log and, with `prune`, deleted.
+    are logged and, with `prune`, deleted, unless they were put or changed within the last 24 hours: while a
+    rollout goes on, old code deletes nothing that new code has put.
     """
 
     def __init__(
@@ -51,15 +117,15 @@ class Worker:
         prune: bool = False,
     ) -> None:
         if prune and not owner:
-            raise ValueError("prune is True without an owner: give owner=, so that it is known which are this code's")
+            raise ValueError("prune is True without an owner: give owner=, so that it is clear which are this code's")
         self._owner, self._prune = owner, prune
-        self._scheduled = ScheduledInCode()
+        self._scheduled = CodeSchedules()
         self._name = name
         self._session = session
         self._concurrency = _checked(concurrency)
         self._handlers: dict[str, Handler] = {}
-        self._ending = Ending()
-        self._link: Link | None = None
+        self._shutdown = Shutdown()
+        self._link: SupervisorLink | None = None
 
     def job(self, queue: str, *, once: bool = False, concurrency: int | None = None) -> Callable[[Function], Function]:
         """Decorate the function that processes the jobs of a queue: it is called with each job, a ReceivedJob.
@@ -104,9 +170,17 @@ class Worker:
         Called without a function, it leaves the schedule's jobs to the queue's own. Any number of processes may declare
         it, as often as they like: one that is as it was stays as it is. Raises InvalidSchedule, with the reason.
         """
-        given = {"cron": cron, "every": every, "zone": zone, "payload": payload, "start": start, "end": end}
-        given |= {"count": count, "tenant": tenant, "priority": priority, "jitter": jitter, "catch_up": catch_up}
-        added = self._scheduled.add(queue_name(queue), name, {**given, "overlap": overlap, "description": description})
+        arguments: dict[str, Any] = {
+            "cron": cron,
+            "every": every,
+            "zone": zone,
+            "payload": payload,
+            "start": start,
+            "end": end,
+        }
+        arguments |= {"count": count, "tenant": tenant, "priority": priority, "jitter": jitter, "catch_up": catch_up}
+        arguments |= {"overlap": overlap, "description": description}
+        added = self._scheduled.add(queue_name(queue), name, arguments)
 
         def decorated(function: Function) -> Function:
             check_function(function, queue=queue)
@@ -134,53 +208,54 @@ class Worker:
         handlers = self._chosen(queues)
         most = self._concurrency if concurrency is None else _checked(concurrency)
         grace = _seconds(grace)
-        ending = self._ending
+        shutdown = self._shutdown
         try:
             with (
                 event_loop() as loop,
-                signalled(ending.ask_once if self._link else ending.ask),
+                signal_handlers(shutdown.request_once if self._link else shutdown.request),
                 closing(connect(self._name, session=self._session)) as environment,
             ):
                 workers = {each.queue: _queue_worker(each, environment, loop=loop, most=most) for each in handlers}
                 runner = Runner(workers, clock=environment.clock)
-                with self._declared(environment, list(workers)), self._watched(runner, environment, port=port):
-                    return runner.run(ending, grace=grace)
+                with self._declaring(environment, list(workers)), self._monitored(runner, environment, port=port):
+                    return runner.run(shutdown, grace=grace)
         finally:
-            if ending.is_asked:
-                self._ending = Ending()
+            if shutdown.is_requested:
+                self._shutdown = Shutdown()
 
-    def _watched(
+    def _monitored(
         self, runner: Runner, environment: "Environment", *, port: int | None
     ) -> AbstractContextManager[object]:
         if self._link is not None:
-            return self._link.watched(runner, self._ending)
+            return self._link.watch(runner, self._shutdown)
         return nullcontext() if port is None else environment.serve(port, runner.ages)
 
-    def _declared(self, environment: "Environment", queues: Sequence[str]) -> AbstractContextManager[object]:
+    def _declaring(self, environment: "Environment", queues: Sequence[str]) -> AbstractContextManager[object]:
         """Declare the schedules of queues; of several processes, the first does."""
         of_queues = [(queue, self._scheduled.of(queue)) for queue in queues]
-        wanted = [(queue, scheduled) for queue, scheduled in of_queues if scheduled or self._owner]
-        if not wanted or (self._link and self._link.number != 1):
+        to_declare = [(queue, scheduled) for queue, scheduled in of_queues if scheduled or self._owner]
+        if not to_declare or (self._link and self._link.number != 1):
             return nullcontext()
-        return Declaring(
-            scheduled=wanted,
+        return ScheduleSync(
+            scheduled=to_declare,
             schedules=environment.schedules,
             owner=self._owner,
             prune=self._prune,
             report=environment.report,
             jitter=random.random,
-        ).declared()
+            now=SystemClock().now,
+        ).run()
 
     def stop(self) -> None:
         """End `run`, from any thread. A second call ends it without grace; a call before `run` ends it as it begins."""
-        self._ending.ask()
+        self._shutdown.request()
 
     def _chosen(self, queues: Sequence[str] | None) -> list[Handler]:
         handled = list(dict.fromkeys([*self._handlers, *self._scheduled.queues()]))
         unknown = [queue for queue in queues or () if queue not in handled]
         if unknown or not handled:
-            known = ", ".join(handled) or "none"
-            raise ValueError(f"queues are {', '.join(unknown) or 'none'}: those with a handler are {known}")
+            names = ", ".join(handled) or "none"
+            raise ValueError(f"queues are {', '.join(unknown) or 'none'}: those with a handler are {names}")
         self._scheduled.check_queues(handled)
         return [self._scheduled.handler(queue, self._handlers.get(queue)) for queue in queues or handled]
 
@@ -188,19 +263,19 @@ class Worker:
 def _queue_worker(
     handler: Handler, environment: Environment, *, loop: asyncio.AbstractEventLoop, most: int
 ) -> QueueWorker:
-    connection = environment.connect(handler.queue)
-    check_settings(connection)
+    context = environment.connect(handler.queue)
+    context.check()
     parts: dict[str, Any] = {"report": environment.report, "jitter": random.random}
-    runner = HandlerRunner(handler, connection, loop=loop, trace=otel.handling, **parts)
+    runner = HandlerRunner(handler, context, loop=loop, trace=otel.handling, **parts)
     return QueueWorker(
-        connection, runner, concurrency=handler.concurrency or most, wall=partial(common_time, connection), **parts
+        context, runner, concurrency=handler.concurrency or most, wall=partial(common_time, context), **parts
     )
 
 
-def supervised(worker: Worker, link: Link) -> None:
-    """Let the runs of a worker be watched and ended by the supervisor of this process, who serves health and metrics.
+def set_supervisor(worker: Worker, link: SupervisorLink) -> None:
+    """Let the supervisor of this process watch and end a worker's runs, and serve its health and metrics.
 
-    It hears of a second signal from the supervisor: whoever tells all processes to end tells this one twice.
+    Of signals the first counts: one that is sent to all processes comes twice, from the supervisor too.
     """
     worker._link = link
 

@@ -11,9 +11,9 @@ from pydantic import Field
 # pydantic reads no other TypedDict before Python 3.12.
 from typing_extensions import TypedDict
 
-from dueline.errors import OVER_HTTP, RETRYABLE, DuelineError, InvalidJob, NotYet
+from dueline.errors import ERRORS, RETRYABLE, DuelineError, NotYet
 
-_STATUS = {error: HTTPStatus(error.status) for error in OVER_HTTP}
+_STATUS = {kind.error: HTTPStatus(kind.status) for kind in ERRORS if kind.over_http}
 # In the words of RFC 9110, which Python learnt in 3.13.
 _TITLES = {
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "Content Too Large",
@@ -36,39 +36,23 @@ def codes(status: HTTPStatus | None = None) -> list[str]:
 class Problem(TypedDict):
     """What went wrong (RFC 9457)."""
 
-    type: Annotated[str, Field(description="Always `about:blank`: the status says it.", examples=["about:blank"])]
-    title: Annotated[str, Field(description="The status in words.", examples=[HTTPStatus.BAD_REQUEST.phrase])]
-    status: Annotated[int, Field(description="The status of the answer, or of one of many.", examples=[400])]
-    code: Annotated[
-        str,
-        Field(
-            json_schema_extra={"enum": codes()},
-            description="For machines: it tells apart what has one status, and never changes.",
-            examples=[InvalidJob.code],
-        ),
-    ]
-    detail: Annotated[
-        str,
-        Field(
-            description="For people: what is wrong, the value got, and what is allowed.",
-            examples=["delay is -1: it must be from 0 to 315619200 seconds (10 years)"],
-        ),
-    ]
-    id: NotRequired[
-        Annotated[
-            str,
-            Field(
-                description="The job that may be scheduled all the same, or that took the other's place.",
-                examples=["emails.0.t.1799049600000.0d6a387e-6d3b-4b8e-9f51-3d7c1f0a2b4c"],
-            ),
-        ]
-    ]
+    type: str
+    """Always `about:blank`: the status says it."""
+    title: str
+    """The status in words."""
+    status: int
+    """The status of the answer, or of one of many."""
+    code: Annotated[str, Field(json_schema_extra={"enum": codes()})]
+    """For machines: it distinguishes errors of one status, and never changes."""
+    detail: str
+    """For people: what is wrong, the value got, and what is allowed."""
+    id: NotRequired[str]
+    """The job that may be scheduled all the same, or that took the other's place."""
 
 
 def problem(error: DuelineError) -> Problem:
     """Return the problem details of an error, with the job's id where it may be scheduled all the same.
 
-    Its `code` is for machines: it tells apart what has one status, and never changes.
     What AWS said when it failed is for our log, not for callers.
     """
     status = _STATUS[type(error)]

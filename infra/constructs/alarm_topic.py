@@ -15,7 +15,7 @@ from infra.encryption import key_of
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AlarmTopics:
-    """Where alarms are told: those that wake somebody, those that can wait, and both to a queue's owner."""
+    """Where alarms are published: those that wake somebody, those that can wait, and both to a queue's owner."""
 
     page: ITopic
     ticket: ITopic
@@ -30,7 +30,7 @@ class AlarmTopic(Topic):
     """A topic of alarms; its e-mail subscription must be confirmed by the one who gets it.
 
     Without a key of one's own not encrypted at rest: CloudWatch alarms cannot publish to a topic under the key that
-    AWS manages, and an alarm tells names and counts only.
+    AWS manages, and an alarm has only names and counts.
     """
 
     def __init__(self, scope: Construct, id: str, *, name: str, email: str | None, deployment: Deployment) -> None:

@@ -7,7 +7,7 @@ from aws_cdk.aws_sqs import IQueue
 from constructs import Construct
 
 from dueline.config import metrics
-from dueline.config.runbooks import runbook
+from dueline.config.names import runbook
 from infra.constructs import watched
 from infra.constructs.alarm_topic import AlarmTopics
 from infra.constructs.missing_ticks import ticks_that_may_miss
@@ -24,7 +24,7 @@ _DEPLOYMENT_HOURS = 2
 
 
 class Alarms(Construct):
-    """Alarms that tell when they begin and when they are over. Each says what is wrong in its description.
+    """Alarms that report when they begin and when they are over. Each says what is wrong in its description.
 
     Those that cost jobs their time wake somebody. The others are tickets: nothing is lost if they wait for the morning.
     """
@@ -38,13 +38,13 @@ class Alarms(Construct):
 
         For that, one of the last minutes is enough: what trickles in rings once, and not with each message.
         """
-        told = f"{what}. See the messages' attributes for the reason."
-        self._alarm(id, watched.waiting(queue), description=told, page=page, is_ticket=True)
+        reason = f"{what}. See the messages' attributes for the reason."
+        self._alarm(id, watched.waiting(queue), description=reason, page=page, is_ticket=True)
         self._alarm(
             f"{id}Growing",
             watched.growth(queue),
             one_of=_GROWTH_MINUTES,
-            description=f"More than before: {told}",
+            description=f"More than before: {reason}",
             page=page,
             is_ticket=True,
         )
@@ -82,7 +82,7 @@ class Alarms(Construct):
         """Alarm when the API's function failed requests because AWS failed.
 
         It answers 503 then, alone or for one of many; and it answers 503 for what cannot be done yet, which is no
-        fault. So the statuses of its answers do not tell.
+        fault. So the statuses of its answers do not show it.
         """
         faults = watched.of_deployment(metrics.API_FAULTS, deployment, statistic="Sum", minutes=5)
         description = "AWS failed the HTTP API, which told its callers to try again. See the api function's log."
@@ -114,8 +114,8 @@ class Alarms(Construct):
         """Alarm when fewer ticks end than are fired: one that dies leaves no sample of lateness.
 
         A schedule fires once in each minute, so five minutes bring five samples a partition, but for a few. Of up to
-        40 partitions, one that is dead rings; of more, the watch of the core tells it.
-        Silence after that tells, too.
+        40 partitions, one that is dead rings; of more, the watch of the core reports it.
+        Silence after that is reported, too.
         """
         firings = _TICKS_MINUTES * partitions
         ended = watched.of_queue(metrics.LATENESS, deployment, queue, statistic="SampleCount", minutes=_TICKS_MINUTES)
@@ -124,7 +124,7 @@ class Alarms(Construct):
             ended,
             below=firings - ticks_that_may_miss(firings),
             all_of=2,
-            is_silence_told=True,
+            is_silence_reported=True,
             description=f"A partition of queue {queue} has no tick: its ticks die, or are not fired.",
             page="missing-ticks",
         )
@@ -135,7 +135,7 @@ class Alarms(Construct):
             id,
             watched.of_deployment(metrics.WITHOUT_TICK, deployment, statistic="Maximum", minutes=WATCH_MINUTES),
             all_of=2,
-            is_silence_told=True,
+            is_silence_reported=True,
             description="Partitions have no tick any more. See the tick function's log for which.",
             page="partitions-without-tick",
         )
@@ -159,7 +159,7 @@ class Alarms(Construct):
         self._alarm(
             id,
             watched.of_deployment(metrics.TTL_OFF, deployment, statistic="Maximum", minutes=3 * TTL_MINUTES),
-            is_silence_told=True,
+            is_silence_reported=True,
             description="TTL is off or should be: jobs are hours late. Or its guard does not run. See the log of ttl.",
             page="ttl-off",
         )
@@ -171,7 +171,7 @@ class Alarms(Construct):
         self._alarm(
             id,
             watched.of_deployment(metrics.STANDING_STILL, deployment, statistic="Maximum", minutes=period),
-            is_silence_told=True,
+            is_silence_reported=True,
             description="Schedules stood still: their next runs were not made. See the planner function's log.",
             page="schedules-stand-still",
         )
@@ -187,13 +187,13 @@ class Alarms(Construct):
         below: float = 0,
         one_of: int = 1,
         all_of: int = 1,
-        is_silence_told: bool = False,
+        is_silence_reported: bool = False,
         is_ticket: bool = False,
     ) -> Alarm:
         """Alarm when a metric is at least so much, or below that, in one of some periods or in all of them.
 
-        If its silence is told, that is by CloudWatch's state for insufficient data. A new alarm begins in it and tells
-        nothing; one that takes missing data for a breach would ring in each new deployment.
+        If its silence is reported, that is by CloudWatch's state for insufficient data. A new alarm begins in it and
+        reports nothing; one that takes missing data for a breach would ring in each new deployment.
         """
         operators = ComparisonOperator.LESS_THAN_THRESHOLD, ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
         alarm = Alarm(
@@ -206,11 +206,11 @@ class Alarms(Construct):
             evaluation_periods=max(one_of, all_of),
             datapoints_to_alarm=all_of,
             # SQS and Lambda report nothing where nothing happens.
-            treat_missing_data=TreatMissingData.MISSING if is_silence_told else TreatMissingData.NOT_BREACHING,
+            treat_missing_data=TreatMissingData.MISSING if is_silence_reported else TreatMissingData.NOT_BREACHING,
         )
         for action in map(SnsAction, self._topics.of(is_ticket=is_ticket)):
             alarm.add_alarm_action(action)
             alarm.add_ok_action(action)
-            if is_silence_told:
+            if is_silence_reported:
                 alarm.add_insufficient_data_action(action)
         return alarm

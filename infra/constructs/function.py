@@ -12,14 +12,11 @@ from dueline.config.deployment import Deployment
 from dueline.config.names import LIVE
 from infra.arns import Arns
 from infra.constructs.log_group import Log
+from infra.function_code import function_code
 from infra.grants import allow
 from infra.nag import acknowledge, acknowledge_wildcard
 
 _MEMORY_MB = 512
-# The version that is tested: AWS tells the ARN of its layer, with the extras, in each region. boto3 is the runtime's,
-# which AWS keeps up to date: tests/unit/test_floors.py tries the least that pyproject.toml allows, which is older.
-# https://docs.aws.amazon.com/powertools/python/latest/getting-started/install/
-_POWERTOOLS = "/aws/service/powertools/python/arm64/python3.13/3.37.0"
 _WHY_A_PREFIX = (
     "All that is one queue's begins with this prefix and nothing else does; named one by one, they would"
     " outgrow the 10,240 characters of a role's inline policies."
@@ -40,7 +37,6 @@ class CoreFunction(Construct):
         *,
         name: str,
         deployment: Deployment,
-        code: lambda_.Code,
         timeout: int,
         environment: Mapping[str, str],
         statements: Sequence[PolicyStatement],
@@ -48,6 +44,7 @@ class CoreFunction(Construct):
     ) -> None:
         super().__init__(scope, id)
         names = deployment.names
+        acknowledge(self, "L1", reason="Python 3.13 is what functions/requirements.lock is made and tested for.")
         self.log = Log(self, "Log", name=names.function_log(name), deployment=deployment)
         self.function = lambda_.Function(
             self,
@@ -56,8 +53,7 @@ class CoreFunction(Construct):
             runtime=lambda_.Runtime.PYTHON_3_13,
             architecture=lambda_.Architecture.ARM_64,
             handler=f"functions.{name}.handler",
-            code=code,
-            layers=[self._powertools()],
+            code=function_code(self, name=name, deployment=deployment, services=_services(statements)),
             memory_size=_MEMORY_MB,
             reserved_concurrent_executions=reserved_concurrency,
             timeout=Duration.seconds(timeout),
@@ -65,8 +61,8 @@ class CoreFunction(Construct):
             role=self._role(self.log, statements, deployment).without_policy_updates(),
             log_group=self.log,
             logging_format=lambda_.LoggingFormat.JSON,
-            # Without the three lines that Lambda writes of each invocation: they are a third of a request's bytes.
-            system_log_level_v2=lambda_.SystemLogLevel.WARN,
+            # At WARN without the three lines that Lambda writes of each invocation: a third of a request's bytes.
+            system_log_level_v2=lambda_.SystemLogLevel[deployment.system_log_level],
             # At WARN there would be no metrics: a line without a level, as theirs are, has the level INFO.
             application_log_level_v2=lambda_.ApplicationLogLevel.INFO,
             tracing=lambda_.Tracing.ACTIVE if deployment.tracing else lambda_.Tracing.DISABLED,
@@ -91,9 +87,10 @@ class CoreFunction(Construct):
             acknowledge_wildcard(role, "*", reason="X-Ray's actions that send traces know no resources.")
         return role
 
-    def _powertools(self) -> lambda_.ILayerVersion:
-        acknowledge(self, "L1", reason="Python 3.13 is what this layer of Powertools is built for.")
-        return lambda_.LayerVersion.from_layer_version_arn(self, "Powertools", f"{{{{resolve:ssm:{_POWERTOOLS}}}}}")
+
+def _services(statements: Sequence[PolicyStatement]) -> set[str]:
+    """Return the services that a function may call: boto3 has a client for each by the name that IAM gives it."""
+    return {action.partition(":")[0] for statement in statements for action in statement.actions}
 
 
 def _powertools_environment(name: str) -> dict[str, str]:

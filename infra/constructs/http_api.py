@@ -1,8 +1,11 @@
 """The HTTP API of API Gateway, its function and its access log."""
 
 import jsii
+from aws_cdk import CfnOutput, Stack
 from aws_cdk.aws_apigateway import AccessLogFormat
 from aws_cdk.aws_apigatewayv2 import (
+    DomainMappingOptions,
+    DomainName,
     HttpApi,
     HttpMethod,
     HttpStage,
@@ -14,13 +17,13 @@ from aws_cdk.aws_apigatewayv2 import (
 )
 from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer
 from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
+from aws_cdk.aws_certificatemanager import Certificate
 from aws_cdk.aws_iam import PolicyStatement
-from aws_cdk.aws_lambda import Code
 from constructs import Construct
 
 from dueline.config.deployment import Deployment
+from dueline.config.environment import ApiSettings
 from dueline.config.names import Names
-from dueline.config.settings import ApiSettings
 from infra.arns import Arns
 from infra.constructs.function import CoreFunction
 from infra.constructs.log_group import Log
@@ -60,11 +63,11 @@ _LOGGED = ("requestId", "identity.caller", "httpMethod", "path", "status", "inte
 class JobsApi(Construct):
     """The API, IAM-authorized throughout. The queue is in the path, so IAM can allow one team one queue.
 
-    `GET /queues` has none: it tells the names and settings of all, and nothing of their jobs. Nor has `POST
-    /schedules/preview`, which tells what a rule means.
+    `GET /queues` has none: it returns the names and settings of all, and nothing of their jobs. Nor has `POST
+    /schedules/preview`, which shows what a rule means.
     """
 
-    def __init__(self, scope: Construct, id: str, *, deployment: Deployment, code: Code) -> None:
+    def __init__(self, scope: Construct, id: str, *, deployment: Deployment) -> None:
         super().__init__(scope, id)
         arns = Arns(self, names=deployment.names)
         self.settings = ApiSettings(
@@ -74,7 +77,7 @@ class JobsApi(Construct):
             direct_horizon=deployment.direct_horizon,
             lookahead=deployment.lookahead,
         )
-        api = self._function(deployment, code)
+        api = self._function(deployment)
         self.function, self.live = api.function, api.live
         self.http = HttpApi(
             self,
@@ -83,20 +86,20 @@ class JobsApi(Construct):
             create_default_stage=False,
             default_authorizer=HttpIamAuthorizer(),
         )
+        self.url = f"https://{deployment.domain_name}" if deployment.domain_name else self.http.api_endpoint
         self._add_routes()
         self._add_stage(deployment)
         for keys in (ANY_JOB, UPLOADS):
             pattern = Arns(self, names=deployment.names).payloads(keys)
             acknowledge_wildcard(self, pattern, reason="The payloads of all queues' jobs, and uploads to all of them.")
 
-    def _function(self, deployment: Deployment, code: Code) -> CoreFunction:
+    def _function(self, deployment: Deployment) -> CoreFunction:
         names, arns = deployment.names, Arns(self, names=deployment.names)
         function = CoreFunction(
             self,
             "Function",
             name="api",
             deployment=deployment,
-            code=code,
             timeout=_TIMEOUT,
             reserved_concurrency=deployment.api_reserved_concurrency,
             environment=self.settings.to_env(),
@@ -116,14 +119,26 @@ class JobsApi(Construct):
         for path, methods in _ROUTES.items():
             self.http.add_routes(path=path, methods=methods, integration=integration)
 
+    def _domain(self, deployment: Deployment) -> DomainName | None:
+        """Add the domain of one's own, if there is one: its DNS record, which is not Dueline's, is to point there."""
+        if deployment.domain_name is None:
+            return None
+        certificate = Certificate.from_certificate_arn(self, "Certificate", str(deployment.certificate_arn))
+        domain = DomainName(self, "Domain", domain_name=deployment.domain_name, certificate=certificate)
+        CfnOutput(Stack.of(self), "DomainTarget", value=domain.regional_domain_name)
+        CfnOutput(Stack.of(self), "DomainTargetZone", value=domain.regional_hosted_zone_id)
+        return domain
+
     def _add_stage(self, deployment: Deployment) -> None:
         log = Log(self, "Log", name=deployment.names.access_log, deployment=deployment)
+        domain = self._domain(deployment)
         HttpStage(
             self,
             "Stage",
             http_api=self.http,
             stage_name="$default",
             auto_deploy=True,
+            domain_mapping=DomainMappingOptions(domain_name=domain) if domain else None,
             throttle=ThrottleSettings(rate_limit=deployment.api_rate, burst_limit=deployment.api_burst),
             access_log_settings=_AccessLog(log),
         )
@@ -131,7 +146,7 @@ class JobsApi(Construct):
 
 @jsii.implements(IAccessLogSettings)
 class _AccessLog:
-    """Who asked for what and how it went. Payloads are not among what API Gateway can log.
+    """Who requested what and how it went. Payloads are not among what API Gateway can log.
 
     Without the names that JSON would have, because the line of each request is paid for.
     """
@@ -149,8 +164,8 @@ class _AccessLog:
 
 
 def _grants(arns: Arns, *, names: Names) -> list[PolicyStatement]:
-    # A transaction is made of PutItem, and of ConditionCheckItem on a partition's state, which may be one of before.
-    table = ("BatchGetItem", "BatchWriteItem", "ConditionCheckItem", "PutItem", "Query", "UpdateItem")
+    # A transaction is made of PutItem, and of ConditionCheckItem on a partition's state.
+    table = ("BatchGetItem", "BatchWriteItem", "PutItem", "Query", "UpdateItem")
     sends_to = [arns.teams_queues, arns.queue(names.inbound), arns.queue(names.dispatch_dlq)]
     return [
         allow(*(f"dynamodb:{action}" for action in table), on=[arns.table]),
@@ -167,7 +182,7 @@ def _grants(arns: Arns, *, names: Names) -> list[PolicyStatement]:
 def _payload_grants(arns: Arns) -> list[PolicyStatement]:
     """Allow to keep payloads, to copy them, and to let callers upload what this function may put itself.
 
-    Without the right to list, S3 answers 403 and not 404 for an object that is not there:
+    Without the right to list, S3 answers 403 and not 404 for an object that does not exist:
     https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html
     """
     return [

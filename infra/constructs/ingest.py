@@ -2,13 +2,12 @@
 
 from aws_cdk import Duration
 from aws_cdk.aws_iam import PolicyStatement
-from aws_cdk.aws_lambda import Code
 from aws_cdk.aws_lambda_event_sources import SqsEventSource
 from aws_cdk.aws_sqs import DeadLetterQueue
 from constructs import Construct
 
 from dueline.config.deployment import Deployment
-from dueline.config.settings import IngestSettings
+from dueline.config.environment import IngestSettings
 from infra.arns import Arns
 from infra.constructs.function import CoreFunction
 from infra.constructs.queue import DurableQueue
@@ -16,9 +15,9 @@ from infra.encryption import use_of_key
 from infra.grants import allow
 
 _TIMEOUT = 30
-_OF_JOBS = ("BatchGetItem", "BatchWriteItem", "ConditionCheckItem", "PutItem", "UpdateItem")
+_OF_JOBS = ("BatchGetItem", "BatchWriteItem", "PutItem", "UpdateItem")
 _WINDOW = 1
-# What Lambda asks of a queue that it reads in batches:
+# What Lambda requires of a queue that it reads in batches:
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
 _VISIBILITY_TIMEOUT = 6 * _TIMEOUT + _WINDOW
 # Ingest parks a poison message itself. The redrive policy must outlast an outage of the table, which
@@ -29,7 +28,7 @@ _OUTAGE_SECONDS = 6 * 3600
 class Ingest(Construct):
     """From the inbound queue to the table, in batches. Its messages fail one by one."""
 
-    def __init__(self, scope: Construct, id: str, *, deployment: Deployment, code: Code) -> None:
+    def __init__(self, scope: Construct, id: str, *, deployment: Deployment) -> None:
         super().__init__(scope, id)
         names = deployment.names
         self.dead_letter_queue = DurableQueue(
@@ -45,18 +44,17 @@ class Ingest(Construct):
                 queue=self.dead_letter_queue, max_receive_count=_OUTAGE_SECONDS // _VISIBILITY_TIMEOUT + 1
             ),
         )
-        ingest = self._function(deployment, code)
+        ingest = self._function(deployment)
         self.function, self.live = ingest.function, ingest.live
         self.live.add_event_source(self._event_source(deployment.ingest_max_concurrency))
 
-    def _function(self, deployment: Deployment, code: Code) -> CoreFunction:
+    def _function(self, deployment: Deployment) -> CoreFunction:
         arns = Arns(self, names=deployment.names)
         return CoreFunction(
             self,
             "Ingest",
             name="ingest",
             deployment=deployment,
-            code=code,
             timeout=_TIMEOUT,
             environment=IngestSettings(deployment=deployment.name, queue_urls=arns.queue_urls).to_env(),
             statements=self._statements(arns, deployment),
@@ -74,7 +72,7 @@ class Ingest(Construct):
     def _statements(self, arns: Arns, deployment: Deployment) -> list[PolicyStatement]:
         sends_to = [arns.teams_queues, arns.queue(deployment.names.dispatch_dlq), self.dead_letter_queue.queue_arn]
         # A transaction is made of PutItem, and of ConditionCheckItem on a partition's state. The update changes none:
-        # it asks for what a move may have put.
+        # it reads what a move may have put.
         receives = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
         return [
             allow(*(f"dynamodb:{action}" for action in _OF_JOBS), on=[arns.table]),

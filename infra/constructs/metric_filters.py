@@ -8,7 +8,7 @@ from dueline.config import metrics
 
 
 class MetricFilters(Construct):
-    """Adds up a queue's metrics from the lines that `functions.metrics.count` writes. Metric filters cost nothing."""
+    """Adds up a queue's metrics from the lines that `functions.telemetry.count` writes. Metric filters cost nothing."""
 
     def __init__(self, scope: Construct, id: str, *, log: ILogGroup) -> None:
         super().__init__(scope, id)

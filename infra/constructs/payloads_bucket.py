@@ -5,7 +5,7 @@ from aws_cdk.aws_s3 import BlockPublicAccess, Bucket, BucketEncryption, Lifecycl
 from constructs import Construct
 
 from dueline.config.deployment import Deployment
-from dueline.model.job import KEEP_DAYS
+from dueline.core.job import KEEP_DAYS
 from infra.encryption import key_of
 from infra.nag import acknowledge
 
@@ -35,7 +35,7 @@ class PayloadsBucket(Bucket):
             bucket_name=name,
             encryption=BucketEncryption.KMS if key else BucketEncryption.S3_MANAGED,
             encryption_key=key,
-            # S3 then asks KMS for a key of the bucket now and then, and not for one of each object.
+            # S3 then requests a key of the bucket from KMS now and then, and not one for each object.
             bucket_key_enabled=bool(key) or None,
             enforce_ssl=True,
             block_public_access=BlockPublicAccess.BLOCK_ALL,
@@ -45,8 +45,8 @@ class PayloadsBucket(Bucket):
         acknowledge(
             self,
             "S1",
-            reason="What Dueline writes is in the API function's log by job; who reads, CloudTrail's data events tell"
-            " whoever turns them on. A log of S3's own would need a bucket more, which nobody reads.",
+            reason="What Dueline writes is in the API function's log by job; who reads, CloudTrail's data events show,"
+            " if turned on. A log of S3's own would need a bucket more, which nobody reads.",
         )
 
 

@@ -3,14 +3,14 @@
 from typing import cast
 
 from aws_cdk.aws_iam import AnyPrincipal, Effect, PolicyStatement
-from aws_cdk.aws_lambda import CfnFunction, Code, Function
+from aws_cdk.aws_lambda import CfnFunction, Function
 from aws_cdk.aws_lambda_event_sources import SqsEventSource
 from aws_cdk.aws_sqs import DeadLetterQueue
 from constructs import Construct
 
 from dueline.config.deployment import Deployment
-from dueline.config.settings import LONGEST_HIDDEN_SECONDS, PlannerSettings
-from dueline.model.queue_settings import PLANNER
+from dueline.config.environment import LONGEST_HIDDEN_SECONDS, PlannerSettings
+from dueline.core.queue_settings import PLANNER
 from infra.arns import Arns
 from infra.constructs.function import CoreFunction
 from infra.constructs.queue import DurableQueue
@@ -18,14 +18,15 @@ from infra.encryption import use_of_key
 from infra.grants import allow, allow_on_rows
 
 _TIMEOUT = 30
-# What Lambda asks of a queue that it reads: https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
+# What Lambda requires of a queue that it reads:
+# https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
 _VISIBILITY_TIMEOUT = 6 * _TIMEOUT
 # The planner gives a step up that has had to wait for an hour. What fails is to outlast an outage of the table: it is
 # hidden for up to a minute each time.
 _OUTAGE_SECONDS = 6 * 3600
 _MOST_RECEIVES = _OUTAGE_SECONDS // LONGEST_HIDDEN_SECONDS + 40
 _MOST_AT_ONCE = 10
-_OF_JOBS = ("BatchGetItem", "BatchWriteItem", "ConditionCheckItem", "PutItem", "UpdateItem")
+_OF_JOBS = ("BatchGetItem", "BatchWriteItem", "PutItem", "UpdateItem")
 _RECEIVE = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes")
 
 
@@ -35,7 +36,7 @@ class Planner(Construct):
     No policy of the deployment's lets anyone send to it but the core functions.
     """
 
-    def __init__(self, scope: Construct, id: str, *, deployment: Deployment, code: Code) -> None:
+    def __init__(self, scope: Construct, id: str, *, deployment: Deployment) -> None:
         super().__init__(scope, id)
         names = deployment.names
         self.dead_letter_queue = self._dead_letters(deployment)
@@ -47,7 +48,7 @@ class Planner(Construct):
             visibility_timeout=_VISIBILITY_TIMEOUT,
             dead_letter_queue=DeadLetterQueue(queue=self.dead_letter_queue, max_receive_count=_MOST_RECEIVES),
         )
-        planner = self._function(deployment, code)
+        planner = self._function(deployment)
         self.function, self.live = planner.function, planner.live
         self.live.add_event_source(
             SqsEventSource(self.queue, batch_size=10, max_concurrency=_MOST_AT_ONCE, report_batch_item_failures=True)
@@ -78,14 +79,13 @@ class Planner(Construct):
             )
         )
 
-    def _function(self, deployment: Deployment, code: Code) -> CoreFunction:
+    def _function(self, deployment: Deployment) -> CoreFunction:
         arns = Arns(self, names=deployment.names)
         planner = CoreFunction(
             self,
             "Planner",
             name="planner",
             deployment=deployment,
-            code=code,
             timeout=_TIMEOUT,
             environment=PlannerSettings(
                 deployment=deployment.name, queue_urls=arns.queue_urls, tick_period=deployment.tick_period

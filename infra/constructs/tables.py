@@ -15,8 +15,7 @@ from aws_cdk.aws_dynamodb import (
 )
 from constructs import Construct
 
-from dueline.config.capacity import Capacity, Storage
-from dueline.config.deployment import Deployment
+from dueline.config.deployment import Capacity, Deployment, Storage
 from infra.encryption import key_of
 from infra.nag import acknowledge
 
@@ -65,9 +64,12 @@ class DurableTable(Table):
     def come_last(self) -> None:
         """Let CloudFormation create the table after all else that is in the stack by now.
 
-        The rollback of a failed first deploy cannot delete a table that is protected from deletion,
-        so nothing that may fail is left when the table is made.
+        The rollback of a first deployment that fails deletes what it made, but for a table that is protected from
+        deletion: so nothing that may fail is left when the table is made. An import, for which the context has
+        `import=yes`, takes no resource whose dependencies it does not take.
         """
+        if self.node.try_get_context("import") == "yes":
+            return
         others = [construct for construct in Stack.of(self).node.children if construct is not self]
         self.node.add_dependency(*others)
 

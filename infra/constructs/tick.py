@@ -2,12 +2,11 @@
 
 from aws_cdk import Duration
 from aws_cdk.aws_iam import PolicyStatement
-from aws_cdk.aws_lambda import Code
 from aws_cdk.aws_lambda_destinations import SqsDestination
 from constructs import Construct
 
 from dueline.config.deployment import Deployment
-from dueline.config.settings import TickSettings
+from dueline.config.environment import TickSettings
 from infra.arns import Arns
 from infra.constructs.function import CoreFunction
 from infra.constructs.queue import DurableQueue
@@ -23,7 +22,7 @@ _OF_JOBS = ("BatchGetItem", "BatchWriteItem", "Query", "UpdateItem")
 class Tick(Construct):
     """The tick, with the dead-letter queue of its invocations and that of the jobs it must park."""
 
-    def __init__(self, scope: Construct, id: str, *, deployment: Deployment, code: Code) -> None:
+    def __init__(self, scope: Construct, id: str, *, deployment: Deployment) -> None:
         super().__init__(scope, id)
         names = deployment.names
         self.dead_letter_queue = DurableQueue(self, "DeadLetterQueue", name=names.tick_dlq, deployment=deployment)
@@ -36,11 +35,11 @@ class Tick(Construct):
         acknowledge(
             self.dispatch_dead_letter_queue, "SQS3", reason="The dead-letter queue of jobs that a function parks."
         )
-        tick = self._function(deployment, code)
+        tick = self._function(deployment)
         self.function, self.live = tick.function, tick.live
         self._forget_late_invocations()
 
-    def _function(self, deployment: Deployment, code: Code) -> CoreFunction:
+    def _function(self, deployment: Deployment) -> CoreFunction:
         arns = Arns(self, names=deployment.names)
         settings = TickSettings(
             deployment=deployment.name,
@@ -54,7 +53,6 @@ class Tick(Construct):
             "Tick",
             name="tick",
             deployment=deployment,
-            code=code,
             timeout=_TIMEOUT,
             environment=settings.to_env(),
             reserved_concurrency=deployment.tick_reserved_concurrency,
@@ -63,20 +61,17 @@ class Tick(Construct):
 
     def _forget_late_invocations(self) -> None:
         """Limit what Lambda keeps of throttled ticks: by default 6 h of them, and the next minute brings a new one."""
-        # Schedules of before there was an alias, which outlive their queue, invoke the function itself.
-        for invoked in (self.live, self.function):
-            invoked.configure_async_invoke(
-                max_event_age=Duration.seconds(120),
-                retry_attempts=1,
-                on_failure=SqsDestination(self.dead_letter_queue),
-            )
+        self.live.configure_async_invoke(
+            max_event_age=Duration.seconds(120),
+            retry_attempts=1,
+            on_failure=SqsDestination(self.dead_letter_queue),
+        )
 
     def _statements(self, arns: Arns) -> list[PolicyStatement]:
         return [
-            # A state of before is updated among the jobs once, and put where it belongs. The update of a cancellation
-            # changes nothing: it asks for what a move may have put.
+            # The update of a cancellation changes nothing: it reads what a move may have put.
             allow(*(f"dynamodb:{action}" for action in _OF_JOBS), on=[arns.table]),
-            allow("dynamodb:BatchGetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", on=[arns.state]),
+            allow("dynamodb:BatchGetItem", "dynamodb:UpdateItem", on=[arns.state]),
             allow("sqs:SendMessage", on=[arns.teams_queues, self.dispatch_dead_letter_queue.queue_arn]),
             allow("sqs:SendMessage", on=[self.dead_letter_queue.queue_arn]),
         ]

@@ -1,14 +1,12 @@
-"""The TTL guard's function, and the rule that has it look around, which comes after the tables."""
+"""The TTL guard's function, and the rule that has it look around."""
 
-from aws_cdk import Duration
-from aws_cdk.aws_events import Rule, Schedule
-from aws_cdk.aws_events_targets import LambdaFunction
+from aws_cdk.aws_events import CfnRule
 from aws_cdk.aws_iam import PolicyStatement
-from aws_cdk.aws_lambda import Code, IAlias
+from aws_cdk.aws_lambda import IAlias
 from constructs import Construct
 
 from dueline.config.deployment import Deployment
-from dueline.config.settings import TtlSettings
+from dueline.config.environment import TtlSettings
 from infra.arns import Arns
 from infra.constructs.function import CoreFunction
 from infra.encryption import use_of_key
@@ -22,7 +20,7 @@ _TIMEOUT = 300
 class TtlGuard(Construct):
     """Switches TTL off on the table of jobs while any partition is hours behind, and may do nothing else."""
 
-    def __init__(self, scope: Construct, id: str, *, deployment: Deployment, code: Code) -> None:
+    def __init__(self, scope: Construct, id: str, *, deployment: Deployment) -> None:
         super().__init__(scope, id)
         arns = Arns(self, names=deployment.names)
         settings = TtlSettings(
@@ -33,12 +31,11 @@ class TtlGuard(Construct):
             "Ttl",
             name="ttl",
             deployment=deployment,
-            code=code,
             timeout=_TIMEOUT,
             environment=settings.to_env(),
             statements=[*_statements(arns), *use_of_key(self, "dynamodb", deployment=deployment)],
         )
-        acknowledge_wildcard(core, "*", reason="To list schedules tells their names, and is allowed on all or none.")
+        acknowledge_wildcard(core, "*", reason="Listing schedules shows their names, and is allowed on all or none.")
         self.function, self.live = core.function, core.live
 
 
@@ -51,12 +48,13 @@ class TtlRule(Construct):
 
     def __init__(self, scope: Construct, id: str, *, guard: IAlias) -> None:
         super().__init__(scope, id)
-        every = Schedule.rate(Duration.minutes(TTL_MINUTES))
-        Rule(self, "Rule", schedule=every, targets=[LambdaFunction(guard)])
+        target = CfnRule.TargetProperty(arn=guard.function_arn, id="Guard")
+        every = f"rate({TTL_MINUTES} minutes)"
+        rule = CfnRule(self, "Rule", schedule_expression=every, state="ENABLED", targets=[target])
+        self.arn = rule.attr_arn
 
 
 def _statements(arns: Arns) -> list[PolicyStatement]:
-    # A state of before is among the jobs.
     ttl = ("dynamodb:DescribeTimeToLive", "dynamodb:UpdateTimeToLive")
     return [
         allow("dynamodb:BatchGetItem", "dynamodb:Query", *ttl, on=[arns.table]),

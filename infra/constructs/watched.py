@@ -26,7 +26,7 @@ def growth(queue: IQueue) -> IMetric:
     """Return how many messages more than a minute before are in a queue."""
     hidden = queue.metric_approximate_number_of_messages_not_visible(period=minutes(1), statistic="Maximum")
     return MathExpression(
-        # Whoever looks at messages hides them for a while: that they are seen again is no growth.
+        # A reader of messages hides them for a while: that they are seen again is no growth.
         expression="DIFF(visible + hidden)",
         using_metrics={"visible": waiting(queue), "hidden": hidden},
         label="more than before",

@@ -16,16 +16,14 @@ import requests
 from moto import mock_aws
 
 from dueline.aws import clients
-from dueline.aws.dynamodb.locks import DynamoLocks
-from dueline.aws.dynamodb.table import DynamoTable
-from dueline.aws.payloads import S3Payloads
-from dueline.aws.sqs.inbox import SqsInbox
-from dueline.aws.sqs.queue import SqsQueue
-from dueline.memory import MemoryLocks, MemoryPayloads, MemoryQueue, MemoryTable, VirtualClock
-from dueline.model.message import Message
-from dueline.model.pointer import Pointer
-from dueline.ports import Inbox, Payloads, Queue, Table
-from dueline.worker.queue_connection import Locks
+from dueline.aws.dynamodb import DynamoTable
+from dueline.aws.s3 import S3Payloads
+from dueline.aws.sqs import SqsQueue
+from dueline.aws.worker_deployment import DynamoLocks
+from dueline.core.message import Message
+from dueline.core.ports import Payloads, Pointer, Queue, QueueReader, Table
+from dueline.testing import MemoryLocks, MemoryPayloads, MemoryQueue, MemoryTable, VirtualClock
+from dueline.worker.queue_context import Locks
 from local.emulator import CREDENTIALS, REGION, Emulator
 from tests.builders import NOW
 from tests.contract import dynalite
@@ -52,7 +50,7 @@ class QueueEngine(TableEngine, Protocol):
     def queue(self) -> Queue:
         """Return a queue that exists."""
 
-    def inbox(self, queue: Queue) -> Inbox:
+    def inbox(self, queue: Queue) -> QueueReader:
         """Return what receives from a queue, hiding what it received for 30 s."""
 
     def wait(self, seconds: float) -> None:
@@ -89,8 +87,8 @@ class Memory:
     def queue(self) -> Queue:
         return MemoryQueue(name="emails", clock=self._clock)
 
-    def inbox(self, queue: Any) -> Inbox:
-        inbox: Inbox = queue
+    def inbox(self, queue: Any) -> QueueReader:
+        inbox: QueueReader = queue
         return inbox
 
     def wait(self, seconds: float) -> None:
@@ -162,8 +160,8 @@ class Aws(DynamoDB):
         self._urls[queue] = url
         return queue
 
-    def inbox(self, queue: Queue) -> Inbox:
-        return SqsInbox(self.sqs, self._urls[queue], patient=self.sqs)
+    def inbox(self, queue: Queue) -> QueueReader:
+        return SqsQueue(self.sqs, self._urls[queue])
 
     def wait(self, seconds: float) -> None:
         time.sleep(seconds)

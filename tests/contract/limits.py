@@ -10,12 +10,13 @@ from typing import Any
 
 from botocore.awsrequest import AWSResponse
 
-from dueline.model.units import row_bytes
+from dueline.core.rows import row_bytes
 
 WRITE_ROWS = 25
 READ_KEYS = 100
 ACTIONS = 100
 ITEM_BYTES = 400 * 1024
+KEY_BYTES = 1024
 MESSAGES = 10
 BATCH_BYTES = 1024 * 1024
 DELAY_SECONDS = 900
@@ -31,7 +32,7 @@ def state_limits_of_dynamodb(client: Any) -> Any:
     _refuse(client, "BatchGetItem", _too_many_keys)
     _refuse(client, "PutItem", lambda asked: _too_large([asked["Item"]]))
     _refuse(client, "TransactWriteItems", _too_many_actions, _too_large_an_action, _an_item_twice)
-    _refuse(client, "Query", _bounds_the_wrong_way_round)
+    _refuse(client, "Query", _bounds_the_wrong_way_round, _too_long_a_bound)
     return client
 
 
@@ -124,6 +125,13 @@ def _bounds_the_wrong_way_round(asked: dict[str, Any]) -> Problem:
     return "ValidationException", "The BETWEEN operator requires upper bound to be greater than or equal to lower bound"
 
 
+def _too_long_a_bound(asked: dict[str, Any]) -> Problem:
+    bounds = [asked["ExpressionAttributeValues"].get(name, {}).get("S", "") for name in (":low", ":high")]
+    if max(len(bound.encode()) for bound in bounds) <= KEY_BYTES:
+        return None
+    return "ValidationException", "Size of rangekey has exceeded the maximum size limit of 1024 bytes"
+
+
 def _too_many_messages(asked: dict[str, Any]) -> Problem:
     if 1 <= len(asked["Entries"]) <= MESSAGES:
         return None
@@ -141,8 +149,9 @@ def _too_long_a_batch(asked: dict[str, Any]) -> Problem:
 def _message_bytes(entry: dict[str, Any]) -> int:
     """Return the bytes that SQS counts: the body's, and each attribute's name, type and value."""
     attributes = entry.get("MessageAttributes", {}).items()
-    parts = [(name, value["DataType"], value["StringValue"]) for name, value in attributes]
-    return sum(len(part.encode()) for part in [entry["MessageBody"], *(part for three in parts for part in three)])
+    values = [value.get("BinaryValue") or value["StringValue"].encode() for _, value in attributes]
+    texts = [entry["MessageBody"], *(text for name, value in attributes for text in (name, value["DataType"]))]
+    return sum(len(text.encode()) for text in texts) + sum(map(len, values))
 
 
 def _hold_back_long_delays(params: dict[str, Any], context: dict[str, Any], **_: Any) -> Any:

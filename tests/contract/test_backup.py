@@ -4,14 +4,14 @@ from itertools import chain
 
 import pytest
 
-from dueline.aws.dynamodb import backup as of_dynamodb
-from dueline.aws.dynamodb.backup import DynamoBackup
+from dueline.aws import restoring
+from dueline.aws.restoring import DynamoBackup
+from dueline.core import instant, rows
+from dueline.core.job import Partition
 from dueline.errors import DeploymentNotFound, InvalidJob
-from dueline.memory import MemoryBackup
-from dueline.model import control_rows, instant, rows
-from dueline.model.job import Partition
 from tests.builders import NOW, a_job
 from tests.contract.engines import TABLES
+from tests.memory_operations import MemoryBackup
 
 PARTITIONS = [Partition(queue="emails", number=number) for number in range(5)]
 OF = 3
@@ -23,10 +23,10 @@ def backup(engine, monkeypatch):
     table = engine.table()
     jobs = [a_job(partition=partition) for partition in PARTITIONS for _ in range(4)]
     table.write([rows.job_row(job) for job in jobs])
-    table.write([control_rows.paused_row("emails", paused=True, at=NOW)])
+    table.write([rows.paused_row("emails", paused=True, at=NOW)])
     if not hasattr(table, "_client"):
         return MemoryBackup(table, part_rows=3), jobs
-    monkeypatch.setattr(of_dynamodb, "PART_ROWS", 3)
+    monkeypatch.setattr(restoring, "PART_ROWS", 3)
     return DynamoBackup(table._client, jobs=table._name, state=table._state), jobs
 
 
@@ -39,7 +39,7 @@ def parts_of(backup, segment):
 
 
 @pytest.mark.parametrize("engine", TABLES, indirect=True)
-def test_each_row_is_in_one_segment_and_those_of_a_partition_are_in_order_in_the_same(backup):
+def test_segments_hold_each_partition_whole_and_in_order(backup):
     read, jobs = backup
     found = {segment: [rows.key(row) for part in parts_of(read, segment) for row in part] for segment in range(OF)}
     assert sorted(chain.from_iterable(found.values())) == sorted(rows.job_key(job.id) for job in jobs)
@@ -55,10 +55,10 @@ def test_each_row_is_in_one_segment_and_those_of_a_partition_are_in_order_in_the
 
 
 @pytest.mark.parametrize("engine", TABLES, indirect=True)
-def test_states_are_apart_and_rows_of_both_are_read_by_their_keys(backup):
+def test_states_are_apart_and_both_tables_read_by_key(backup):
     read, jobs = backup
-    assert [rows.key(row) for row in read.states(after=None).rows] == [control_rows.paused_key("emails")]
-    keys = [control_rows.paused_key("emails"), rows.job_key(jobs[0].id), ("emails#9", "none")]
+    assert [rows.key(row) for row in read.states(after=None).rows] == [rows.paused_key("emails")]
+    keys = [rows.paused_key("emails"), rows.job_key(jobs[0].id), ("emails#9", "none")]
     assert read.read(keys).rows.keys() == set(keys[:2])
     assert read.count() >= 0
 
@@ -82,7 +82,7 @@ def test_a_table_of_something_else_is_refused(engine):
 
 
 @pytest.mark.parametrize("engine", ["dynalite"], indirect=True)
-def test_a_backup_is_known_by_when_its_table_of_jobs_was_made(engine):
+def test_backup_is_named_by_its_jobs_tables_creation(engine):
     table = engine.table()
     backup = DynamoBackup(table._client, jobs=table._name, state=table._state)
     made = table._client.describe_table(TableName=table._name)["Table"]["CreationDateTime"]

@@ -4,10 +4,13 @@ import json
 import math
 import os
 import threading
+import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
+from types import SimpleNamespace
 
 import boto3
 import botocore.session
@@ -17,10 +20,8 @@ from botocore.loaders import create_loader
 from moto import mock_aws
 
 from dueline import (
-    AlreadyFinished,
     Client,
     ClientTooOld,
-    Control,
     DeploymentNotFound,
     DeploymentTooOld,
     Forbidden,
@@ -32,27 +33,25 @@ from dueline import (
     NotYet,
     Patience,
     QueueNotFound,
-    Rate,
     Route,
     State,
     Throttled,
     Unavailable,
 )
 from dueline.aws import clients
-from dueline.aws.dynamodb.table import DynamoTable
-from dueline.cli.import_ids import ImportIds
-from dueline.client.asked_terms import id_terms
-from dueline.config import registry
+from dueline.aws.dynamodb import DynamoTable
+from dueline.aws.server_clock import ServiceClock
+from dueline.cli.import_command import ImportIds, id_terms
+from dueline.config.environment import PUBLISHED_SCHEMAS, ApiSettings
 from dueline.config.names import Names
-from dueline.config.settings import PUBLISHED_SCHEMAS, ApiSettings
-from dueline.lookup.outcome import Outcome, note_outcome
-from dueline.model import job as core
-from dueline.model import rows
-from dueline.model.job import JobId, Partition
+from dueline.core import job as core
+from dueline.core import rows
+from dueline.core.job import JobId, Partition
+from dueline.core.status import Outcome, note_outcome
 from tests.builders import a_queue, an_id
-from tests.forked import in_a_child
+from tests.forking import run_in_fork
 from tests.opentelemetry import TRACER, parent_of
-from tests.waiting import HANG_SECONDS
+from tests.waiting import HANG_SECONDS, wait_until
 
 NAMES = Names("direct")
 REGION = "eu-west-1"
@@ -113,7 +112,7 @@ def deployment(session, sqs):
     publish(session, NAMES.settings_parameter, asdict(settings))
     publish(session, NAMES.schema_parameter, PUBLISHED_SCHEMAS)
     for queue in QUEUES:
-        publish(session, NAMES.queue_parameter(queue.name), {"url": "…", **registry.settings_of(queue)})
+        publish(session, NAMES.queue_parameter(queue.name), {"url": "…", **queue.to_json()})
     return asdict(settings)
 
 
@@ -165,26 +164,7 @@ def refused_with(code):
 # The same methods
 
 
-def test_a_job_that_is_due_soon_goes_to_its_queue_and_a_later_one_into_the_table(client, session, sqs):
-    soon, later = client.schedule("emails", {"n": 1}), client.schedule("emails", {"n": 2}, delay=HOUR, tenant="acme")
-    assert (soon.route, soon.state) == (Route.DIRECT, State.DISPATCHED)
-    assert (later.route, later.state) == (Route.TABLE, State.SCHEDULED)
-    assert ids_in(sqs, NAMES.queue("emails")) == [soon.id]
-    (job,) = stored(session)
-    assert (str(job.id), job.payload, job.tenant) == (later.id, '{"n":2}', "acme")
-    assert messages(sqs, NAMES.inbound) == []
-
-
-def test_many_are_scheduled_in_their_order_with_a_result_or_an_error_each(client, session):
-    jobs = [NewJob(payload=n, delay=HOUR + timedelta(seconds=n)) for n in range(25)]
-    jobs[7] = NewJob(payload="x" * 300_000, delay=-1)
-    results = client.schedule_many("invoices", jobs)
-    assert isinstance(results.pop(7), InvalidJob)
-    assert [job.due - results[0].due >= timedelta(seconds=n - 0.5) for n, job in enumerate(results)] == [True] * 24
-    assert {str(job.id) for job in stored(session)} == {job.id for job in results}
-
-
-def test_each_job_of_a_stream_that_fills_one_dict_again_and_again_has_its_own_payload(client, session):
+def test_jobs_of_a_stream_that_reuses_a_dict_differ(client, session):
     def stream():
         row = {}
         for n in range(10):
@@ -195,18 +175,18 @@ def test_each_job_of_a_stream_that_fills_one_dict_again_and_again_has_its_own_pa
     assert sorted(json.loads(job.payload)["n"] for job in stored(session)) == list(range(10))
 
 
-def test_a_job_that_is_sent_again_has_the_payload_that_it_was_given_with(client, session):
+def test_retry_sends_the_payload_as_it_was(client, session):
     row = {"n": 1}
     draft = client._api.draft(NewJob(payload=row, delay=HOUR))
-    (first,) = client._api.schedule("emails", [draft])
+    first = client._api.schedule("emails", draft)
     row["n"] = 2
-    (again,) = client._api.schedule("emails", [draft.after(Unavailable("lost").copy(job_id=first.id))])
+    again = client._api.schedule("emails", draft)
     assert again == first
     assert [job.payload for job in stored(session)] == ['{"n":1}']
 
 
 @pytest.mark.parametrize("payload", [{1, 2}, math.nan, "x" * (10 * 1024 * 1024)], ids=["a set", "NaN", "over 10 MiB"])
-def test_a_payload_that_is_no_good_is_refused_before_any_request(session, deployment, payload):
+def test_bad_payload_is_refused_before_any_request(session, deployment, payload):
     asked = []
     session.events.register("before-send", lambda event_name, **_: asked.append(event_name))
     client = a_client(session)
@@ -216,22 +196,13 @@ def test_a_payload_that_is_no_good_is_refused_before_any_request(session, deploy
     assert asked == []
 
 
-def test_a_job_is_looked_up_and_taken_back(client):
-    job = client.schedule("emails", 1, delay=HOUR)
-    assert client.get(job.id) == job
-    assert client.cancel(job.id) is State.CANCELLED
-    assert client.get(job.id).state is State.CANCELLED
-    direct = client.schedule("emails", 1)
-    assert client.cancel_many([direct.id, job.id, "no id"])[:2] == [State.CANCEL_REQUESTED, State.CANCELLED]
-
-
-def test_a_job_is_looked_up_with_its_attempts_where_its_queue_tracks(client, session):
+def test_tracked_job_shows_its_attempts(client, session):
     table, began = (
         DynamoTable(session.client("dynamodb"), NAMES.table, state=NAMES.state),
         datetime(2026, 11, 21, 7, 5, tzinfo=UTC),
     )
     outcome = Outcome(state=State.FAILED, attempts=2, started=began, ended=began + HOUR, error="TimeoutError")
-    for queue, state in (("emails", State.FAILED), ("invoices", State.DISPATCHED)):
+    for queue, state in (("emails", State.FAILED), ("invoices", State.UNRECORDED)):
         id = JobId.parse(client.schedule(queue, 1).id)
         assert note_outcome(id, outcome, expires=id.due + DAY, table=table)
         assert client.get(str(id)).state is state
@@ -241,17 +212,22 @@ def test_a_job_is_looked_up_with_its_attempts_where_its_queue_tracks(client, ses
     assert told == replace(job, state=State.FAILED, attempts=2, started=began, ended=began + HOUR, error="TimeoutError")
 
 
-def test_a_large_payload_is_kept_in_s3_and_the_message_points_to_it(client, sqs, session):
-    payload = {"text": "x" * 2_000_000}
-    client.schedule("emails", payload)
-    (message,) = messages(sqs, NAMES.queue("emails"))
-    place = json.loads(message["Body"])[1]
-    kept = session.client("s3").get_object(Bucket=place["s3BucketName"], Key=place["s3Key"])["Body"].read()
-    assert place["s3BucketName"] == "direct-payloads"
-    assert json.loads(kept) == payload
+@pytest.mark.parametrize("delay", [60.0, 7200.0])
+def test_no_delay_of_a_direct_client_ends_early(session, deployment, monkeypatch, delay):
+    """Whatever its machine's clock says, and also once that is set; and as for an id that it makes before."""
+    machine = {"ahead": 3600.0}
+    monkeypatch.setattr(ServiceClock.__init__, "__defaults__", (lambda: time.time() + machine["ahead"],))
+    client = a_client(session)
+    for machine["ahead"] in (3600.0, 0.0, 3600.0, -0.4):
+        earliest = datetime.now(UTC) + timedelta(seconds=delay)
+        assert client.schedule("emails", 1, delay=delay).due >= earliest
+        assert id_terms(client, "emails").due(at=None, delay=delay) >= earliest
+        if delay > 900:
+            job = client.schedule("emails", 1, delay=HOUR)
+            assert client.reschedule(job.id, delay=delay).due >= earliest
 
 
-def test_jobs_carry_the_trace_of_the_span_that_is_current_where_they_are_scheduled(client, session, sqs):
+def test_jobs_carry_the_current_trace(client, session, sqs):
     with TRACER.start_as_current_span("order") as span:
         client.schedule("emails", 1)
         client.schedule_many("emails", [NewJob(payload=n, delay=HOUR) for n in range(2)])
@@ -268,11 +244,6 @@ def test_a_key_is_one_job(client, session):
     assert [str(job.id) for job in stored(session)] == [first.id]
 
 
-def test_without_a_key_a_job_is_one_row(client, session):
-    client.schedule("emails", 1, delay=HOUR)
-    assert session.client("dynamodb").scan(TableName=NAMES.table)["Count"] == 1
-
-
 def stored(session):
     """Return the jobs that have rows."""
     table = DynamoTable(session.client("dynamodb"), NAMES.table, state=NAMES.state)
@@ -282,8 +253,8 @@ def stored(session):
     return [rows.read_job(row) for row in found if rows.prefix_and_kind(row["sk"])[1] == rows.JOB]
 
 
-def test_lines_go_under_ids_that_their_run_makes_and_are_one_row_each_however_often(client, session):
-    ids = ImportIds.begun(uuid.uuid4(), id_terms(client, "emails"), at=None, delay=HOUR)
+def test_imported_line_is_one_row_however_often_sent(client, session):
+    ids = ImportIds.create(uuid.uuid4(), id_terms(client, "emails"), at=None, delay=HOUR)
     jobs = [NewJob(payload=line, id=str(ids.id("emails", line))) for line in range(3)]
     for _ in range(2):
         assert {(job.route, job.state) for job in client.schedule_many("emails", jobs)} == {
@@ -303,19 +274,7 @@ def store(session, job, payload):
     DynamoTable(client_of(session, "dynamodb"), NAMES.table, state=NAMES.state).write([row])
 
 
-def test_a_job_moves_and_is_listed(client, session, sqs):
-    job = client.schedule("emails", {"to": "ann"}, delay=2 * HOUR)
-    store(session, job, '{"to":"ann"}')
-    assert [(each.id, each.payload) for each in client.jobs("emails")] == [(job.id, {"to": "ann"})]
-    moved = client.reschedule(job.id, delay=HOUR)
-    assert client.get(job.id).moved_to == moved.id
-    assert [each.id for each in client.jobs("emails", end=datetime.now(UTC) + 2 * HOUR)] == [moved.id]
-    assert list(client.jobs("emails", start=datetime.now(UTC) + 2 * HOUR)) == []
-    with pytest.raises(AlreadyFinished):
-        client.reschedule(job.id, delay=3 * HOUR)
-
-
-def test_a_payload_that_is_no_json_is_told_as_text(client, session):
+def test_payload_that_is_not_json_is_listed_as_text(client, session):
     store(session, client.schedule("emails", 1, delay=HOUR), "NaN")
     (job,) = client.jobs("emails")
     assert (job.payload, job.payload_text) == (None, "NaN")
@@ -328,29 +287,17 @@ def test_more_than_a_page_is_listed_in_order(client, session):
     assert [job.payload for job in client.jobs("emails")] == list(range(130))
 
 
-def test_queues_are_told_with_their_settings_and_how_they_do(client):
+def test_queues_have_settings_and_depths(client):
     assert client.queues() == QUEUES
     client.schedule("emails", 1)
     told = client.queue("emails")
     assert (told.scheduled, told.depth.waiting, told.dead) == (0, 1, 0)
 
 
-def test_a_queue_is_paused_resumed_and_limited(client):
-    assert client.pause("emails") == Control(paused=True)
-    limited = client.set_rate("emails", "50/s")
-    assert (limited.paused, limited.rate) == (True, Rate(jobs=50))
-    assert datetime.now(UTC) - datetime.fromisoformat(limited.rate_set) < timedelta(minutes=1)
-    assert client.queue("emails").control == limited
-    assert client.resume("emails") == Control(rate=Rate(jobs=50), rate_set=limited.rate_set)
-    lifted = client.set_rate("emails", None)
-    assert (lifted.paused, lifted.rate) == (False, None)
-    assert client.queue("invoices").control == Control()
-
-
 # Errors and repeats
 
 
-def test_a_deployment_that_is_not_there_is_not_found(session):
+def test_missing_deployment_is_not_found(session):
     with pytest.raises(DeploymentNotFound, match="finding the deployment 'direct'"):
         a_client(session)
 
@@ -358,7 +305,7 @@ def test_a_deployment_that_is_not_there_is_not_found(session):
 @pytest.mark.parametrize(
     ("told", "error", "says"),
     [
-        (None, DeploymentTooOld, "'direct' is of a version before .* deploy it with this version"),
+        (None, DeploymentTooOld, "'direct' publishes no schema.* deploy it with this version"),
         ({"schema": 0}, DeploymentTooOld, "or install the version that is deployed"),
         (
             {"schema": 3, "oldest_schema": 2},
@@ -367,9 +314,7 @@ def test_a_deployment_that_is_not_there_is_not_found(session):
         ),
     ],
 )
-def test_a_client_and_a_deployment_too_far_apart_in_age_say_so_before_anything_is_written(
-    session, deployment, told, error, says
-):
+def test_incompatible_schemas_are_refused_on_connecting(session, deployment, told, error, says):
     session.client("ssm").delete_parameter(Name=NAMES.schema_parameter)
     if told is not None:
         publish(session, NAMES.schema_parameter, told)
@@ -378,10 +323,10 @@ def test_a_client_and_a_deployment_too_far_apart_in_age_say_so_before_anything_i
         a_client(session)
 
 
-def test_a_client_reads_what_a_later_deployment_publishes_that_still_takes_its_schema(session, deployment):
+def test_newer_deployment_with_a_compatible_schema_works(session, deployment):
     publish(session, NAMES.settings_parameter, {**deployment, "something": "new"})
     publish(session, NAMES.schema_parameter, {"schema": 2, "oldest_schema": 1, "something": "else"})
-    assert a_client(session).get(a_client(session).schedule("emails", 1).id).state is State.DISPATCHED
+    assert a_client(session).get(a_client(session).schedule("emails", 1).id).state is State.UNRECORDED
 
 
 @pytest.mark.parametrize(
@@ -396,23 +341,18 @@ def test_a_client_reads_what_a_later_deployment_publishes_that_still_takes_its_s
         lambda client: client.cancel("nobody.0.t.1.00000000-0000-4000-8000-000000000000"),
     ],
 )
-def test_a_queue_that_is_not_there_is_not_found(client, ask):
+def test_missing_queue_is_not_found(client, ask):
     with pytest.raises(QueueNotFound, match="nobody"):
         ask(client)
 
 
-def test_nothing_is_known_of_a_job_long_past(client):
-    with pytest.raises(JobNotFound):
-        client.get("emails.0.t.1.00000000-0000-4000-8000-000000000000")
-
-
-def test_a_url_is_for_clients_over_http():
+def test_url_and_direct_exclude_each_other():
     with pytest.raises(ValueError, match="url and direct are both given"):
         Client.connect(url="http://localhost", direct=True)
 
 
 @pytest.mark.parametrize("event", ["before-call.sqs", "before-call.dynamodb"])
-def test_what_the_callers_credentials_do_not_allow_is_forbidden_and_not_tried_again(session, deployment, event):
+def test_denied_request_is_forbidden_without_a_retry(session, deployment, event):
     session.events.register(event, refused_with("AccessDeniedException"))
     client = a_client(session, seconds=0)
     with pytest.raises(Forbidden, match="AccessDenied"):
@@ -422,20 +362,47 @@ def test_what_the_callers_credentials_do_not_allow_is_forbidden_and_not_tried_ag
     assert job.job_id
 
 
-def test_a_job_whose_answer_was_lost_is_sent_again_as_the_same_job(session, deployment, sqs):
+@pytest.mark.parametrize("key", [None, "order 5"])
+def test_lost_answers_leave_one_job(session, deployment, sqs, key):
     lose_answers(session, "SendMessageBatch", 3)
-    job = a_client(session).schedule("emails", 1)
-    assert ids_in(sqs, NAMES.queue("emails")) == [job.id] * 4
-
-
-def test_a_row_whose_answer_was_lost_is_written_again_as_the_same_job(session, deployment):
     lose_answers(session, "PutItem", 3)
-    job = a_client(session).schedule("emails", 1, delay=HOUR)
-    assert job.state is State.SCHEDULED
-    assert [str(each.id) for each in stored(session)] == [job.id]
+    client = a_client(session)
+    soon, later = client.schedule("emails", 1), client.schedule("emails", 1, delay=HOUR, key=key)
+    assert set(ids_in(sqs, NAMES.queue("emails"))) == {soon.id}
+    assert later.state is State.SCHEDULED
+    assert [str(each.id) for each in stored(session)] == [later.id]
 
 
-def test_what_the_table_throttles_waits_and_never_goes_where_every_queues_jobs_go(session, deployment, sqs):
+def test_interrupted_shared_request_leaves_one_job_each(session, deployment, monkeypatch):
+    """Where what sends for others is interrupted once their jobs are written."""
+    monkeypatch.setattr("dueline.client.coalescing.LONGEST_SECONDS", HANG_SECONDS)
+    client = Client.connect("direct", session=session, direct=True, linger=HANG_SECONDS)
+    is_held, may_go, interrupted = threading.Event(), threading.Event(), []
+
+    def hold(**_):
+        is_held.set()
+        assert may_go.wait(HANG_SECONDS)
+
+    def interrupt(**_):
+        if not interrupted:
+            interrupted.append(threading.current_thread())
+            raise TimeoutError("a time limit of the sender's own")
+
+    session.events.register("before-call.dynamodb.PutItem", hold)
+    session.events.register("after-call.dynamodb.BatchWriteItem", interrupt)
+    with ThreadPoolExecutor(5) as threads:
+        first = threads.submit(client.schedule, "emails", 0, delay=HOUR)
+        assert is_held.wait(HANG_SECONDS)
+        others = [threads.submit(client.schedule, "emails", n, delay=HOUR) for n in range(1, 5)]
+        lanes = client._coalescers.schedule._pending()._by_key
+        assert wait_until(lambda: [len(lane.waiting) for lane in lanes.values()] == [4], every=0.01)
+        may_go.set()
+    assert first.exception() is None
+    assert [type(each.exception()) for each in others].count(TimeoutError) == len(interrupted) == 1
+    assert sorted(each.payload for each in stored(session)) == ["0", "1", "2", "3", "4"]
+
+
+def test_throttled_write_is_retried_and_never_sent_inbound(session, deployment, sqs):
     throttled = iter([True] * 3)
 
     def throttle(**_):
@@ -447,35 +414,32 @@ def test_what_the_table_throttles_waits_and_never_goes_where_every_queues_jobs_g
     assert (job.state, ids_in(sqs, NAMES.inbound)) == (State.SCHEDULED, [])
 
 
-def test_a_key_whose_answer_was_lost_is_one_job(session, deployment):
-    lose_answers(session, "PutItem", 3)
-    job = a_client(session).schedule("emails", 1, delay=HOUR, key="order 5")
-    assert [str(each.id) for each in stored(session)] == [job.id]
+@pytest.mark.parametrize(("event", "delay"), [("dynamodb.BatchGetItem", HOUR), ("sqs.SendMessageBatch", 0)])
+def test_odd_answer_is_unavailable_and_names_the_job(session, deployment, event, delay):
+    session.events.register(f"before-call.{event}", lambda **_: (SimpleNamespace(status_code=200), {}))
+    with pytest.raises(Unavailable) as raised:
+        a_client(session, attempts=2).schedule("emails", 1, delay=delay)
+    assert raised.value.job_id
 
 
-def test_a_repeat_that_cannot_be_looked_up_lets_no_other_job_of_its_call_be_sent_again(session, deployment, sqs):
+@pytest.mark.parametrize("lost", [2, 100])
+def test_repeat_that_cannot_be_looked_up_hides_no_other(session, deployment, lost):
     # The first job reads its fence; the call of many reads the key's row, and its fence; what is lost, botocore's own
     # second try with it, looks the repeat up.
-    lose_answers(session, "BatchGetItem", 2, after=3)
-    client = a_client(session)
+    lose_answers(session, "BatchGetItem", lost, after=3)
+    client = a_client(session, **({"seconds": 0} if lost == 100 else {}))
     first = client.schedule("emails", "keyed", delay=HOUR, key="order 5")
     keyed = NewJob(payload="keyed", delay=HOUR, key="order 5")
     repeat, *others = client.schedule_many("emails", [keyed, *(NewJob(payload=n, delay=HOUR) for n in range(4))])
-    assert repeat.id == first.id
+    assert {job.state for job in others} == {State.SCHEDULED}
     assert {str(job.id) for job in stored(session)} == {first.id, *(job.id for job in others)}
+    if lost == 100:
+        assert (type(repeat), repeat.job_id, repeat.key) == (Unavailable, first.id, "order 5")
+    else:
+        assert repeat.id == first.id
 
 
-def test_a_repeat_that_can_never_be_looked_up_is_an_error_of_its_own_that_names_its_job(session, deployment):
-    lose_answers(session, "BatchGetItem", 100, after=5)
-    client = a_client(session, seconds=0)
-    first = client.schedule("emails", 1, delay=HOUR, key="order 5")
-    keyed = NewJob(payload=1, delay=HOUR, key="order 5")
-    other, repeat = client.schedule_many("emails", [NewJob(payload=2, delay=HOUR), keyed])
-    assert other.state is State.SCHEDULED
-    assert (type(repeat), repeat.job_id, repeat.key) == (Unavailable, first.id, "order 5")
-
-
-def test_a_client_gives_up_and_names_the_job_that_may_be_scheduled_all_the_same(session, deployment, sqs):
+def test_giving_up_names_the_job_that_may_be_scheduled(session, deployment, sqs):
     lose_answers(session, "SendMessageBatch", 100)
     lose_answers(session, "PutItem", 100)
     for delay, came in ((0, lambda: ids_in(sqs, NAMES.queue("emails"))), (HOUR, lambda: map_ids(stored(session)))):
@@ -484,26 +448,22 @@ def test_a_client_gives_up_and_names_the_job_that_may_be_scheduled_all_the_same(
         assert set(came()) == {raised.value.job_id}
 
 
-def test_a_job_in_a_partition_that_is_newer_than_what_a_client_knows_is_found(session, deployment):
+def test_job_in_a_partition_newer_than_the_client_is_found(session, deployment):
     client = a_client(session)
     assert client.schedule("emails", 1, delay=HOUR)
-    publish(session, NAMES.queue_parameter("emails"), {"url": "…", **registry.settings_of(a_queue(partitions=5))})
-    id, other = (str(an_id(partition=Partition(queue="emails", number=4))) for _ in range(2))
-    assert client.get(id).state is State.ACCEPTED
+    publish(session, NAMES.queue_parameter("emails"), {"url": "…", **a_queue(partitions=5).to_json()})
+    id, other, never = (str(an_id(partition=Partition(queue="emails", number=number))) for number in (4, 4, 77))
+    assert client.get(id).state is State.UNRECORDED
     with pytest.raises(NotYet):
         a_client(session, seconds=0).reschedule(id, delay=HOUR)
     assert client.cancel(id) is State.CANCELLED
     assert client.cancel_many([other, id]) == [State.CANCELLED] * 2
+    for call in (client.get, client.cancel, partial(client.reschedule, delay=HOUR)):
+        with pytest.raises(JobNotFound, match="never had a partition 77: it has 0 to 4"):
+            call(never)
 
 
-def test_a_job_in_a_partition_that_never_was_is_not_found(client):
-    id = str(an_id(partition=Partition(queue="emails", number=77)))
-    for ask in (client.get, client.cancel, partial(client.reschedule, delay=HOUR)):
-        with pytest.raises(JobNotFound, match="never had a partition 77: it has 0 to 2"):
-            ask(id)
-
-
-def test_a_repeated_move_tells_what_became_of_the_job_that_took_the_others_place(client, session):
+def test_repeated_move_returns_the_moved_jobs_state(client, session):
     job = client.schedule("emails", 1, delay=HOUR)
     store(session, job, "1")
     at = datetime.now(UTC) + 2 * HOUR
@@ -513,7 +473,7 @@ def test_a_repeated_move_tells_what_became_of_the_job_that_took_the_others_place
     assert client.reschedule(job.id, at=at).state is State.CANCELLED
 
 
-def test_of_many_cancels_a_stray_one_fails_alone_while_ssm_is_throttled(session, deployment):
+def test_cancel_of_an_unknown_partition_fails_alone(session, deployment):
     client = a_client(session, attempts=2)
     known, stray = [str(an_id()) for _ in range(3)], str(an_id(partition=Partition(queue="emails", number=77)))
     assert client.cancel_many(known) == [State.CANCELLED] * 3
@@ -523,21 +483,11 @@ def test_of_many_cancels_a_stray_one_fails_alone_while_ssm_is_throttled(session,
     assert isinstance(error, Throttled)
 
 
-def test_of_many_cancels_only_those_are_asked_again_of_which_no_job_was_found(client, session):
-    client.cancel_many([])
-    known, stray = str(an_id()), str(an_id(partition=Partition(queue="emails", number=77)))
-    asked = []
-    cancelled = client._api._cancelled
-    client._api._cancelled = lambda ids, **of: (asked.append([str(id) for id in ids]), cancelled(ids, **of))[1]
-    client.cancel_many([known, stray])
-    assert asked == [[known, stray], [stray]]
-
-
-def test_partitions_that_were_added_are_used_within_a_minute(session, deployment, monkeypatch):
+def test_added_partitions_are_used_within_a_minute(session, deployment, monkeypatch):
     client = a_client(session)
     clock = client._calls._clock
     assert partitions_of(client) <= {"0", "1", "2"}
-    publish(session, NAMES.queue_parameter("emails"), {"url": "…", **registry.settings_of(a_queue(partitions=999))})
+    publish(session, NAMES.queue_parameter("emails"), {"url": "…", **a_queue(partitions=999).to_json()})
     assert partitions_of(client) <= {"0", "1", "2"}
     later = clock.monotonic() + 61
     monkeypatch.setattr(clock, "monotonic", lambda: later)
@@ -550,7 +500,7 @@ def partitions_of(client):
 
 
 @pytest.mark.parametrize("linger", [None, 0.005])
-def test_a_client_that_was_used_before_a_fork_is_used_in_the_child_as_well(session, deployment, linger):
+def test_client_works_in_a_forked_child(session, deployment, linger):
     client = Client.connect("direct", session=session, direct=True, linger=linger)
     jobs = [NewJob(payload=number) for number in range(30)]
 
@@ -560,11 +510,11 @@ def test_a_client_that_was_used_before_a_fork_is_used_in_the_child_as_well(sessi
         assert client.queue("emails")
 
     schedule()
-    assert in_a_child(schedule)
+    assert run_in_fork(schedule)
     schedule()
 
 
-def test_a_child_does_not_wait_for_what_a_thread_of_its_parent_was_making(session, deployment, monkeypatch):
+def test_forked_child_does_not_wait_for_the_parents_lock(session, deployment, monkeypatch):
     client, make, parent = a_client(session), clients.dynamodb, os.getpid()
     begun, go_on = threading.Event(), threading.Event()
 
@@ -577,6 +527,6 @@ def test_a_child_does_not_wait_for_what_a_thread_of_its_parent_was_making(sessio
     making = threading.Thread(target=client.schedule, args=("emails", 1), kwargs={"delay": HOUR, "key": "k"})
     making.start()
     assert begun.wait(HANG_SECONDS)
-    assert in_a_child(lambda: client.schedule("emails", 1, delay=HOUR, key="another"))
+    assert run_in_fork(lambda: client.schedule("emails", 1, delay=HOUR, key="another"))
     go_on.set()
     making.join()

@@ -4,12 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from bench.dynein import ACQUIRED, SCHEDULED, Dynein, job_row
-from bench.dynein_on_aws import DynamoClaims
-from dueline.aws.dynamodb.table import DynamoTable
-from dueline.memory import MemoryQueue, VirtualClock
-from dueline.model import rows
-from dueline.ports import Page
+from bench.dynein import DynamoClaims, Dynein, job_row
+from dueline.aws.dynamodb import DynamoTable
+from dueline.core import rows
+from dueline.core.ports import Page
+from dueline.testing import MemoryQueue, VirtualClock
 from tests.builders import EMAILS, NOW, a_job
 
 JOBS = 60
@@ -66,15 +65,8 @@ def test_a_job_that_another_worker_acquired_is_not_sent(dynein):
     dynein.store([job_row(ours), job_row(theirs)])
     dynein.clock.sleep(5)
     seen = dynein.table.page(EMAILS, after=rows.FIRST, until="~")
-    assert dynein.claims.change_status(rows.job_key(theirs.id), old=SCHEDULED, new=ACQUIRED)
+    assert dynein.claims.acquire(job_row(theirs))
     dynein.table.page = lambda *args, **kwargs: Page(rows=seen.rows, more=False)
     assert dynein.poll(EMAILS) == (1, False)
     assert delivered(dynein) == [ours.id]
-    assert not dynein.claims.change_status(rows.job_key(theirs.id), old=SCHEDULED, new=ACQUIRED)
-
-
-def test_a_page_that_is_full_is_followed_by_another_at_once(dynein):
-    dynein.store([job_row(job) for job in jobs_of(120)])
-    dynein.clock.sleep(200)
-    assert dynein.poll(EMAILS) == (100, True)
-    assert dynein.poll(EMAILS) == (20, False)
+    assert not dynein.claims.acquire(job_row(theirs))

@@ -4,12 +4,13 @@ from datetime import UTC, datetime, timedelta
 
 import boto3
 import pytest
+from botocore.awsrequest import AWSResponse
 from moto import mock_aws
 
-from dueline.aws.figures import CloudWatchFigures
+from dueline.aws.cloudwatch import CloudWatchFigures
 from dueline.config import metrics
-from dueline.errors import Forbidden
-from dueline.operate.figures import Series
+from dueline.errors import Forbidden, Unavailable
+from dueline.operations.observation import Series
 
 # CloudWatch, and so moto, takes what is two weeks old at most.
 NOW = datetime.now(UTC).replace(second=0, microsecond=0)
@@ -32,7 +33,7 @@ def report(session, name, *values, queue="emails", deployment="dueline", minutes
     session.client("cloudwatch").put_metric_data(Namespace=metrics.NAMESPACE, MetricData=data)
 
 
-def test_each_series_is_of_its_queue_and_deployment_and_in_order_of_time(session):
+def test_series_is_its_queues_alone_in_order_of_time(session):
     report(session, metrics.LATENESS, 2.0, minutes_ago=3)
     report(session, metrics.LATENESS, 1.0, 7.0)
     report(session, metrics.ON_TIME, 3.0, 4.0)
@@ -52,7 +53,16 @@ def test_more_series_than_one_request_takes_are_read_in_several(session):
     assert [len(points) for points in read] == [*[0] * 501, 1]
 
 
-def test_without_a_region_or_credentials_it_is_forbidden_with_the_reason(monkeypatch):
+@pytest.mark.parametrize("code", ["InternalError", "Forbidden"])
+def test_metric_that_cloudwatch_withholds_is_not_empty(session, code):
+    """An answer of 200 may leave metrics out: those are not known, and nothing was not late for that."""
+    owed = {"MetricDataResults": [{"Id": "m0", "StatusCode": code, "Timestamps": [], "Values": []}]}
+    session.events.register("before-call.cloudwatch.GetMetricData", lambda **_: (AWSResponse("", 200, {}, None), owed))
+    with pytest.raises(Unavailable, match=f"withheld a metric: {code}"):
+        CloudWatchFigures("dueline", session=lambda: session).read([LATENESS], **AN_HOUR)
+
+
+def test_missing_region_is_forbidden_with_the_reason(monkeypatch):
     monkeypatch.delenv("AWS_DEFAULT_REGION")
     with pytest.raises(Forbidden, match="reading metrics from CloudWatch: You must specify a region"):
         CloudWatchFigures("dueline", session=boto3.Session).read([LATENESS], **AN_HOUR)

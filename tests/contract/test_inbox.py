@@ -2,8 +2,9 @@
 
 import pytest
 
+from dueline.core.message import Message, TypedText, type_of
 from dueline.errors import QueueNotFound
-from dueline.model.message import Message
+from dueline.operations.dead_letters import to_its_queue
 from tests.builders import a_job, a_message
 from tests.contract.engines import QUEUES
 
@@ -24,7 +25,7 @@ def bodies(arrivals):
     return sorted(each.message.body for each in arrivals)
 
 
-def test_what_was_sent_is_received_with_its_attributes_and_counted(queue, inbox):
+def test_message_is_received_as_sent_and_counted(queue, inbox):
     sent = Message.of(a_job())
     queue.send([sent])
     (first,) = inbox.receive(most=10, wait=0, hidden=0)
@@ -33,6 +34,23 @@ def test_what_was_sent_is_received_with_its_attributes_and_counted(queue, inbox)
     assert (first.message_id, first.sent) == (again.message_id, again.sent)
     assert (first.receives, again.receives) == (1, 2)
     assert first.receipt != again.receipt
+
+
+def test_attributes_are_put_back_with_their_types(queue, inbox):
+    typed = {
+        "sig": TypedText.of_bytes(b"\x00\xff"),
+        "count": TypedText("42", data_type="Number"),
+        "uuid": TypedText("x", data_type="String.uuid"),
+        "text": "y",
+    }
+    queue.send([a_message(attributes=typed)])
+    (first,) = inbox.receive(most=10, wait=0)
+    inbox.delete([first.receipt])
+    assert queue.send([to_its_queue(first.message, levels=1).message]) == []
+    (again,) = inbox.receive(most=10, wait=0)
+    assert again.message.attributes == typed
+    types = {name: type_of(name, value) for name, value in again.message.attributes.items()}
+    assert types == {"sig": "Binary", "count": "Number", "uuid": "String.uuid", "text": "String"}
 
 
 def test_no_more_is_received_than_asked_for(queue, inbox):

@@ -3,7 +3,7 @@
 import pytest
 from botocore.exceptions import ClientError
 
-from dueline.aws.dynamodb.table import DynamoTable
+from dueline.aws.dynamodb import DynamoTable
 from dueline.errors import DuelineError
 from tests.builders import EMAILS, a_message
 from tests.contract import limits
@@ -82,7 +82,7 @@ def test_a_page_is_cut_at_1_mb_and_says_that_there_is_more(engine):
 
 
 @ON_TABLES
-def test_bounds_may_be_one_and_the_same_but_not_the_wrong_way_round(engine):
+def test_bounds_may_be_equal_but_not_reversed(engine):
     name = engine.new_table()
     DynamoTable(engine.dynamodb, name, state=name).write([a_row("1"), a_row("2")])
     answer = query(engine.dynamodb, low="2", high="2", table=name)

@@ -21,7 +21,7 @@ def take(locks, job, *, schedule="digest", now=NOW, until=LATER):
 
 
 @pytest.mark.parametrize("engine", TABLES, indirect=True)
-def test_a_lock_is_one_jobs_until_its_time_is_over_or_it_is_freed(locks):
+def test_lock_is_one_jobs_until_it_expires_or_is_freed(locks):
     assert take(locks, "a")
     assert not take(locks, "b", now=LATER - timedelta(milliseconds=1))
     assert take(locks, "b", schedule="report")
@@ -52,7 +52,7 @@ def test_a_renewal_takes_no_lock_that_was_freed_or_is_anothers(locks):
 
 
 @pytest.mark.parametrize("engine", TABLES, indirect=True)
-def test_a_lock_whose_time_is_over_is_still_its_jobs_while_no_other_has_taken_it(locks):
+def test_expired_lock_is_renewed_unless_another_took_it(locks):
     assert take(locks, "a")
     assert locks.renew("digest", job="a", until=STILL_LATER)
     assert not take(locks, "b", now=LATER)

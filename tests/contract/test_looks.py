@@ -7,19 +7,19 @@ from datetime import UTC, datetime, timedelta
 import boto3
 import pytest
 from botocore.stub import Stubber
+from typer.testing import CliRunner
 
-from dueline.aws import clients
-from dueline.aws.doctor import alarms, figures, functions, logs, queues
-from dueline.aws.doctor.place import Place
+from dueline.aws import clients, cloudwatch, inspection
+from dueline.aws.deployment_context import DeploymentContext
 from dueline.cli import connect
+from dueline.cli.app import app
 from dueline.config.names import Names
-from dueline.doctor.seen import FUNCTIONS, Deployment, QueueDepth
-from dueline.errors import Unavailable
+from dueline.operations.observation import FUNCTIONS, ObservedDeployment, QueueDepth
 
 NOW = datetime(2026, 11, 23, 3, tzinfo=UTC)
 QUEUE_URLS = "https://sqs.eu-west-1.amazonaws.com/123456789012/"
 TOPIC = "arn:aws:sns:eu-west-1:123456789012:shop-alarms"
-DEPLOYMENT = Deployment(names=Names("shop"), lookahead=timedelta(seconds=240), queues=())
+DEPLOYMENT = ObservedDeployment(names=Names("shop"), lookahead=timedelta(seconds=240), queues=())
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def look(session):
     """Looks at a deployment of which a service answers so, call by call; a string is the code of an error."""
 
     def look(what, service, *answers):
-        place = Place(deployment=DEPLOYMENT, session=session, queue_urls=QUEUE_URLS, now=NOW)
+        place = DeploymentContext(deployment=DEPLOYMENT, session=session, queue_urls=QUEUE_URLS, now=NOW)
         with Stubber(place.client(service)) as answering:
             for operation, answer, *asked in answers:
                 if isinstance(answer, str):
@@ -54,10 +54,10 @@ def an_alarm(name, state, *, made, since, tells_silence=True):
 
 def silent(look, *described):
     answers = ("describe_alarms", {"MetricAlarms": list(described)}), ("describe_alarms", {"MetricAlarms": []})
-    return [each.name for each in look(alarms.alarms, "cloudwatch", *answers)["alarms"] if each.is_silent]
+    return [each.name for each in look(inspection.alarms, "cloudwatch", *answers)["alarms"] if each.is_silent]
 
 
-def test_an_alarm_that_tells_of_silence_is_seen_and_one_that_is_new_or_tells_none_is_not(look):
+def test_alarm_without_data_is_silent_unless_it_is_new(look):
     a_week, a_while, no_data = timedelta(days=7), timedelta(minutes=20), "INSUFFICIENT_DATA"
     described = [
         an_alarm("fell-silent", no_data, made=a_week, since=a_while),
@@ -69,26 +69,26 @@ def test_an_alarm_that_tells_of_silence_is_seen_and_one_that_is_new_or_tells_non
     assert silent(look, *described) == ["fell-silent", "never-reported"]
 
 
-def test_where_no_alarm_was_ever_evaluated_as_in_a_local_aws_none_is_silent(look):
+def test_alarms_that_are_never_evaluated_are_not_silent(look):
     day = timedelta(days=1)
     assert silent(look, an_alarm("ttl", "INSUFFICIENT_DATA", made=day, since=day)) == []
 
 
 @pytest.mark.parametrize("told", [{"AlarmActions": []}, {"ActionsEnabled": False}])
-def test_an_alarm_without_actions_or_whose_actions_are_off_notifies_nobody(look, told):
+def test_alarm_without_actions_notifies_nobody(look, told):
     well = an_alarm("well", "OK", made=timedelta(days=7), since=timedelta(days=7))
     answers = {"MetricAlarms": [well, {**well, "AlarmName": "mute", **told}]}, {"MetricAlarms": []}
-    seen = look(alarms.alarms, "cloudwatch", *(("describe_alarms", answer) for answer in answers))
+    seen = look(inspection.alarms, "cloudwatch", *(("describe_alarms", answer) for answer in answers))
     assert [(each.name, each.notifies) for each in seen["alarms"]] == [("well", True), ("mute", False)]
 
 
-def test_a_subscription_that_was_not_confirmed_or_was_deleted_hears_nothing(look, monkeypatch):
-    monkeypatch.setattr(alarms, "_described", lambda _: [])
+def test_unconfirmed_subscription_counts_for_nothing(look, monkeypatch):
+    monkeypatch.setattr(inspection, "_described", lambda _: [])
     confirmed, *others = f"{TOPIC}:0a1b", "PendingConfirmation", "Deleted"
 
     def heard(*arns):
         told = {"Subscriptions": [{"SubscriptionArn": arn} for arn in arns]}
-        return look(alarms.subscribers, "sns", ("list_subscriptions_by_topic", told))["subscribers"]
+        return look(inspection.subscribers, "sns", ("list_subscriptions_by_topic", told))["subscribers"]
 
     assert heard(*others) == {"shop-alarms": 0}
     assert heard(confirmed, *others) == {"shop-alarms": 1}
@@ -98,14 +98,14 @@ def test_a_subscription_that_was_not_confirmed_or_was_deleted_hears_nothing(look
 def test_an_sqs_queue_that_is_gone_is_none_that_is_empty(look, code):
     told = {"ApproximateNumberOfMessages": "3", "ApproximateNumberOfMessagesNotVisible": "0"}
     told |= {"MessageRetentionPeriod": "345600"}
-    first, *rest = queues.names_of(DEPLOYMENT)
+    first, *rest = DEPLOYMENT.sqs_queues()
     answers = [code, *({"Attributes": told} for _ in rest)]
-    seen = look(queues.depths, "sqs", *(("get_queue_attributes", answer) for answer in answers))["depths"]
+    seen = look(inspection.depths, "sqs", *(("get_queue_attributes", answer) for answer in answers))["depths"]
     assert seen == {first: None} | dict.fromkeys(rest, QueueDepth(waiting=3, retention=timedelta(days=4)))
 
 
-def test_an_sqs_queue_that_was_given_up_is_looked_at_while_it_holds_messages(look):
-    own = queues.names_of(DEPLOYMENT)
+def test_removed_queue_is_reported_with_its_messages(look):
+    own = DEPLOYMENT.sqs_queues()
     pages = [f"{QUEUE_URLS}{name}" for name in own if name.startswith("shop_")], [f"{QUEUE_URLS}shop_old_p2"]
     told = {"ApproximateNumberOfMessages": "3", "ApproximateNumberOfMessagesNotVisible": "0"}
     told |= {"MessageRetentionPeriod": "345600"}
@@ -116,21 +116,21 @@ def test_an_sqs_queue_that_was_given_up_is_looked_at_while_it_holds_messages(loo
         ("list_queues", first | {"NextToken": "more"}, asked),
         ("list_queues", second, {**asked, "NextToken": "more"}),
     )
-    seen = look(queues.left, "sqs", *listed, ("get_queue_attributes", {"Attributes": told}))
+    seen = look(inspection.left, "sqs", *listed, ("get_queue_attributes", {"Attributes": told}))
     assert seen == {"left": {"shop_old_p2": QueueDepth(waiting=3, retention=timedelta(days=4))}}
 
 
 def test_a_log_that_is_gone_is_none_in_which_nothing_is(look):
     answers = ["ResourceNotFoundException", *((len(FUNCTIONS) - 1) * [{"events": []}])]
-    seen = look(logs.logs, "logs", *(("filter_log_events", answer) for answer in answers))
+    seen = look(inspection.logs, "logs", *(("filter_log_events", answer) for answer in answers))
     assert seen["logs_gone"] == [FUNCTIONS[0]]
 
 
 @pytest.mark.parametrize("skew", [timedelta(hours=-2), timedelta(hours=2)])
-def test_what_is_late_or_over_is_told_by_the_clock_of_aws_and_not_by_the_callers(session, monkeypatch, skew):
+def test_doctor_goes_by_the_clock_of_aws(session, monkeypatch, skew):
     ssm = session.client("ssm")
     monkeypatch.setattr(clients, "session", lambda **_: session)
-    monkeypatch.setattr(clients, "of_service", lambda *_, **__: ssm)
+    monkeypatch.setattr(clients, "service_client", lambda *_, **__: ssm)
     settings = {"Name": "/dueline/shop/settings", "Value": json.dumps({"lookahead": 240, "queue_urls": QUEUE_URLS})}
     api = {"Name": "/dueline/shop/api-id", "Value": "a1"}
     told = {"HTTPStatusCode": 200, "HTTPHeaders": {"date": "Mon, 23 Nov 2026 03:00:00 GMT"}}
@@ -142,7 +142,7 @@ def test_what_is_late_or_over_is_told_by_the_clock_of_aws_and_not_by_the_callers
     assert seen().deployment.api_id == "a1"
 
 
-def test_stacks_that_never_stood_or_could_not_go_are_seen_as_well(look):
+def test_stacks_that_failed_to_create_or_delete_are_seen(look):
     states = {
         "shop-core": "UPDATE_COMPLETE",
         "shop-groups": "UPDATE_ROLLBACK_COMPLETE",
@@ -155,33 +155,49 @@ def test_stacks_that_never_stood_or_could_not_go_are_seen_as_well(look):
         for name, state in states.items()
     ]
     pages[-1].pop("NextToken")
-    seen = look(functions.stacks, "cloudformation", *(("describe_stacks", page) for page in pages))
+    seen = look(inspection.stacks, "cloudformation", *(("describe_stacks", page) for page in pages))
     assert seen == {"stacks": {name: state for name, state in states.items() if name != "shopping-core"}}
 
 
-def test_api_gateway_is_asked_what_it_answered_where_it_could_not_reach_the_function(session):
-    there = Place(deployment=replace(DEPLOYMENT, api_id="a1"), session=session, queue_urls=QUEUE_URLS, now=NOW)
-    [asked] = [each for each in figures._asked(there) if each.figure == ("shop", "api_5xx")]
-    metric = asked.query("m0")["MetricStat"]
-    assert metric["Metric"]["Dimensions"] == [{"Name": "ApiId", "Value": "a1"}]
-    assert (metric["Metric"]["Namespace"], metric["Metric"]["MetricName"]) == ("AWS/ApiGateway", "5xx")
-    assert metric["Stat"] == "Sum"
+def test_api_gateway_5xx_are_read_by_the_apis_id(session):
+    there = DeploymentContext(
+        deployment=replace(DEPLOYMENT, api_id="a1"), session=session, queue_urls=QUEUE_URLS, now=NOW
+    )
+    [wanted] = [each.query for each in cloudwatch._metrics(there) if each.figure == ("shop", "api_5xx")]
+    assert wanted == ("AWS/ApiGateway", "5xx", "Sum", {"ApiId": "a1"})
 
 
-@pytest.mark.parametrize("code", ["InternalError", "Forbidden"])
-def test_a_metric_that_cloudwatch_owes_is_no_metric_without_values(look, code):
-    owed = {"MetricDataResults": [{"Id": "m0", "StatusCode": code, "Timestamps": [], "Values": []}]}
-    with pytest.raises(Unavailable, match=f"did not tell a metric: {code}"):
-        look(figures.figures, "cloudwatch", ("get_metric_data", owed))
-
-
-def test_a_log_that_is_too_long_to_be_read_is_told_and_what_was_read_of_it_too(look, monkeypatch):
-    monkeypatch.setattr(logs, "_MOST_PAGES", 2)
+def test_long_log_is_read_in_part_and_reported(look, monkeypatch):
+    monkeypatch.setattr(inspection, "_MOST_PAGES", 2)
     line = '{"message": "refused", "reason": "AccessDenied"}'
     page = {"events": [{"message": line}], "nextToken": "more"}
     short = {"events": [], "nextToken": "more"}, {"events": []}
     answers = [("filter_log_events", each) for each in (page, page, *(len(FUNCTIONS) - 1) * short)]
-    seen = look(logs.logs, "logs", *answers)
+    seen = look(inspection.logs, "logs", *answers)
     assert [(each.message, each.count) for each in seen["logged"]] == [("refused", 2)]
     [left_out] = seen["partly"]
     assert (left_out.what, left_out.needs) == (f"all of the log of the function {FUNCTIONS[0]}", "")
+
+
+SETTINGS = json.dumps({"lookahead": 240, "queue_urls": QUEUE_URLS})
+
+
+@pytest.mark.parametrize(
+    ("parameters", "broken"),
+    [
+        ({"settings": "{}"}, "settings"),
+        ({"settings": "{"}, "settings"),
+        ({"settings": SETTINGS, "queues/emails": "{}"}, "queues/emails"),
+        ({"settings": SETTINGS, "schema": "null"}, "schema"),
+    ],
+)
+def test_the_doctor_could_not_look_at_unreadable_parameters(session, monkeypatch, parameters, broken):
+    ssm = session.client("ssm")
+    monkeypatch.setattr(clients, "session", lambda **_: session)
+    monkeypatch.setattr(clients, "service_client", lambda *_, **__: ssm)
+    found = [{"Name": f"/dueline/shop/{name}", "Value": value} for name, value in parameters.items()]
+    with Stubber(ssm) as answering:
+        answering.add_response("get_parameters_by_path", {"Parameters": found})
+        done = CliRunner().invoke(app, ["--name", "shop", "doctor"])
+    assert done.exit_code == 2, done.output
+    assert f"parameter /dueline/shop/{broken} cannot be read" in done.stderr

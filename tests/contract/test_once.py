@@ -16,9 +16,9 @@ from aws_lambda_powertools.utilities.idempotency.persistence import base
 from botocore.awsrequest import AWSResponse
 from botocore.exceptions import EndpointConnectionError, ReadTimeoutError
 
-from dueline.aws.dynamodb.once import REMEMBERED, DynamoOnce
+from dueline.aws.once import REMEMBERED, DynamoOnce
 from dueline.errors import Throttled, Unavailable
-from dueline.worker.verdict import Discard, Interrupted, Retry
+from dueline.worker.delivery import Discard, Interrupted, Retry
 from tests.contract.answers import answering, error
 from tests.contract.engines import TABLES_ON_AWS, TABLES_UNDER_THREADS
 
@@ -101,21 +101,15 @@ def _hooked(events, name, handler):
 
 
 @ON_ALL
-def test_a_job_that_had_its_effect_does_not_have_it_again(once, effects):
-    for _ in range(3):
+def test_effect_is_not_had_again_here_or_in_another_process(engine, table, once, effects):
+    for _ in range(2):
         once("id", effects.of("id"))
-    assert effects == {"id": 1}
-
-
-@ON_ALL
-def test_another_process_knows_of_it(engine, table, once, effects):
-    once("id", effects.of("id"))
     DynamoOnce(engine.dynamodb, table, queue="emails")("id", effects.of("id"))
     assert effects == {"id": 1}
 
 
 @ON_ALL
-def test_what_people_let_run_again_has_its_effect_again_and_so_has_another_queues_job(engine, table, once, effects):
+def test_other_keys_and_queues_have_their_own_effect(engine, table, once, effects):
     other = DynamoOnce(engine.dynamodb, table, queue="emails-vip")
     for run, key in ((once, "id"), (once, "id/1"), (other, "id")):
         run(key, effects.of((run, key)))
@@ -125,7 +119,7 @@ def test_what_people_let_run_again_has_its_effect_again_and_so_has_another_queue
 
 @ON_ALL
 @pytest.mark.parametrize("raised", [ValueError("no"), Retry(5), Discard("no"), Interrupted("no"), *POWERTOOLS_OWN])
-def test_an_effect_that_raises_goes_through_as_it_is_and_may_be_had_again(once, effects, raised):
+def test_error_of_an_effect_is_raised_and_it_may_run_again(once, effects, raised):
     for _ in range(2):
         with pytest.raises(type(raised)) as caught:
             once("id", effects.of("id", then=raised))
@@ -138,7 +132,7 @@ def test_an_effect_that_raises_goes_through_as_it_is_and_may_be_had_again(once, 
 
 @ON_ALL
 @pytest.mark.parametrize("death", [SystemExit(), KeyboardInterrupt()], ids=["exit", "interrupt"])
-def test_a_job_whose_attempt_ended_without_a_word_is_never_run_again(engine, table, once, effects, death):
+def test_interrupted_attempt_is_never_repeated(engine, table, once, effects, death):
     with pytest.raises(type(death)):
         once("id", effects.of("id", then=death))
     for _ in range(3):
@@ -205,26 +199,23 @@ def test_threads_that_come_first_at_once_agree_on_the_key(engine, table, effects
 # What AWS answers when it fails
 
 
-@pytest.mark.parametrize("code", ["ProvisionedThroughputExceededException", "ThrottlingException"])
-def test_no_effect_is_had_while_the_table_throttles(effects, code):
-    once = DynamoOnce(answering("dynamodb", error(code)), "once", queue="emails")
-    with pytest.raises(Throttled, match=f"noting whether job id had its effect: {code}: because"):
+@pytest.mark.parametrize(
+    ("fault", "raised"),
+    [
+        ("ProvisionedThroughputExceededException", Throttled),
+        ("ThrottlingException", Throttled),
+        ("AccessDeniedException", Unavailable),
+        ("ResourceNotFoundException", Unavailable),
+        ("InternalServerError", Unavailable),
+        *((each, Unavailable) for each in NO_ANSWER),
+    ],
+)
+def test_no_effect_is_had_while_the_table_fails(effects, fault, raised):
+    is_code = isinstance(fault, str)
+    once = DynamoOnce(answering("dynamodb", error(fault) if is_code else fault), "once", queue="emails")
+    says = f"noting whether job id had its effect: {fault}: because" if is_code else "https://aws"
+    with pytest.raises(raised, match=says):
         once("id", effects.of("id"))
-    assert not effects
-
-
-@pytest.mark.parametrize("code", ["AccessDeniedException", "ResourceNotFoundException", "InternalServerError"])
-def test_no_effect_is_had_while_the_table_refuses_and_the_message_says_why(effects, code):
-    once = DynamoOnce(answering("dynamodb", error(code)), "once", queue="emails")
-    with pytest.raises(Unavailable, match=f"noting whether job id had its effect: {code}: because"):
-        once("id", effects.of("id"))
-    assert not effects
-
-
-@pytest.mark.parametrize("fault", NO_ANSWER, ids=lambda fault: type(fault).__name__)
-def test_no_effect_is_had_while_the_table_does_not_answer(effects, fault):
-    with pytest.raises(Unavailable, match="https://aws"):
-        DynamoOnce(answering("dynamodb", fault), "once", queue="emails")("id", effects.of("id"))
     assert not effects
 
 
@@ -245,7 +236,7 @@ FAULTS = [
 
 @ON_ALL
 @pytest.mark.parametrize(("fault", "expected"), FAULTS, ids=["throttled", "denied", "unanswered"])
-def test_an_effect_that_could_not_be_noted_as_had_is_told_and_never_had_again(once, engine, effects, fault, expected):
+def test_unrecorded_effect_is_reported_and_not_repeated(once, engine, effects, fault, expected):
     with failing(engine, "UpdateItem", fault), pytest.raises(expected, match="job id"):
         once("id", effects.of("id"))
     for _ in range(2):
@@ -255,7 +246,7 @@ def test_an_effect_that_could_not_be_noted_as_had_is_told_and_never_had_again(on
 
 
 @ON_ALL
-def test_a_first_note_whose_answer_was_lost_looks_like_an_attempt_that_ended_without_a_word(once, engine, effects):
+def test_lost_answer_to_the_first_note_is_an_interruption(once, engine, effects):
     with losing_answers(engine, "PutItem"), pytest.raises(Unavailable):
         once("id", effects.of("id"))
     with pytest.raises(Interrupted):
@@ -264,7 +255,7 @@ def test_a_first_note_whose_answer_was_lost_looks_like_an_attempt_that_ended_wit
 
 
 @ON_ALL
-def test_an_effect_whose_last_note_lost_its_answer_is_known_to_have_been_had(once, engine, effects):
+def test_lost_answer_to_the_last_note_is_success(once, engine, effects):
     with losing_answers(engine, "UpdateItem"), pytest.raises(Unavailable):
         once("id", effects.of("id"))
     once("id", effects.of("id"))
@@ -272,7 +263,7 @@ def test_an_effect_whose_last_note_lost_its_answer_is_known_to_have_been_had(onc
 
 
 @ON_ALL
-def test_an_effect_that_raised_and_could_not_be_noted_so_tells_both_and_is_not_had_again(once, engine, effects):
+def test_error_that_cannot_be_recorded_reports_both(once, engine, effects):
     denied = "raised ValueError: no such address: AccessDeniedException: because"
     with failing(engine, "DeleteItem", "AccessDeniedException"), pytest.raises(Unavailable, match=denied):
         once("id", effects.of("id", then=ValueError("no such address")))
@@ -282,6 +273,6 @@ def test_an_effect_that_raised_and_could_not_be_noted_so_tells_both_and_is_not_h
 
 
 @ON_ALL
-def test_a_job_that_is_discarded_is_discarded_though_that_could_not_be_noted(once, engine, effects):
+def test_discard_needs_no_note(once, engine, effects):
     with failing(engine, "DeleteItem", "AccessDeniedException"), pytest.raises(Discard, match="bounced"):
         once("id", effects.of("id", then=Discard("bounced")))

@@ -10,10 +10,10 @@ import pytest
 from botocore.awsrequest import AWSResponse
 
 from dueline.aws import clients
-from dueline.aws.payloads import S3Payloads
+from dueline.aws.s3 import S3Payloads
+from dueline.core.message import Message
+from dueline.core.ports import Pointer
 from dueline.errors import InvalidJob, Throttled, Unavailable
-from dueline.model.message import Message
-from dueline.model.pointer import Pointer
 from tests.builders import a_job
 from tests.contract.answers import answering
 from tests.contract.engines import LONGEST, QUEUES
@@ -33,16 +33,20 @@ def sha256(body):
 
 
 @ON_ALL
-def test_a_payload_is_read_where_its_pointer_points_to(engine, payloads):
-    pointer = payloads.put("0016/emails/x", TEXT)
-    assert pointer.key == "0016/emails/x"
-    assert engine.content(payloads, pointer) == TEXT.encode()
-
-
-@ON_ALL
 def test_a_payload_takes_the_place_of_an_earlier_one(engine, payloads):
     payloads.put("0016/emails/x", "1")
     assert engine.content(payloads, payloads.put("0016/emails/x", "2")) == b"2"
+
+
+@ON_ALL
+def test_renewed_payload_stays_as_it_is(engine, payloads):
+    pointer = payloads.put("0032/emails/x", TEXT)
+    assert pointer.key == "0032/emails/x"
+    payloads.renew(pointer)
+    assert engine.content(payloads, pointer) == TEXT.encode()
+    payloads.renew(Pointer(bucket="elsewhere", key="x"))
+    with pytest.raises(InvalidJob, match="its payload"):
+        payloads.renew(Pointer(bucket=pointer.bucket, key="0032/emails/gone"))
 
 
 @ON_ALL
@@ -104,7 +108,7 @@ def test_an_upload_of_other_content_is_refused(engine, payloads):
 
 
 @pytest.mark.parametrize("engine", ["moto", "ministack"], indirect=True)
-def test_the_size_that_a_pointer_comes_with_is_a_number_to_whoever_receives_it(engine):
+def test_size_beside_a_pointer_is_a_number_attribute(engine):
     queue, job = engine.queue(), a_job(offloaded_bytes=300_000)
     assert queue.send([Message.of(job)]) == []
     types = engine.types(queue)
@@ -118,7 +122,7 @@ def s3(monkeypatch):
     return clients.s3(longest=LONGEST)
 
 
-def test_the_length_and_the_checksum_of_an_upload_are_signed_and_its_url_names_the_region(s3):
+def test_upload_url_signs_length_and_checksum(s3):
     payloads = S3Payloads(lambda: s3, "b-1")
     url, headers = payloads.upload_url("uploads/emails/a.5.b", bytes=5, sha256=sha256(b"12345"), lasts=A_MINUTE)
     parts = urlsplit(url)
@@ -163,7 +167,7 @@ def test_what_s3_refuses_is_one_of_our_errors(s3, status, code, kind):
         (404, "NoSuchBucket", InvalidJob),
     ],
 )
-def test_a_payload_that_is_gone_or_not_to_be_read_is_no_failure_of_s3(s3, status, code, kind):
+def test_missing_payload_is_an_invalid_job(s3, status, code, kind):
     answer = refusal(status, f"<Error><Code>{code}</Code><Message>because</Message></Error>".encode())
     payloads = S3Payloads(lambda: answering("s3", answer, client=s3), "b-1")
     with pytest.raises(kind, match="reading payload x"):

@@ -7,16 +7,17 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from dueline.aws.faults import of_callers
-from dueline.aws.published import KNOWN_FOR_SECONDS, Published
-from dueline.aws.worker_resources import WorkerResources
+from dueline.aws.botocore_errors import map_caller_errors
+from dueline.aws.settings import KNOWN_FOR_SECONDS, SettingsStore
+from dueline.aws.worker_deployment import WorkerDeployment
 from dueline.config.names import Names
-from dueline.config.work import published
+from dueline.config.registry import published
+from dueline.core.queue_settings import WorkSettings
 from dueline.errors import QueueNotFound, Throttled
-from dueline.memory import VirtualClock
-from dueline.model.work_settings import WorkSettings
+from dueline.testing import VirtualClock
 from tests.builders import NOW, a_queue
 from tests.contract.answers import answering, error
+from tests.work import Events
 
 NAMES = Names("direct")
 WORK = WorkSettings(queue=a_queue(track=True), urls=("https://1",), dead_letters="https://dlq", max_receives=7)
@@ -30,7 +31,7 @@ def ssm():
 
 @pytest.fixture
 def deployment(ssm):
-    return Published(ssm, NAMES, clock=VirtualClock(NOW))
+    return SettingsStore(ssm, NAMES, clock=VirtualClock(NOW))
 
 
 def publish(ssm, told, name="emails"):
@@ -44,29 +45,26 @@ def test_workers_find_what_they_need_of_their_queue(ssm, deployment):
     assert deployment.queues() == [WORK.queue]
 
 
-def test_any_number_of_queues_is_read_and_those_that_are_not_there_are_left_out(ssm, deployment):
+def test_some_reads_any_number_of_queues_that_exist(ssm, deployment):
     there = {f"q-{n}": replace(WORK, queue=a_queue(name=f"q-{n}", partitions=n + 1)) for n in range(12)}
     for name, work in there.items():
         publish(ssm, published(work), name=name)
     assert deployment.some(["nobody", *there]) == {name: work.queue for name, work in there.items()}
 
 
-def test_workers_read_what_is_published_now(ssm, deployment):
+def test_connection_reloads_the_published_settings(ssm):
     publish(ssm, published(WORK))
-    deployment.work("emails")
-    publish(ssm, {**published(WORK), "urls": ["https://1", "https://2"]})
-    assert deployment.work("emails").urls == ("https://1", "https://2")
-
-
-def test_a_connection_is_reloaded_as_its_queue_is_published_by_then(ssm):
-    publish(ssm, published(WORK))
-    connection = WorkerResources("direct", session=boto3.Session("AKIDEXAMPLE", "s", region_name="eu-west-1")).connect(
+    connection = WorkerDeployment("direct", session=boto3.Session("AKIDEXAMPLE", "s", region_name="eu-west-1")).connect(
         "emails"
     )
     later = replace(WORK, queue=a_queue(track=True, priorities=2), urls=("https://1", "https://2"), longest_run=60)
     publish(ssm, published(later))
-    told = "priorities is 2, was 1, urls is ('https://1', 'https://2'), was ('https://1',), longest_run is 60, was 3600"
-    assert connection.apply(connection.reload()) == told
+    changes = (
+        "priorities is 2, was 1, urls is ('https://1', 'https://2'), was ('https://1',), longest_run is 60, was 3600"
+    )
+    events = Events()
+    connection.refresh(events)
+    assert [event.reason for event in events] == [changes]
     assert (connection.settings, len(connection.levels)) == (later, 2)
 
 
@@ -74,15 +72,6 @@ def test_a_connection_is_reloaded_as_its_queue_is_published_by_then(ssm):
 def test_a_queue_that_is_not_there_is_not_found(deployment, name):
     with pytest.raises(QueueNotFound, match="no queue"):
         deployment.work(name)
-
-
-def test_clients_read_a_queue_of_an_older_stack_and_its_workers_are_told_to_deploy_it(ssm, deployment):
-    told = published(WORK)
-    del told["work"], told["track"]
-    publish(ssm, told)
-    assert deployment.queue("emails") == a_queue()
-    with pytest.raises(QueueNotFound, match="deploy it"):
-        deployment.work("emails")
 
 
 def told(partitions=1):
@@ -93,11 +82,11 @@ def of_answers(*answers, jitter=0.0):
     """Return what is published to a process, its clock, and its requests, which are answered one after another."""
     asked, clock, client = [], VirtualClock(NOW), answering("ssm", *answers)
     client.meta.events.register_first("before-send", lambda **_: asked.append(clock.monotonic()))
-    return Published(client, NAMES, clock=clock, jitter=lambda: jitter), clock, asked
+    return SettingsStore(client, NAMES, clock=clock, jitter=lambda: jitter), clock, asked
 
 
 @pytest.mark.parametrize("code", ["ThrottlingException", "InternalServerError", "AccessDeniedException"])
-def test_a_queue_that_cannot_be_read_again_goes_on_as_it_was_last_known(code):
+def test_unreadable_queue_keeps_its_last_settings(code):
     deployment, clock, asked = of_answers(told(), error(code), told(partitions=2))
     counts = [deployment.queue("emails").partitions]
     for _ in range(3):
@@ -109,7 +98,7 @@ def test_a_queue_that_cannot_be_read_again_goes_on_as_it_was_last_known(code):
 
 def test_a_queue_that_was_never_read_is_not_made_up():
     deployment, _, _ = of_answers(error("ThrottlingException"), told())
-    with pytest.raises(Throttled), of_callers("scheduling"):
+    with pytest.raises(Throttled), map_caller_errors("scheduling"):
         deployment.queue("emails")
     assert deployment.queue("emails").partitions == 1
 
@@ -124,7 +113,7 @@ def test_a_queue_that_is_gone_goes_on_in_no_call():
 
 
 @pytest.mark.parametrize(("jitter", "seconds"), [(0.0, 60), (0.5, 45), (1.0, 30)])
-def test_processes_that_began_at_once_do_not_go_on_reading_at_once(jitter, seconds):
+def test_refreshes_of_processes_are_spread(jitter, seconds):
     deployment, clock, asked = of_answers(told(), jitter=jitter)
     for _ in range(200):
         deployment.queue("emails")

@@ -6,12 +6,12 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from dueline.aws.doctor import account
-from dueline.aws.doctor.place import Place
+from dueline.aws import inspection
+from dueline.aws.deployment_context import DeploymentContext
 from dueline.config.names import Names
-from dueline.doctor.seen import Deployment, Share
+from dueline.operations.observation import ObservedDeployment, Share
 
-DEPLOYMENT = Deployment(names=Names("shop"), lookahead=timedelta(seconds=240), queues=())
+DEPLOYMENT = ObservedDeployment(names=Names("shop"), lookahead=timedelta(seconds=240), queues=())
 LITTLE = '{"Version": "2012-10-17", "Statement": {"Effect": "Allow", "Action": "s3:ListAllMyBuckets", "Resource": "*"}}'
 
 
@@ -28,11 +28,11 @@ def attach(iam, role, *policies):
         iam.attach_role_policy(RoleName=role, PolicyArn=made["Arn"])
 
 
-def test_the_policies_are_counted_of_each_role_that_has_one_of_a_queue_or_of_a_group(iam):
+def test_policies_are_counted_of_roles_with_one_of_ours(iam):
     attach(iam, "mailer", "shop_emails_producer", "mail")
     attach(iam, "biller", "shop_group_billing_consumer", "bills", "shop_group_billing_direct")
     attach(iam, "stranger", "shopping_group_billing_consumer", "shop-api", "shop_notes")
     session = boto3.Session("AKIDEXAMPLE", "s", region_name="eu-west-1")
-    place = Place(deployment=DEPLOYMENT, session=session, queue_urls="", now=datetime.now(UTC))
+    place = DeploymentContext(deployment=DEPLOYMENT, session=session, queue_urls="", now=datetime.now(UTC))
     roles = {"biller": Share(used=3, quota=10), "mailer": Share(used=2, quota=10)}
-    assert account.roles(place) == {"roles": roles}
+    assert inspection.roles(place) == {"roles": roles}

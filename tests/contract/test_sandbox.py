@@ -1,177 +1,155 @@
-"""What `dueline verify` asks of AWS, held to AWS's protocol: messages, roles, rows, and nothing left behind."""
+"""The sandbox of the acceptance tests: who may run there, and what is removed, by exact names."""
 
-import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import boto3
 import pytest
-from botocore.stub import Stubber
-from moto import mock_aws
+from botocore.credentials import Credentials, RefreshableCredentials
 
-from dueline.aws import clients
-from dueline.aws.sandbox import holders
-from dueline.aws.sandbox.dead_letters import DeadLetters
-from dueline.aws.sandbox.expiring import Expiring
-from dueline.aws.sandbox.holders import Holders
-from dueline.aws.sandbox.inbox import failing, receiving
-from dueline.aws.sandbox.levels import AwsLevels
-from dueline.aws.sandbox.removal import Removal
-from dueline.config.names import STRAND_GUARD, Names
-from dueline.model.message import ID
-from dueline.model.queue_settings import PLANNER
-from dueline.verify.sandbox import LEVELS, PRIORITIES, QUEUES, Call
-from tests.waiting import wait_until
+from dueline.config.names import Names
+from local.emulator import ACCOUNT, CREDENTIALS, REGION, Emulator
+from tests.acceptance import sandbox
+from tests.acceptance.rights import role_name
+from tests.acceptance.sandbox import NAME, Refused, Removal
 
-NAMES = Names("dueline-verify")
-SECOND = NAMES.queue(LEVELS, PRIORITIES)
-LONGEST = timedelta(seconds=20)
-URL = "https://sqs.us-east-1.amazonaws.com/123456789012/"
+NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
+NAMES, OTHER = Names(NAME), Names(f"{NAME}-ci")
+TABLE: Any = {
+    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+    "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+    "BillingMode": "PAY_PER_REQUEST",
+}
+EMPTY_STACK = '{"Resources": {"T": {"Type": "AWS::SNS::Topic"}}}'
+
+
+def credentials_of(method: str, *, token: str | None, ends: datetime | None) -> boto3.Session:
+    session = boto3.Session(region_name="us-east-1")
+    made: Any = Credentials("key", "secret", token, method=method)
+    if ends:
+        made = RefreshableCredentials("key", "secret", token, ends, dict, method, time_fetcher=lambda: NOW)
+    session._session._credentials = made  # type: ignore[attr-defined]
+    return session
+
+
+@pytest.mark.parametrize(
+    ("method", "token", "ends", "named"),
+    [
+        ("env", "t", timedelta(hours=1), "the credentials end at 13:00 UTC: a run takes up to 4:00:00"),
+        ("env", "t", timedelta(hours=5), None),
+        ("env", "t", None, "do not say when they end"),
+        ("shared-credentials-file", "t", None, "AWS_CREDENTIAL_EXPIRATION"),
+        ("shared-credentials-file", None, None, None),
+        ("assume-role", "t", timedelta(hours=1), None),
+    ],
+)
+def test_credentials_that_end_before_the_run_are_refused(
+    method: str, token: str | None, ends: timedelta | None, named: str | None
+) -> None:
+    session = credentials_of(method, token=token, ends=NOW + ends if ends else None)
+    if named:
+        with pytest.raises(Refused, match=named):
+            sandbox.refuse_credentials_that_end(session, now=NOW)
+    else:
+        sandbox.refuse_credentials_that_end(session, now=NOW)
+
+
+@pytest.fixture(scope="module")
+def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
+    """A local AWS of its own, for what is removed."""
+    with Emulator(log=tmp_path_factory.mktemp("removal") / "log") as emulator:
+        yield emulator
 
 
 @pytest.fixture
-def session(monkeypatch):
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
-    with mock_aws():
-        yield boto3.Session(region_name="us-east-1")
+def account(emulator: Emulator, monkeypatch: pytest.MonkeyPatch) -> boto3.Session:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", emulator.endpoint)
+    monkeypatch.delenv("AWS_CA_BUNDLE", raising=False)
+    return boto3.Session(region_name=REGION, **CREDENTIALS)
 
 
-@pytest.fixture
-def sqs(session):
-    client = clients.sqs(session, longest=LONGEST)
-    own = (NAMES.inbound_dlq, NAMES.dispatch_dlq, NAMES.tick_dlq)
-    dead = (NAMES.queue_dlq(queue) for queue in (*QUEUES, PLANNER.name))
-    for name in (*own, *dead, *map(NAMES.queue, QUEUES), SECOND):
-        client.create_queue(QueueName=name)
-    return client
+def fill(session: boto3.Session, names: Names) -> None:
+    make: Any = session.client
+    sqs, dynamodb, logs, s3 = make("sqs"), make("dynamodb"), make("logs"), make("s3")
+    for name in sandbox.queue_names():
+        sqs.create_queue(QueueName=name.replace(NAME, names.deployment))
+    for name in sandbox.table_names():
+        table = name.replace(NAME, names.deployment)
+        dynamodb.create_table(TableName=table, DeletionProtectionEnabled=True, **TABLE)
+    for name in (*sandbox.log_names()[:2], NAMES.access_log):
+        logs.create_log_group(logGroupName=name.replace(NAME, names.deployment))
+    bucket = names.payloads(account=ACCOUNT, region=REGION)
+    s3.create_bucket(Bucket=bucket)
+    s3.put_object(Bucket=bucket, Key="0032/plain/x", Body=b"1")
+    for group in (names.schedule_group, names.watch_group):
+        make("scheduler").create_schedule_group(Name=group)
+    for stack in (names.core_stack, names.queue_stack("plain")):
+        make("cloudformation").create_stack(StackName=stack, TemplateBody=EMPTY_STACK, EnableTerminationProtection=True)
+    make("iam").create_role(RoleName=role_name(names, "producer"), AssumeRolePolicyDocument="{}")
 
 
-def waiting(sqs, name):
-    names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesDelayed"]
-    told = sqs.get_queue_attributes(QueueUrl=URL + name, AttributeNames=names)["Attributes"]
-    return sum(map(int, told.values()))
-
-
-def test_a_stack_that_the_jobs_of_a_killed_run_keep_is_removed_with_them(session, monkeypatch):
-    cloudformation, of_service = session.client("cloudformation"), clients.of_service
-
-    def made(service, *args, **given):
-        return cloudformation if service == "cloudformation" else of_service(service, *args, **given)
-
-    monkeypatch.setattr(clients, "of_service", made)
-    session.client("scheduler").create_schedule_group(Name=NAMES.schedule_group)
-    about = {"LogicalResourceId": "StrandAfter1", "ResourceType": STRAND_GUARD, "Timestamp": datetime.now(UTC)}
-    first, *others = (NAMES.queue_stack(queue) for queue in QUEUES)
-    with Stubber(cloudformation) as answering:
-        answering.add_response("delete_stack", {}, {"StackName": first})
-        stack = {"StackName": first, "StackStatus": "DELETE_FAILED", "CreationTime": datetime.now(UTC)}
-        answering.add_response("describe_stacks", {"Stacks": [stack]})
-        resources = {"StackResources": [{**about, "ResourceStatus": "DELETE_FAILED"}]}
-        answering.add_response("describe_stack_resources", resources)
-        answering.add_response("delete_stack", {}, {"StackName": first, "RetainResources": ["StrandAfter1"]})
-        answering.add_client_error("describe_stacks", "ValidationError", "Stack does not exist")
-        for each in (*others, NAMES.core_stack):
-            answering.add_response("delete_stack", {}, {"StackName": each})
-            answering.add_client_error("describe_stacks", "ValidationError", "Stack does not exist")
-        answering.add_response("describe_stacks", {"Stacks": []})
-        assert Removal(NAMES, session, tell=lambda _: None).run() == []
-        answering.assert_no_pending_responses()
-
-
-def test_an_inbox_has_each_message_with_sqss_own_times_and_deletes_it(sqs):
-    url, begun = URL + NAMES.queue("plain"), datetime.now(UTC)
-    attributes = {ID: {"DataType": "String", "StringValue": "plain.0.d.1.x"}}
-    sqs.send_message(QueueUrl=url, MessageBody="of Dueline", MessageAttributes=attributes)
-    sqs.send_message(QueueUrl=url, MessageBody="of nobody")
-    with receiving(sqs, url, lanes=2) as landed:
-        assert wait_until(lambda: len(landed) == 2)
-    assert {each.id: each.body for each in landed} == {"plain.0.d.1.x": "of Dueline", "": "of nobody"}
-    assert all(begun - timedelta(seconds=1) <= each.sent <= each.visible for each in landed)
-    assert waiting(sqs, NAMES.queue("plain")) == 0
-
-
-def test_every_dead_letter_queue_has_a_message_while_they_ring_and_none_after(session, sqs):
-    dead = DeadLetters(NAMES, sqs, url=lambda name: URL + name)
-    names = [NAMES.tick_dlq, NAMES.dispatch_dlq, NAMES.inbound_dlq, *map(NAMES.queue_dlq, (*QUEUES, PLANNER.name))]
-    with dead.ringing():
-        assert [waiting(sqs, name) for name in names] == [1] * len(names)
-    assert [waiting(sqs, name) for name in names] == [0] * len(names)
-
-
-def test_purging_takes_what_is_delayed_too(session, sqs):
-    names = (NAMES.queue("flood"), SECOND)
-    for name in names:
-        sqs.send_message(QueueUrl=URL + name, MessageBody="later", DelaySeconds=900)
-    DeadLetters(NAMES, sqs, url=lambda name: URL + name).purge_levels()
-    assert [waiting(sqs, name) for name in names] == [0, 0]
-
-
-def test_a_level_that_was_deleted_is_made_again_as_the_first_one_is(sqs):
-    policy = {
-        "Statement": [{"Effect": "Deny", "Resource": f"arn:aws:sqs:us-east-1:123456789012:{NAMES.queue(LEVELS)}"}]
-    }
-    given = {"MessageRetentionPeriod": "120", "VisibilityTimeout": "7", "Policy": json.dumps(policy)}
-    sqs.set_queue_attributes(QueueUrl=URL + NAMES.queue(LEVELS), Attributes=given)
-    levels = AwsLevels(NAMES, sqs, url=lambda name: URL + name)
-    with levels.gone(LEVELS, PRIORITIES), pytest.raises(sqs.exceptions.QueueDoesNotExist):
-        waiting(sqs, SECOND)
-    levels.mend()
-    made = sqs.get_queue_attributes(QueueUrl=URL + SECOND, AttributeNames=["All"])["Attributes"]
-    assert {name: made[name] for name in ("MessageRetentionPeriod", "VisibilityTimeout")} == {
-        "MessageRetentionPeriod": "120",
-        "VisibilityTimeout": "7",
-    }
-    assert json.loads(made["Policy"])["Statement"][0]["Resource"].endswith(f":{SECOND}")
-
-
-def test_what_fails_is_received_again_and_again_and_never_deleted(sqs):
-    url, received = URL + NAMES.queue("plain"), []
-    sqs.meta.events.register(
-        "after-call.sqs.ReceiveMessage", lambda parsed, **_: received.extend(parsed.get("Messages", []))
+def everything(session: boto3.Session) -> list[str]:
+    make: Any = session.client
+    return sorted(
+        [
+            *(url.rpartition("/")[2] for url in make("sqs").list_queues().get("QueueUrls", [])),
+            *make("dynamodb").list_tables()["TableNames"],
+            *(each["logGroupName"] for each in make("logs").describe_log_groups()["logGroups"]),
+            *(each["Name"] for each in make("s3").list_buckets()["Buckets"]),
+            *(each["Name"] for each in make("scheduler").list_schedule_groups()["ScheduleGroups"]),
+            *(each["StackName"] for each in make("cloudformation").describe_stacks()["Stacks"]),
+            *(each["RoleName"] for each in make("iam").list_roles()["Roles"]),
+        ]
     )
-    sqs.set_queue_attributes(QueueUrl=url, Attributes={"VisibilityTimeout": "43200"})
-    sqs.send_message(QueueUrl=url, MessageBody="poison")
-    with failing(sqs, url):
-        assert wait_until(lambda: len(received) > 3)
-    assert {each["Body"] for each in received} == {"poison"}
 
 
-def test_a_holder_has_one_policy_and_is_gone_whatever_happens(session, sqs, monkeypatch):
-    monkeypatch.setattr(holders, "_KNOWN_AFTER_SECONDS", 0)
-    iam = session.client("iam")
-    nothing = json.dumps({"Version": "2012-10-17", "Statement": {"Effect": "Deny", "Action": "*", "Resource": "*"}})
-    iam.create_policy(PolicyName=NAMES.consumer_policy("plain"), PolicyDocument=nothing)
-    made = Holders(NAMES, session, url="https://localhost", queue_url=lambda name: URL + name)
-
-    def interrupted():
-        with made.holding("consumer", "plain") as may:
-            (role,) = iam.list_roles()["Roles"]
-            (attached,) = iam.list_attached_role_policies(RoleName=role["RoleName"])["AttachedPolicies"]
-            assert attached["PolicyName"] == NAMES.consumer_policy("plain")
-            # moto lets everyone do everything.
-            assert may(Call(action="receive", on="plain"))
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert iam.list_roles()["Roles"] == []
-    made.remove("consumer")
+def test_removal_leaves_names_that_begin_alike(account: boto3.Session) -> None:
+    fill(account, OTHER)
+    others, slept = everything(account), list[float]()
+    fill(account, NAMES)
+    assert Removal(account, sleep=slept.append).run() == []
+    assert everything(account) == others
+    # SQS lets nobody make a queue of the same name for so long.
+    assert slept == [60]
+    assert Removal(account, sleep=slept.append).run() == []
+    assert (everything(account), slept) == (others, [60])
 
 
-def test_a_row_that_was_left_is_told_until_it_is_forgotten(session):
-    dynamodb = session.client("dynamodb")
-    keys = {"pk": "HASH", "sk": "RANGE"}
-    dynamodb.create_table(
-        TableName=NAMES.table,
-        KeySchema=[{"AttributeName": name, "KeyType": kind} for name, kind in keys.items()],
-        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in keys],
-        BillingMode="PAY_PER_REQUEST",
+def test_removal_says_what_is_left(account: boto3.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(account, NAMES)
+    monkeypatch.setattr(
+        Removal, "_delete_table", lambda *_: account.client("dynamodb").delete_table(TableName=NAMES.table)
     )
-    rows, until = Expiring(dynamodb, NAMES.table), datetime(2026, 11, 23, tzinfo=UTC)
-    rows.leave("one", until=until)
-    (left,) = rows.left()
-    assert (left.name, left.until, left.is_there) == ("one", until, True)
-    dynamodb.delete_item(TableName=NAMES.table, Key={"pk": {"S": "!verify#ttl"}, "sk": {"S": "row#one"}})
-    assert [each.is_there for each in rows.left()] == [False]
-    rows.forget("one")
-    assert rows.left() == []
+    left = Removal(account, sleep=lambda _: None).run()
+    assert [each.partition(":")[0] for each in left] == sandbox.table_names()
+
+
+OK, FAILS = [sys.executable, "-c", ""], [sys.executable, "-c", "raise SystemExit(3)"]
+
+
+@pytest.mark.parametrize(
+    ("deploy", "tests", "left", "code"),
+    [(OK, OK, [], 0), (OK, FAILS, [], 3), (FAILS, OK, [], 3), (OK, OK, ["a table"], 1), (OK, FAILS, ["a table"], 3)],
+)
+def test_exit_code_is_the_tests(deploy: list[str], tests: list[str], left: list[str], code: int) -> None:
+    assert sandbox.run(deploy, tests, remove=lambda: left) == code
+
+
+@pytest.mark.parametrize("signal_sent", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_run_is_removed(signal_sent: signal.Signals) -> None:
+    code = textwrap.dedent(f"""
+        import signal, sys
+        from tests.acceptance import sandbox
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        interrupt = "import os, time; os.kill(os.getppid(), {int(signal_sent)}); time.sleep(60)"
+        sys.exit(sandbox.run([sys.executable, "-c", interrupt], [], remove=lambda: print("removed") or []))
+    """)
+    env = {**os.environ, "PYTHONPATH": str(sandbox.ROOT)}
+    ended = subprocess.run([sys.executable, "-c", code], cwd=sandbox.ROOT, env=env, capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (130, "removed\n"), ended.stderr

@@ -6,14 +6,12 @@ from itertools import product
 
 import pytest
 
+from dueline.core import instant, rows
+from dueline.core.job import Partition, State
+from dueline.core.ports import BatchRead
+from dueline.core.rows import PartitionState, moved_to, slots_key
+from dueline.core.status import FINAL, OF_WORKERS, Outcome, outcome_row
 from dueline.errors import DuelineError
-from dueline.lookup.outcome import FINAL, OF_WORKERS, Outcome, outcome_row
-from dueline.model import instant, rows
-from dueline.model.control_rows import slots_key
-from dueline.model.job import Partition, State
-from dueline.model.move_rows import moved_to
-from dueline.model.rows import PartitionState
-from dueline.ports import Reading
 from tests.builders import EMAILS, NOW, a_job, an_id
 from tests.contract.engines import TABLES, TABLES_UNDER_THREADS, TABLES_WITH_TRANSACTIONS
 
@@ -47,35 +45,21 @@ def table(engine):
 
 
 @ON_ALL
-def test_a_row_is_read_as_it_was_written(table):
-    job = a_job(payload='"\\u00e9 plain"', tenant="acme", priority=2)
-    assert table.write([rows.job_row(job)]) == []
-    key = rows.job_key(job.id)
-    reading = table.read([key])
-    assert set(reading.rows) == {key}
-    assert rows.read_job(reading.rows[key]) == job
-    assert reading.unread == frozenset()
-
-
-@ON_ALL
-@pytest.mark.parametrize("way", ["write", "add"])
-def test_a_packed_payload_is_read_as_it_was_written_by_key_and_by_page(table, way):
-    job = a_job(payload="x" * 5000, tenant="acme")
-    row = rows.job_row(job)
-    assert isinstance(row["packed"], bytes)
-    if way == "write":
-        table.write([row])
-    else:
-        table.add(row)
-    key = rows.job_key(job.id)
-    assert table.read([key]).rows[key] == row
+@pytest.mark.parametrize("payload", ['"\\u00e9 plain"', "x" * 5000], ids=["plain", "packed"])
+@pytest.mark.parametrize("method", ["write", "add"])
+def test_row_is_read_as_it_was_written(table, method, payload):
+    job = a_job(payload=payload, tenant="acme", priority=2)
+    row, key = rows.job_row(job), rows.job_key(job.id)
+    assert isinstance(row.get("packed"), bytes) == (len(payload) > 1000)
+    table.write([row]) if method == "write" else table.add(row)
+    assert table.read([key]) == BatchRead(rows={key: row})
     (paged,) = table.page(EMAILS, after="", until="~").rows
     assert paged == row
     assert rows.read_job(paged) == job
 
 
 @ON_ALL
-def test_a_written_row_replaces_an_earlier_one(table):
+def test_written_row_replaces_an_earlier_one(table):
     table.write([a_row("1", payload="first")])
     table.write([a_row("1", payload="second")])
     assert table.read([(str(EMAILS), "1")]).rows[str(EMAILS), "1"]["payload"] == "second"
@@ -90,41 +74,28 @@ def test_25_rows_are_written_and_100_keys_read_at_once(table):
 
 
 @ON_ALL
-def test_more_rows_than_one_write_takes_are_refused_and_none_is_written(table):
+@pytest.mark.parametrize("sort_keys", [[f"{n:03}" for n in range(26)], "121"], ids=["26 rows", "a key twice"])
+def test_refused_write_writes_nothing(table, sort_keys):
     with pytest.raises(REFUSED):
-        table.write([a_row(f"{number:03}") for number in range(26)])
+        table.write([a_row(sort_key) for sort_key in sort_keys])
     assert keys(table.page(EMAILS, **ALL)) == []
 
 
 @ON_ALL
-def test_more_keys_than_one_read_takes_are_refused(table):
+@pytest.mark.parametrize(
+    "sort_keys", [[f"{number:03}" for number in range(101)], "11"], ids=["101 keys", "a key twice"]
+)
+def test_read_of_too_many_keys_or_of_one_twice_is_refused(table, sort_keys):
     with pytest.raises(REFUSED):
-        table.read([(str(EMAILS), f"{number:03}") for number in range(101)])
+        table.read([(str(EMAILS), sort_key) for sort_key in sort_keys])
 
 
 @ON_ALL
-def test_a_write_that_names_a_key_twice_is_refused_and_nothing_is_written(table):
-    with pytest.raises(REFUSED):
-        table.write([a_row("1"), a_row("2"), a_row("1")])
-    assert keys(table.page(EMAILS, **ALL)) == []
-
-
-@ON_ALL
-def test_a_read_that_names_a_key_twice_is_refused(table):
-    with pytest.raises(REFUSED):
-        table.read([(str(EMAILS), "1"), (str(EMAILS), "1")])
-
-
-@ON_ALL
-def test_a_key_without_a_row_is_in_neither_part_of_the_answer(table):
+def test_key_without_a_row_is_neither_found_nor_unread(table):
     table.write([a_row("1")])
     reading = table.read([(str(EMAILS), "1"), (str(EMAILS), "2"), (str(OTHER), "1")])
     assert set(reading.rows) == {(str(EMAILS), "1")}
     assert reading.unread == frozenset()
-
-
-@ON_ALL
-def test_reading_no_keys_reads_nothing(table):
     assert table.read([]).rows == {}
 
 
@@ -132,13 +103,13 @@ def test_reading_no_keys_reads_nothing(table):
 
 
 @ON_ALL
-def test_a_page_is_in_the_order_of_sort_keys_whatever_the_order_of_writing(table):
+def test_page_is_in_the_order_of_sort_keys(table):
     table.write([a_row(key) for key in ("3", "1", "2", "10", "!first", "~")])
     assert keys(table.page(EMAILS, after="", until="~~")) == ["!first", "1", "10", "2", "3", "~"]
 
 
 @ON_ALL
-def test_the_last_row_is_that_of_the_highest_sort_key_of_its_partition_alone(table):
+def test_last_is_the_row_with_the_partitions_highest_key(table):
     assert table.last(EMAILS) is None
     table.write([a_row(key) for key in ("3", "1", "~", "10", "!first")])
     table.write([{"pk": "emails#01", "sk": "~~"}])
@@ -146,17 +117,25 @@ def test_the_last_row_is_that_of_the_highest_sort_key_of_its_partition_alone(tab
 
 
 @ON_ALL
-def test_a_page_begins_after_its_lower_bound_and_includes_its_upper_one(table):
+def test_page_excludes_its_lower_bound_and_includes_its_upper(table):
     table.write([a_row(key) for key in ("1", "2", "2a", "3", "4")])
     assert keys(table.page(EMAILS, after="2", until="3")) == ["2a", "3"]
 
 
 @ON_ALL
 @pytest.mark.parametrize(("after", "until"), [("2", "2"), ("3", "2"), ("2", "2\0"), ("5", "6")])
-def test_a_page_between_bounds_that_hold_nothing_is_empty_and_the_last(table, after, until):
+def test_page_between_empty_bounds_is_empty_and_the_last(table, after, until):
     table.write([a_row(key) for key in ("1", "2", "3")])
     page = table.page(EMAILS, after=after, until=until)
     assert (keys(page), page.more) == ([], False)
+
+
+@ON_ALL
+def test_page_may_begin_after_the_longest_key(table):
+    longest = "2".ljust(1024, "x")
+    table.write([a_row(key) for key in ("1", longest[:-1], longest, "3")])
+    assert keys(table.page(EMAILS, after=longest, until="~")) == ["3"]
+    assert keys(table.page(EMAILS, after="1", until=longest)) == [longest[:-1], longest]
 
 
 @ON_ALL
@@ -168,7 +147,7 @@ def test_a_page_holds_the_rows_of_its_partition_alone(table):
 
 @ON_ALL
 @pytest.mark.parametrize("page_rows", [1, 2, 3, 5, 100])
-def test_pages_follow_on_one_another_without_gap_or_repeat(engine, page_rows):
+def test_pages_follow_on_without_gap_or_repeat(engine, page_rows):
     table = engine.table(page_rows=page_rows)
     jobs = [a_job(due=NOW) for _ in range(5)]
     table.write([rows.job_row(job) for job in jobs])
@@ -186,9 +165,7 @@ def test_pages_follow_on_one_another_without_gap_or_repeat(engine, page_rows):
 
 @ON_ALL
 @pytest.mark.parametrize(("page_rows", "limit", "rows_read"), [(None, 2, 2), (1, 2, 1), (3, 2, 2), (None, 100, 3)])
-def test_a_page_holds_no_more_rows_than_it_is_limited_to_and_tells_that_there_are_more(
-    engine, page_rows, limit, rows_read
-):
+def test_page_keeps_its_limit_and_says_that_there_are_more(engine, page_rows, limit, rows_read):
     table = engine.table(page_rows=page_rows)
     table.write([a_row(key) for key in ("1", "2", "3")])
     page = table.page(EMAILS, **ALL, limit=limit)
@@ -196,60 +173,27 @@ def test_a_page_holds_no_more_rows_than_it_is_limited_to_and_tells_that_there_ar
     assert page.more == (rows_read < 3)
 
 
-@ON_ALL
-def test_a_page_sees_every_write_that_was_acknowledged_before_it(table):
-    for number in range(10):
-        table.write([a_row(f"{number}")])
-        assert keys(table.page(EMAILS, after="", until="~"))[-1] == f"{number}"
-
-
 # add and mark_exact
 
 
 @ON_ALL
-def test_a_row_is_added_where_there_is_none(table):
-    row = rows.cancellation_row(an_id(), at=NOW)
-    assert table.add(row) == row
-    assert table.read([rows.key(row)]).rows[rows.key(row)] == row
-
-
-@ON_ALL
-def test_the_row_that_is_there_stays_and_is_returned(table):
+def test_add_keeps_the_row_that_exists(table):
     id = an_id()
     first, second = rows.cancellation_row(id, at=NOW), rows.cancellation_row(id, at=NOW + timedelta(seconds=9))
-    table.add(first)
+    assert table.add(first) == first
     assert table.add(second) == first
     assert table.read([rows.key(first)]).rows[rows.key(first)] == first
 
 
 @ON_ALL
-def test_adding_beside_other_rows_of_the_partition_is_no_conflict(table):
-    id = an_id()
-    table.write([rows.job_row(a_job(due=id.due, uid=id.uid))])
-    assert not table.add(rows.cancellation_row(id, at=NOW))["exact"]
-
-
-@ON_ALL
-def test_a_promise_is_noted_on_its_cancellation_and_found_by_the_next_cancel(table):
-    id = an_id()
+def test_mark_exact_marks_a_cancellation_that_exists(table):
+    id, gone = an_id(), an_id(partition=OTHER)
     row = table.add(rows.cancellation_row(id, at=NOW))
-    table.mark_exact(rows.cancellation_key(id))
-    assert table.add(row) == {**row, "exact": True}
-
-
-@ON_ALL
-def test_a_promise_is_noted_twice_without_harm(table):
-    id = an_id()
-    table.add(rows.cancellation_row(id, at=NOW))
-    table.mark_exact(rows.cancellation_key(id))
-    table.mark_exact(rows.cancellation_key(id))
-    assert table.read([rows.cancellation_key(id)]).rows[rows.cancellation_key(id)]["exact"] is True
-
-
-@ON_ALL
-def test_a_promise_is_noted_on_no_row_that_is_gone(table):
-    table.mark_exact(rows.cancellation_key(an_id()))
-    assert keys(table.page(EMAILS, after="", until="~")) == []
+    table.mark_exact(rows.cancellation_key(gone))
+    assert keys(table.page(OTHER, after="", until="~")) == []
+    for _ in range(2):
+        table.mark_exact(rows.cancellation_key(id))
+        assert table.add(row) == {**row, "exact": True}
 
 
 # claim and mark_done
@@ -260,22 +204,15 @@ def a_claim(**overrides):
 
 
 @ON_ALL
-def test_a_key_is_claimed_where_it_is_free(table):
-    row = a_claim()
-    assert table.claim(row, now=NOW) == row
-    assert table.read([rows.key(row)]).rows[rows.key(row)] == row
-
-
-@ON_ALL
-def test_a_key_that_is_claimed_stays_its_first_claimants(table):
+def test_first_claim_of_a_key_wins(table):
     first = a_claim()
-    table.claim(first, now=NOW)
+    assert table.claim(first, now=NOW) == first
     assert table.claim(a_claim(), now=NOW) == first
     assert table.read([rows.key(first)]).rows[rows.key(first)] == first
 
 
 @UNDER_THREADS
-def test_of_claims_at_once_one_wins_and_all_are_told_which(table):
+def test_one_of_concurrent_claims_wins(table):
     claims = [a_claim() for _ in range(16)]
     with ThreadPoolExecutor(8) as pool:
         told = list(pool.map(lambda row: table.claim(row, now=NOW), claims))
@@ -285,7 +222,7 @@ def test_of_claims_at_once_one_wins_and_all_are_told_which(table):
 
 @ON_ALL
 @pytest.mark.parametrize(("seconds", "is_free"), [(-1, False), (0, True), (0.5, True), (1, True)])
-def test_a_key_is_free_again_from_its_ttl_on_though_its_row_is_not_collected(table, seconds, is_free):
+def test_key_is_free_again_from_its_ttl_on(table, seconds, is_free):
     first, second = a_claim(expires=NOW + timedelta(hours=2)), a_claim()
     table.claim(first, now=NOW)
     told = table.claim(second, now=NOW + timedelta(hours=2, seconds=seconds))
@@ -293,26 +230,49 @@ def test_a_key_is_free_again_from_its_ttl_on_though_its_row_is_not_collected(tab
 
 
 @ON_ALL
-def test_a_key_is_noted_as_done_and_found_so_by_the_next_claim(table):
+def test_mark_done_is_seen_by_the_next_claim(table):
     row = table.claim(a_claim(), now=NOW)
     table.mark_done(rows.key(row), id=row["id"])
     assert table.claim(a_claim(), now=NOW) == {**row, "done": True}
 
 
 @ON_ALL
-def test_a_key_that_is_gone_is_not_noted_as_done(table):
+def test_gone_key_is_not_done_shared_or_released(table):
     row = a_claim()
     table.mark_done(rows.key(row), id=row["id"])
+    assert not table.share(rows.key(row), id=row["id"])
+    assert not table.release(rows.key(row), id=row["id"], ttl=1)
     assert not table.read([rows.key(row)]).rows
 
 
 @ON_ALL
-def test_a_key_that_is_another_jobs_by_now_is_not_noted_as_done(table):
+def test_key_of_another_job_is_not_marked_done(table):
     first, second = a_claim(expires=NOW), a_claim()
     table.claim(first, now=NOW - timedelta(hours=1))
     table.claim(second, now=NOW)
     table.mark_done(rows.key(first), id=first["id"])
     assert table.read([rows.key(second)]).rows[rows.key(second)] == second
+
+
+@ON_ALL
+def test_released_key_is_free_and_no_longer_shared(table):
+    first, second = a_claim(), a_claim()
+    table.claim(first, now=NOW)
+    assert table.release(rows.key(first), id=first["id"], ttl=1)
+    assert not table.share(rows.key(first), id=first["id"])
+    assert table.claim(second, now=NOW) == second
+    assert not table.release(rows.key(first), id=first["id"], ttl=1)
+    assert not table.share(rows.key(first), id=first["id"])
+    assert table.read([rows.key(second)]).rows[rows.key(second)] == second
+
+
+@ON_ALL
+@pytest.mark.parametrize("note", ["share", "mark_done"])
+def test_key_that_is_shared_or_done_is_not_released(table, note):
+    row = table.claim(a_claim(), now=NOW)
+    getattr(table, note)(rows.key(row), id=row["id"])
+    assert not table.release(rows.key(row), id=row["id"], ttl=1)
+    assert table.claim(a_claim(), now=NOW)["id"] == row["id"]
 
 
 # record
@@ -334,7 +294,7 @@ PAIRS = list(product(OF_WORKERS, repeat=2))
 
 
 @ON_ALL
-def test_an_outcome_is_put_where_there_is_none_and_read_as_it_was_put(table):
+def test_outcome_is_read_as_it_was_put(table):
     other = an_outcome(9, State.SUCCEEDED, uid="b")
     assert table.record(other)
     for state in OF_WORKERS:
@@ -343,61 +303,36 @@ def test_an_outcome_is_put_where_there_is_none_and_read_as_it_was_put(table):
         assert (noted(table, row), noted(table, other)) == (row, other)
 
 
+def is_later(there, state):
+    return (there, state) != (State.SUCCEEDED, State.SKIPPED)
+
+
 @ON_ALL
-def test_the_outcome_of_a_later_attempt_takes_the_place_of_an_earlier_ones_whole_but_a_skip_of_no_success(table):
-    for there, state in PAIRS:
+@pytest.mark.parametrize(
+    ("first", "second", "is_put"),
+    [
         # 10 is more than 9, though it sorts before it as text.
-        job = f"{there}-{state}"
-        earlier, later = an_outcome(9, there, started=5, uid=job), an_outcome(10, state, uid=job)
-        first = {**earlier, "error": "TimeoutError"}
-        table.record(first)
-        is_put = (there, state) != (State.SUCCEEDED, State.SKIPPED)
-        assert table.record(later) is is_put, job
-        assert noted(table, later) == (later if is_put else first)
-
-
-@ON_ALL
-def test_the_outcome_of_a_later_attempt_stays(table):
+        ({"attempts": 9, "started": 5}, {"attempts": 10}, is_later),
+        ({"attempts": 10}, {"attempts": 9}, lambda there, state: False),
+        ({"attempts": 2}, {"attempts": 2}, lambda there, state: there not in FINAL),
+        # A dead letter that was put back counts its attempts anew.
+        ({"attempts": 10}, {"attempts": 1, "started": 60}, lambda there, state: there is not State.SUCCEEDED),
+        ({"attempts": 10}, {"attempts": 10, "started": 60}, lambda there, state: there is not State.SUCCEEDED),
+    ],
+    ids=["later", "earlier", "same", "again", "again as often"],
+)
+def test_outcome_replaces_an_earlier_one(table, first, second, is_put):
     for there, state in PAIRS:
         job = f"{there}-{state}"
-        later, earlier = an_outcome(10, there, uid=job), an_outcome(9, state, uid=job)
-        table.record(later)
-        assert not table.record(earlier), job
-        assert noted(table, later) == later
-
-
-@ON_ALL
-def test_an_outcome_of_the_same_attempt_gives_way_unless_it_is_final(table):
-    for there, state in PAIRS:
-        job = f"{there}-{state}"
-        first, second = an_outcome(2, there, uid=job), an_outcome(2, state, uid=job)
-        table.record(first)
-        is_put = there not in FINAL
-        assert table.record(second) is is_put, job
-        assert noted(table, first) == (second if is_put else first)
-
-
-@ON_ALL
-def test_what_a_dead_letter_becomes_once_it_is_put_back_is_put_though_its_attempts_are_counted_anew(table):
-    for (there, state), attempts in product(PAIRS, (1, 10)):
-        job = f"{there}-{state}-{attempts}"
-        first = an_outcome(10, there, uid=job)
-        again = an_outcome(attempts, state, started=60, uid=job)
-        table.record(first)
-        is_put = there is not State.SUCCEEDED
-        assert table.record(again) is is_put, job
-        assert noted(table, first) == (again if is_put else first)
-
-
-@ON_ALL
-def test_an_outcome_that_is_put_twice_without_an_answer_is_the_same_outcome(table):
-    row = an_outcome(1, State.FAILED)
-    assert [table.record(row), table.record(row)] == [True, False]
-    assert noted(table, row) == row
+        before = {**an_outcome(state=there, uid=job, **first), "error": "TimeoutError"}
+        after = an_outcome(state=state, uid=job, **second)
+        table.record(before)
+        assert table.record(after) is is_put(there, state), job
+        assert noted(table, after) == (after if is_put(there, state) else before)
 
 
 @UNDER_THREADS
-def test_of_outcomes_at_once_the_last_attempts_stays(table):
+def test_last_of_concurrent_outcomes_stays(table):
     outcomes = [an_outcome(attempts, State.FAILED) for attempts in range(1, 17)]
     with ThreadPoolExecutor(8) as pool:
         told = list(pool.map(table.record, outcomes))
@@ -426,17 +361,20 @@ def moved(table, old, new):
 
 
 @TRANSACTING
-def test_a_move_writes_both_rows_where_nothing_is_known_of_the_partition(table):
+@pytest.mark.parametrize("has_state", [False, True])
+def test_move_writes_both_rows_of_a_partition_without_fence(table, has_state):
     old, new = old_and_new()
+    if has_state:
+        table.write([a_row(rows.STATE, cursor="0")])
     assert move(table, old, new)
     cancellation = rows.cancellation_row(old.id, at=NOW, moved_to=new.id)
     assert moved(table, old, new) == [cancellation, rows.job_row(new)]
-    assert state(table) == PartitionState()
+    assert state(table).fence == ""
 
 
 @TRANSACTING
 @pytest.mark.parametrize(("fence", "moves"), [(3599.999, True), (3600, False), (3600.001, False)])
-def test_a_move_takes_effect_only_while_the_fence_is_below_the_cancelled_job(table, fence, moves):
+def test_move_needs_a_fence_below_the_cancelled_job(table, fence, moves):
     old, new = old_and_new()
     take(table, fence=fence)
     take(table, fence=5000, partition=OTHER)
@@ -447,14 +385,7 @@ def test_a_move_takes_effect_only_while_the_fence_is_below_the_cancelled_job(tab
 
 
 @TRANSACTING
-def test_a_partition_whose_state_has_no_fence_is_below_every_job(table):
-    old, new = old_and_new()
-    table.write([a_row(rows.STATE, cursor="0")])
-    assert move(table, old, new)
-
-
-@TRANSACTING
-def test_a_job_that_is_cancelled_is_not_moved_and_its_cancellation_stays(table):
+def test_cancelled_job_is_not_moved(table):
     old, new = old_and_new()
     cancellation = table.add(rows.cancellation_row(old.id, at=NOW))
     assert not move(table, old, new)
@@ -462,7 +393,7 @@ def test_a_job_that_is_cancelled_is_not_moved_and_its_cancellation_stays(table):
 
 
 @TRANSACTING
-def test_a_job_is_moved_once_whether_to_the_same_job_again_or_to_another(table):
+def test_job_is_moved_once(table):
     old, new = old_and_new()
     assert move(table, old, new)
     assert not move(table, old, new)
@@ -470,47 +401,21 @@ def test_a_job_is_moved_once_whether_to_the_same_job_again_or_to_another(table):
     assert moved_to(moved(table, old, new)[0]) == new.id
 
 
-@TRANSACTING
-def test_a_cancel_of_a_job_that_was_moved_finds_a_promise(table):
-    old, new = old_and_new()
-    move(table, old, new)
-    found = table.add(rows.cancellation_row(old.id, at=NOW))
-    assert (found["exact"], moved_to(found)) == (True, new.id)
-
-
 @ON_ALL
-def test_a_row_that_is_asked_for_is_returned_as_it_is_and_changed_in_nothing(table):
+def test_read_barrier_returns_the_row_and_changes_nothing(table):
     cancellation = rows.cancellation_row(an_id(), at=NOW, moved_to=an_id())
-    table.write([cancellation])
-    assert [table.ask_for(rows.key(cancellation)) for _ in range(2)] == [cancellation] * 2
-    assert table.read([rows.key(cancellation)]).rows == {rows.key(cancellation): cancellation}
-
-
-@ON_ALL
-def test_a_packed_row_that_is_asked_for_is_the_job_that_was_written(table):
-    row = rows.job_row(a_job(payload="x" * 5000, tenant="acme"))
-    table.write([row])
-    assert table.ask_for(rows.key(row)) == row
-
-
-@ON_ALL
-def test_a_row_that_is_asked_for_and_is_not_there_is_none_and_is_not_put(table):
-    key = rows.cancellation_key(an_id())
-    assert table.ask_for(key) is None
-    assert table.read([key]) == Reading()
+    packed = rows.job_row(a_job(payload="x" * 5000, tenant="acme"))
+    table.write([cancellation, packed])
+    for row in (cancellation, packed):
+        assert [table.read_barrier(rows.key(row)) for _ in range(2)] == [row] * 2
+        assert table.read([rows.key(row)]).rows == {rows.key(row): row}
+    gone = rows.cancellation_key(an_id())
+    assert table.read_barrier(gone) is None
+    assert table.read([gone]) == BatchRead()
 
 
 @TRANSACTING
-def test_what_a_move_did_is_there_when_it_is_asked_for(table):
-    old, new = old_and_new()
-    assert table.ask_for(rows.cancellation_key(old.id)) is None
-    assert move(table, old, new)
-    assert moved_to(table.ask_for(rows.cancellation_key(old.id))) == new.id
-    assert table.ask_for(rows.job_key(new.id)) == rows.job_row(new)
-
-
-@TRANSACTING
-def test_a_move_that_names_a_row_twice_is_refused_and_nothing_is_written(table):
+def test_move_that_names_a_row_twice_is_refused(table):
     old, _ = old_and_new()
     cancellation = rows.cancellation_row(old.id, at=NOW)
     with pytest.raises(REFUSED):
@@ -522,7 +427,7 @@ def test_a_move_that_names_a_row_twice_is_refused_and_nothing_is_written(table):
 
 
 def take(table, *, owner="me", now=0, lease=30, fence=240, partition=EMAILS):
-    return table.take(partition, owner=owner, now=at(now), lease=at(lease), fence=at(fence))
+    return table.acquire_lease(partition, owner=owner, now=at(now), lease=at(lease), fence=at(fence))
 
 
 def checkpoint(table, *, owner="me", cursor="5", fence=240, lease=30):
@@ -537,33 +442,29 @@ def state(table):
 
 
 @ON_ALL
-def test_a_partition_of_which_nothing_is_known_is_free(table):
+def test_new_partition_is_free(table):
+    take(table, owner="other", fence=500, partition=OTHER)
     taken = PartitionState(fence=at(240), cursor=rows.FIRST, owner="me", lease=at(30))
     assert take(table) == taken
     assert state(table) == taken
 
 
 @ON_ALL
-def test_my_own_lease_is_taken_again(table):
+def test_own_lease_is_taken_again(table):
     take(table)
     assert take(table, now=1, lease=31, fence=241) == PartitionState(fence=at(241), owner="me", lease=at(31))
 
 
 @ON_ALL
-def test_anothers_lease_is_refused_and_told(table):
+def test_anothers_lease_is_taken_only_once_it_is_over(table):
     held = take(table, owner="other")
     assert take(table, now=29.999, lease=60, fence=270) == held
     assert state(table) == held
-
-
-@ON_ALL
-def test_anothers_lease_that_is_over_exactly_now_is_taken(table):
-    take(table, owner="other")
     assert take(table, now=30, lease=60, fence=270) == PartitionState(fence=at(270), owner="me", lease=at(60))
 
 
 @ON_ALL
-def test_a_released_lease_is_free_and_cursor_and_fence_stay(table):
+def test_released_lease_keeps_cursor_and_fence(table):
     take(table, owner="other")
     assert checkpoint(table, owner="other", cursor="5", lease=None)
     assert state(table) == PartitionState(fence=at(240), cursor="5")
@@ -574,7 +475,7 @@ def test_a_released_lease_is_free_and_cursor_and_fence_stay(table):
 
 @ON_ALL
 @pytest.mark.parametrize("owner", ["other", "me"])
-def test_a_fence_never_falls_when_a_lease_is_taken(table, owner):
+def test_taking_a_lease_never_lowers_the_fence(table, owner):
     take(table, owner=owner)
     before = state(table)
     assert take(table, now=31, lease=61, fence=239.999) == before
@@ -582,85 +483,53 @@ def test_a_fence_never_falls_when_a_lease_is_taken(table, owner):
 
 
 @ON_ALL
-def test_a_fence_may_stay_where_it_is(table):
-    take(table, owner="other")
-    assert take(table, now=31, lease=61, fence=240).owner == "me"
-
-
-@ON_ALL
-def test_a_free_lease_under_a_higher_fence_is_refused_and_tells_the_fence(table):
+def test_free_lease_under_a_higher_fence_is_refused(table):
     take(table, owner="other", fence=500)
     checkpoint(table, owner="other", fence=500, lease=None)
     assert take(table, now=1, lease=31, fence=241) == PartitionState(fence=at(500), cursor="5")
-
-
-@ON_ALL
-def test_partitions_are_taken_apart_from_one_another(table):
-    take(table, owner="other", fence=500)
-    assert take(table, partition=OTHER).owner == "me"
 
 
 # checkpoint
 
 
 @ON_ALL
-def test_a_checkpoint_moves_the_cursor_renews_the_lease_and_raises_the_fence(table):
+def test_checkpoint_moves_cursor_lease_and_fence(table):
     take(table)
     assert checkpoint(table, cursor="7", fence=250, lease=40)
     assert state(table) == PartitionState(fence=at(250), cursor="7", owner="me", lease=at(40))
 
 
 @ON_ALL
-def test_a_checkpoint_may_leave_cursor_and_fence_where_they_are(table):
+@pytest.mark.parametrize("lease", [40, None])
+@pytest.mark.parametrize("falls", [{"cursor": "6"}, {"cursor": "7", "fence": 239}])
+def test_checkpoint_never_lowers_cursor_or_fence(table, falls, lease):
     take(table)
     assert checkpoint(table, cursor="7")
     assert checkpoint(table, cursor="7", lease=40)
-
-
-@ON_ALL
-def test_a_cursor_never_falls(table):
-    take(table)
-    checkpoint(table, cursor="7")
     before = state(table)
-    assert not checkpoint(table, cursor="6", lease=40)
-    assert not checkpoint(table, cursor="6", lease=None)
-    assert state(table) == before
-
-
-@ON_ALL
-def test_a_fence_never_falls_at_a_checkpoint(table):
-    take(table)
-    before = state(table)
-    assert not checkpoint(table, fence=239, lease=40)
-    assert not checkpoint(table, fence=239, lease=None)
+    assert not checkpoint(table, lease=lease, **falls)
     assert state(table) == before
 
 
 @ON_ALL
 @pytest.mark.parametrize("lease", [40, None])
-def test_a_checkpoint_of_a_lease_that_is_anothers_is_refused(table, lease):
-    take(table, owner="other")
+@pytest.mark.parametrize("holder", ["other", None])
+def test_checkpoint_without_the_lease_is_refused(table, lease, holder):
+    take(table, owner=holder or "me")
+    assert holder or checkpoint(table, lease=None)
     before = state(table)
     assert not checkpoint(table, lease=lease)
     assert state(table) == before
 
 
 @ON_ALL
-@pytest.mark.parametrize("lease", [40, None])
-def test_a_checkpoint_of_a_lease_that_was_released_is_refused(table, lease):
-    take(table)
-    assert checkpoint(table, lease=None)
-    assert not checkpoint(table, lease=lease)
-
-
-@ON_ALL
-def test_a_checkpoint_without_any_lease_is_refused_and_leaves_no_state(table):
+def test_checkpoint_of_a_new_partition_leaves_no_state(table):
     assert not checkpoint(table)
     assert state(table) == PartitionState()
 
 
 @ON_ALL
-def test_a_lease_that_ran_out_is_still_mine_until_another_takes_it(table):
+def test_expired_lease_is_kept_until_another_takes_it(table):
     take(table, lease=30)
     assert checkpoint(table, fence=300, lease=90)
 
@@ -680,7 +549,7 @@ def slots(table):
 
 
 @ON_ALL
-def test_the_first_reservation_begins_now_and_creates_the_row_with_its_ttl(table):
+def test_first_reservation_begins_now_and_sets_the_ttl(table):
     assert reserve(table, now=1_795_244_700_000_000, amount=20_000, ttl=1_795_331_100) == 1_795_244_700_020_000
     assert slots(table) == {
         "pk": "emails#rate",
@@ -691,36 +560,32 @@ def test_the_first_reservation_begins_now_and_creates_the_row_with_its_ttl(table
 
 
 @ON_ALL
-def test_the_next_reservation_begins_where_the_one_before_ends(table):
-    assert [reserve(table, now=1000, amount=amount) for amount in (500, 1, 250)] == [1500, 1501, 1751]
+def test_reservations_follow_on_and_set_the_ttl_anew(table):
+    reserved, ttls = [], []
+    for now, amount, ttl in ((1000, 500, 10), (1000, 1, 20), (1000, 250, 25), (9000, 500, 30)):
+        reserved.append(reserve(table, now=now, amount=amount, ttl=ttl))
+        ttls.append(slots(table)["ttl"])
+    assert reserved == [1500, 1501, 1751, 9500]
+    assert ttls == [10, 20, 25, 30]
 
 
 @ON_ALL
 @pytest.mark.parametrize(("now", "until"), [(1499, 1600), (1500, 1600), (1501, 1601), (9000, 9100), (0, 1600)])
-def test_a_reservation_begins_at_the_later_of_now_and_what_is_taken(table, now, until):
+def test_reservation_begins_at_the_later_of_now_and_taken(table, now, until):
     reserve(table, now=1000, amount=500)
     assert reserve(table, now=now, amount=100) == until
     assert slots(table)["until"] == until
 
 
 @ON_ALL
-def test_a_reservation_sets_the_ttl_anew_whether_it_follows_on_or_begins(table):
-    ttls = []
-    for now, ttl in ((1000, 10), (1000, 20), (9000, 30)):
-        reserve(table, now=now, amount=500, ttl=ttl)
-        ttls.append(slots(table)["ttl"])
-    assert ttls == [10, 20, 30]
-
-
-@ON_ALL
-def test_slots_of_another_setting_of_the_rate_begin_anew(table):
+def test_slots_of_another_rate_begin_anew(table):
     reserve(table, now=1000, amount=500)
     assert table.reserve(slots_key("emails", at(1)), now=1000, amount=500, ttl=1) == 1500
     assert table.reserve(slots_key("emails-vip", instant.text(NOW)), now=1000, amount=500, ttl=1) == 1500
 
 
 @UNDER_THREADS
-def test_reservations_at_once_never_overlap_and_leave_no_gap(table):
+def test_concurrent_reservations_neither_overlap_nor_gap(table):
     """Some at the very first, when there is no row, and some after a while, when all that was taken is over."""
     taken = []
     with ThreadPoolExecutor(8) as pool:

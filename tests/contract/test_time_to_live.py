@@ -9,9 +9,9 @@ from botocore.stub import Stubber
 from moto import mock_aws
 
 from dueline.aws import clients
-from dueline.aws.dynamodb.time_to_live import DynamoTimeToLive
+from dueline.aws.time_to_live import DynamoTimeToLive
 from dueline.errors import NotYet, Unavailable
-from dueline.protocol.ttl_guard import TtlStatus
+from dueline.operations.ttl_guard import TtlStatus
 
 LONGEST = timedelta(seconds=10)
 STATUS = {"TimeToLiveDescription": {"AttributeName": "ttl", "TimeToLiveStatus": "ENABLED"}}
@@ -28,7 +28,7 @@ def client():
         yield client
 
 
-def test_ttl_is_switched_by_the_attribute_of_the_rows_and_what_it_is_already_is_no_error(client):
+def test_ttl_is_switched_and_switching_again_is_no_error(client):
     ttl = DynamoTimeToLive(client, "jobs")
     assert ttl.status() == TtlStatus.DISABLED
     for on in (True, True, False, False):

@@ -8,13 +8,13 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from dueline.aws.worker_resources import WorkerResources
+from dueline.aws.worker_deployment import WorkerDeployment
 from dueline.config.names import Names
-from dueline.config.work import published
-from dueline.model.work_settings import WorkSettings
+from dueline.config.registry import published
+from dueline.core.queue_settings import WorkSettings
 from dueline.worker import worker
 from tests.builders import a_queue
-from tests.work import wait_until
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -29,9 +29,9 @@ def publish(session, **of_queue):
     session.client("ssm").put_parameter(Name=name, Value=json.dumps(told), Type="String")
 
 
-def test_a_place_tells_by_how_much_its_clock_may_be_behind_as_soon_as_it_is_found(session):
+def test_clock_is_known_once_a_queue_is_connected(session):
     publish(session)
-    assert math.isfinite(WorkerResources("shop", session=session).connect("emails").behind())
+    assert math.isfinite(WorkerDeployment("shop", session=session).connect("emails").behind())
 
 
 def test_the_exact_clock_of_a_worker_ends_with_it(session):

@@ -3,7 +3,6 @@
 To import the CDK and to start its Node takes as long as five syntheses.
 """
 
-import json
 import os
 import subprocess
 import sys
@@ -11,7 +10,7 @@ from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
 
-from local.template import ROOT, UNVALIDATED, configure, synthesize
+from local.template import ROOT, UNVALIDATED, configure, context, synthesize
 from tests.waiting import wait_until
 
 # Names the folder that the parts of one run share.
@@ -59,8 +58,7 @@ def _synthesize(file: Path, *, folder: Path) -> None:
     # Each has a name of its own: the CDK keeps assets by the folder that they are copied into.
     place = _place(configured, folder)
     unfinished = place.with_suffix(".unfinished")
-    context = json.loads((ROOT / "cdk.json").read_text())["context"]
-    app = App(context=context, analytics_reporting=False, outdir=str(unfinished))
+    app = App(context=context(), analytics_reporting=False, outdir=str(unfinished))
     add_stacks(app, deployment=load(configured))
     app.synth()
     unfinished.rename(place)

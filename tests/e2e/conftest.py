@@ -3,31 +3,21 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import boto3
 import httpx
 import pytest
 
-from dueline.config.deployment import load
-from dueline.config.names import Names
-from local.deploy import deploy
-from local.emulator import ACCOUNT, REGION, Emulator
-from local.endpoints import Endpoints, find, publish
-from local.signed import Signed
-from local.template import configure
-from local.ticks import fired_every, not_slow
-from tests.e2e.assemblies import assembly_of
-from tests.e2e.early import Job, schedule_early
-from tests.e2e.emulated_iam import grant_what_the_emulator_asks_for
-from tests.e2e.inbox import HANG_SECONDS, Inbox, Receive, wait_until
+from local.emulator import Emulator
+from local.endpoints import Endpoints
+from tests.e2e.deployed import deployed_locally
+from tests.e2e.inbox import Inbox
+from tests.e2e.signed import Signed
+from tests.retrying_http import RetryingTransport
+from tests.waiting import HANG_SECONDS
 
-# schemathesis and Lambda read them, in processes of their own.
-collect_ignore = ["fuzz/hooks.py", "workers/consumer.py"]
+# schemathesis reads them, in a process of its own.
+collect_ignore = ["fuzz/hooks.py"]
 QUEUES = Path(__file__).parent / "queues.yaml"
-# What is due soon is handed over whole lookaheads ahead: there are ten partitions, and each tick costs.
-TICK_EVERY_SECONDS = 3.0
-FirstJobs = Callable[..., dict[str, Job]]
 
 
 @pytest.fixture(scope="session")
@@ -39,11 +29,10 @@ def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Deployed:
-    """Where everything is, a client that signs, and the jobs that were scheduled early."""
+    """Where everything is, and a client that signs."""
 
     endpoints: Endpoints
     http: httpx.Client
-    early: dict[str, Job]
 
 
 @pytest.fixture(scope="session")
@@ -53,33 +42,17 @@ def queues_yaml() -> Path:
 
 
 @pytest.fixture(scope="session")
-def first_jobs() -> FirstJobs:
-    """Schedules, as soon as it is deployed, what several tests wait for at once."""
-    return schedule_early
-
-
-@pytest.fixture(scope="session")
-def deployed(
-    emulator: Emulator, tmp_path_factory: pytest.TempPathFactory, queues_yaml: Path, first_jobs: FirstJobs
-) -> Iterator[Deployed]:
-    folder = tmp_path_factory.mktemp("assembly")
-    configured = configure(queues_yaml, out=folder)
-    deployment = load(configured)
-    core = deployment.names.core_stack
-
-    def grant_the_core(stack: str) -> None:
-        # The queues' stacks invoke its functions.
-        if stack == core:
-            grant_what_the_emulator_asks_for(emulator)
-
-    deploy(emulator, assembly_of(configured, out=folder / "cdk.out"), after=grant_the_core)
-    grant_what_the_emulator_asks_for(emulator)
-    with fired_every(TICK_EVERY_SECONDS, emulator, deployment.names.schedule_group) as faults:
-        endpoints = find(emulator, deployment)
-        publish(emulator, deployment, endpoints)
-        with httpx.Client(base_url=endpoints.api, auth=Signed(), timeout=HANG_SECONDS, verify=emulator.trust()) as http:
-            yield Deployed(endpoints=endpoints, http=http, early=first_jobs(http, verify=emulator.trust()))
-    assert not not_slow(faults)
+def deployed(emulator: Emulator, tmp_path_factory: pytest.TempPathFactory, queues_yaml: Path) -> Iterator[Deployed]:
+    with (
+        deployed_locally(emulator, queues_yaml, folder=tmp_path_factory.mktemp("assembly")) as endpoints,
+        httpx.Client(
+            base_url=endpoints.api,
+            auth=Signed(),
+            timeout=HANG_SECONDS,
+            transport=RetryingTransport(verify=emulator.trust()),
+        ) as http,
+    ):
+        yield Deployed(endpoints=endpoints, http=http)
 
 
 @pytest.fixture(scope="session")
@@ -90,11 +63,6 @@ def endpoints(deployed: Deployed) -> Endpoints:
 @pytest.fixture(scope="session")
 def http(deployed: Deployed) -> httpx.Client:
     return deployed.http
-
-
-@pytest.fixture(scope="session")
-def early(deployed: Deployed) -> dict[str, Job]:
-    return deployed.early
 
 
 @pytest.fixture
@@ -109,41 +77,3 @@ def inbox(emulator: Emulator, endpoints: Endpoints) -> Iterator[Callable[[str], 
     yield open_inbox
     for each in opened:
         each.close()
-
-
-@pytest.fixture(scope="session")
-def worker(emulator: Emulator) -> Iterator[Callable[[str], Any]]:
-    """Clients of a worker that has the managed policy for consumers of archive, and nothing else."""
-    iam = emulator.client("iam")
-    policy = f"arn:aws:iam::{ACCOUNT}:policy/{Names('e2e').consumer_policy('archive')}"
-    iam.create_user(UserName="reader")
-    iam.attach_user_policy(UserName="reader", PolicyArn=policy)
-    key = iam.create_access_key(UserName="reader")["AccessKey"]
-    session = boto3.Session(key["AccessKeyId"], key["SecretAccessKey"], region_name=REGION)
-    yield lambda service: session.client(service, endpoint_url=emulator.endpoint, verify=str(emulator.authority))
-    iam.delete_access_key(UserName="reader", AccessKeyId=key["AccessKeyId"])
-    iam.detach_user_policy(UserName="reader", PolicyArn=policy)
-    iam.delete_user(UserName="reader")
-
-
-@pytest.fixture(scope="session")
-def receive(worker: Callable[[str], Any], endpoints: Endpoints) -> Receive:
-    """Wait for the message of a job of archive, as a plain consumer does."""
-    sqs, url, received = worker("sqs"), endpoints.queues["archive"], dict[str, dict[str, Any]]()
-
-    def has_come(id: str) -> bool:
-        answer = sqs.receive_message(
-            QueueUrl=url, WaitTimeSeconds=1, MaxNumberOfMessages=10, MessageAttributeNames=["All"]
-        )
-        for message in answer.get("Messages", []):
-            sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
-            # A test of rights sends what is no job.
-            if attributes := message.get("MessageAttributes"):
-                received[attributes["dueline-id"]["StringValue"]] = message
-        return id in received
-
-    def wait(id: str) -> dict[str, Any]:
-        assert wait_until(lambda: has_come(id)), f"{id} did not come"
-        return received[id]
-
-    return wait

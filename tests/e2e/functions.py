@@ -32,7 +32,8 @@ def deploy_consumer(
         Handler=f"{code.stem}.handler",
         Role=f"arn:aws:iam::{ACCOUNT}:role/{name}",
         Code={"ZipFile": _packed([code, *beside])},
-        Timeout=20,
+        # On a busy machine it takes long to start.
+        Timeout=60,
         Environment={"Variables": {"POWERTOOLS_SERVICE_NAME": name, **environment}},
     )
     functions.create_event_source_mapping(

@@ -1,18 +1,12 @@
 """What arrives in a queue, as a plain SQS consumer sees it."""
 
-from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Any
 
 import httpx
 
 from local.consumer import Landed, consuming
 from local.emulator import Emulator
-from tests.waiting import HANG_SECONDS, wait_until
-
-__all__ = ["HANG_SECONDS", "Inbox", "Receive", "let_all_come", "wait_until", "wait_until_ingested"]
-
-Receive = Callable[[str], dict[str, Any]]
+from tests.waiting import wait_until
 
 
 class Inbox:

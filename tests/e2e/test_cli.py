@@ -4,7 +4,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,7 +16,9 @@ from dueline.config.names import Names
 from local.emulator import Emulator
 from local.endpoints import Endpoints
 from tests.e2e.environment import environment_of
-from tests.e2e.inbox import HANG_SECONDS, Inbox, wait_until
+from tests.e2e.inbox import Inbox
+from tests.e2e.ready import typed_in
+from tests.waiting import HANG_SECONDS, wait_until
 
 ROOT = Path(__file__).parents[2]
 (TOUR,) = re.findall(r"```bash\n(.*?)```", (ROOT / "docs" / "cli.md").read_text(), re.DOTALL)
@@ -27,13 +28,18 @@ OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
 Shell = Callable[..., str]
 
 
+@pytest.fixture(scope="module")
+def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of `dueline`."""
+    folder = tmp_path_factory.mktemp("commands")
+    with typed_in(folder):
+        yield folder
+
+
 @pytest.fixture
-def shell(emulator: Emulator, endpoints: Endpoints, tmp_path: Path) -> Shell:
+def shell(emulator: Emulator, endpoints: Endpoints, commands: Path, tmp_path: Path) -> Shell:
     """Runs what is typed, with `dueline` on the PATH and the deployment in the environment; returns its stdout."""
-    command = tmp_path / "dueline"
-    command.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m dueline "$@"\n')
-    command.chmod(0o755)
-    env = environment_of(emulator, "e2e") | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    env = environment_of(emulator, "e2e") | {"PATH": f"{commands}:{os.environ['PATH']}"}
 
     def typed(script: str, *, code: int = 0) -> str:
         told = subprocess.run(

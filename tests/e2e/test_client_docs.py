@@ -15,7 +15,7 @@ from dueline.config.names import Names
 from local.emulator import CREDENTIALS, REGION, Emulator
 from local.endpoints import Endpoints
 from tests.e2e.emulated_iam import as_the_emulator_takes_it, document_of
-from tests.e2e.inbox import wait_until
+from tests.waiting import wait_until
 
 DOCS = (Path(__file__).parents[2] / "docs" / "client.md").read_text()
 TOUR, LINGERING, OF_ASYNCIO = re.findall(r"```python\n(.*?)```", DOCS, re.DOTALL)
@@ -71,9 +71,7 @@ def is_past(fence: datetime, emulator: Emulator, id: str) -> bool:
     return state.get("Item", {}).get("fence", {"S": ""})["S"] > fence.isoformat()
 
 
-def test_a_direct_client_needs_the_policies_of_its_queues_and_reaches_no_other(
-    direct: Client, emulator: Emulator
-) -> None:
+def test_direct_client_reaches_its_own_queues_only(direct: Client, emulator: Emulator) -> None:
     at = datetime.now(UTC) + timedelta(days=20)
     job = direct.schedule("invoices", 1, at=at, key="direct")
     assert direct.schedule("invoices", 1, at=at, key="direct").id == job.id

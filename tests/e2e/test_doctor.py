@@ -12,10 +12,10 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from dueline.aws import clients
-from dueline.aws.doctor.looks import _ALL
-from dueline.aws.doctor.place import NEEDS
+from dueline.aws.deployment_context import NEEDS
+from dueline.aws.inspection import _ALL
 from dueline.cli.app import app
-from dueline.cli.doctor import FOUND, NOT_LOOKED
+from dueline.cli.operator_commands import NOT_CHECKED, PROBLEM
 from dueline.config.names import Names
 from local.emulator import ACCOUNT, REGION, Emulator
 from local.endpoints import Endpoints
@@ -62,7 +62,7 @@ def doctor(emulator: Emulator, endpoints: Endpoints) -> Iterator[Doctor]:
             patch.setenv(name, value)
         patch.setattr(clients, "session", lambda **_: session)
         # Clients of nine services take longer than all looks together.
-        patch.setattr(clients, "of_service", cache(clients.of_service))
+        patch.setattr(clients, "service_client", cache(clients.service_client))
         yield run
     iam.detach_role_policy(RoleName="mailer", PolicyArn=policy)
     iam.delete_role(RoleName="mailer")
@@ -74,18 +74,18 @@ def unseen(told: Result) -> set[str]:
     findings = [json.loads(line) for line in told.stdout.splitlines()]
     left_out = {each["about"] for each in findings if each["code"] == "not_looked_at"}
     if left_out:
-        assert told.exit_code == (FOUND if len(findings) > len(left_out) else NOT_LOOKED)
+        assert told.exit_code == (PROBLEM if len(findings) > len(left_out) else NOT_CHECKED)
     return left_out
 
 
-def test_an_operator_without_more_is_told_that_nothing_was_looked_at(doctor: Doctor) -> None:
+def test_operator_without_rights_hears_that_nothing_was_checked(doctor: Doctor) -> None:
     told = doctor(documented=False)
-    assert (told.exit_code, told.stdout) == (NOT_LOOKED, "")
+    assert (told.exit_code, told.stdout) == (NOT_CHECKED, "")
     assert f"needs the right {NEEDS}" in told.stderr
     assert "AccessDenied" in told.stderr
 
 
-def test_whoever_has_the_rights_of_the_page_may_look_at_everything(doctor: Doctor) -> None:
+def test_documented_rights_suffice_for_every_check(doctor: Doctor) -> None:
     assert unseen(doctor("--json")) == set()
 
 
@@ -94,20 +94,20 @@ def needing(*rights: str) -> set[str]:
 
 
 @pytest.mark.parametrize("right", sorted({each for _, needs, _ in _ALL for each in needs.split(", ")} - NOT_ENFORCED))
-def test_a_right_that_is_denied_is_told_of_what_needs_it_and_of_nothing_else(doctor: Doctor, right: str) -> None:
+def test_denied_right_is_named_only_for_what_needs_it(doctor: Doctor, right: str) -> None:
     assert unseen(doctor("--json", denied=right)) == needing(right)
 
 
-def test_one_dead_letter_queue_that_may_not_be_looked_at_is_enough(doctor: Doctor) -> None:
+def test_one_forbidden_dead_letter_queue_is_reported(doctor: Doctor) -> None:
     queue = f"arn:aws:sqs:{REGION}:{ACCOUNT}:{NAMES.queue_dlq('invoices')}"
     told = doctor("--json", denied="sqs:GetQueueAttributes", on=queue)
     assert unseen(told) == {"depths of queues and dead-letter queues"}
 
 
-def test_whoever_may_find_the_deployment_and_no_more_is_never_told_that_all_is_well(doctor: Doctor) -> None:
+def test_right_to_find_a_deployment_alone_gives_no_all_clear(doctor: Doctor) -> None:
     denied = [each for each in DOCUMENTED if each != NEEDS]
     assert unseen(doctor("--json", denied=denied)) == needing(*set(denied) - NOT_ENFORCED)
     told = doctor(denied=denied)
-    assert told.exit_code == NOT_LOOKED
+    assert told.exit_code == NOT_CHECKED
     assert ALL_IS_WELL not in told.stdout
-    assert f"looked at {len(NOT_ENFORCED)} of {len(_ALL)} things" in told.stdout
+    assert f"checked {len(NOT_ENFORCED)} of {len(_ALL)} things" in told.stdout

@@ -1,11 +1,8 @@
 """The examples run as they stand, against the deployed template, with no more rights than their policies give."""
 
 import json
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +16,9 @@ from local.endpoints import Endpoints
 from local.template import ROOT
 from tests.e2e.emulated_iam import as_the_emulator_takes_it, document_of
 from tests.e2e.functions import deploy_consumer
-from tests.e2e.inbox import wait_until
 from tests.e2e.working import working
+from tests.fake_api_server import FakeApiServer, Reply, fake_api_server
+from tests.waiting import wait_until
 
 NAMES = Names("e2e")
 Become = Callable[..., None]
@@ -65,7 +63,7 @@ def example(name: str, **changes: str) -> dict[str, Any]:
     return names
 
 
-def test_a_reminder_is_sent_once_unless_the_cart_is_bought_before(become: Become, client: Client) -> None:
+def test_reminder_is_sent_once_unless_the_cart_is_bought(become: Become, client: Client) -> None:
     become("shop", NAMES.producer_policy("reminders"), NAMES.consumer_policy("reminders"))
     names, sent = example("reminders", emails="reminders", hours="seconds"), list[str]()
     names["send"] = lambda *, to, text: sent.append(text)
@@ -79,9 +77,7 @@ def test_a_reminder_is_sent_once_unless_the_cart_is_bought_before(become: Become
     assert client.get(left).attempts == 1
 
 
-def test_a_digest_is_declared_and_sent_by_hand_and_for_the_days_that_were_missed_once(
-    become: Become, client: Client
-) -> None:
+def test_digest_is_scheduled_run_by_hand_and_backfilled_once(become: Become, client: Client) -> None:
     become("digests", NAMES.producer_policy("reminders"), NAMES.consumer_policy("reminders"))
     names, sent, schedules = example("digests", emails="reminders"), list[str](), client.schedules("reminders")
     names["send"] = lambda *, to, text: sent.append(f"{to}: {text}")
@@ -99,42 +95,22 @@ def test_a_digest_is_declared_and_sent_by_hand_and_for_the_days_that_were_missed
     assert sent[5].startswith("ann@example.com: What happened until 2")
 
 
-class Receiver(BaseHTTPRequestHandler):
-    """Answers a webhook: busy at first, gone for ever, or well."""
-
-    got: list[tuple[str, Any]] = []
-
-    def do_POST(self) -> None:
-        event = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        self.got.append((self.path, event))
-        is_first = self.got.count((self.path, event)) == 1
-        self.send_response(503 if self.path == "/busy" and is_first else 410 if self.path == "/gone" else 204)
-        self.send_header("retry-after", "1")
-        self.send_header("content-length", "0")
-        self.end_headers()
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Log nothing."""
+def received_paths(receiver: FakeApiServer) -> list[str]:
+    return sorted(request.path for request in receiver.requests)
 
 
-@contextmanager
-def receiving() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-
-
-def test_a_webhook_is_delivered_again_when_its_receiver_asks_for_it_and_given_up_when_it_is_gone(
+def test_webhook_is_retried_on_request_and_given_up_when_gone(
     become: Become, client: Client, emulator: Emulator, endpoints: Endpoints
 ) -> None:
     become("hooks", NAMES.consumer_policy("webhooks"))
     names = example("webhooks")
-    with receiving() as url, working(names["worker"]):
-        for path in ("/well", "/busy", "/gone"):
-            client.schedule("webhooks", {"url": url + path, "event": {"path": path}})
-        paths = ["/busy", "/busy", "/gone", "/well"]
-        assert wait_until(lambda: sorted(path for path, _ in Receiver.got) == paths), Receiver.got
+    with fake_api_server() as receiver, working(names["worker"]):
+        receiver.script = [Reply(status=503, headers={"retry-after": "1"})]
+        receiver.respond = lambda request: Reply(status=410 if request.path == "/gone" else 204)
+        for path in ("/busy", "/gone", "/well"):
+            client.schedule("webhooks", {"url": receiver.url + path, "event": {"path": path}})
+            assert wait_until(lambda path=path: path in received_paths(receiver))
+        assert wait_until(lambda: received_paths(receiver) == ["/busy", "/busy", "/gone", "/well"])
         assert wait_until(lambda: client.queue("webhooks").dead == 1)
     (letter,) = _letters(emulator, endpoints, "webhooks")
     assert letter["dueline-reason"] == "the receiver answered 410"

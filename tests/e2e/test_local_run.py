@@ -17,9 +17,9 @@ import pytest
 
 from local.emulator import CREDENTIALS
 from local.template import ROOT
-from tests.e2e.faults.letters import carried, id_of
-from tests.e2e.inbox import HANG_SECONDS, wait_until
+from tests.e2e.chaos.bad_messages import carried, id_of
 from tests.e2e.newcomer import local
+from tests.waiting import HANG_SECONDS, wait_until
 
 
 @contextmanager
@@ -48,7 +48,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("home")
 
 
-def test_it_shows_its_docs_and_its_state_survives_a_restart_and_ingest_goes_on(home: Path) -> None:
+def test_state_survives_a_restart_and_ingest_goes_on(home: Path) -> None:
     with up(home, ending="down") as endpoints:
         assert endpoints["docs"] == f"{endpoints['api']}/docs"
         assert "SwaggerUIBundle" in httpx.get(endpoints["docs"], timeout=HANG_SECONDS).text

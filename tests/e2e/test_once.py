@@ -5,9 +5,9 @@ The emulator knows no rights by leading key: those are in tests/template.
 
 import pytest
 
-from dueline.aws.dynamodb.once import DynamoOnce
+from dueline.aws.once import DynamoOnce
 from dueline.config.names import Names
-from dueline.worker.verdict import Interrupted
+from dueline.worker.delivery import Interrupted
 from local.emulator import Emulator
 
 

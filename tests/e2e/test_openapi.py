@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -12,9 +13,9 @@ from local.emulator import Emulator
 from local.endpoints import Endpoints
 from local.signing_proxy import signing_proxy
 from local.template import ROOT
-from tests.e2e.early import TRACE
+from tests.acceptance.early import TRACE
 from tests.e2e.fuzz.run import SCHEDULE, fuzz
-from tests.e2e.inbox import HANG_SECONDS, Receive, wait_until
+from tests.waiting import HANG_SECONDS, wait_until
 
 YEAR = 366 * 86_400
 
@@ -87,10 +88,17 @@ def _let_go(api: httpx.Client) -> None:
         api.delete(f"/queues/emails/schedules/{schedule['schedule']}").raise_for_status()
 
 
-def test_the_door_passes_a_trace_on(api: httpx.Client, receive: Receive) -> None:
-    job = api.post("/queues/archive/jobs", json={"payload": 1}, headers=TRACE).json()
-    attributes = receive(job["id"])["MessageAttributes"]
-    assert {name: attributes[name]["StringValue"] for name in TRACE} == TRACE
+def test_the_door_passes_a_trace_on(api: httpx.Client, emulator: Emulator, endpoints: Endpoints) -> None:
+    api.post("/queues/archive/jobs", json={"payload": 1}, headers=TRACE).raise_for_status()
+    sqs, messages = emulator.client("sqs"), list[dict[str, Any]]()
+
+    def receive() -> bool:
+        answer = sqs.receive_message(QueueUrl=endpoints.queues["archive"], MessageAttributeNames=list(TRACE))
+        messages.extend(answer.get("Messages", []))
+        return bool(messages)
+
+    assert wait_until(receive)
+    assert {name: messages[0]["MessageAttributes"][name]["StringValue"] for name in TRACE} == TRACE
 
 
 def _state(api: httpx.Client, id: str) -> str:

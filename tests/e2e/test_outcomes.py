@@ -11,15 +11,15 @@ import httpx
 import pytest
 
 from dueline.aws import clients
-from dueline.aws.dynamodb.table import DynamoTable
-from dueline.aws.published import Published
-from dueline.clock import SystemClock
+from dueline.aws.dynamodb import DynamoTable
+from dueline.aws.settings import SettingsStore
 from dueline.config.names import Names
-from dueline.lookup.outcome import Outcome, note_outcome
-from dueline.model.job import JobId, State
+from dueline.core.clock import SystemClock
+from dueline.core.job import JobId, State
+from dueline.core.status import Outcome, note_outcome
 from local.emulator import ACCOUNT, REGION, Emulator
 from local.endpoints import Endpoints
-from tests.e2e.early import schedule
+from tests.acceptance.early import schedule
 
 NAMES = Names("e2e")
 LONGEST = timedelta(seconds=10)
@@ -47,7 +47,7 @@ def test_what_a_worker_notes_is_told(http: httpx.Client, emulator: Emulator) -> 
         answer: dict[str, Any] = http.get(f"/queues/ranked/jobs/{id}").json()
         return answer
 
-    assert told()["state"] in ("accepted", "scheduled")
+    assert told()["state"] in ("unrecorded", "scheduled")
     assert "attempts" not in told()
     running = Outcome(state=State.RUNNING, attempts=1, started=BEGAN)
     assert note_outcome(id, running, expires=id.due + A_DAY, table=table)
@@ -65,6 +65,6 @@ def test_a_worker_finds_what_it_needs_of_its_queue(
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", emulator.endpoint)
     monkeypatch.setenv("AWS_CA_BUNDLE", str(emulator.authority))
-    work = Published(clients.ssm(worker, longest=LONGEST), NAMES, clock=SystemClock()).work("ranked")
+    work = SettingsStore(clients.ssm(worker, longest=LONGEST), NAMES, clock=SystemClock()).work("ranked")
     assert (work.queue.track, len(work.urls), work.max_receives) == (True, 2, 15)
     assert work.dead_letters.endswith(f"/{NAMES.queue_dlq('ranked')}")

@@ -14,14 +14,15 @@ from typing import Any
 import httpx
 import pytest
 
-from dueline.aws.dynamodb.items import item, key_item
+from dueline.aws.dynamodb import item, key_item
 from dueline.config.names import Names
-from dueline.model import rows
-from dueline.model.job import Job, JobId
+from dueline.core import rows
+from dueline.core.job import Job, JobId
 from local.emulator import Emulator
 from local.endpoints import Endpoints
 from tests.e2e.environment import environment_of
-from tests.e2e.inbox import HANG_SECONDS, Inbox, wait_until
+from tests.e2e.inbox import Inbox
+from tests.waiting import HANG_SECONDS, wait_until
 
 NAMES = Names("e2e")
 BACKUP = {NAMES.table: "e2e-jobs-restored", NAMES.state: "e2e-state-restored"}
@@ -62,7 +63,7 @@ def rows_of(dynamodb: Any, id: JobId) -> list[rows.Key]:
     return [(each["pk"]["S"], each["sk"]["S"]) for each in page["Items"]]
 
 
-def test_jobs_whose_rows_were_deleted_come_and_what_was_cancelled_does_not(
+def test_restore_brings_deleted_jobs_but_no_cancelled_ones(
     emulator: Emulator, http: httpx.Client, inbox: Callable[[str], Inbox], restore: Callable[..., Any]
 ) -> None:
     dynamodb, now = emulator.client("dynamodb"), datetime.now(UTC)
@@ -87,5 +88,5 @@ def test_jobs_whose_rows_were_deleted_come_and_what_was_cancelled_does_not(
     assert states == ["scheduled", "scheduled", "cancelled"]
     moved = http.patch(f"/queues/emails/jobs/{ids[1]}", json={"delay": 0}).json()["id"]
     assert wait_until(lambda: bool(arrived.of(moved)))
-    assert restore("--apply", "--yes")["left"] is False
+    assert restore("--hand-over-from", since, "--apply", "--yes")["left"] is False
     assert [len(arrived.of(str(id))) for id in (overdue, cancelled)] == [1, 0]

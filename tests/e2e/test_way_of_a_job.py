@@ -1,10 +1,7 @@
-"""Jobs through the deployed template, from HTTP to a plain SQS consumer."""
+"""Jobs through the deployed template where something goes wrong on their way, and what the logs have of them."""
 
-import random
 import re
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,12 +11,10 @@ import pytest
 
 from local.emulator import Emulator
 from local.endpoints import Endpoints
-from tests.e2e.early import SOON_BY_THE_TABLE
-from tests.e2e.inbox import Inbox, let_all_come, wait_until, wait_until_ingested
+from tests.e2e.inbox import Inbox, let_all_come, wait_until_ingested
+from tests.waiting import wait_until
 
-JOBS = 100
-CANCELS = 20
-FURTHEST_SECONDS = 35
+SOON_BY_THE_TABLE = 25
 # How far ahead a story's jobs are due: further each time that this machine was too slow to tell it before their tick.
 AHEAD_SECONDS = (SOON_BY_THE_TABLE + 3, 60, 120, 240)
 
@@ -44,8 +39,6 @@ class Stories:
     """Jobs of several stories, which share the time that all of them have to wait: the ids of each, and the inbox."""
 
     emails: Inbox
-    seen: str
-    states: list[str]
     repeats: Repeats
     doomed: str
     beside_doomed: str
@@ -57,15 +50,11 @@ def begun(http: httpx.Client, emulator: Emulator, endpoints: Endpoints) -> Itera
     emails = Inbox(emulator, endpoints.queues["emails"])
     doomed = schedule(http, "doomed", delay=SOON_BY_THE_TABLE)["id"]
     emulator.client("sqs").delete_queue(QueueUrl=endpoints.queues["doomed"])
-    seen = schedule(http, "emails", delay=SOON_BY_THE_TABLE)
     beside_doomed = schedule(http, "emails", delay=SOON_BY_THE_TABLE + 1)["id"]
-    states = [seen["state"], *_states_until(http, seen["id"], "scheduled", "dispatched")]
     told = (_repeats(http, emulator, endpoints, ahead) for ahead in AHEAD_SECONDS)
     repeats = next((each for each in told if each is not None), None)
     assert repeats is not None, f"no cancel was promised {AHEAD_SECONDS[-1]} s before its job was due"
-    yield Stories(
-        emails=emails, seen=seen["id"], states=states, repeats=repeats, doomed=doomed, beside_doomed=beside_doomed
-    )
+    yield Stories(emails=emails, repeats=repeats, doomed=doomed, beside_doomed=beside_doomed)
     emails.close()
 
 
@@ -92,96 +81,11 @@ def _is_promised(http: httpx.Client, id: str) -> bool:
 @pytest.fixture(scope="module")
 def stories(begun: Stories, http: httpx.Client, emulator: Emulator, endpoints: Endpoints) -> Stories:
     """The stories at their end."""
-    begun.states.extend(_states_until(http, begun.seen, "dispatched"))
     wait_until_ingested(emulator, endpoints.inbound_url)
-    come = {begun.repeats.repeated, begun.seen, begun.beside_doomed}
+    come = {begun.repeats.repeated, begun.beside_doomed}
     assert wait_until(lambda: come <= {landed.id for landed in begun.emails.landed})
     let_all_come(http, "emails", begun.emails)
     return begun
-
-
-def test_of_many_jobs_every_uncancelled_one_arrives_none_early_and_none_that_was_cancelled(
-    http: httpx.Client, begun: Stories, inbox: Callable[[str], Inbox], emulator: Emulator, endpoints: Endpoints
-) -> None:
-    inboxes = {"emails": begun.emails, "invoices": inbox("invoices")}
-    scattered = random.Random(20)
-    jobs = [job for queue in inboxes for job in _scheduled(http, queue, JOBS // 2, scattered)]
-    wait_until_ingested(emulator, endpoints.inbound_url)
-    # What ingest was done with before its tick comes once; else both may have sent it.
-    in_time = {id for queue in inboxes for id in _listed(http, queue)} | {j["id"] for j in jobs if _is_direct(j)}
-    cancelled, requested = _cancel_at_random_moments(http, scattered.sample(jobs, CANCELS), scattered)
-    expected = {job["id"] for job in jobs} - cancelled - requested
-
-    def landed() -> list[str]:
-        return [landed.id for each in inboxes.values() for landed in each.landed]
-
-    assert wait_until(lambda: expected <= set(landed())), "lost"
-    for queue, each in inboxes.items():
-        let_all_come(http, queue, each)
-    once = expected & in_time
-    assert sorted(id for id in landed() if id in once) == sorted(once)
-    assert not cancelled & set(landed())
-    assert {job["route"] for job in jobs} == {"direct", "table"}
-    assert all(landed.lateness >= 0 for each in inboxes.values() for landed in each.landed)
-
-
-def _is_direct(job: dict[str, Any]) -> bool:
-    return bool(job["route"] == "direct")
-
-
-def _listed(http: httpx.Client, queue: str) -> list[str]:
-    """Return what waits in the table and is due within a minute."""
-    until = (datetime.now(UTC) + timedelta(minutes=1)).isoformat()
-    answer = http.get(f"/queues/{queue}/jobs", params={"to": until, "limit": 100})
-    assert answer.status_code == 200, answer.text
-    return [job["id"] for job in answer.json()["jobs"] if job["state"] == "scheduled"]
-
-
-def _scheduled(http: httpx.Client, queue: str, number: int, scattered: random.Random) -> list[dict[str, Any]]:
-    delays = [round(scattered.uniform(0, FURTHEST_SECONDS), 3) for _ in range(number)]
-    jobs = [{"payload": {"n": 1}, "delay": delay} for delay in delays]
-    answer = http.post(f"/queues/{queue}/jobs", json={"jobs": jobs})
-    assert answer.status_code == 200, answer.text
-    return list(answer.json()["jobs"])
-
-
-def _cancel_at_random_moments(
-    http: httpx.Client, jobs: list[dict[str, Any]], scattered: random.Random
-) -> tuple[set[str], set[str]]:
-    states: dict[str, str] = {}
-
-    def cancel(job: dict[str, Any], wait: float) -> None:
-        time.sleep(wait)
-        # What a busy machine answers with 503 promises nothing either.
-        told = http.delete(f"/queues/{job['queue']}/jobs/{job['id']}").json()
-        states[job["id"]] = told.get("state", "cancel_requested")
-
-    threads = [threading.Thread(target=cancel, args=(job, scattered.uniform(0, 10))) for job in jobs]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert set(states.values()) <= {"cancelled", "cancel_requested"}
-    return (
-        {id for id, state in states.items() if state == "cancelled"},
-        {id for id, state in states.items() if state == "cancel_requested"},
-    )
-
-
-@pytest.mark.parametrize("tenant", ["acme", None])
-def test_a_job_is_of_its_tenants_message_group(http: httpx.Client, begun: Stories, tenant: str | None) -> None:
-    emails = begun.emails
-    id = schedule(http, "emails", **({"tenant": tenant} if tenant else {}))["id"]
-    assert wait_until(lambda: bool(emails.of(id)))
-    assert [landed.group for landed in emails.of(id)] == [tenant]
-
-
-def test_a_look_up_follows_a_job_from_scheduled_to_dispatched(stories: Stories) -> None:
-    seen, way = list(dict.fromkeys(stories.states)), ["scheduled", "dispatched"]
-    # It is asked now and then: what lasts for less than that it may miss.
-    assert seen == [state for state in way if state in seen]
-    assert (seen[0], seen[-1]) == ("scheduled", "dispatched")
-    assert {landed.payload for landed in stories.emails.of(stories.seen)} == {'{"n":1}'}
 
 
 def test_a_cancel_that_overtakes_ingest_holds(stories: Stories, http: httpx.Client) -> None:
@@ -228,7 +132,7 @@ def _states_until(http: httpx.Client, id: str, *wanted: str) -> list[str]:
     return states
 
 
-def test_a_poison_message_ends_in_the_inbound_dead_letter_queue_with_its_reason(
+def test_poison_message_becomes_a_dead_letter_with_its_reason(
     http: httpx.Client, emulator: Emulator, endpoints: Endpoints
 ) -> None:
     emulator.client("sqs").send_message(QueueUrl=endpoints.inbound_url, MessageBody="poison")
@@ -258,13 +162,23 @@ def test_no_payload_is_in_any_log(http: httpx.Client, emulator: Emulator, endpoi
     assert marker not in _text_of(logs, groups)
 
 
-@pytest.mark.parametrize("method", ["GET", "DELETE"])
-def test_what_no_id_of_this_queue_names_is_not_found(http: httpx.Client, method: str) -> None:
-    id = schedule(http, "emails", delay=3600)["id"]
-    for path in ("/queues/emails/jobs/nonsense", f"/queues/invoices/jobs/{id}", f"/queues/nobody/jobs/{id}"):
-        answer = http.request(method, path)
-        assert answer.status_code == 404
-        assert answer.headers["content-type"] == "application/problem+json"
+def test_a_payload_that_is_no_json_is_listed_as_text(
+    http: httpx.Client, emulator: Emulator, endpoints: Endpoints
+) -> None:
+    some_id, due = schedule(http, "emails", delay=3600)["id"], datetime(2033, 1, 1, tzinfo=UTC)
+    bodies = ("not JSON", "NaN", "1e999", '{"a": 1}')
+    for n, body in enumerate(bodies):
+        at = due + timedelta(milliseconds=n)
+        _send_inbound(emulator, endpoints, _with_due(some_id, at, n), at, body=body)
+    span = {"from": "2033-01-01T00:00:00Z", "to": "2033-01-02T00:00:00Z"}
+
+    def listed() -> list[dict[str, Any]]:
+        return list(http.get("/queues/emails/jobs", params=span).json()["jobs"])
+
+    assert wait_until(lambda: len(listed()) == len(bodies))
+    *texts, json = listed()
+    assert [job["payload_text"] for job in texts] == ["not JSON", "NaN", "1e999"]
+    assert json["payload"] == {"a": 1}
 
 
 def _with_due(id: str, due: datetime, n: int) -> str:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from unittest.mock import patch
 
 from dueline import Worker
-from tests.e2e.inbox import HANG_SECONDS
+from tests.waiting import HANG_SECONDS
 
 # A worker that is told to stop ends its poll first.
 _POLL_SECONDS = 1
@@ -24,7 +24,7 @@ def working(worker: Worker) -> Iterator[None]:
             raised.append(error)
 
     thread = threading.Thread(target=run, daemon=True)
-    with patch("dueline.worker.receiver.LONG_POLL_SECONDS", _POLL_SECONDS):
+    with patch("dueline.worker.receiving.LONG_POLL_SECONDS", _POLL_SECONDS):
         thread.start()
         try:
             yield

@@ -1,4 +1,4 @@
-"""The simulation from the command line: run it, tell its story, replay a seed, prove that it catches what is broken."""
+"""The simulation from the command line: run seeds, replay one, inject each fault at each call, break each rule."""
 
 import json
 import sys
@@ -13,11 +13,20 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from tests.simulation.calls import ACTS, AND_CRASHES, MEETING, PAGES, SCENES, broken_by, every_fault, every_visitor
+from tests.simulation.calls import (
+    ACTIONS,
+    AND_CRASHES,
+    MEETING,
+    PAGES,
+    SCENES,
+    broken_by,
+    every_fault,
+    every_interleaving,
+)
+from tests.simulation.mutation import ROOT, Caught, documented_seeds, prove, table_of
 from tests.simulation.mutations import MUTATIONS
-from tests.simulation.proof import ROOT, Caught, prove, table_of, told_seeds
 from tests.simulation.run import first_failure, report_of, run, shrunk
-from tests.simulation.schedules import has_schedules
+from tests.simulation.schedule_history import has_schedules
 
 CHUNK = 50
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -34,7 +43,7 @@ def runs(
     first: First = 0,
     jobs: Jobs = 2,
 ) -> None:
-    """Run seeds, so many or for so long. The first that breaks a promise is told, shortened, and exits with 1."""
+    """Run seeds, so many or for so long. The first that breaks a promise is shortened and shown; exits with 1."""
     if (number is None) == (minutes is None):
         raise typer.BadParameter("give --number or --minutes, one of them")
     deadline = None if minutes is None else time.monotonic() + 60 * minutes
@@ -57,38 +66,38 @@ def _in_chunks(
     """Run seeds in chunks, in order, until there are no more or the time is over; yield each with what it broke."""
     ends = sys.maxsize if number is None else first + number
     chunks = (range(at, min(at + CHUNK, ends)) for at in range(first, ends, CHUNK))
-    begun: dict[Future[int | None], range] = {}
-    begun |= {pool.submit(first_failure, chunk): chunk for chunk in islice(chunks, 2 * jobs)}
-    while begun:
-        for future in wait(begun, return_when=FIRST_COMPLETED).done:
-            yield begun.pop(future), future.result()
+    running: dict[Future[int | None], range] = {}
+    running |= {pool.submit(first_failure, chunk): chunk for chunk in islice(chunks, 2 * jobs)}
+    while running:
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            yield running.pop(future), future.result()
             if deadline is None or time.monotonic() < deadline:
-                begun |= {pool.submit(first_failure, chunk): chunk for chunk in islice(chunks, 1)}
+                running |= {pool.submit(first_failure, chunk): chunk for chunk in islice(chunks, 1)}
 
 
 @app.command()
 def calls(jobs: Jobs = 2) -> None:
-    """Tell a short story with each fault at each call, and each process within each other's calls, in every scene."""
+    """Run a short history with each fault at each call, and with each process between each other's calls."""
     done, broken = 0, list[str]()
     with ProcessPoolExecutor(jobs) as pool, _progress() as progress:
-        task = progress.add_task("acts in scenes", total=len(ACTS) * len(SCENES))
-        for number, found in pool.map(_tell, *zip(*product(ACTS, SCENES), strict=True)):
-            done, broken = done + number, broken + found
+        task = progress.add_task("actions in scenes", total=len(ACTIONS) * len(SCENES))
+        for number, violations in pool.map(_run_all, *zip(*product(ACTIONS, SCENES), strict=True)):
+            done, broken = done + number, broken + violations
             progress.advance(task)
-    print("\n".join(broken) or f"{done} stories: no promise was broken")
+    print("\n".join(broken) or f"{done} runs: no promise was broken")
     raise typer.Exit(int(bool(broken)))
 
 
-def _tell(act: str, scene: str) -> tuple[int, list[str]]:
-    told = [call for page_rows in PAGES for call in every_fault(act, scene, page_rows)]
-    if act in MEETING or act == "submit under keys":
-        told += [call for plan in ({}, AND_CRASHES) for call in every_visitor(act, scene, plan)]
-    return len(told), broken_by(told)
+def _run_all(action: str, scene: str) -> tuple[int, list[str]]:
+    cases = [case for page_rows in PAGES for case in every_fault(action, scene, page_rows)]
+    if action in MEETING or action == "submit under keys":
+        cases += [case for plan in ({}, AND_CRASHES) for case in every_interleaving(action, scene, plan)]
+    return len(cases), broken_by(cases)
 
 
 @app.command()
 def replay(seed: int, whole: Annotated[bool, typer.Option("--whole", help="Do not shorten it.")] = False) -> None:
-    """Replay a seed: tell what it broke, and the way there, shortened as far as the promise stays broken."""
+    """Replay a seed: show the promise that it broke and its trace, shortened as far as the promise stays broken."""
     print(report_of(seed, whole=whole))
     raise typer.Exit(int(run(seed=seed)[1] is not None))
 
@@ -97,14 +106,14 @@ def replay(seed: int, whole: Annotated[bool, typer.Option("--whole", help="Do no
 def mutations(
     only: Annotated[str, typer.Option(help="Only those whose name contains this.")] = "",
     number: Annotated[int, typer.Option(help="How many seeds each is given.", min=1)] = 20_000,
-    again: Annotated[bool, typer.Option("--again", help="First the seed that docs/reliability.md tells.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="First the seed in docs/reliability.md.")] = False,
     jobs: Jobs = 2,
 ) -> None:
-    """Break one thing of the protocol at a time, and show that the simulation catches it: a table in Markdown."""
+    """Break one rule of the protocol at a time, and show that the simulation catches it: a table in Markdown."""
     chosen = [mutation for mutation in MUTATIONS if only in mutation.name]
-    told = told_seeds((ROOT / "docs" / "reliability.md").read_text()) if again else {}
+    seeds = documented_seeds((ROOT / "docs" / "reliability.md").read_text()) if again else {}
     with ProcessPoolExecutor(jobs) as pool, _progress() as progress:
-        proofs = {pool.submit(prove, each, number, told=told.get(each.name)): each for each in chosen}
+        proofs = {pool.submit(prove, each, number, first=seeds.get(each.name)): each for each in chosen}
         results: dict[str, Caught | None] = {}
         task = progress.add_task("mutations", total=len(chosen))
         while proofs:
@@ -120,20 +129,20 @@ def catch(
     number: int,
     expected: Annotated[list[str], typer.Argument()],
     scheduled: bool = False,
-    told: int | None = None,
+    first: int | None = None,
     decided: str = "[]",
 ) -> None:
-    """Run seeds until one breaks an expected promise; print it as JSON: what a mutated copy is asked for.
+    """Run seeds until one breaks an expected promise; print it as JSON. Runs in a mutated copy.
 
-    If `scheduled`, only those whose worlds have schedules. First come the run of `decided`, and the seed `told`.
+    If `scheduled`, only those whose worlds have schedules. First come the run of `decided`, and the seed `first`.
     """
     kept = {(stream, place): decision for (stream, place), decision in json.loads(decided)}
     seeds = filter(has_schedules, range(number)) if scheduled else range(number)
-    for seed in chain([None] if kept else [], [] if told is None else [told], seeds):
+    for seed in chain([None] if kept else [], [] if first is None else [first], seeds):
         _, failure = run(seed=seed, decided=None if seed is not None else kept)
         if failure is not None and failure.promise in expected:
-            found = {"promise": failure.promise, "seed": seed, "decisions": len(shrunk(failure))}
-            print(json.dumps(found))
+            caught = {"promise": failure.promise, "seed": seed, "decisions": len(shrunk(failure))}
+            print(json.dumps(caught))
             return
     raise typer.Exit(1)
 

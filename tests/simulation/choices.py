@@ -1,6 +1,6 @@
-"""Decisions by number, each in a stream of its own, so that one that is taken back moves no other."""
+"""Decisions by number, each in a stream of its own, so that removing one changes no other; and shrinking."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import TypeVar
 
@@ -55,3 +55,34 @@ class Stream:
         if decision:
             self._choices.made[self._name, place] = decision
         return decision
+
+
+# Shrinking: make a failing run short.
+Breaks = Callable[[Decided], bool]
+
+
+def shrink(decided: Decided, breaks: Breaks) -> Decided:
+    """Return the fewest decisions that still break the promise: remove half of them first, then fewer."""
+    kept = sorted(decided.items())
+    size = len(kept)
+    while size:
+        start = 0
+        while start < len(kept):
+            fewer = kept[:start] + kept[start + size :]
+            if breaks(dict(fewer)):
+                kept = fewer
+            else:
+                start += size
+        size //= 2
+    return _lowered(dict(kept), breaks)
+
+
+def _lowered(decided: Decided, breaks: Breaks) -> Decided:
+    """Return the same decisions, each as near to the harmless one as it may be."""
+    lowered = dict(decided)
+    for key, value in decided.items():
+        for less in range(1, value):
+            if breaks({**lowered, key: less}):
+                lowered[key] = less
+                break
+    return lowered

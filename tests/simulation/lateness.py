@@ -15,15 +15,15 @@ from typing import Any
 from unittest.mock import patch
 
 from dueline.config.deployment import Deployment
-from dueline.config.settings import longest_send
-from dueline.memory import Delivery, MemoryTable
-from dueline.model.job import Job
-from dueline.model.message import ID
-from dueline.model.rows import job_row
-from dueline.protocol import tick
-from dueline.protocol.lease import Periods
+from dueline.config.environment import longest_send
+from dueline.core import tick
+from dueline.core.job import Job
+from dueline.core.message import ID
+from dueline.core.partitions import Periods
+from dueline.core.rows import job_row
+from dueline.testing import Delivery, MemoryTable
 from tests.builders import EMAILS, NOW, a_job, a_queue
-from tests.simulation.turns import Process, Turns
+from tests.simulation.scheduler import Process, Scheduler
 from tests.system import Core, Stores
 from tests.wire import Around, Call, Wire, failing, on, straight
 
@@ -50,11 +50,11 @@ _LATEST = 59.999
 _CLOSING = 2
 
 
-class Death(BaseException):
+class TickKilled(BaseException):
     """The end of a tick between two of its calls."""
 
 
-class Fate(Enum):
+class Outcome(Enum):
     """What becomes of a minute's firing."""
 
     FINE = "fine"
@@ -65,42 +65,44 @@ class Fate(Enum):
     DIES_AFTER_A_CHECKPOINT = "dies after a checkpoint"
 
 
-Firing = tuple[float, Fate]
-Handed = Sequence[tuple[Job, Delivery]]
+Firing = tuple[float, Outcome]
+Deliveries = Sequence[tuple[Job, Delivery]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Story:
+class Scenario:
     """What becomes of the firings of successive minutes, and of two more, which are fine, at the end of theirs.
 
     `missed` more are missed, in any minutes but the first. `herd` is how many seconds of sending are due at once.
     """
 
-    fates: tuple[Fate, ...]
+    outcomes: tuple[Outcome, ...]
     offsets: Sequence[float] = (*range(0, 60, 10), _LATEST)
     missed: int = 0
     herd: int = 0
 
     def runs(self) -> Iterator[tuple[Firing, ...]]:
         """Yield who fires when, in seconds from the first, at every offset of each in its minute."""
-        for fates in _with_missed((*self.fates, *[Fate.FINE] * _CLOSING), self.missed):
-            acting = [(minute * _PERIOD, fate) for minute, fate in enumerate(fates) if fate is not Fate.MISSED]
+        for outcomes in _with_missed((*self.outcomes, *[Outcome.FINE] * _CLOSING), self.missed):
+            acting = [
+                (minute * _PERIOD, outcome) for minute, outcome in enumerate(outcomes) if outcome is not Outcome.MISSED
+            ]
             choices = [*[self.offsets] * (len(acting) - _CLOSING), *[(_LATEST,)] * _CLOSING]
             for offsets in product(*choices):
                 starts = [minute + offset - offsets[0] for (minute, _), offset in zip(acting, offsets, strict=True)]
-                yield tuple((round(start, 3), fate) for start, (_, fate) in zip(starts, acting, strict=True))
+                yield tuple((round(start, 3), outcome) for start, (_, outcome) in zip(starts, acting, strict=True))
 
 
-def _with_missed(fates: tuple[Fate, ...], missed: int) -> Iterable[tuple[Fate, ...]]:
+def _with_missed(outcomes: tuple[Outcome, ...], missed: int) -> Iterable[tuple[Outcome, ...]]:
     if not missed:
-        return [fates]
-    fewer = _with_missed(fates, missed - 1)
-    return dict.fromkeys((*each[:at], Fate.MISSED, *each[at:]) for each in fewer for at in range(1, len(each)))
+        return [outcomes]
+    fewer = _with_missed(outcomes, missed - 1)
+    return dict.fromkeys((*each[:at], Outcome.MISSED, *each[at:]) for each in fewer for at in range(1, len(each)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Worst:
-    """The largest lateness; the job handed over with the least time to spare before its due time; its firings."""
+    """The largest lateness; the job handovers over with the least time to spare before its due time; its firings."""
 
     lateness: float
     spare: float
@@ -109,7 +111,7 @@ class Worst:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Told:
+class RunResult:
     """What came of a run: of all jobs; of those due once the herd is sent, if there is one; how many came twice."""
 
     all: Worst
@@ -118,20 +120,20 @@ class Told:
 
 
 @cache
-def told(story: Story) -> Sequence[Told]:
-    """Tell a story with all of its runs."""
+def results_of(scenario: Scenario) -> Sequence[RunResult]:
+    """Simulate all runs of a scenario."""
     with patch.multiple(tick, **_SCALED):
-        return [_tell(firings, story.herd) for firings in dict.fromkeys(story.runs())]
+        return [_simulate(firings, scenario.herd) for firings in dict.fromkeys(scenario.runs())]
 
 
-def worst(story: Story, *, after_the_herd: bool = False) -> Worst:
-    runs = [each.after_the_herd if after_the_herd else each.all for each in told(story)]
+def worst(scenario: Scenario, *, after_the_herd: bool = False) -> Worst:
+    runs = [each.after_the_herd if after_the_herd else each.all for each in results_of(scenario)]
     least = min(filter(None, runs), key=lambda each: each.spare)
     lateness = max(each.lateness for each in filter(None, runs))
     return Worst(lateness=lateness, spare=least.spare, due=least.due, firings=least.firings)
 
 
-def _tell(firings: tuple[Firing, ...], herd: int) -> Told:
+def _simulate(firings: tuple[Firing, ...], herd: int) -> RunResult:
     jobs = {str(job.id): job for job in _jobs(firings, herd)}
     deliveries = _run(firings, jobs.values())
     first: dict[str, Delivery] = {}
@@ -139,23 +141,25 @@ def _tell(firings: tuple[Firing, ...], herd: int) -> Told:
         first.setdefault(delivery.message.attributes[ID], delivery)
     if lost := jobs.keys() - first.keys():
         raise AssertionError(f"never came: {sorted(lost)}, with firings at {firings}")
-    handed = [(jobs[id], delivery) for id, delivery in first.items()]
-    end = max((_handed_over(delivery) for job, delivery in handed if job.payload == _HERD), default=None)
-    after = [(job, delivery) for job, delivery in handed if end and job.id.due > end]
-    return Told(
-        all=_worst(handed, firings),
+    handovers = [(jobs[id], delivery) for id, delivery in first.items()]
+    end = max((_handover_time(delivery) for job, delivery in handovers if job.payload == _HERD), default=None)
+    after = [(job, delivery) for job, delivery in handovers if end and job.id.due > end]
+    return RunResult(
+        all=_worst(handovers, firings),
         after_the_herd=_worst(after, firings) if after else None,
         repeats=len(deliveries) - len(first),
     )
 
 
-def _worst(handed: Handed, firings: tuple[Firing, ...]) -> Worst:
-    spare, due = min(((job.id.due - _handed_over(delivery)).total_seconds(), job.id.due) for job, delivery in handed)
-    lateness = max((delivery.visible - job.id.due).total_seconds() for job, delivery in handed)
+def _worst(handovers: Deliveries, firings: tuple[Firing, ...]) -> Worst:
+    spare, due = min(
+        ((job.id.due - _handover_time(delivery)).total_seconds(), job.id.due) for job, delivery in handovers
+    )
+    lateness = max((delivery.visible - job.id.due).total_seconds() for job, delivery in handovers)
     return Worst(lateness=lateness, spare=spare, due=(due - NOW).total_seconds(), firings=firings)
 
 
-def _handed_over(delivery: Delivery) -> Any:
+def _handover_time(delivery: Delivery) -> Any:
     return delivery.visible - timedelta(seconds=delivery.message.delay)
 
 
@@ -177,27 +181,27 @@ def _due(seconds: float, **overrides: str) -> Job:
 
 def _run(firings: Sequence[Firing], jobs: Iterable[Job]) -> Sequence[Delivery]:
     """Run each tick as a process of its own; return what they sent."""
-    turns = Turns(NOW, choose=lambda _: 0)
-    stores = Stores([a_queue()], table=MemoryTable(page_rows=_PAGE_ROWS), clock=turns)
+    scheduler = Scheduler(NOW, choose=lambda _: 0)
+    stores = Stores([a_queue()], table=MemoryTable(page_rows=_PAGE_ROWS), clock=scheduler)
     for job in jobs:
         stores.table.write([job_row(job)])
-    for number, (at, fate) in enumerate(firings):
-        for owner in (f"{number}", f"{number} again")[: 2 if fate is Fate.TWICE else 1]:
-            turns.wake(Process(owner, partial(_tick, stores, fate), turns, skew=0).main, after=at)
-    turns.run()
+    for number, (at, outcome) in enumerate(firings):
+        for owner in (f"{number}", f"{number} again")[: 2 if outcome is Outcome.TWICE else 1]:
+            scheduler.wake(Process(owner, partial(_tick, stores, outcome), scheduler, skew=0).main, after=at)
+    scheduler.run()
     return stores.queues["emails"].deliveries
 
 
-def _tick(stores: Stores, fate: Fate, process: Process) -> None:
+def _tick(stores: Stores, outcome: Outcome, process: Process) -> None:
     wire = Wire()
-    dies = fate in _DEATHS
-    wire.around = _DEATHS[fate]() if dies else straight
+    dies = outcome in _DEATHS
+    wire.around = _DEATHS[outcome]() if dies else straight
     core = Core(stores, clock=process, wire=wire, periods=PERIODS, spread=partial(_spread, process))
     try:
         core.a_tick(EMAILS, owner=process.name, seconds=_TICK_SECONDS).run()
-    except Death:
+    except TickKilled:
         return
-    assert not dies, f"a tick lived on that {fate.value}"
+    assert not dies, f"a tick lived on that {outcome.value}"
 
 
 def _spread(process: Process, call: Callable[[Any], Any], batches: Iterable[Sequence[Job]]) -> Iterator[Any]:
@@ -208,63 +212,65 @@ def _spread(process: Process, call: Callable[[Any], Any], batches: Iterable[Sequ
 
 def _die_after(call: Call) -> Any:
     straight(call)
-    raise Death
+    raise TickKilled
 
 
-_DEATHS: dict[Fate, Callable[[], Around]] = {
-    Fate.DIES_WITH_THE_LEASE: lambda: on("table.page", failing(Death())),
-    Fate.DIES_BEFORE_A_CHECKPOINT: lambda: on("table.checkpoint", failing(Death())),
-    Fate.DIES_AFTER_A_CHECKPOINT: lambda: on("table.checkpoint", _die_after),
+_DEATHS: dict[Outcome, Callable[[], Around]] = {
+    Outcome.DIES_WITH_THE_LEASE: lambda: on("table.page", failing(TickKilled())),
+    Outcome.DIES_BEFORE_A_CHECKPOINT: lambda: on("table.checkpoint", failing(TickKilled())),
+    Outcome.DIES_AFTER_A_CHECKPOINT: lambda: on("table.checkpoint", _die_after),
 }
 
-_FINE = Fate.FINE
+_FINE = Outcome.FINE
 
 
-def _dies(fate: Fate, *, missed: int = 0, herd: int = 30) -> Story:
-    return Story(fates=(_FINE, fate, _FINE), offsets=(0, 20, 40, _LATEST), missed=missed, herd=herd)
+def _dies(outcome: Outcome, *, missed: int = 0, herd: int = 30) -> Scenario:
+    return Scenario(outcomes=(_FINE, outcome, _FINE), offsets=(0, 20, 40, _LATEST), missed=missed, herd=herd)
 
 
-def _herd(seconds: int, *, missed: int = 0) -> Story:
-    return Story(fates=(_FINE,) * (3 + seconds // _PERIOD), offsets=(0, _LATEST), missed=missed, herd=seconds)
+def _herd(seconds: int, *, missed: int = 0) -> Scenario:
+    return Scenario(outcomes=(_FINE,) * (3 + seconds // _PERIOD), offsets=(0, _LATEST), missed=missed, herd=seconds)
 
 
-STORIES = {
-    "nothing": Story(fates=(_FINE, _FINE, _FINE)),
-    "a firing is missed": Story(fates=(_FINE, _FINE), missed=1),
-    "two firings are missed": Story(fates=(_FINE, _FINE), missed=2),
-    "three firings are missed": Story(fates=(_FINE, _FINE), missed=3),
-    "a firing comes twice at once": Story(fates=(_FINE, Fate.TWICE, _FINE)),
-    "a tick dies just after taking the lease": _dies(Fate.DIES_WITH_THE_LEASE, herd=0),
+SCENARIOS = {
+    "nothing": Scenario(outcomes=(_FINE, _FINE, _FINE)),
+    "a firing is missed": Scenario(outcomes=(_FINE, _FINE), missed=1),
+    "two firings are missed": Scenario(outcomes=(_FINE, _FINE), missed=2),
+    "three firings are missed": Scenario(outcomes=(_FINE, _FINE), missed=3),
+    "a firing comes twice at once": Scenario(outcomes=(_FINE, Outcome.TWICE, _FINE)),
+    "a tick dies just after taking the lease": _dies(Outcome.DIES_WITH_THE_LEASE, herd=0),
     "a tick dies just after taking the lease, and a firing is missed": _dies(
-        Fate.DIES_WITH_THE_LEASE, herd=0, missed=1
+        Outcome.DIES_WITH_THE_LEASE, herd=0, missed=1
     ),
-    "a tick dies before its first checkpoint": _dies(Fate.DIES_BEFORE_A_CHECKPOINT),
-    "a tick dies before its first checkpoint, and a firing is missed": _dies(Fate.DIES_BEFORE_A_CHECKPOINT, missed=1),
-    "a tick dies after its first checkpoint": _dies(Fate.DIES_AFTER_A_CHECKPOINT),
-    "a tick dies after its first checkpoint, and a firing is missed": _dies(Fate.DIES_AFTER_A_CHECKPOINT, missed=1),
+    "a tick dies before its first checkpoint": _dies(Outcome.DIES_BEFORE_A_CHECKPOINT),
+    "a tick dies before its first checkpoint, and a firing is missed": _dies(
+        Outcome.DIES_BEFORE_A_CHECKPOINT, missed=1
+    ),
+    "a tick dies after its first checkpoint": _dies(Outcome.DIES_AFTER_A_CHECKPOINT),
+    "a tick dies after its first checkpoint, and a firing is missed": _dies(Outcome.DIES_AFTER_A_CHECKPOINT, missed=1),
     "a herd of 90 s": _herd(90),
     "a herd of 90 s, and a firing is missed": _herd(90, missed=1),
     "a herd of 200 s": _herd(200),
     "a herd of 200 s, and a firing is missed": _herd(200, missed=1),
 }
-HERDS = [name for name in STORIES if "herd" in name]
+HERDS = [name for name in SCENARIOS if "herd" in name]
 
 
 def table() -> Iterator[str]:
     """Yield the table's lines, each as soon as it is known."""
     yield "| what goes wrong | worst lateness | least time to spare | its ticks → its due time, in seconds |"
     yield "|---|---|---|---|"
-    for name, story in STORIES.items():
-        yield _line(name, worst(story))
+    for name, scenario in SCENARIOS.items():
+        yield _line(name, worst(scenario))
     for name in HERDS:
-        yield _line(f"{name}: what is due when it is sent", worst(STORIES[name], after_the_herd=True))
+        yield _line(f"{name}: what is due when it is sent", worst(SCENARIOS[name], after_the_herd=True))
 
 
 def _line(name: str, worst: Worst) -> str:
     lateness = f"{worst.lateness:.3f} s" if worst.lateness >= 1 else f"on time ({worst.lateness:.3f} s)"
     spare = f"{worst.spare:.3f} s" if worst.spare >= 0 else "none"
-    begun = [(at, fate) for at, fate in worst.firings if at <= worst.due - worst.spare]
-    ticks = ", ".join(f"{at:g}" if fate is _FINE else f"{at:g} ({fate.value})" for at, fate in begun)
+    firings = [(at, outcome) for at, outcome in worst.firings if at <= worst.due - worst.spare]
+    ticks = ", ".join(f"{at:g}" if outcome is _FINE else f"{at:g} ({outcome.value})" for at, outcome in firings)
     return f"| {name} | {lateness} | {spare} | {ticks} → {worst.due:g} |"
 
 

@@ -1,15 +1,29 @@
-"""One thing in the code that is broken, and the promises that then break."""
+"""Mutation testing: break one rule in a copy of the code, and show that the simulation reports the promise it keeps."""
 
-from collections.abc import Sequence
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.simulation.choices import Decided
 
+ROOT = Path(__file__).parents[2]
+_ROW = re.compile(r"^\| (.+) \| .+ \| (\d+) \| .+ \|$", re.MULTILINE)
+LOST, EXACT, EARLY, TWICE = "never lost", "exact cancel", "never early", "at least once"
+ONCE = "once by key"
+LEVEL = "own level"
+ONE = "one job"
+NEITHER, BOTH, SECOND = "never neither", "never both", "no second job"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Edit:
-    """One place in a file of dueline/: what stands there, and what takes its place."""
+    """One place in a file of dueline/: the text that is there, and what replaces it."""
 
     file: str
     old: str
@@ -25,9 +39,9 @@ class Edit:
 
 @dataclass(frozen=True, kw_only=True)
 class Mutation:
-    """What is broken, and what must be caught. Some can be caught only where a world has schedules.
+    """What is broken, and which promises break. Some can be caught only where a world has schedules.
 
-    `decided` is the run that catches one which seeds seldom do: tens of thousands may miss it.
+    `decided` is the run that catches one which tens of thousands of seeds may miss.
     """
 
     name: str
@@ -38,17 +52,61 @@ class Mutation:
 
 
 def kept(**streams: str) -> Decided:
-    """Return the decisions of a run, told as `place=decision` by stream; `_` stands for a comma in its name."""
+    """Return the decisions of a run from `place=decision` by stream; `_` stands for a comma in its name."""
     made = {(name.replace("_", ", "), *map(int, each.split("="))) for name in streams for each in streams[name].split()}
     return {(stream, place): decision for stream, place, decision in made}
 
 
-LOST, EXACT, EARLY, TWICE = "never lost", "exact cancel", "never early", "at least once"
-ONCE = "once by key"
-LEVEL = "own level"
-ONE = "one job"
-NEITHER, BOTH, SECOND = "never neither", "never both", "no second job"
-
-
 def mutation(name: str, file: str, old: str, new: str, *breaks: str) -> Mutation:
     return Mutation(name=name, breaks=breaks, edits=[Edit(file=file, old=old, new=new)])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Caught:
+    """The promise that a mutation broke, by which seed or by its own decisions, and by how few of them."""
+
+    promise: str
+    seed: int | None
+    decisions: int
+
+
+def prove(mutation: Mutation, number: int, *, first: int | None = None) -> Caught | None:
+    """Run up to so many seeds against a mutation; return the first that broke a promise that it names.
+
+    Its own decisions come first, if it has any, and then the seed `first`.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        for part in ("dueline", "tests"):
+            shutil.copytree(
+                ROOT / part, Path(folder) / part, ignore=shutil.ignore_patterns("node_modules", "__pycache__")
+            )
+        for edit in mutation.edits:
+            edit.apply(Path(folder))
+        command = [sys.executable, "-m", "tests.simulation", "catch", str(number), *mutation.breaks]
+        command += ["--scheduled"] if mutation.needs_schedules else []
+        command += [] if first is None else ["--first", str(first)]
+        command += ["--decided", json.dumps(list(mutation.decided.items()))] if mutation.decided else []
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.stderr:
+        raise RuntimeError(f"{mutation.name}: {done.stderr}")
+    return Caught(**json.loads(done.stdout)) if done.returncode == 0 else None
+
+
+def documented_seeds(docs: str) -> dict[str, int]:
+    """Return the seed that caught each mutation, from the table of `table_of` on a page."""
+    return {name: int(runs) - 1 for name, runs in _ROW.findall(docs)}
+
+
+def table_of(mutations: Sequence[Mutation], results: Mapping[str, Caught | None]) -> str:
+    """Return a table in Markdown of which promise caught each mutation, and how soon."""
+    lines = ["| what is broken | promise that breaks | runs until it was caught | decisions that it takes |"]
+    lines.append("|---|---|---|---|")
+    for mutation in mutations:
+        caught = results[mutation.name]
+        cells = f"{caught.promise} | {_runs(caught)} | {caught.decisions}" if caught else "**not caught** | |"
+        lines.append(f"| {mutation.name} | {cells} |")
+    return "\n".join(lines)
+
+
+def _runs(caught: Caught) -> str:
+    return "by a kept run" if caught.seed is None else str(caught.seed + 1)

@@ -1,30 +1,37 @@
-"""What was asked, answered and sent in a world, and the promises that this is held against, by their names."""
+"""What was requested, answered and sent in a world, and the promises that this is checked against, by their names."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
-from itertools import pairwise
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise, takewhile
 
-from dueline.model import rows
-from dueline.model.job import Job, JobId, Partition
-from dueline.model.rows import Key
-from dueline.protocol import tick
-from dueline.protocol.dispatch import PAST_RETENTION
-from dueline.protocol.move import Intent
-from tests.simulation.broken import Broken
-from tests.simulation.timetable import Timetable
+from dueline.core import rows, tick
+from dueline.core.dispatch import PAST_RETENTION
+from dueline.core.job import Job, JobId, Partition
+from dueline.core.reschedule import Intent
+from dueline.core.rows import Key
+from dueline.schedules.definition import CatchUp, Definition
+from dueline.schedules.head import Head, jitter
 
-# Two processes' clocks, and the part of a second that a TTL knows nothing of.
+# Two processes' clocks, and the part of a second that a TTL leaves out.
 CLOCKS_DIFFER = 6.0
+
+
+class Violation(AssertionError):
+    """A promise does not hold. `promise` is its name."""
+
+    def __init__(self, promise: str, what: str) -> None:
+        super().__init__(f"{promise}: {what}")
+        self.promise = promise
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sent:
     """A job as it reached its queue: when a worker sees it, by the clock of who sent it, `by` name, under a key.
 
-    `level` is whose SQS queue it reached, `priority` what it was submitted with. `asked` names its submission, if it
-    had no key. `rule` is the number of the definition by which a `schedule` made it for a `nominal`.
+    `level` is the priority of the SQS queue that it reached, `priority` what it was submitted with. `submission` names
+    its submission, if it had no key. `rule` is the number of the definition by which a `schedule` made it.
     """
 
     id: JobId
@@ -34,10 +41,10 @@ class Sent:
     key: str | None = None
     level: int = 1
     priority: int = 1
-    asked: str | None = None
+    submission: str | None = None
     rule: int | None = None
     schedule: str | None = None
-    nominal: datetime | None = None
+    scheduled_for: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,6 +65,189 @@ class Parked:
     at: datetime
 
 
+# Schedules. Their times are computed here on their own, not by the code under test.
+Schedule = tuple[str, str]
+# A run as its handler sees it: of which schedule, by which definition, for when.
+Run = tuple[str, str, str, datetime]
+ON_TIME, A_MOMENT = timedelta(seconds=60), timedelta(microseconds=1)
+NEVER = datetime.min.replace(tzinfo=UTC)
+FOREVER = datetime.max.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Version:
+    """A generation, and when its head was put, in seconds from the beginning of the world.
+
+    It was `decided` when its caller had read the one before, by that caller's clock.
+    """
+
+    head: Head
+    at: float
+    decided: datetime = NEVER
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Step:
+    """The runs of a generation after one instant, up to another, are planned, as it was decided at a time."""
+
+    generation: int
+    after: datetime
+    until: datetime
+    decided: datetime
+
+
+@dataclass(kw_only=True, slots=True)
+class ScheduleRecord:
+    """All versions of schedules. `jobs` were submitted for them by any process, `planned` when heads said so."""
+
+    versions: dict[Schedule, list[Version]] = field(default_factory=lambda: defaultdict(list))
+    steps: dict[Schedule, list[Step]] = field(default_factory=lambda: defaultdict(list))
+    jobs: dict[JobId, Job] = field(default_factory=dict)
+    planned: dict[JobId, float] = field(default_factory=dict)
+    answers: int = 0
+    ended: datetime | None = None
+
+    def latest(self) -> list[Head]:
+        return [versions[-1].head for versions in self.versions.values()]
+
+    def note_step(self, schedule: Schedule, step: Step, *, at: float) -> None:
+        self.steps[schedule].append(step)
+        for id, job in self.jobs.items():
+            is_of_step = job.scheduled_for is not None and step.after < job.scheduled_for <= step.until
+            if is_of_step and (id.queue, job.schedule) == schedule:
+                self.planned.setdefault(id, at)
+
+    def check_answer(self, schedule: Schedule, head: Head, effective_from: datetime, *, began: float) -> None:
+        """Check a caller's answer: a generation that versions during the call, and from when on."""
+        self.answers += 1
+        versions = self.versions[schedule]
+        version = versions[head.generation - 1] if head.generation <= len(versions) else None
+        if version is None or (effective_from, head.definition) != (version.head.start, version.head.definition):
+            raise Violation(
+                "as answered", f"{schedule} was answered {head.generation} from {effective_from}, which is not"
+            )
+        following = versions[head.generation : head.generation + 1]
+        if following and following[0].at < began:
+            raise Violation("as answered", f"{schedule} was answered {head.generation} when another served")
+
+    def check_all_goes_on(self, *, now: datetime) -> None:
+        """Raise Violation if a run is due by now, and nobody planned it."""
+        for schedule, versions in self.versions.items():
+            head = versions[-1].head
+            steps = [step for step in self.steps[schedule] if step.generation == head.generation]
+            planned_to = max((step.until for step in steps), default=head.start)
+            scheduled_for = next(_times(head.definition, planned_to), None)
+            if head.is_live and scheduled_for is not None and scheduled_for <= now:
+                what = f"{schedule} has no run for {scheduled_for}: it is stalled at {planned_to}"
+                raise Violation("a schedule does not die", what)
+
+    def check(self, sent: Iterable[Sent], *, gone: Collection[JobId]) -> None:
+        """Raise Violation for the first promise that does not hold. `gone` are jobs that settled in another way."""
+        came: dict[Run, JobId] = {}
+        for each in sent:
+            if each.schedule is not None and each.scheduled_for is not None:
+                self._check_run(each)
+                run = each.id.queue, each.schedule, str(each.rule), each.scheduled_for
+                if came.setdefault(run, each.id) != each.id:
+                    raise Violation(
+                        "one run", f"{came[run]} and {each.id} came for {each.schedule}@{each.scheduled_for}"
+                    )
+        self._check_what_came({*came, *(_run_of(self.jobs[id]) for id in gone if id in self.jobs)})
+
+    def _check_run(self, sent: Sent) -> None:
+        versions = self.versions[sent.id.queue, str(sent.schedule)]
+        assert sent.scheduled_for is not None
+        what = f"{sent.id} came, for {sent.scheduled_for} of rule {sent.rule}"
+        serving = [each for each, end in _with_ends(versions) if each.head.start < sent.scheduled_for <= end]
+        if not serving or (rule_of(serving[0].head.definition.payload) != str(sent.rule) and serving[0].head.is_live):
+            raise Violation("never both", f"{what}, which another served")
+        if not serving[0].head.is_live or _is_over(sent.id.due, serving[0].head, versions):
+            raise Violation("nothing after a pause", f"{what}, though it was paused or deleted")
+        if next(_times(serving[0].head.definition, sent.scheduled_for - A_MOMENT), None) != sent.scheduled_for:
+            raise Violation("never both", f"{what}, which is none")
+        if sent.scheduled_for <= serving[0].decided and _follows_a_pause(serving[0].head, versions):
+            raise Violation("nothing after a pause", f"{what}, of the pause that was over at {serving[0].decided}")
+
+    def _check_what_came(self, came: Collection[Run]) -> None:
+        for schedule, versions in self.versions.items():
+            for each, end in _with_ends(versions):
+                for scheduled_for in self._expected(each.head, versions, end):
+                    if (*schedule, rule_of(each.head.definition.payload), scheduled_for) not in came:
+                        self._check_missed(schedule, each.head, scheduled_for, is_last=end == FOREVER)
+
+    def _expected(self, head: Head, versions: list[Version], end: datetime) -> Iterator[datetime]:
+        if not head.is_live or self.ended is None:
+            return
+        delay = jitter(head.queue, head.name, head.definition)
+        until = min(end, self.ended - delay)
+        for scheduled_for in takewhile(lambda each: each <= until, _times(head.definition, head.start)):
+            if not _is_over(scheduled_for + delay, head, versions):
+                yield scheduled_for
+
+    def _check_missed(self, schedule: Schedule, head: Head, scheduled_for: datetime, *, is_last: bool) -> None:
+        steps = [
+            step
+            for step in self.steps[schedule]
+            if step.generation == head.generation and step.after < scheduled_for <= step.until
+        ]
+        what = f"{schedule} had no run for {scheduled_for}, of generation {head.generation} from {head.start}"
+        if not steps and is_last:
+            raise Violation("a schedule does not die", f"{what}: nobody planned it")
+        if not any(_may_be_missed(head, scheduled_for, now=step.decided) for step in steps):
+            raise Violation("never neither", what)
+
+
+def rule_of(payload: str) -> str:
+    """Return the number of the definition that a payload is of."""
+    return payload.partition('"rule": ')[2].partition(",")[0].rstrip("}")
+
+
+def _run_of(job: Job) -> Run:
+    assert job.schedule is not None
+    assert job.scheduled_for is not None
+    return job.id.queue, job.schedule, rule_of(job.payload), job.scheduled_for
+
+
+def _with_ends(versions: list[Version]) -> Iterator[tuple[Version, datetime]]:
+    """Yield each generation with the instant up to which it serves."""
+    for each, following in pairwise(versions):
+        yield each, following.head.start
+    if versions:
+        yield versions[-1], FOREVER
+
+
+def _is_over(due: datetime, head: Head, versions: list[Version]) -> bool:
+    """Return whether a generation's run is due after the schedule was paused or deleted, later."""
+    later = [each.head for each in versions if each.head.generation > head.generation]
+    return any(not each.is_live and each.start < due for each in later)
+
+
+def _follows_a_pause(head: Head, versions: list[Version]) -> bool:
+    return any(each.head.generation == head.generation - 1 and not each.head.is_live for each in versions)
+
+
+def _times(definition: Definition, after: datetime) -> Iterator[datetime]:
+    rule = definition.rule
+    assert rule.every is not None
+    assert rule.start is not None
+    number = max(0, (after - rule.start) // rule.every + 1)
+    while rule.count is None or number < rule.count:
+        yield rule.start + number * rule.every
+        number += 1
+
+
+def _may_be_missed(head: Head, scheduled_for: datetime, *, now: datetime) -> bool:
+    """Return whether a run may have got no job by what `catch_up` says, as it was decided then."""
+    delay = jitter(head.queue, head.name, head.definition)
+    if scheduled_for + delay + ON_TIME >= now:
+        return False
+    if head.definition.catch_up is CatchUp.LATEST:
+        following = next(_times(head.definition, scheduled_for), None)
+        return following is not None and following + delay <= now
+    return head.definition.catch_up is CatchUp.NONE
+
+
+# Jobs.
 @dataclass(kw_only=True, slots=True)
 class Record:
     """All that happened. Times are in seconds from the beginning of the world."""
@@ -66,10 +256,10 @@ class Record:
     # By the calls that were made for them, whatever was answered.
     attempted: dict[JobId, Job] = field(default_factory=dict)
     submitted: dict[JobId, float] = field(default_factory=dict)
-    asked_back: dict[JobId, float] = field(default_factory=dict)
+    cancel_requested: dict[JobId, float] = field(default_factory=dict)
     promised: set[JobId] = field(default_factory=set)
-    # Those that were sent, or carried out without. By the new job's id, which `refused` names where the caller was told
-    # that there is none.
+    # Reschedules that were sent, or carried out without an intent, by the new job's id; it is in `refused` where the
+    # caller was refused.
     intents: dict[JobId, Intent] = field(default_factory=dict)
     refused: set[JobId] = field(default_factory=set)
     sent: list[Sent] = field(default_factory=list)
@@ -83,34 +273,35 @@ class Record:
     written: dict[Key, float] = field(default_factory=dict)
     acknowledged: dict[JobId, float] = field(default_factory=dict)
     finished: dict[Partition, list[float]] = field(default_factory=lambda: defaultdict(list))
-    outlived: set[JobId] = field(default_factory=set)
+    collected_early: set[JobId] = field(default_factory=set)
     claims: dict[Key, list[Claim]] = field(default_factory=lambda: defaultdict(list))
-    timetable: Timetable = field(default_factory=Timetable)
+    # A job whose claim was released, and that no other call shared, may come where a caller submitted it by its id.
+    released: set[JobId] = field(default_factory=set)
+    shared: set[JobId] = field(default_factory=set)
+    submitted_by_id: set[JobId] = field(default_factory=set)
+    schedules: ScheduleRecord = field(default_factory=ScheduleRecord)
 
     @property
     def expected(self) -> Iterator[JobId]:
-        """The jobs that may come: those accepted, and those that are to take another's place."""
+        """The jobs that may come: those accepted, and those that are to replace another."""
         yield from dict.fromkeys([*self.accepted, *self.intents])
 
     def is_settled(self, id: JobId) -> bool:
-        """Tell whether a job is where it had to go, or one that may have taken its place.
-
-        Or whether it was taken back, or stayed beyond its retention.
-        """
+        """Return whether a job, or one that replaced it, was delivered, parked, cancelled, or stayed past retention."""
         parked = sum(each.job.id == id for each in self.parked)
         return (
             rows.cancellation_key(id) in self.written
-            or id in self.outlived
+            or id in self.collected_early
             or any(each.id == id for each in self.sent)
             or parked > self.put_back[id]
             or any(self.is_settled(new) for new, intent in self.intents.items() if intent.old == id)
         )
 
-    def is_calm(self) -> bool:
+    def is_all_settled(self) -> bool:
         return all(map(self.is_settled, self.accepted))
 
     def check(self) -> None:
-        """Raise Broken for the first promise that does not hold."""
+        """Raise Violation for the first promise that does not hold."""
         self._check_what_was_accepted()
         self._check_what_was_sent()
         self._check_what_was_parked()
@@ -118,77 +309,79 @@ class Record:
         self._check_repeats()
         self._check_keys()
         self._check_submissions()
-        self.timetable.check(self.sent, gone={each.job.id for each in self.parked} | self.outlived)
+        self.schedules.check(self.sent, gone={each.job.id for each in self.parked} | self.collected_early)
 
     def _check_what_was_accepted(self) -> None:
         for id in self.accepted:
             if not self.is_settled(id):
                 was_moved = any(intent.old == id for intent in self.intents.values())
                 promise = "never neither" if was_moved else "never lost"
-                raise Broken(promise, f"{id} is neither in its queue nor in a dead-letter queue")
+                raise Violation(promise, f"{id} is neither in its queue nor in a dead-letter queue")
 
     def _check_what_was_sent(self) -> None:
         for each in self.sent:
             if each.id in self.promised:
-                raise Broken("exact cancel", f"{each.id} was delivered after its cancel was promised")
+                raise Violation("exact cancel", f"{each.id} was delivered after its cancel was promised")
             if each.visible < each.id.due:
-                raise Broken("never early", f"{each.id} is visible at {each.visible}")
+                raise Violation("never early", f"{each.id} is visible at {each.visible}")
             if each.queue != each.id.queue:
-                raise Broken("isolation", f"{each.id} is in {each.queue}")
+                raise Violation("isolation", f"{each.id} is in {each.queue}")
             if each.level != each.priority:
-                raise Broken("own level", f"{each.id} of priority {each.priority} is in that of {each.level}")
+                raise Violation("own level", f"{each.id} of priority {each.priority} is in that of {each.level}")
 
     def _check_what_was_parked(self) -> None:
         for each in self.parked:
             past_retention = each.reason == PAST_RETENTION and each.at >= each.job.expires
             if not past_retention and (each.job.id.queue, each.job.priority) not in self.vanished:
-                raise Broken("never lost", f"{each.job.id} was parked without need: {each.reason}")
+                raise Violation("never lost", f"{each.job.id} was parked without need: {each.reason}")
 
     def _check_what_was_moved(self) -> None:
-        """Let no refused job come, and one job alone of those that took each other's place."""
+        """Check that no refused job came, and one alone of those that replaced each other."""
         came: dict[JobId, JobId] = {}
         for id in {each.id: None for each in self.sent}:
             if id in self.refused:
-                raise Broken("no second job", f"{id} came, though its reschedule was refused")
+                raise Violation("no second job", f"{id} came, though its reschedule was refused")
             other = came.setdefault(self._first_of(id), id)
             if other != id:
-                raise Broken("never both", f"{other} came, and {id}, which took its place")
+                raise Violation("never both", f"{other} came, and {id}, which replaced it")
 
     def _check_repeats(self) -> None:
-        """Lay each repeat at the door of a tick that was interrupted, and of no tick more than design allows."""
-        laid: Counter[str] = Counter()
+        """Attribute each repeat to a tick that was interrupted, and to none more than the design allows."""
+        attributed: Counter[str] = Counter()
         last: dict[JobId, Sent] = {}
         for each in self.sent:
             before = last.get(each.id)
             if before is not None and each.id not in self.excused:
-                laid[before.by if self.interrupted[before.by] else each.by] += 1
+                attributed[before.by if self.interrupted[before.by] else each.by] += 1
             last[each.id] = each
-        for name, repeats in laid.items():
+        for name, repeats in attributed.items():
             allowed = self.interrupted[name] * (tick.CHECKPOINT_JOBS + tick.WAVE_JOBS)
             if repeats > allowed:
-                raise Broken("at least once", f"{name} made {repeats} repeats, and is allowed {allowed}")
+                raise Violation("at least once", f"{name} made {repeats} repeats, and is allowed {allowed}")
 
     def _check_keys(self) -> None:
         for key, claims in self.claims.items():
             for first, second in pairwise(claims):
                 if second.at < first.until - CLOCKS_DIFFER:
-                    raise Broken("once by key", f"{second.id} claimed {key[1]}, which {first.id} has")
+                    raise Violation("once by key", f"{second.id} claimed {key[1]}, which {first.id} has")
         for each in self.sent:
             claimed = {claim.id for claim in self._claims_of(each)}
-            if each.key is not None and self._first_of(each.id) not in claimed:
-                raise Broken("once by key", f"{each.id} was submitted under key {each.key}, which it never had")
+            first = self._first_of(each.id)
+            came_by_id = first in (self.released - self.shared) & self.submitted_by_id
+            if each.key is not None and first not in claimed and not came_by_id:
+                raise Violation("once by key", f"{each.id} was submitted under key {each.key}, which it never had")
 
     def _check_submissions(self) -> None:
-        """Let one job alone come of each submission, or one that took its place."""
+        """Check that each submission made one job alone, or one that replaced it."""
         came: dict[str, JobId] = {}
         for each in self.sent:
-            if each.asked is not None:
+            if each.submission is not None:
                 first = self._first_of(each.id)
-                if came.setdefault(each.asked, first) != first:
-                    raise Broken("one job", f"{came[each.asked]} came, and {first}, of one submission")
+                if came.setdefault(each.submission, first) != first:
+                    raise Violation("one job", f"{came[each.submission]} came, and {first}, of one submission")
 
     def _first_of(self, id: JobId) -> JobId:
-        """Return the job whose place a job took, by one reschedule or several."""
+        """Return the job that a job replaced, by one reschedule or several."""
         while id in self.intents:
             id = self.intents[id].old
         return id

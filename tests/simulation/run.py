@@ -1,16 +1,14 @@
-"""One run: a history, written and lived through, and held against the promises."""
+"""One run: a history is written and executed, and its record checked against the promises."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from dueline.model.job import JobId
-from tests.simulation.broken import Broken
-from tests.simulation.choices import Choices, Decided
+from dueline.core.job import JobId
+from tests.simulation.choices import Choices, Decided, shrink
 from tests.simulation.history import UNTOUCHED, History
-from tests.simulation.record import Record
-from tests.simulation.shrink import shrink
-from tests.simulation.tell import told
+from tests.simulation.record import Record, Violation
+from tests.simulation.trace import render
 from tests.simulation.world import DIRECT_HORIZON, PERIODS, World
 
 A_SECOND_OF_SQS = timedelta(seconds=1)
@@ -27,17 +25,17 @@ class Failure:
 
 
 def run(*, seed: int | None = None, decided: Decided | None = None) -> tuple[World, Failure | None]:
-    """Live through the history of a seed, or of decisions; return its world and what it broke."""
+    """Execute the history of a seed, or of decisions; return its world and what it broke."""
     choices = Choices(seed=seed, decided=decided)
     history = History(choices)
     world = history.write()
     try:
-        _live_through(world)
-        if history.climate.isolated:
+        _execute(world)
+        if history.profile.isolated:
             alone = History(Choices(seed=seed, decided=decided), alone=True).write()
-            _live_through(alone)
+            _execute(alone)
             compare(world.record, alone.record)
-    except Broken as broken:
+    except Violation as broken:
         return world, Failure(promise=broken.promise, what=str(broken), decided=choices.made)
     except Exception as error:
         return world, Failure(promise="no error", what=repr(error), decided=choices.made)
@@ -60,7 +58,7 @@ def shrunk(failure: Failure) -> Decided:
 
 
 def report_of(seed: int, *, whole: bool = False) -> str:
-    """Return what the run of a seed broke, how it came to that, and how to see it again."""
+    """Return which promise the run of a seed broke, its trace, and how to replay it."""
     failure = run(seed=seed)[1]
     if failure is None:
         return f"seed {seed} breaks no promise"
@@ -70,39 +68,39 @@ def report_of(seed: int, *, whole: bool = False) -> str:
 
 
 def trace_of(decided: Decided) -> str:
-    """Return the trace of decisions, as one reads it."""
+    """Return the trace of a run by its decisions, as text."""
     world = History(Choices(decided=decided)).write()
     world.is_traced = True
     try:
-        _live_through(world)
+        _execute(world)
     except Exception as broken:
-        world.tell("", f"{type(broken).__name__}: {broken}")
-    return told(world.trace)
+        world.log("", f"{type(broken).__name__}: {broken}")
+    return render(world.trace)
 
 
-def _live_through(world: World) -> None:
+def _execute(world: World) -> None:
     world.run()
-    world.calm_down()
+    world.settle()
     world.check()
 
 
 def compare(record: Record, alone: Record) -> int:
-    """Hold the untouched queue's lateness against what it is alone; return how many jobs this could be done for.
+    """Compare the untouched queue's lateness with what it is alone; return for how many jobs.
 
     Those are the ones that were ingested in time: isolation is promised as long as the inbound backlog is young.
     """
-    seen, seen_alone = _seen(record), _seen(alone)
-    in_time = [id for id in seen if record.acknowledged.get(id, 0.0) - record.submitted.get(id, 0.0) < BACKLOG]
-    both = [id for id in in_time if id in seen_alone]
+    visible, visible_alone = _visible(record), _visible(alone)
+    in_time = [id for id in visible if record.acknowledged.get(id, 0.0) - record.submitted.get(id, 0.0) < BACKLOG]
+    both = [id for id in in_time if id in visible_alone]
     for id in both:
-        if seen[id] > seen_alone[id] + A_SECOND_OF_SQS:
-            raise Broken("isolation", f"{id} is visible at {seen[id]}, alone at {seen_alone[id]}")
+        if visible[id] > visible_alone[id] + A_SECOND_OF_SQS:
+            raise Violation("isolation", f"{id} is visible at {visible[id]}, alone at {visible_alone[id]}")
     return len(both)
 
 
-def _seen(record: Record) -> dict[JobId, datetime]:
-    seen: dict[JobId, datetime] = {}
+def _visible(record: Record) -> dict[JobId, datetime]:
+    visible: dict[JobId, datetime] = {}
     for each in record.sent:
         if each.id.queue == UNTOUCHED:
-            seen[each.id] = min(each.visible, seen.get(each.id, each.visible))
-    return seen
+            visible[each.id] = min(each.visible, visible.get(each.id, each.visible))
+    return visible

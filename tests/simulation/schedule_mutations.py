@@ -9,7 +9,7 @@ RUN, PAUSED, DIES, ANSWERED = "one run", "nothing after a pause", "a schedule do
 _SUBMISSIONS = (
     "        steps = self._submit(steps, lambda step: step.occurrences)\n"
     "        steps = self._submit(steps, lambda step: [step.following] if step.following else [])\n"
-    "        for step, is_noted in zip(steps, self._spread(self._note, steps), strict=True):\n"
+    "        for plan, is_noted in zip(steps, self._spread(self._note, steps), strict=True):\n"
 )
 
 IN_PLANNER = [
@@ -20,7 +20,7 @@ IN_PLANNER = [
         "        steps = self._submit(steps, lambda step: [step.following] if step.following else [])\n"
         "        noted = list(self._spread(self._note, steps))\n"
         "        self._submit(steps, lambda step: step.occurrences)\n"
-        "        for step, is_noted in zip(steps, noted, strict=True):\n",
+        "        for plan, is_noted in zip(steps, noted, strict=True):\n",
         NEITHER,
         DIES,
     ),
@@ -31,12 +31,12 @@ IN_PLANNER = [
         "        steps = self._submit(steps, lambda step: step.occurrences)\n"
         "        noted = list(self._spread(self._note, steps))\n"
         "        self._submit(steps, lambda step: [step.following] if step.following else [])\n"
-        "        for step, is_noted in zip(steps, noted, strict=True):\n",
+        "        for plan, is_noted in zip(steps, noted, strict=True):\n",
         DIES,
     ),
     mutation(
         "a step ends by the clock",
-        "schedules/plan_step.py",
+        "schedules/planner.py",
         "end = step(rule, start)\n",
         "end = step(rule, max(start, now))\n",
         BOTH,
@@ -45,7 +45,7 @@ IN_PLANNER = [
     ),
     mutation(
         "planned_to is set whatever it is",
-        "memory/table.py",
+        "testing/memory_table.py",
         'is_as_read = (head.get("generation"), head.get("planned_to")) == (generation, planned_to)',
         'is_as_read = head.get("generation") == generation',
         BOTH,
@@ -56,7 +56,7 @@ IN_PLANNER = [
     ),
     mutation(
         "planned_to is set whatever the generation",
-        "memory/table.py",
+        "testing/memory_table.py",
         'is_as_read = (head.get("generation"), head.get("planned_to")) == (generation, planned_to)',
         'is_as_read = head.get("planned_to") == planned_to',
         BOTH,
@@ -66,29 +66,29 @@ IN_PLANNER = [
     ),
     mutation(
         "a newer generation's step is acknowledged",
-        "schedules/plan_step.py",
-        "    if head is None or head.generation < asked.generation:\n        return Verdict.WAIT\n",
-        "    if head is None or head.generation < asked.generation:\n        return Verdict.DONE\n",
+        "schedules/planner.py",
+        "    if head is None or head.generation < request.generation:\n        return Verdict.WAIT\n",
+        "    if head is None or head.generation < request.generation:\n        return Verdict.DONE\n",
         DIES,
     ),
     mutation(
         "planned_to is compared before generations",
-        "schedules/plan_step.py",
-        "    if head is None or head.generation < asked.generation:\n        return Verdict.WAIT\n",
-        "    if head is not None and head.planned_to > asked.planned_from:\n        return Verdict.DONE\n"
-        "    if head is None or head.generation < asked.generation:\n        return Verdict.WAIT\n",
+        "schedules/planner.py",
+        "    if head is None or head.generation < request.generation:\n        return Verdict.WAIT\n",
+        "    if head is not None and head.planned_to > request.planned_from:\n        return Verdict.DONE\n"
+        "    if head is None or head.generation < request.generation:\n        return Verdict.WAIT\n",
         DIES,
     ),
     mutation(
         "a step that comes before its time is acknowledged",
-        "schedules/plan_step.py",
-        "Verdict.PLAN if head.planned_to == asked.planned_from else Verdict.WAIT",
-        "Verdict.PLAN if head.planned_to == asked.planned_from else Verdict.DONE",
+        "schedules/planner.py",
+        "Verdict.PLAN if head.planned_to == request.planned_from else Verdict.WAIT",
+        "Verdict.PLAN if head.planned_to == request.planned_from else Verdict.DONE",
         DIES,
     ),
     mutation(
         "the generation is not in the uid",
-        "schedules/occurrence.py",
+        "schedules/head.py",
         'f"{head.queue}/{head.name}/{generation}/{what}"',
         'f"{head.queue}/{head.name}/{what}"',
         NEITHER,
@@ -103,20 +103,21 @@ IN_CHANGE = [
         breaks=[BOTH, NEITHER, PAUSED],
         edits=[
             Edit(
-                file="schedules/found.py",
+                file="schedules/changes.py",
                 old="    fence = None if fenced is None else _fence(fenced, table)\n    of_head",
                 new="    of_head",
             ),
             Edit(
-                file="schedules/found.py",
-                old="    return Found(head=None",
-                new="    fence = None if fenced is None else _fence(fenced, table)\n    return Found(head=None",
+                file="schedules/changes.py",
+                old="    return StoredSchedule(head=None",
+                new="    fence = None if fenced is None else _fence(fenced, table)\n"
+                "    return StoredSchedule(head=None",
             ),
         ],
     ),
     mutation(
         "a head that another change may have replaced is taken for the latest",
-        "schedules/found.py",
+        "schedules/changes.py",
         "if fenced is not None and row is not None and not _is_latest(row, table):",
         "if False:",
         BOTH,
@@ -125,8 +126,8 @@ IN_CHANGE = [
     ),
     mutation(
         "the clock decides where a generation ends",
-        "schedules/transaction.py",
-        "start = resumed_at(head, fence, now=now) if is_resumed else cut_of(head, fence)",
+        "schedules/changes.py",
+        "start = resume_time(head, fence, now=now) if is_resumed else cutover_of(head, fence)",
         "start = max(head.start, instant.round_up(now))",
         ANSWERED,
         BOTH,
@@ -134,30 +135,30 @@ IN_CHANGE = [
     ),
     mutation(
         "a generation ends at the fence even before its beginning",
-        "schedules/cut.py",
-        "cut = head.start if fence is None else max(fence, head.start)",
-        "cut = head.start if fence is None else fence",
+        "schedules/changes.py",
+        "cutover = head.start if fence is None else max(fence, head.start)",
+        "cutover = head.start if fence is None else fence",
         BOTH,
         NEITHER,
     ),
     mutation(
         "a resume begins at the fence, however long ago that was",
-        "schedules/transaction.py",
-        "start = resumed_at(head, fence, now=now) if is_resumed else cut_of(head, fence)",
-        "start = cut_of(head, fence)",
+        "schedules/changes.py",
+        "start = resume_time(head, fence, now=now) if is_resumed else cutover_of(head, fence)",
+        "start = cutover_of(head, fence)",
         PAUSED,
     ),
     mutation(
         "a change forgets what jitter has put off",
-        "schedules/transaction.py",
+        "schedules/changes.py",
         "        check_changes(head, start)\n",
         "        pass\n",
         PAUSED,
     ),
     mutation(
         "a change is made whatever the fence",
-        "schedules/transaction.py",
-        "fence_below=instant.text(cut + _INSTANT)",
+        "schedules/changes.py",
+        "fence_below=instant.text(cutover + _INSTANT)",
         'fence_below="~"',
         BOTH,
         NEITHER,
@@ -165,7 +166,7 @@ IN_CHANGE = [
     ),
     mutation(
         "a change is made whatever planned_to",
-        "memory/table.py",
+        "testing/memory_table.py",
         'return (head["generation"], head["planned_to"]) == (change.generation, change.planned_to)',
         'return bool(head["generation"] == change.generation)',
         BOTH,
@@ -174,7 +175,7 @@ IN_CHANGE = [
     ),
     mutation(
         "a change is made whatever the generation",
-        "memory/table.py",
+        "testing/memory_table.py",
         'return (head["generation"], head["planned_to"]) == (change.generation, change.planned_to)',
         'return bool(head["planned_to"] == change.planned_to)',
         BOTH,
@@ -184,15 +185,15 @@ IN_CHANGE = [
     ),
     mutation(
         "a change cancels nothing",
-        "schedules/transaction.py",
-        "ended = cancelled_by(head, cut, next_is_live=new.is_live)",
+        "schedules/changes.py",
+        "ended = cancelled_by(head, cutover, next_is_live=new.is_live)",
         "ended = list[JobId]()",
         BOTH,
         PAUSED,
     ),
     mutation(
         "a change cancels only what has a row",
-        "memory/table.py",
+        "testing/memory_table.py",
         "            for row in change.cancellations:\n                pk, sk = rows.key(row)\n",
         "            for row in change.cancellations:\n                pk, sk = rows.key(row)\n"
         '                if sk.replace("#cancelled", "#job") not in self._rows[pk]:\n                    continue\n',
@@ -201,37 +202,37 @@ IN_CHANGE = [
     ),
     mutation(
         "a change cancels only up to planned_to",
-        "schedules/cut.py",
-        "max(cut, step(rule, head.planned_to))",
-        "max(cut, head.planned_to)",
+        "schedules/changes.py",
+        "max(cutover, step(rule, head.planned_to))",
+        "max(cutover, head.planned_to)",
         BOTH,
         PAUSED,
     ),
     mutation(
         "a pause leaves what its change has planned itself",
-        "schedules/cut.py",
-        "max(cut, step(rule, head.planned_to))",
+        "schedules/changes.py",
+        "max(cutover, step(rule, head.planned_to))",
         "step(rule, head.planned_to)",
         PAUSED,
     ),
     mutation(
         "a pause leaves what jitter has put off",
-        "schedules/cut.py",
-        "put_off = timedelta(0) if next_is_live else jitter(head.queue, head.name, head.definition)",
-        "put_off = timedelta(0)",
+        "schedules/changes.py",
+        "delay = timedelta(0) if next_is_live else jitter(head.queue, head.name, head.definition)",
+        "delay = timedelta(0)",
         PAUSED,
     ),
     mutation(
         "a pause leaves what jitter has put off of generations before",
-        "schedules/cut.py",
-        "[*ended, *_put_off_before(head, cut)]",
+        "schedules/changes.py",
+        "[*ended, *_delayed_before(head, cutover)]",
         "ended",
         PAUSED,
     ),
     mutation(
         "the old rule is not planned up to the cut",
-        "schedules/transaction.py",
-        "        self._plan_up_to(cut, head, now=now, until=until)\n",
+        "schedules/changes.py",
+        "        self._plan_up_to(cutover, head, now=now, until=until)\n",
         "",
         NEITHER,
     ),
@@ -240,22 +241,23 @@ IN_CHANGE = [
         breaks=[DIES, NEITHER],
         edits=[
             Edit(
-                file="schedules/transaction.py",
-                old="        self._submit_intent(new, now=now, until=until)\n        self._plan_up_to",
+                file="schedules/changes.py",
+                old="        self._submit_planning_job(new, now=now, until=until)\n        self._plan_up_to",
                 new="        self._plan_up_to",
             ),
             Edit(
-                file="schedules/transaction.py",
+                file="schedules/changes.py",
                 old="        return new if self._table.change(change) else None\n",
                 new="        is_done = self._table.change(change)\n"
-                "        self._submit_intent(new, now=now, until=until)\n        return new if is_done else None\n",
+                "        self._submit_planning_job(new, now=now, until=until)\n"
+                "        return new if is_done else None\n",
             ),
         ],
     ),
     mutation(
-        "ticks are not told to ask for a change's cancellations",
-        "schedules/transaction.py",
-        "        self._have_ticks_ask(ended, now=now)\n",
+        "no read barrier for a change's cancellations",
+        "schedules/changes.py",
+        "        self._require_read_barriers(ended, now=now)\n",
         "",
         BOTH,
         PAUSED,

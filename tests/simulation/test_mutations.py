@@ -5,16 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.simulation.mutation import ROOT, prove
 from tests.simulation.mutations import MUTATIONS
-from tests.simulation.proof import ROOT, prove
 
-# Caught within a few runs, one for each promise.
-QUICK = ["no fence check after the write", "a cancellation is not carried over a page"]
-QUICK += ["DelaySeconds is rounded down", "no note of what the late path sent", "a change cancels nothing"]
-QUICK.append("TTL is not switched off")
+# Caught within a few runs. `make soak-short`, which CI runs too, proves all of them.
+QUICK = ["DelaySeconds is rounded down", "TTL is not switched off"]
 
 
-def test_every_mutation_finds_what_it_breaks(tmp_path: Path) -> None:
+def test_every_mutation_applies(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "dueline", tmp_path / "dueline", ignore=shutil.ignore_patterns("__pycache__"))
     for mutation in MUTATIONS:
         for edit in mutation.edits:
@@ -24,14 +22,16 @@ def test_every_mutation_finds_what_it_breaks(tmp_path: Path) -> None:
             shutil.copy(ROOT / "dueline" / edit.file, tmp_path / "dueline" / edit.file)
 
 
-def test_the_docs_tell_by_which_promise_each_mutation_is_caught() -> None:
+def test_docs_have_the_promise_of_each_mutation() -> None:
     table = (ROOT / "docs" / "reliability.md").read_text()
-    told = {each.name: any(f"| {each.name} | {promise} |" in table for promise in each.breaks) for each in MUTATIONS}
-    assert [name for name, is_told in told.items() if not is_told] == []
+    documented = {
+        each.name: any(f"| {each.name} | {promise} |" in table for promise in each.breaks) for each in MUTATIONS
+    }
+    assert [name for name, is_there in documented.items() if not is_there] == []
 
 
 @pytest.mark.parametrize("name", QUICK)
-def test_a_mutation_is_caught_by_the_promise_that_it_names(name: str) -> None:
+def test_mutation_is_caught_by_its_promise(name: str) -> None:
     (mutation,) = [each for each in MUTATIONS if each.name == name]
     caught = prove(mutation, number=100)
     assert caught is not None

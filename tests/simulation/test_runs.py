@@ -1,14 +1,122 @@
-"""Histories that no one thought of: seeds, one after another."""
+"""Runs by seeds, and one short history with each fault at each call; failures can be replayed, and shortened."""
+
+from datetime import timedelta
 
 import pytest
 
-from tests.simulation.run import first_failure, report_of
+from dueline.core.job import Partition
+from dueline.core.tick import Entries
+from tests.builders import a_job
+from tests.simulation.calls import ACTIONS, BUSIEST_SCENE, MEETING, broken_by, every_fault, every_interleaving
+from tests.simulation.choices import Choices, shrink
+from tests.simulation.history import UNTOUCHED, History
+from tests.simulation.record import Record, Sent, Violation
+from tests.simulation.run import BACKLOG, compare, first_failure, report_of, run, shrunk
 
-SEEDS = 300
-HALVES = 2
+# `make soak-short`, which CI runs too, runs 3,000.
+SEEDS = 60
+FEW_SEEDS = range(20)
+JOB = a_job(partition=Partition(queue=UNTOUCHED, number=0))
 
 
-@pytest.mark.parametrize("half", range(HALVES))
-def test_no_seed_breaks_a_promise(half: int) -> None:
-    broken = first_failure(range(half, SEEDS, HALVES))
+def test_no_seed_breaks_a_promise() -> None:
+    broken = first_failure(range(SEEDS))
     assert broken is None, report_of(broken)
+
+
+# `python -m tests.simulation calls` runs every scene, and larger pages.
+@pytest.mark.parametrize("action", ACTIONS)
+def test_promises_hold_with_any_fault_at_any_call(action: str) -> None:
+    cases = list(every_fault(action, BUSIEST_SCENE[action], 1))
+    assert cases
+    assert broken_by(cases) == []
+
+
+@pytest.mark.parametrize("action", [*MEETING, "submit under keys"])
+def test_promises_hold_with_others_between_any_calls(action: str) -> None:
+    cases = list(every_interleaving(action, BUSIEST_SCENE[action], {}))
+    assert cases
+    assert broken_by(cases) == []
+
+
+# Replay
+
+
+@pytest.fixture
+def _tick_forgets_cancellation_over_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    of = Entries.of
+    monkeypatch.setattr(Entries, "of", lambda _, page, *, more: of(Entries(), page, more=more))
+
+
+def test_seed_gives_the_same_run() -> None:
+    (first, _), (second, _), (other, _) = run(seed=7), run(seed=7), run(seed=8)
+    assert (first.calls, first.record) == (second.calls, second.record)
+    assert first.record != other.record
+
+
+@pytest.mark.usefixtures("_tick_forgets_cancellation_over_page")
+def test_broken_promise_is_found_shortened_and_shown() -> None:
+    failures = {seed: run(seed=seed)[1] for seed in FEW_SEEDS}
+    exact = {seed: each for seed, each in failures.items() if each is not None and each.promise == "exact cancel"}
+    seed, failure = next(iter(exact.items()))
+    assert first_failure(FEW_SEEDS) == next(seed for seed, each in failures.items() if each is not None)
+    assert 0 < len(shrunk(failure)) < len(failure.decided)
+    report = report_of(seed)
+    assert "Violation: exact cancel: job" in report
+    assert report.endswith(f"replay it with: python -m tests.simulation replay {seed}")
+
+
+@pytest.mark.usefixtures("_tick_forgets_cancellation_over_page")
+def test_decisions_of_a_run_give_the_same_run() -> None:
+    world, failure = run(seed=first_failure(FEW_SEEDS))
+    assert failure is not None
+    again, same = run(decided=failure.decided)
+    assert same == failure
+    assert again.record == world.record
+
+
+def test_shrunk_run_keeps_only_needed_decisions() -> None:
+    decided = {("stream", place): 3 for place in range(20)}
+
+    def breaks(kept):
+        return kept.get(("stream", 4), 0) >= 2 and ("stream", 17) in kept
+
+    assert shrink(decided, breaks) == {("stream", 4): 2, ("stream", 17): 1}
+
+
+def test_decision_that_is_not_named_is_harmless() -> None:
+    stream = Choices(decided={("stream", 1): 2}).stream("stream")
+    assert [stream.pick("abc") for _ in range(3)] == ["a", "c", "a"]
+
+
+# Isolation: the untouched queue is compared with what it is alone, and that can fail.
+
+
+def record_of(*, late: float, ingested: float = 0.0) -> Record:
+    visible = JOB.id.due + timedelta(seconds=late)
+    sent = [Sent(id=JOB.id, queue=UNTOUCHED, visible=visible, by="a tick")]
+    return Record(accepted={JOB.id: JOB}, submitted={JOB.id: 0.0}, acknowledged={JOB.id: ingested}, sent=sent)
+
+
+def test_isolation_allows_a_second_more_than_alone() -> None:
+    assert compare(record_of(late=61), record_of(late=60)) == 1
+    with pytest.raises(Violation, match="isolation"):
+        compare(record_of(late=1.1), record_of(late=0))
+
+
+def test_isolation_excludes_jobs_ingested_late() -> None:
+    assert compare(record_of(late=60, ingested=BACKLOG), record_of(late=0)) == 0
+
+
+def test_histories_compare_an_untouched_queue() -> None:
+    compared = 0
+    for seed in range(120):
+        history = History(Choices(seed=seed))
+        if history.profile.isolated:
+            alone = History(Choices(seed=seed), alone=True)
+            for each in (history, alone):
+                each.write()
+                each.world.run()
+                each.world.settle()
+            compared += compare(history.world.record, alone.world.record)
+    assert compared >= 5

@@ -1,4 +1,4 @@
-"""A world in which processes of the real core meet, crash, repeat and overtake each other, at every call of a port."""
+"""A world in which processes of the real core meet, crash, repeat and overtake each other at every call of a port."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -8,29 +8,33 @@ from datetime import datetime, timedelta
 from itertools import count
 from typing import Any
 
+from dueline.core import message, rows, tick
+from dueline.core.job import JobId, Partition
+from dueline.core.partitions import Periods
+from dueline.core.queue_settings import PLANNER
 from dueline.errors import RETRYABLE
-from dueline.memory import MemoryQueue, MemoryTimeToLive
-from dueline.model import message, rows
-from dueline.model.job import JobId, Partition
-from dueline.model.queue_settings import PLANNER
-from dueline.model.rows import Row
-from dueline.protocol import tick
-from dueline.protocol.lease import Periods
-from dueline.protocol.move import Intent
-from dueline.schedules import cut, head, occurrence
+from dueline.schedules import changes, head
 from dueline.schedules.head import Head
+from dueline.testing import MemoryQueue
 from tests.builders import NOW, a_queue
-from tests.simulation import acts, outages, planning
-from tests.simulation.acts import Act, Event
-from tests.simulation.bodies import BODIES, take_place
-from tests.simulation.broken import Broken
-from tests.simulation.deliveries import excuse_what_is_being_ingested, jobs_of, note
-from tests.simulation.mail import Mail
-from tests.simulation.mishaps import Crash, Fate, Hot, Meanwhile, Mishap, Pause, Plan, SlowAnswer
-from tests.simulation.record import Claim, Record
-from tests.simulation.replicated import ReplicatedTable
-from tests.simulation.tell import told_act, told_call
-from tests.simulation.turns import Process, Turns
+from tests.memory_operations import MemoryTimeToLive
+from tests.simulation import actions, processes
+from tests.simulation.actions import Action, Event
+from tests.simulation.faults import (
+    Crash,
+    Fault,
+    FaultInjector,
+    HotPartitions,
+    Interleaved,
+    Pause,
+    Plan,
+)
+from tests.simulation.processes import PROCESSES, apply
+from tests.simulation.record import Record, Violation
+from tests.simulation.recorder import Recorder, note_answer
+from tests.simulation.scheduler import Process, Scheduler
+from tests.simulation.storage import Consumer, ReplicatedTable
+from tests.simulation.trace import describe_action, describe_call
 from tests.system import Core, Stores
 from tests.wire import Call, Wire
 
@@ -49,14 +53,14 @@ STEP = timedelta(seconds=240)
 CLOCKS_DIFFER = 5.0
 A_MINUTE = 60
 ROUNDS = 12
-# How long schedules go on without any fault, and when they are changed meanwhile.
+# How many minutes schedules go on without any fault, and when they are changed.
 GOES_ON, CHANGED_AT = 7, 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """How few are many in a world: rows a page, jobs a batch, a wave and a checkpoint; of a schedule, what one change
-    cancels, and how many its head knows.
+    """A world's limits, made small: rows a page; jobs a batch, a wave and a checkpoint; of a schedule, how many runs a
+    change cancels, and how many generations its head keeps.
     """
 
     page_rows: int = 1000
@@ -71,29 +75,29 @@ class Scale:
 def scaled(scale: Scale) -> Iterator[None]:
     was = message.BATCH_MESSAGES, tick.WAVE_JOBS, tick.CHECKPOINT_JOBS
     were = rows.MAX_RETENTION, rows.CANCELLATION_OUTLIVES_RETENTION
-    planned = occurrence.STEP, cut._MOST, head.KEPT_GENERATIONS
+    planned = head.STEP, changes._MOST, head.KEPT_GENERATIONS
     message.BATCH_MESSAGES, tick.WAVE_JOBS, tick.CHECKPOINT_JOBS = scale.batch, scale.wave, scale.checkpoint
     rows.MAX_RETENTION, rows.CANCELLATION_OUTLIVES_RETENTION = RETENTION, CANCELLATION_OUTLIVES_RETENTION
-    occurrence.STEP, cut._MOST = STEP, scale.cancellations
-    head.KEPT_GENERATIONS = cut.KEPT_GENERATIONS = scale.generations
+    head.STEP, changes._MOST = STEP, scale.cancellations
+    head.KEPT_GENERATIONS = changes.KEPT_GENERATIONS = scale.generations
     try:
         yield
     finally:
         message.BATCH_MESSAGES, tick.WAVE_JOBS, tick.CHECKPOINT_JOBS = was
         rows.MAX_RETENTION, rows.CANCELLATION_OUTLIVES_RETENTION = were
-        occurrence.STEP, cut._MOST, head.KEPT_GENERATIONS = planned
-        cut.KEPT_GENERATIONS = head.KEPT_GENERATIONS
+        head.STEP, changes._MOST, head.KEPT_GENERATIONS = planned
+        changes.KEPT_GENERATIONS = head.KEPT_GENERATIONS
 
 
 @dataclass(kw_only=True, eq=False)
 class Running:
-    """A process that does one thing, and what is known of it."""
+    """A process that performs one action, and its state."""
 
-    act: Act
+    action: Action
     process: Process
     core: Core
-    befall: "Befall"
-    fate: Fate
+    faults: "FaultSource"
+    injector: FaultInjector
     calls: int = 0
     crashed: bool = False
     jobs: set[JobId] = field(default_factory=set)
@@ -105,23 +109,23 @@ class Running:
     partition: Partition | None = field(init=False)
 
     def __post_init__(self) -> None:
-        self.partition = acts.PARTITIONS[self.act.partition] if isinstance(self.act, acts.Tick) else None
+        self.partition = actions.PARTITIONS[self.action.partition] if isinstance(self.action, actions.Tick) else None
 
 
-Befall = Callable[[Running, Call], Mishap | None]
+FaultSource = Callable[[Running, Call], Fault | None]
 
 
-def nothing(me: Running, call: Call) -> Mishap | None:
+def no_faults(me: Running, call: Call) -> Fault | None:
     return None
 
 
-def by(plan: Plan) -> Befall:
-    """Let the calls of a process be befallen by what a plan has in store for them, by their number or name."""
+def planned(plan: Plan) -> FaultSource:
+    """Return the faults of a plan, by the number or the name of the call."""
     return lambda me, call: plan.get(me.calls - 1) or plan.get(call.name)
 
 
 class World:
-    """A deployment, what happens in it, and a record of that. `choose` tells whose turn it is."""
+    """A deployment, what happens in it, and a record of that. `choose` decides whose turn it is."""
 
     def __init__(
         self,
@@ -136,21 +140,22 @@ class World:
         is_guarded: bool = False,
     ) -> None:
         self.scale = scale or Scale()
-        self.turns = Turns(NOW, choose)
+        self.scheduler = Scheduler(NOW, choose)
         self.table: Any = ReplicatedTable(page_rows=self.scale.page_rows, lag=lag, late=late)
         settings = [
             a_queue(partitions=partitions, retention=RETENTION, priorities=priorities[0]),
             a_queue(name="invoices", retention=RETENTION, priorities=priorities[1]),
             *([PLANNER] if is_planned else []),
         ]
-        self.stores = Stores(settings, table=self.table, clock=self.turns)
+        self.stores = Stores(settings, table=self.table, clock=self.scheduler)
         stores = self.stores
         queues = *stores.levels.values(), stores.inbound, stores.rejects, stores.dead_letters
         self.queues: dict[str, MemoryQueue] = {queue.name: queue for queue in queues}
-        self.mail = {name: Mail(queue, clock=self.turns) for name, queue in self.queues.items()}
+        self.consumers = {name: Consumer(queue, clock=self.scheduler) for name, queue in self.queues.items()}
         self.is_guarded = is_guarded
-        self.time_to_live = MemoryTimeToLive(clock=self.turns, takes=outages.TTL_TAKES)
+        self.time_to_live = MemoryTimeToLive(clock=self.scheduler, takes=processes.TTL_TAKES)
         self.record = Record()
+        self.recorder = Recorder(self)
         self.calls = 0
         self.running: list[Running] = []
         self.trace: list[tuple[float, str, str]] = []
@@ -160,86 +165,90 @@ class World:
         self._names: Counter[str] = Counter()
         self._uids = {name: count(number << 40) for number, name in enumerate(self.stores.settings)}
         self.slow: dict[str, float] = {}
-        self.throttled: Hot | None = None
+        self.throttled: HotPartitions | None = None
 
-    def start(self, act: Act, *, after: float = 0.0, befall: Befall = nothing, skew: float = 0.0) -> None:
+    def start(self, action: Action, *, after: float = 0.0, faults: FaultSource = no_faults, skew: float = 0.0) -> None:
         """Let a process begin in so many seconds."""
-        process = self._process(act, after=after, befall=befall, skew=skew)
-        self.turns.wake(process.main, after=after)
+        process = self._process(action, after=after, faults=faults, skew=skew)
+        self.scheduler.wake(process.main, after=after)
 
     def happen(self, event: Event, *, after: float = 0.0) -> None:
         """Let something happen in so many seconds."""
-        process = Process(self._name(event, after), lambda process: take_place(self, event), self.turns, skew=0.0)
-        self.turns.wake(process.main, after=after)
+        process = Process(self._name(event, after), lambda process: apply(self, event), self.scheduler, skew=0.0)
+        self.scheduler.wake(process.main, after=after)
 
-    def run(self, act: Act | None = None, plan: Plan | None = None) -> None:
+    def run(self, action: Action | None = None, plan: Plan | None = None) -> None:
         """Let time pass until all that was started, and this, has ended."""
-        if act is not None:
-            self.start(act, befall=by(plan or {}))
+        if action is not None:
+            self.start(action, faults=planned(plan or {}))
         with scaled(self.scale):
-            self.turns.run()
+            self.scheduler.run()
 
     def let_pass(self, seconds: float) -> None:
-        self.turns.elapsed += seconds
+        self.scheduler.elapsed += seconds
 
-    def calm_down(self) -> None:
-        """Let every process do its work, without any fault, until all that was accepted is settled."""
+    def settle(self) -> None:
+        """Run every kind of process, without any fault, until all that was accepted is settled."""
         self.slow, self.throttled = {}, None
         self.table.show()
         last = max((id.due for id in self.record.expected), default=NOW)
         for _ in range(ROUNDS):
             self._go_round()
-            if self.turns.now() > last and not self.mail["inbound"].held() and self.record.is_calm():
+            if (
+                self.scheduler.now() > last
+                and not self.consumers["inbound"].undeleted()
+                and self.record.is_all_settled()
+            ):
                 break
-        if self.mail["inbound"].held():
-            raise Broken("never lost", "the inbound queue was not emptied")
+        if self.consumers["inbound"].undeleted():
+            raise Violation("never lost", "the inbound queue was not emptied")
         self._go_on()
         if self.is_guarded:
             self._see_ttl_on_again()
 
     def _go_on(self) -> None:
-        """Let schedules go on, and change, and go on: they need nobody's help."""
-        heads = self.record.timetable.latest()
-        # A tick that stood still before may have put a planning job off.
+        """Let schedules go on, change, and go on: they recover by themselves."""
+        heads = self.record.schedules.latest()
+        # A tick that stalled before may have delayed a planning job.
         for _ in range(ROUNDS if heads else 0):
-            if PLANNER.name not in self.mail or not self.mail[PLANNER.name].held():
+            if PLANNER.name not in self.consumers or not self.consumers[PLANNER.name].undeleted():
                 break
             self._go_round()
         for minute in range(GOES_ON if heads else 0):
             if minute == CHANGED_AT:
-                self.record.timetable.check_all_goes_on(now=self.turns.now() - timedelta(seconds=A_MINUTE))
+                self.record.schedules.check_all_goes_on(now=self.scheduler.now() - timedelta(seconds=A_MINUTE))
                 for latest in heads:
                     self._change_undisturbed(latest)
             self._go_round()
-        self.record.timetable.ended = self.turns.now() - timedelta(seconds=A_MINUTE)
+        self.record.schedules.ended = self.scheduler.now() - timedelta(seconds=A_MINUTE)
 
     def _see_ttl_on_again(self) -> None:
         for _ in range(3):
             self._go_round()
-            self.run(acts.Guard())
+            self.run(actions.Guard())
         if not self.time_to_live.status().is_on:
-            raise Broken("collected in the end", "TTL stayed off, though no job waits for a tick")
+            raise Violation("collected in the end", "TTL stayed off, though no job waits for a tick")
 
     def _change_undisturbed(self, latest: Head) -> None:
-        answers = self.record.timetable.answers
-        self.run(planning.last_change(latest))
-        if self.record.timetable.answers == answers:
-            raise Broken("as answered", f"schedule {latest.name} was not changed, though nothing hindered it")
+        answers = self.record.schedules.answers
+        self.run(processes.last_change(latest))
+        if self.record.schedules.answers == answers:
+            raise Violation("as answered", f"schedule {latest.name} was not changed, though nothing hindered it")
 
     def _go_round(self) -> None:
-        self.run(acts.Ingest())
+        self.run(actions.Ingest())
         for number in self._partitions_with_rows():
-            self.run(acts.Tick(number))
-        while PLANNER.name in self.mail and self.mail[PLANNER.name].waiting():
-            self.run(acts.Plan())
+            self.run(actions.Tick(number))
+        while PLANNER.name in self.consumers and self.consumers[PLANNER.name].visible():
+            self.run(actions.Plan())
         self.let_pass(A_MINUTE)
 
     def _partitions_with_rows(self) -> list[int]:
-        held = {pk for pk, _ in self.record.written}
-        return [number for number, partition in enumerate(acts.PARTITIONS) if str(partition) in held]
+        written = {pk for pk, _ in self.record.written}
+        return [number for number, partition in enumerate(actions.PARTITIONS) if str(partition) in written]
 
     def check(self) -> None:
-        """Hold the record against the promises; raise Broken."""
+        """Check the record against the promises; raise Violation."""
         with scaled(self.scale):
             self.record.check()
 
@@ -252,37 +261,37 @@ class World:
 
     def level_of(self, name: str) -> tuple[str, int]:
         """Return of which queue and priority an SQS queue is."""
-        (found,) = [key for key, level in self.stores.levels.items() if level.name == name]
-        return found
+        (key,) = [key for key, level in self.stores.levels.items() if level.name == name]
+        return key
 
-    def tell(self, name: str, text: str) -> None:
+    def log(self, name: str, text: str) -> None:
         if self.is_traced:
-            self.trace.append((self.turns.elapsed, name, text))
+            self.trace.append((self.scheduler.elapsed, name, text))
 
-    def _process(self, act: Act, *, befall: Befall, after: float = 0.0, skew: float = 0.0) -> Process:
-        name = self._name(act, after)
-        return Process(name, lambda process: self._live(act, process, befall), self.turns, skew=skew)
+    def _process(self, action: Action, *, faults: FaultSource, after: float = 0.0, skew: float = 0.0) -> Process:
+        name = self._name(action, after)
+        return Process(name, lambda process: self._live(action, process, faults), self.scheduler, skew=skew)
 
-    def _live(self, act: Act, process: Process, befall: Befall) -> None:
+    def _live(self, action: Action, process: Process, faults: FaultSource) -> None:
         wire = Wire()
         core = Core(self.stores, clock=process, wire=wire, periods=PERIODS, spread=process.spread)
-        me = Running(act=act, process=process, core=core, befall=befall, fate=Fate(process.sleep))
+        me = Running(action=action, process=process, core=core, faults=faults, injector=FaultInjector(process.sleep))
         wire.around = lambda call: self._call(me, call)
-        me.began = self.turns.elapsed
+        me.began = self.scheduler.elapsed
         self.running.append(me)
-        self.tell(process.name, f"begins{f', its clock {process.skew:+} s' if process.skew else ''}")
+        self.log(process.name, f"begins{f', its clock {process.skew:+} s' if process.skew else ''}")
         try:
-            end = BODIES[type(act)](self, me, act)
+            end = PROCESSES[type(action)](self, me, action)
         except Crash:
             end = "crashes"
         except RETRYABLE as fault:
-            end = f"gives up: {fault}"  # its caller was promised nothing
+            end = f"gives up: {fault}"  # it promised its caller nothing
         self.running.remove(me)
-        self.tell(process.name, end)
+        self.log(process.name, end)
 
-    def _name(self, what: Act | Event, after: float) -> str:
+    def _name(self, what: Action | Event, after: float) -> str:
         """Name a process by what it does and when it begins, so that it keeps its name when others are left out."""
-        name = f"{told_act(what)} @{self.turns.elapsed + after:g}"
+        name = f"{describe_action(what)} @{self.scheduler.elapsed + after:g}"
         self._names[name] += 1
         return name + "'" * (self._names[name] - 1)
 
@@ -290,113 +299,38 @@ class World:
 
     def _call(self, me: Running, call: Call) -> Any:
         me.calls, self.calls = me.calls + 1, self.calls + 1
-        called, mishap = self.turns.elapsed, me.befall(me, call)
-        mishap = mishap or self._weather(call)
-        self._note_what_is_submitted(me, call)
-        self._blame(me, mishap)
-        if isinstance(mishap, Meanwhile):
-            self._wait_for(me, mishap)
+        called, fault = self.scheduler.elapsed, me.faults(me, call)
+        fault = fault or self._ambient_fault(call)
+        self.recorder.before(me, call, fault)
+        if isinstance(fault, Interleaved):
+            self._interleave(fault)
         else:
-            self.turns.take_turn()
+            self.scheduler.yield_turn()
         if me.crashed:
             raise Crash
-        happening = Call(name=call.name, args=call.args, do=lambda *args: self._take_effect(me, call, args, called))
+        recorded = Call(call.name, call.args, lambda *args: self.recorder.execute(me, call, args, called=called))
         if self.is_traced:
-            self.tell(me.process.name, told_call(call, mishap))
+            self.log(me.process.name, describe_call(call, fault))
         try:
-            answer = me.fate.carry_out(happening, mishap)
+            answer = me.injector.execute(recorded, fault)
         except Crash:
-            me.crashed = True  # its other threads end at their next call
+            me.crashed = True  # its other tasks end at their next call
             raise
         if call.name == "table.move" and answer:
             self.table.show(*map(rows.key, call.args))
         if call.name == "table.change" and answer:
             self.table.show(*map(rows.key, [call.args[0].head, *call.args[0].cancellations]))
-        if isinstance(me.act, acts.Alter):
-            planning.note_answer(me, call)
+        if isinstance(me.action, actions.Alter):
+            note_answer(me, call)
         return answer
 
-    def _note_what_is_submitted(self, me: Running, call: Call) -> None:
-        """Note the jobs for which a caller's process makes a call: a mishap may be why they come twice."""
-        if isinstance(me.act, planning.Planning):
-            planning.note_what_is_submitted(self, me, call, jobs_of(call))
-        if isinstance(me.act, acts.Submit | acts.Again) and (jobs := jobs_of(call)):
-            me.jobs |= jobs.keys()
-            self.record.attempted |= {id: job for id, job in jobs.items() if id not in self.record.attempted}
-
-    def _weather(self, call: Call) -> Mishap | None:
+    def _ambient_fault(self, call: Call) -> Fault | None:
         if self.throttled is not None and call.name.startswith("table."):
             return self.throttled
         seconds = self.slow.get(call.name.removesuffix(".send"))
         return Pause(seconds) if seconds else None
 
-    def _wait_for(self, me: Running, meanwhile: Meanwhile) -> None:
-        for act in meanwhile.acts:
-            plan = meanwhile.plan if act is meanwhile.acts[-1] else {}
-            self.turns.wait_for([self._process(act, befall=by(plan)).main])
-
-    def _blame(self, me: Running, mishap: Mishap | None) -> None:
-        """Note what a mishap may cause to be repeated. A pause may not, unless it outlasts a lease."""
-        if mishap is None or isinstance(mishap, Pause | SlowAnswer | Meanwhile):
-            return
-        if me.partition:
-            self.record.interrupted[me.process.name] += 1
-        self.record.excused |= me.jobs
-
-    def _note_a_lease_outlived(self, me: Running) -> None:
-        """Note a tick that goes on when another may have taken its lease, by a clock that is ahead."""
-        lease = self.periods.lease.total_seconds() - CLOCKS_DIFFER
-        if me.partition and me.renewed is not None and self.turns.elapsed - me.renewed >= lease:
-            self.record.interrupted[me.process.name] += 1
-            me.renewed = None
-
-    def _take_effect(self, me: Running, call: Call, args: tuple[Any, ...], called: float) -> Any:
-        self._note_a_lease_outlived(me)
-        if call.name in ("table.take", "table.checkpoint"):
-            me.renewed = called
-        if call.name == "table.page":
-            excuse_what_is_being_ingested(self, me)
-        if call.name in ("table.write", "table.add"):
-            written = args[0] if call.name == "table.write" else args
-            self.record.written |= {rows.key(row): self.turns.elapsed for row in written}
-        if call.name in ("table.change", "table.plan"):
-            return planning.note_effect(self, me, call, args)
-        if call.name == "table.claim":
-            return self._claim(*args, there=call.do(*args))
-        if call.name == "table.move":
-            return self._move(me, call, args)
-        if not call.name.endswith(".send"):
-            return call.do(*args)
-        name = call.name.removesuffix(".send")
-        queue = self.queues[name]
-        before = len(queue.deliveries)
-        answer = call.do(*args)
-        for delivery in queue.deliveries[before:]:
-            note(self, me, name, delivery)
-        return answer
-
-    def _claim(self, row: Row, *, there: Row) -> Row:
-        """Note who has a key now. Whoever finds it claimed and not done submits another's job again."""
-        id = JobId.parse(str(there["id"]))
-        if there == row:
-            until = int(row["ttl"]) - NOW.timestamp()
-            self.record.claims[rows.key(row)].append(Claim(id=id, at=self.turns.elapsed, until=until))
-        elif not there["done"]:
-            self.record.excused.add(id)
-        return there
-
-    def _move(self, me: Running, call: Call, args: tuple[Any, ...]) -> bool:
-        """Note the row that a move wrote. Its cancellation settles nothing: the other job must come of it.
-
-        Nobody will ingest the job of a move without an intent.
-        """
-        took_effect, (cancellation, row) = bool(call.do(*args)), args
-        if took_effect:
-            job = rows.read_job(row)
-            self.record.written[rows.key(row)] = self.turns.elapsed
-            if job.id not in self.record.intents:
-                old = next(id for id in self.record.accepted if rows.cancellation_key(id) == rows.key(cancellation))
-                self.record.intents[job.id] = Intent(job=job, old=old)
-                self.record.acknowledged.setdefault(job.id, self.turns.elapsed)
-                me.intended.add(job.id)
-        return took_effect
+    def _interleave(self, interleaved: Interleaved) -> None:
+        for action in interleaved.actions:
+            plan = interleaved.plan if action is interleaved.actions[-1] else {}
+            self.scheduler.join([self._process(action, faults=planned(plan)).main])

@@ -6,6 +6,7 @@ from tests.template.synthesis import Assembly, synthesize
 
 THREE = {f"queue-{number}": {"partitions": 4} for number in range(3)}
 EMAIL = "team@example.com"
+CERTIFICATE = "arn:aws:acm:eu-central-1:123456789012:certificate/0a1b"
 AHEAD = {
     "partitions": 400,
     "visibility_timeout": 120,
@@ -16,7 +17,6 @@ AHEAD = {
     "priorities": 5,
     "longest_run": 900,
     "track": True,
-    "schedules": {f"s.{number}": {"every": 60 + number, "payload": {"n": number}} for number in range(50)},
     "retry": {"backoff": "exponential", "attempts": 7, "delay": 5, "max_delay": 600},
 }
 
@@ -27,6 +27,7 @@ NEIGHBOURS = {
     "e": {"owner": "arn:aws:sns:eu-central-1:123456789012:pager"},
     "emails" * 10: {"priorities": 5, "track": True},
 }
+OF_NEIGHBOURS = {"queues": NEIGHBOURS, "dashboards": "all", "groups": {"mail": ["emails", "e"]}}
 
 
 @pytest.fixture(scope="session")
@@ -62,13 +63,13 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
 @pytest.fixture(scope="session")
 def neighbours(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
     """Queues whose names are easily taken for each other's, and a group of two."""
-    settings = {"queues": NEIGHBOURS, "dashboards": "all", "groups": {"mail": ["emails", "e"]}}
-    return synthesize(settings, tmp_path_factory.mktemp("neighbours"))
+    return synthesize(OF_NEIGHBOURS, tmp_path_factory.mktemp("neighbours"))
 
 
 @pytest.fixture(scope="session")
 def thrifty(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
-    """No queue, no CodeDeploy, a jobs table that saves wherever it may, and functions that may not take all."""
-    reserved = {"tick_reserved_concurrency": 30, "api_reserved_concurrency": 200, "deployments": "all_at_once"}
+    """No queue, a jobs table that saves wherever it may, functions that may not take all, and a domain."""
+    reserved = {"tick_reserved_concurrency": 30, "api_reserved_concurrency": 200}
     saving = {"capacity": {"min": 50, "max": 2000}, "storage": "infrequent", "point_in_time_recovery": False}
+    saving |= {"domain_name": "jobs.example.com", "certificate_arn": CERTIFICATE, "system_log_level": "INFO"}
     return synthesize(saving | reserved, tmp_path_factory.mktemp("thrifty"))

@@ -28,7 +28,7 @@ def statements(template: Template, document: Mapping[str, Any]) -> list[dict[str
     return [
         {
             **statement,
-            "Resource": list(map(template.spelled, listed(statement["Resource"]))),
+            "Resource": list(map(template.spelled, as_list(statement["Resource"]))),
             "Condition": {
                 operator: {
                     key: wanted if isinstance(wanted, list) else template.spelled(wanted)
@@ -45,10 +45,10 @@ def _applies(statement: Mapping[str, Any], action: str, resource: str, context: 
     assert statement.keys() <= {"Effect", "Action", "Resource", "Condition"}
     assert statement["Effect"] == "Allow"
     return (
-        any(fnmatchcase(action, pattern) for pattern in listed(statement["Action"]))
-        and any(fnmatchcase(resource, pattern) for pattern in listed(statement["Resource"]))
+        any(fnmatchcase(action, pattern) for pattern in as_list(statement["Action"]))
+        and any(fnmatchcase(resource, pattern) for pattern in as_list(statement["Resource"]))
         and all(
-            _holds(operator, context.get(key, ()), listed(wanted))
+            _holds(operator, context.get(key, ()), as_list(wanted))
             for operator, keys in statement.get("Condition", {}).items()
             for key, wanted in keys.items()
         )
@@ -66,5 +66,5 @@ def _holds(operator: str, values: Sequence[str], wanted: Sequence[str]) -> bool:
     raise NotImplementedError(operator)
 
 
-def listed(value: Any) -> list[Any]:
+def as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]

@@ -10,9 +10,10 @@ from aws_cdk import App
 
 from dueline.config.deployment import Deployment
 from infra.stacks import add_stacks
+from local.template import context
 
 ROOT = Path(__file__).parents[2]
-CONTEXT = json.loads((ROOT / "cdk.json").read_text())["context"]
+CONTEXT = context()
 _NAMES = {
     "AWS::SQS::Queue": ("sqs:", "QueueName"),
     "AWS::Lambda::Function": ("lambda:function:", "FunctionName"),
@@ -55,7 +56,7 @@ class Template:
         found: set[str] = set()
         left = [id]
         while left:
-            new = set(_references(self.resources[left.pop()])) & set(self.resources) - found
+            new = set(references(self.resources[left.pop()])) & set(self.resources) - found
             found |= new
             left.extend(new)
         return found
@@ -78,9 +79,9 @@ class Assembly:
         return {name: self.templates[self.deployment.names.queue_stack(name)] for name in self.deployment.queues}
 
 
-def synthesize(settings: dict[str, Any], directory: Path) -> Assembly:
+def synthesize(settings: dict[str, Any], directory: Path, *, context: dict[str, str] | None = None) -> Assembly:
     deployment = Deployment.model_validate(settings)
-    app = App(context=CONTEXT, analytics_reporting=False, outdir=str(directory))
+    app = App(context=CONTEXT | (context or {}), analytics_reporting=False, outdir=str(directory))
     add_stacks(app, deployment=deployment)
     app.synth()
     return Assembly(deployment, directory, dict(_templates(directory)))
@@ -101,14 +102,14 @@ def _short(arn: str) -> str:
     return arn.replace("arn:<AWS::Partition>:s3:::", "s3:")
 
 
-def _references(value: Any) -> Iterator[str]:
+def references(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
         yield from _named(value)
         for part in value.values():
-            yield from _references(part)
+            yield from references(part)
     elif isinstance(value, list):
         for part in value:
-            yield from _references(part)
+            yield from references(part)
 
 
 def _named(value: dict[str, Any]) -> Iterator[str]:

@@ -21,6 +21,7 @@ COUNTED = {
     "log groups": "AWS::Logs::LogGroup",
 }
 SHOP = "arn:aws:iam::222222222222:role/shop"
+NAMES = ("QueueName", "TableName", "BucketName", "Name")
 ORGANIZATION = {"aws:PrincipalOrgID": ["o-exampleorgid"]}
 
 
@@ -28,7 +29,7 @@ def _page(name: str) -> str:
     return (ROOT / "docs" / name).read_text()
 
 
-def test_the_quotas_are_those_of_what_is_deployed(three: Assembly) -> None:
+def test_quotas_page_counts_what_is_deployed(three: Assembly) -> None:
     rows = re.findall(r"^\| ([^|]+) \| (\d+) \| (\d+) \| ?(\d*) ?\|", _page("quotas.md"), re.MULTILINE)
     told = {what: (int(core), int(queue), int(partition or 0)) for what, core, queue, partition in rows}
     queue = three.queues["queue-0"]
@@ -43,6 +44,21 @@ def test_the_quotas_are_those_of_what_is_deployed(three: Assembly) -> None:
         for what, type in COUNTED.items()
     }
     assert told["CloudFormation stacks"] == (1, 1, 0)
+
+
+@pytest.mark.parametrize(("page", "stack"), [(0, "queue"), (1, "core")])
+def test_import_map_has_all_that_is_retained(one_more: Assembly, page: int, stack: str) -> None:
+    """But for ticks' schedules, which CloudFormation cannot import, and the deployment makes anew."""
+    mapping = json.loads(re.findall(r"```json\n(.*?)```", _page("removing.md"), re.DOTALL)[page])
+    template = one_more.core if stack == "core" else one_more.queues["ahead"]
+    kept = {id: each for id, each in template.resources.items() if "Retain" in each.get("DeletionPolicy", "")}
+    imported = {id: each for id, each in kept.items() if each["Type"] != "AWS::Scheduler::Schedule"}
+    assert mapping.keys() == imported.keys()
+    names = {"name": "dueline", "queue": "ahead", "account": "<AWS::AccountId>", "region": "<AWS::Region>"}
+    for id, identifier in mapping.items():
+        [named] = identifier.values()
+        name = next(value for key, value in imported[id]["Properties"].items() if key in NAMES)
+        assert named.format(**names).rpartition("/")[2] == template.spelled(name)
 
 
 @pytest.fixture
@@ -69,9 +85,7 @@ def _may_assume(trust: dict[str, Any], who: str, context: dict[str, list[str]]) 
     return allows(statements, "sts:AssumeRole", who, context)
 
 
-def test_the_role_that_the_page_shows_lets_one_role_in_and_nobody_from_outside_the_organization(
-    trust: dict[str, Any], of_the_service: dict[str, Any]
-) -> None:
+def test_trust_policy_of_the_page_lets_one_role_in(trust: dict[str, Any], of_the_service: dict[str, Any]) -> None:
     assert _may_assume(trust, SHOP, ORGANIZATION)
     assert not _may_assume(trust, SHOP, {})
     assert not _may_assume(trust, SHOP, {"aws:PrincipalOrgID": ["o-another"]})
@@ -82,7 +96,7 @@ def test_the_role_that_the_page_shows_lets_one_role_in_and_nobody_from_outside_t
     assert not allows(own, "sts:AssumeRole", "arn:aws:iam::111111111111:role/dueline-scheduler")
 
 
-def test_the_policies_that_the_role_has_are_of_its_own_account_and_need_no_other(neighbours: Assembly) -> None:
+def test_cross_account_role_needs_no_other_account(neighbours: Assembly) -> None:
     template = neighbours.queues["emails"]
     named = set(re.findall(r"dueline_emails_(\w+)", _page("accounts.md")))
     assert named == {"producer", "consumer"}

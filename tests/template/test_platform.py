@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from tests.template.conftest import NEIGHBOURS
-from tests.template.iam import allows, listed, policy, statements
+from tests.template.iam import allows, as_list, policy, statements
 from tests.template.linting import found_in
 from tests.template.synthesis import ROOT, Assembly, Template, synthesize
-from tests.template.test_grants import INLINE_LIMIT, MANAGED_LIMIT
+from tests.template.test_policies import policies_fit
 
 KEY = "arn:aws:kms:eu-central-1:123456789012:key/0d8e4f6a-1111-2222-3333-444455556666"
 BOUNDARY = "arn:aws:iam::123456789012:policy/team/boundary"
@@ -34,14 +34,12 @@ STORES_NOTHING = {
     "AWS::ApiGatewayV2::Integration",
     "AWS::ApiGatewayV2::Route",
     "AWS::ApiGatewayV2::Stage",
-    "AWS::CloudFormation::WaitConditionHandle",
     "AWS::CloudWatch::Alarm",
     "AWS::CloudWatch::Dashboard",
-    "AWS::CodeDeploy::Application",
-    "AWS::CodeDeploy::DeploymentGroup",
     "AWS::Events::Rule",
     "AWS::IAM::ManagedPolicy",
     "AWS::IAM::Role",
+    "AWS::IAM::Policy",
     "AWS::Lambda::Alias",
     "AWS::Lambda::EventInvokeConfig",
     "AWS::Lambda::EventSourceMapping",
@@ -56,14 +54,12 @@ STORES_NOTHING = {
     "AWS::SSM::Parameter",
     "AWS::Scheduler::Schedule",
     "AWS::Scheduler::ScheduleGroup",
-    "Custom::DuelineSchedule",
-    "Custom::DuelineStrandGuard",
 }
 TAKE_NO_TAGS = {
+    "AWS::IAM::Policy",
     "AWS::IAM::ManagedPolicy",
     "AWS::ApiGatewayV2::Integration",
     "AWS::ApiGatewayV2::Route",
-    "AWS::CloudFormation::WaitConditionHandle",
     "AWS::CloudWatch::Dashboard",
     "AWS::Lambda::Alias",
     "AWS::Lambda::EventInvokeConfig",
@@ -75,8 +71,6 @@ TAKE_NO_TAGS = {
     "AWS::SNS::TopicPolicy",
     "AWS::SQS::QueuePolicy",
     "AWS::Scheduler::Schedule",
-    "Custom::DuelineSchedule",
-    "Custom::DuelineStrandGuard",
 }
 
 
@@ -84,7 +78,6 @@ TAKE_NO_TAGS = {
 def strict(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
     """Queues, with all that a platform team may ask for."""
     queues = {"emails": NEIGHBOURS["emails"], "emails" * 10: {**NEIGHBOURS["emails" * 10]}}
-    queues["emails"] = {**queues["emails"], "schedules": {"digest": {"every": 3600}}}
     asked = {
         "kms_key_arn": KEY,
         "kms_data_key_reuse": 3600,
@@ -108,7 +101,7 @@ def _at(properties: Any, path: tuple[str | int, ...]) -> Any:
     return properties
 
 
-def test_all_that_stores_something_is_encrypted_with_the_platform_teams_key(strict: Assembly) -> None:
+def test_everything_stored_is_encrypted_with_the_given_key(strict: Assembly) -> None:
     kinds = {type for _, type, _ in _all(strict)}
     assert kinds - STORES_NOTHING == set(NAMED_AT)
     for _, type, properties in _all(strict):
@@ -127,8 +120,10 @@ def _via(service: str) -> dict[str, list[str]]:
 
 def _roles(assembly: Assembly) -> Iterator[list[dict[str, Any]]]:
     for template, type, properties in _all(assembly):
-        if type == "AWS::IAM::Role":
+        if type == "AWS::IAM::Role" and "Policies" in properties:
             yield [each for inline in properties["Policies"] for each in statements(template, inline["PolicyDocument"])]
+        if type == "AWS::IAM::Policy":
+            yield statements(template, properties["PolicyDocument"])
 
 
 # What a service asks KMS for on behalf of who calls it, by what they may do there.
@@ -142,13 +137,13 @@ NEEDS = {
 }
 
 
-def test_whoever_may_use_a_queue_a_table_or_the_bucket_may_have_that_service_use_the_key_and_nobody_else(
+def test_key_may_be_used_through_a_service_alone(
     strict: Assembly,
 ) -> None:
     names = [f"dueline_emails_{kind}" for kind in ("producer", "consumer", "operator", "direct")]
     managed = [policy(strict.queues["emails"], name) for name in names]
     for granted in [*_roles(strict), *managed]:
-        held = {action for statement in granted for action in listed(statement["Action"])}
+        held = {action for statement in granted for action in as_list(statement["Action"])}
         services = {NEEDS[action][0] for action in held & NEEDS.keys()}
         for service, actions in (NEEDS[action] for action in held & NEEDS.keys()):
             assert all(allows(granted, action, KEY, _via(service)) for action in actions), (service, held)
@@ -158,7 +153,7 @@ def test_whoever_may_use_a_queue_a_table_or_the_bucket_may_have_that_service_use
         assert not held & {"kms:CreateGrant", "kms:PutKeyPolicy", "kms:ScheduleKeyDeletion", "kms:*"}
 
 
-def test_the_key_policy_that_the_docs_show_lets_every_log_group_be_written_and_alarms_be_told(strict: Assembly) -> None:
+def test_key_policy_of_the_docs_covers_logs_and_alarms(strict: Assembly) -> None:
     shown = re.findall(r"```json\n(.*?)```", (ROOT / "docs" / "security.md").read_text(), re.DOTALL)
     [document] = [found for text in shown if "kms:*" in json.dumps(found := json.loads(text))]
     _, logs, alarms = document["Statement"]
@@ -172,15 +167,7 @@ def test_the_key_policy_that_the_docs_show_lets_every_log_group_be_written_and_a
     )
 
 
-def test_policies_that_allow_a_key_still_fit(strict: Assembly) -> None:
-    for _, type, properties in _all(strict):
-        if type == "AWS::IAM::Role":
-            assert len(json.dumps([each["PolicyDocument"] for each in properties["Policies"]])) < INLINE_LIMIT
-        if type == "AWS::IAM::ManagedPolicy":
-            assert len(json.dumps(properties["PolicyDocument"])) < MANAGED_LIMIT
-
-
-def test_every_role_has_the_boundary_and_none_has_one_that_nobody_asked_for(strict: Assembly, three: Assembly) -> None:
+def test_roles_have_the_permission_boundary_if_set(strict: Assembly, three: Assembly) -> None:
     asked, plain = (
         [properties.get("PermissionsBoundary") for _, type, properties in _all(each) if type == "AWS::IAM::Role"]
         for each in (strict, three)
@@ -189,21 +176,15 @@ def test_every_role_has_the_boundary_and_none_has_one_that_nobody_asked_for(stri
     assert set(plain) == {None}
 
 
-def test_the_page_tells_of_which_services_a_boundary_must_allow_actions(strict: Assembly) -> None:
-    used = {
-        action.partition(":")[0]
-        for _, type, properties in _all(strict)
-        if type == "AWS::IAM::Role"
-        for policy in properties.get("Policies", [])
-        for statement in policy["PolicyDocument"]["Statement"]
-        for action in ([statement["Action"]] if isinstance(statement["Action"], str) else statement["Action"])
-    }
-    page = (ROOT / "docs" / "security.md").read_text()
-    [told] = re.findall(r"it must allow what the roles have,\nactions of (.*?)\. If one is missing", page)
+def test_page_names_the_services_a_boundary_must_allow(strict: Assembly) -> None:
+    allowed = [statement for role in _roles(strict) for statement in role]
+    used = {action.partition(":")[0] for statement in allowed for action in as_list(statement["Action"])}
+    page = " ".join((ROOT / "docs" / "security.md").read_text().split())
+    [told] = re.findall(r"it must allow what the roles have, actions of (.*?)\. If one is missing", page)
     assert {*re.findall(r"`([a-z0-9]+)`", told)} - {"xray"} == used
 
 
-def test_all_that_takes_tags_has_them_and_so_have_the_stacks(strict: Assembly) -> None:
+def test_resources_and_stacks_are_tagged(strict: Assembly) -> None:
     for _, type, properties in _all(strict):
         if type in TAKE_NO_TAGS:
             continue
@@ -216,7 +197,7 @@ def test_all_that_takes_tags_has_them_and_so_have_the_stacks(strict: Assembly) -
     )
 
 
-def test_stacks_are_protected_from_deletion_and_logs_kept_as_long_as_asked(strict: Assembly, three: Assembly) -> None:
+def test_stacks_are_protected_and_logs_kept_by_setting(strict: Assembly, three: Assembly) -> None:
     for assembly, is_protected in ((strict, True), (three, False)):
         manifest = json.loads((assembly.directory / "manifest.json").read_text())["artifacts"]
         protected = {bool(manifest[name]["properties"].get("terminationProtection")) for name in assembly.templates}
@@ -225,7 +206,8 @@ def test_stacks_are_protected_from_deletion_and_logs_kept_as_long_as_asked(stric
     assert set(kept) == {3653}
 
 
-def test_neither_nag_nor_cfn_lint_finds_anything_in_what_a_platform_team_asks_for(strict: Assembly) -> None:
+def test_all_settings_together_pass_nag_cfn_lint_and_limits(strict: Assembly) -> None:
+    assert all(map(policies_fit, strict.templates.values()))
     report = json.loads((strict.directory / "validation-report.json").read_text())
     assert report["pluginReports"] == []
     for template in (strict.core, strict.queues["emails"]):

@@ -1,9 +1,13 @@
 import gc
 import os
+import signal
 from functools import cache
 
+import pytest
 import typer.testing
 from hypothesis import HealthCheck, settings
+
+from tests.fake_api_server import fake_api_server
 
 # How long an example takes says how busy the machine is, and nothing of the code.
 settings.register_profile("anew", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -16,3 +20,17 @@ gc.set_threshold(100_000, 20, 20)
 
 # The commands stay as they are; each that is typed would have all of them made anew out of their functions.
 typer.testing._get_command = cache(typer.testing._get_command)
+
+
+@pytest.fixture
+def api_server():
+    with fake_api_server() as server:
+        yield server
+
+
+@pytest.fixture
+def interruptible():
+    """Have Ctrl-C do what it does in a terminal: what a shell starts in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

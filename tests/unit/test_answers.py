@@ -1,63 +1,60 @@
-"""What is told of jobs and queues, as JSON."""
+"""What is shown of jobs and queues, as JSON."""
 
 import json
 from functools import reduce
 
 import pytest
 
+from dueline.core import instant
+from dueline.core.job import State
+from dueline.core.listing import JobPage, read_place
+from dueline.core.overview import Control, Overview
+from dueline.core.ports import Depth
+from dueline.core.queue_settings import Rate
+from dueline.core.request import json_text
+from dueline.core.status import Outcome
+from dueline.core.trace import TraceContext
 from dueline.errors import InvalidJob
-from dueline.lookup.control import Control
-from dueline.lookup.listing import Listed, read_place
-from dueline.lookup.outcome import Outcome
-from dueline.lookup.overview import Overview
-from dueline.model import instant
-from dueline.model.job import State
-from dueline.model.rate import Rate
-from dueline.model.request import json_text
-from dueline.model.trace import TraceContext
-from dueline.ports import Depth
-from functions.http.job_answers import job_answer
-from functions.http.listed_jobs import page_of_jobs
-from functions.http.queue_answers import control_answer, overview_answer
+from functions.http.answers import control_answer, job_answer, overview_answer, page_of_jobs
 from tests.builders import NOW, a_job, a_queue, an_id
 
 PLACE = "2026-12-01T00:00:00.000Z#00000000-0000-4000-8000-000000000000#job"
 
 
 def page_of(payload):
-    told = page_of_jobs(Listed(jobs=(a_job(payload=payload),), after=None))
+    answer = page_of_jobs(JobPage(jobs=(a_job(payload=payload),), after=None))
     # As strictly as callers may read it.
-    (job,) = json.loads(json.dumps(told, allow_nan=False))["jobs"]
+    (job,) = json.loads(json.dumps(answer, allow_nan=False))["jobs"]
     return job
 
 
 def test_the_last_page_names_no_next_one():
-    assert page_of_jobs(Listed(jobs=(), after=None)) == {"jobs": [], "next": None}
+    assert page_of_jobs(JobPage(jobs=(), after=None)) == {"jobs": [], "next": None}
 
 
 def test_the_next_page_begins_where_this_one_ends():
-    assert read_place(page_of_jobs(Listed(jobs=(), after=PLACE))["next"]) == PLACE
+    assert read_place(page_of_jobs(JobPage(jobs=(), after=PLACE))["next"]) == PLACE
 
 
 @pytest.mark.parametrize("payload", ["null", "0", '""', '{"a": [1, "ü", "\\u0001"]}', "[" * 200 + "]" * 200])
-def test_a_payload_is_told_as_the_json_that_it_is(payload):
+def test_a_payload_is_reported_as_the_json_that_it_is(payload):
     job = page_of(payload)
     assert job["payload"] == json.loads(payload)
     assert (job["state"], "payload_text" in job) == ("scheduled", False)
 
 
 @pytest.mark.parametrize("text", ["no JSON", "{", "NaN", "1e999", "9" * 5000, "[" * 100_000, "[" * 201 + "]" * 201])
-def test_a_payload_that_is_no_json_is_told_as_text(text):
+def test_a_payload_that_is_no_json_is_reported_as_text(text):
     job = page_of(text)
     assert job["payload_text"] == text
     assert "payload" not in job
 
 
-def test_a_listed_job_tells_whose_it_is_what_made_it_and_its_trace():
+def test_listed_job_has_tenant_schedule_and_trace():
     parent = "00-0d6a387e6d3b4b8e9f513d7c1f0a2b4c-3d7c1f0a2b4c0d6a-01"
-    made = a_job(tenant="ann", priority=2, schedule="digest", nominal=NOW, trace=TraceContext(parent=parent))
-    made, plain = page_of_jobs(Listed(jobs=(made, a_job()), after=None))["jobs"]
-    names = ("tenant", "priority", "schedule", "nominal", "traceparent")
+    made = a_job(tenant="ann", priority=2, schedule="digest", scheduled_for=NOW, trace=TraceContext(parent=parent))
+    made, plain = page_of_jobs(JobPage(jobs=(made, a_job()), after=None))["jobs"]
+    names = ("tenant", "priority", "schedule", "scheduled_for", "traceparent")
     assert [made[name] for name in names] == ["ann", 2, "digest", instant.text(NOW), parent]
     assert [name for name in names if name in plain] == ["priority"]
 
@@ -66,7 +63,7 @@ def nested(levels):
     return json.loads('{"a":[' * (levels // 2) + '"]}\\"[{"' + "]}" * (levels // 2))
 
 
-def test_a_payload_may_nest_so_deep_that_whoever_reads_it_can_and_no_deeper():
+def test_payload_nests_at_most_200_levels():
     beside = [[{}]] * 1000
     assert json.loads(json_text([nested(198), *beside])) == [nested(198), *beside]
     with pytest.raises(InvalidJob, match="payload nests 201 levels deep: at most 200 are allowed"):
@@ -76,7 +73,7 @@ def test_a_payload_may_nest_so_deep_that_whoever_reads_it_can_and_no_deeper():
 
 
 @pytest.mark.parametrize(
-    ("outcome", "told"),
+    ("outcome", "answer"),
     [
         (None, {}),
         (
@@ -94,41 +91,41 @@ def test_a_payload_may_nest_so_deep_that_whoever_reads_it_can_and_no_deeper():
         ),
     ],
 )
-def test_of_a_jobs_attempts_what_is_known_is_told_and_nothing_else(outcome, told):
+def test_job_has_only_known_fields_of_attempts(outcome, answer):
     id, noted = an_id(), Outcome(**outcome) if outcome else None
     job = job_answer(id, State.FAILED, outcome=noted)
-    assert job == {**job_answer(id, State.FAILED), **told}
-    assert set(job) - set(told) == {"id", "queue", "due", "route", "state"}
+    assert job == {**job_answer(id, State.FAILED), **answer}
+    assert set(job) - set(answer) == {"id", "queue", "due", "route", "state"}
 
 
 def overview_of(*levels, **more):
-    told = Overview(scheduled=0, more_scheduled=False, next_due=None, fence_age=None, levels=levels, dead=0, **more)
-    return overview_answer(a_queue(priorities=len(levels)), told, taking=1, direct_horizon=890)
+    answer = Overview(scheduled=0, more_scheduled=False, next_due=None, fence_age=None, levels=levels, dead=0, **more)
+    return overview_answer(a_queue(priorities=len(levels)), answer, taking=1, direct_horizon=890)
 
 
-def test_of_a_queue_with_several_levels_each_is_told_and_their_sum():
-    told = overview_of(Depth(waiting=1, in_flight=2, delayed=3), Depth(waiting=10, in_flight=20, delayed=30))
-    assert (told["waiting"], told["in_flight"], told["delayed"]) == (11, 22, 33)
-    assert told["levels"] == [
+def test_overview_has_each_level_and_their_sum():
+    answer = overview_of(Depth(waiting=1, in_flight=2, delayed=3), Depth(waiting=10, in_flight=20, delayed=30))
+    assert (answer["waiting"], answer["in_flight"], answer["delayed"]) == (11, 22, 33)
+    assert answer["levels"] == [
         {"priority": 1, "waiting": 1, "in_flight": 2, "delayed": 3},
         {"priority": 2, "waiting": 10, "in_flight": 20, "delayed": 30},
     ]
 
 
-def test_of_a_queue_with_one_level_none_is_told():
-    told = overview_of(Depth(waiting=1, in_flight=2, delayed=3))
-    assert (told["waiting"], told["in_flight"], told["delayed"]) == (1, 2, 3)
-    assert "levels" not in told
+def test_of_a_queue_with_one_level_none_is_shown():
+    answer = overview_of(Depth(waiting=1, in_flight=2, delayed=3))
+    assert (answer["waiting"], answer["in_flight"], answer["delayed"]) == (1, 2, 3)
+    assert "levels" not in answer
 
 
 @pytest.mark.parametrize(
-    ("control", "told"),
+    ("control", "answer"),
     [
         (Control(), {"paused": False, "rate": None}),
         (Control(paused=True, rate=Rate(jobs=200, seconds=3600)), {"paused": True, "rate": "200/h"}),
         (Control(rate=Rate(jobs=0)), {"paused": False, "rate": "0/s"}),
     ],
 )
-def test_whether_a_queue_is_paused_and_its_rate_are_told_with_it_and_alone(control, told):
-    assert overview_of(Depth(waiting=1, in_flight=2, delayed=3), control=control).items() >= told.items()
-    assert control_answer("emails", control) == {"queue": "emails", **told}
+def test_control_is_in_the_overview_and_alone(control, answer):
+    assert overview_of(Depth(waiting=1, in_flight=2, delayed=3), control=control).items() >= answer.items()
+    assert control_answer("emails", control) == {"queue": "emails", **answer}

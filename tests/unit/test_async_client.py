@@ -8,23 +8,24 @@ from contextlib import aclosing
 import pytest
 
 from dueline import AsyncClient, Client, DuelineError, Job, NewJob, QueueNotFound, State
+from dueline.errors import Unavailable
 from tests.builders import an_id
-from tests.gate import a_job_told, an_api, open_gate, told
+from tests.fake_api_server import default_reply, fake_api_server, job_json, json_reply
 from tests.waiting import HANG_SECONDS
 
 
 @pytest.fixture
-def gate():
-    with open_gate() as opened:
+def api_server():
+    with fake_api_server() as opened:
         yield opened
 
 
 @pytest.fixture
-def client(gate):
-    return AsyncClient(Client.connect(url=gate.url))
+def client(api_server):
+    return AsyncClient(Client.connect(url=api_server.url))
 
 
-def test_it_has_every_call_of_the_client_with_the_same_parameters():
+def test_async_client_has_every_call_and_parameter():
     calls = {name: call for name, call in vars(Client).items() if inspect.isfunction(call) and name[0] != "_"}
     assert calls
     for name, call in calls.items():
@@ -36,14 +37,14 @@ def test_it_has_every_call_of_the_client_with_the_same_parameters():
 def test_calls_are_answered_as_the_client_answers_them(client):
     id = str(an_id())
 
-    async def ask():
+    async def send_request():
         return (
             await client.schedule("emails", {"to": "ann"}, delay=5),
             await client.schedule_many("emails", [NewJob(payload=1), NewJob(payload=1, delay=-1)]),
             await client.cancel(id),
         )
 
-    job, (first, second), state = asyncio.run(ask())
+    job, (first, second), state = asyncio.run(send_request())
     assert isinstance(job, Job)
     assert isinstance(first, Job)
     assert isinstance(second, DuelineError)
@@ -55,57 +56,84 @@ def test_an_error_is_raised_where_it_is_awaited(client):
         asyncio.run(client.schedule("no/queue", 1))
 
 
-def test_the_event_loop_goes_on_meanwhile(client, gate):
-    met = threading.Barrier(2, timeout=HANG_SECONDS)
+def test_the_event_loop_goes_on_meanwhile(client, api_server):
+    matches = threading.Barrier(2, timeout=HANG_SECONDS)
 
-    def together(asked):
-        met.wait()
-        return an_api(asked)
+    def together(request):
+        matches.wait()
+        return default_reply(request)
 
-    gate.api = together
+    api_server.respond = together
 
-    async def ask():
+    async def send_request():
         return await asyncio.gather(client.get(str(an_id())), client.get(str(an_id())))
 
-    assert len(asyncio.run(ask())) == 2
+    assert len(asyncio.run(send_request())) == 2
 
 
-def test_jobs_are_listed_page_by_page(client, gate):
+def test_jobs_are_listed_page_by_page(client, api_server):
     ids = [an_id() for _ in range(3)]
     pages = {"": (ids[:2], "p-2"), "p-2": (ids[2:], None)}
 
-    def listed(asked):
-        jobs, after = pages["p-2" if "next=" in asked.path else ""]
-        return told({"jobs": [a_job_told(id, "scheduled") | {"payload": 1} for id in jobs], "next": after})
+    def listing(request):
+        jobs, after = pages["p-2" if "next=" in request.path else ""]
+        return json_reply({"jobs": [job_json(id, "scheduled") | {"payload": 1} for id in jobs], "next": after})
 
-    gate.api = listed
+    api_server.respond = listing
 
-    async def ask():
+    async def send_request():
         return [job.id async for job in client.jobs("emails")]
 
-    assert asyncio.run(ask()) == [str(id) for id in ids]
+    assert asyncio.run(send_request()) == [str(id) for id in ids]
 
 
-def test_a_stream_of_jobs_is_scheduled_as_the_client_schedules_it(client):
-    async def ask():
+def test_async_schedule_each_streams_results(client):
+    async def send_request():
         jobs = (NewJob(payload=n, key=str(n)) for n in range(1234))
         return [int(job.id[-12:]) async for job in client.schedule_each("emails", jobs)]
 
-    assert asyncio.run(ask()) == list(range(1234))
+    assert asyncio.run(send_request()) == list(range(1234))
 
 
-def test_whoever_leaves_a_stream_early_leaves_the_rest_unsent_and_holds_nothing_up(client, gate):
-    taken = []
+def test_closing_an_async_stream_early_leaves_the_rest_unsent(client, api_server):
+    received = []
 
     def jobs():
         for n in range(100_000):
-            taken.append(n)
+            received.append(n)
             yield NewJob(payload=n)
 
-    async def ask():
+    async def send_request():
         async with aclosing(client.schedule_each("emails", jobs())) as results:
             return await anext(results)
 
-    assert isinstance(asyncio.run(ask()), Job)
-    sent = sum(len(asked.json["jobs"]) for asked in gate.asked)
-    assert sent <= len(taken) < 100_000
+    assert isinstance(asyncio.run(send_request()), Job)
+    sent = sum(len(request.json["jobs"]) for request in api_server.requests)
+    assert sent <= len(received) < 100_000
+
+
+@pytest.mark.parametrize("linger", [None, 0.01])
+def test_call_without_a_thread_is_unavailable(api_server, monkeypatch, linger):
+    """Whichever of its threads cannot be started: the call says so, and no job is there twice."""
+    start = threading.Thread.start
+    for refused in range(5):
+        client, started = AsyncClient(Client.connect(url=api_server.url, linger=linger)), []
+
+        def start_all_but_one(thread, started=started, refused=refused):
+            if thread.name.startswith(("asyncio_", "dueline-")):
+                started.append(thread.name)
+                if len(started) == refused + 1:
+                    raise RuntimeError("can't start new thread")
+            start(thread)
+
+        async def schedule(client=client):
+            try:
+                return await client.schedule("emails", 1, key="1")
+            except Unavailable:
+                assert isinstance(await client.schedule("emails", 1, key="1"), Job)
+
+        monkeypatch.setattr(threading.Thread, "start", start_all_but_one)
+        if asyncio.run(schedule()):
+            break
+    # A request that no thread could send for several callers is tried again, as any that is Unavailable.
+    assert refused == 1

@@ -1,5 +1,6 @@
 """Calls in lanes, of which someone wants the results no more."""
 
+import asyncio
 import subprocess
 import sys
 import threading
@@ -9,45 +10,43 @@ from unittest.mock import Mock
 
 import pytest
 
-from dueline.clock import SystemClock
+from dueline.core.clock import SystemClock
+from dueline.core.retry import _THIS_LANE, LANES, BatchSize, Calls, Patience, in_lanes
+from dueline.core.threads import Threads, in_thread
 from dueline.errors import Unavailable
-from dueline.memory import VirtualClock
-from dueline.retry.calls import Calls, in_lanes
-from dueline.retry.pace import Pace
-from dueline.retry.patience import Patience
-from dueline.retry.threads import Threads
+from dueline.testing import VirtualClock
 from tests.builders import NOW
-from tests.forked import in_a_child
+from tests.forking import run_in_fork
 from tests.waiting import HANG_SECONDS, wait_until
 
 FOR_EVER = Patience(attempts=10**9, seconds=10 * HANG_SECONDS, first_wait=10 * HANG_SECONDS, longest_wait=3600.0)
 
 
 class Outage:
-    """Calls that fail, all of them; `begun` once there were some."""
+    """Calls that fail, all of them; `started_at` once there were some."""
 
     def __init__(self):
-        self.begun = threading.Event()
+        self.started = threading.Event()
         self.count = 0
 
     def __call__(self, items):
         self.count += 1
-        self.begun.set()
+        self.started.set()
         raise Unavailable("no")
 
 
-def lanes_in(outage, *, ask):
+def lanes_in(outage, *, how):
     """Yield a first result, and then those of an outage."""
     calls = Calls(patience=FOR_EVER, clock=SystemClock(), jitter=lambda: 0.5)
-    pace = Pace(most=10)
+    size = BatchSize(10)
 
     def call(number):
         if number == 0:
-            assert outage.begun.wait(HANG_SECONDS)
+            assert outage.started.wait(HANG_SECONDS)
             return 0
-        if ask == "one":
-            return calls.ask(lambda: outage([number]))
-        return calls.ask_for_each(outage, [number], pace=pace)
+        if how == "one":
+            return calls.run(lambda: outage([number]))
+        return calls.run_each(outage, [number], size=size)
 
     return in_lanes(call, range(100))
 
@@ -59,71 +58,98 @@ def read_on(results):
 
 
 @pytest.mark.parametrize("do", [read_on, Generator.close])
-def test_results_that_were_half_read_before_a_fork_do_not_hang_in_the_child_and_go_on_in_the_parent(do):
+def test_results_half_read_before_a_fork_hang_nobody(do):
     are_forked = threading.Event()
     results = in_lanes(lambda number: number == 0 or are_forked.wait(HANG_SECONDS), range(100))
     assert next(results)
-    is_ended = in_a_child(lambda: do(results))
+    is_ended = run_in_fork(lambda: do(results))
     are_forked.set()
     assert is_ended
     assert list(results) == [True] * 99
 
 
-@pytest.mark.parametrize("ask", ["one", "each"])
-def test_who_leaves_in_an_outage_waits_for_what_is_under_way_and_not_for_what_is_to_be_tried_again(ask):
+@pytest.mark.parametrize("how", ["one", "each"])
+def test_closing_in_an_outage_waits_for_no_retries(how):
     outage, before = Outage(), set(threading.enumerate())
-    results = lanes_in(outage, ask=ask)
+    results = lanes_in(outage, how=how)
     assert next(results) == 0
     ended = threading.Thread(target=results.close, daemon=True)
     ended.start()
     ended.join(HANG_SECONDS)
     assert not ended.is_alive()
-    assert not [each for each in set(threading.enumerate()) - before if each.name.startswith("ThreadPoolExecutor")]
+    assert not [each for each in set(threading.enumerate()) - before if each.name.startswith("dueline-lane")]
 
 
-def test_once_nobody_wants_the_results_of_a_lane_no_further_request_is_made(monkeypatch):
-    asked, left = [], threading.Event()
+def test_abandoned_lane_makes_no_further_request():
+    requests = []
     calls = Calls(patience=Patience(), clock=VirtualClock(NOW), jitter=lambda: 0.5)
 
-    class Pool(ThreadPoolExecutor):
-        def shutdown(self, **how):
-            left.set()
-            super().shutdown(**how)
-
     def answer(items):
-        asked.append(items)
-        assert left.wait(HANG_SECONDS)
+        requests.append(items)
+        assert _THIS_LANE.ended.wait(HANG_SECONDS)
         return items
 
     def interrupted():
         yield [1] * 30
-        assert wait_until(lambda: bool(asked), every=0.01)
+        assert wait_until(lambda: bool(requests), every=0.01)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dueline.retry.calls.ThreadPoolExecutor", Pool)
-    lanes = in_lanes(lambda items: calls.ask_for_each(answer, items, pace=Pace(most=10)), interrupted())
+    lanes = in_lanes(lambda items: calls.run_each(answer, items, size=BatchSize(10)), interrupted())
     with pytest.raises(KeyboardInterrupt):
         next(lanes)
-    assert len(asked) == 1
+    assert len(requests) == 1
 
 
-def test_calls_go_on_after_the_main_thread_has_ended():
-    code = """
-import atexit
-from dueline.retry.calls import in_lanes
-from dueline.retry.threads import Threads
-spread = Threads(8).spread
-atexit.register(lambda: print(list(spread(abs, [-1, -2])), list(in_lanes(abs, [-3])), list(spread(abs, [-4]))))
-"""
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (ended.stdout, ended.stderr) == ("[1, 2] [3] [4]\n", "")
+@pytest.mark.parametrize("run", [Threads(8).spread, in_lanes], ids=["a pool", "lanes"])
+def test_no_thread_to_be_had_is_unavailable(monkeypatch, run):
+    """No call is made then, nor later; and calls in the threads that there are go on."""
+    requests = []
+    monkeypatch.setattr(threading.Thread, "start", Mock(side_effect=RuntimeError("can't start new thread")))
+    with pytest.raises(Unavailable, match="no thread can be started: can't start new thread"):
+        list(run(requests.append, [-1, -2]))
+    monkeypatch.undo()
+    assert list(run(abs, [-1, -2])) == [1, 2]
+    assert requests == []
 
 
-def test_what_a_pool_began_no_thread_for_is_carried_out_once(monkeypatch):
-    refuse = Mock(side_effect=RuntimeError("can't start new thread"))
-    carried_out, spread = [], Threads(8).spread
-    with monkeypatch.context() as broken:
-        broken.setattr(threading.Thread, "start", refuse)
-        list(spread(carried_out.append, [1, 2]))
-    list(spread(carried_out.append, [3, 4]))
-    assert sorted(carried_out) == [1, 2, 3, 4]
+@pytest.mark.parametrize("started", range(1, LANES))
+def test_threads_that_could_be_started_make_all_calls(monkeypatch, started):
+    """Where one more thread cannot be started, each call is made all the same, and once."""
+    start, requests, left = threading.Thread.start, [], list(range(started))
+
+    def start_some(thread):
+        if not left:
+            raise RuntimeError("can't start new thread")
+        left.pop()
+        start(thread)
+
+    def call(item):
+        requests.append(item)
+        return -item
+
+    monkeypatch.setattr(threading.Thread, "start", start_some)
+    assert list(in_lanes(call, range(40))) == [-item for item in range(40)]
+    assert sorted(requests) == list(range(40))
+
+
+def test_a_call_without_a_thread_never_begins_later(monkeypatch):
+    started_at = []
+
+    async def call():
+        asyncio.get_running_loop().set_default_executor(executor)
+        with monkeypatch.context() as without_threads:
+            without_threads.setattr(threading.Thread, "start", Mock(side_effect=RuntimeError("can't start new thread")))
+            with pytest.raises(Unavailable, match="no thread can be started"):
+                await in_thread(started_at.append, 1)
+        assert await in_thread(abs, -1) == 1
+
+    with ThreadPoolExecutor(1) as executor:
+        asyncio.run(call())
+    assert started_at == []
+
+
+def test_process_ends_while_results_are_left_unread():
+    """A program that reads some results and ends, or fails, does not wait for the lanes of the rest."""
+    program = "from dueline.core.retry import in_lanes; results = in_lanes(str, iter(range(100))); next(results)"
+    done = subprocess.run([sys.executable, "-c", program], timeout=HANG_SECONDS, check=False)
+    assert done.returncode == 0

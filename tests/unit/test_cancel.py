@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
+from dueline.core import rows
+from dueline.core.cancel import CancelResult
+from dueline.core.job import Partition, Route, State
+from dueline.core.ports import BatchRead
 from dueline.errors import JobNotFound, Throttled, Unavailable
-from dueline.model import rows
-from dueline.model.job import Partition, Route, State
-from dueline.ports import Reading
-from dueline.protocol.cancel import Cancelled
 from tests.builders import NOW, a_job, a_queue, an_id
 from tests.system import System
 from tests.wire import done_in_part, failing, losing_the_answer, meanwhile, on
@@ -20,7 +20,7 @@ def due_in(seconds, **overrides):
     return an_id(due=NOW + timedelta(seconds=seconds), **overrides)
 
 
-def test_a_job_that_waits_in_the_table_is_cancelled_for_good():
+def test_job_that_waits_in_the_table_is_cancelled_for_good():
     system, job = System(), a_job()
     system.put(job)
     assert system.cancel(job.id) is State.CANCELLED
@@ -29,7 +29,7 @@ def test_a_job_that_waits_in_the_table_is_cancelled_for_good():
     assert system.arrived() == []
 
 
-def test_a_cancel_that_overtakes_ingest_holds():
+def test_cancel_that_overtakes_ingest_holds():
     system = System()
     job = system.schedule(3600)
     assert system.cancel(job.id) is State.CANCELLED
@@ -39,40 +39,16 @@ def test_a_cancel_that_overtakes_ingest_holds():
     assert system.arrived() == []
 
 
-def test_a_job_due_at_the_fence_is_beyond_a_promise_and_one_due_just_after_is_not():
+def test_cancel_at_the_fence_is_requested_and_behind_it_promised():
     system = System()
     system.tick()
     assert system.cancel(due_in(240)) is State.CANCEL_REQUESTED
     assert system.cancel(due_in(240.001)) is State.CANCELLED
 
 
-def test_a_direct_job_is_never_promised():
-    assert System().cancel(due_in(60, route=Route.DIRECT)) is State.CANCEL_REQUESTED
-
-
-def test_a_promise_is_repeated_even_after_the_fence_has_passed():
-    system, id = System(), due_in(300)
-    assert system.cancel(id) is State.CANCELLED
-    system.clock.sleep(300)
-    system.tick()
-    assert [system.cancel(id) for _ in range(2)] == [State.CANCELLED] * 2
-
-
-def test_a_request_is_never_turned_into_a_promise():
-    system, id = System(), due_in(60)
-    system.tick()
-    assert [system.cancel(id) for _ in range(3)] == [State.CANCEL_REQUESTED] * 3
-
-
-def test_the_fence_is_read_after_the_cancellation_is_written():
-    system, id = System(), due_in(60)
-    system.wire.around = on("table.add", meanwhile(system.tick), times=1)
-    assert system.cancel(id) is State.CANCEL_REQUESTED
-
-
 @pytest.mark.parametrize("name", ["table.add", "table.read", "table.mark_exact"])
 @pytest.mark.parametrize("react", [failing(Throttled("slow down")), losing_the_answer])
-def test_a_cancel_that_fails_promises_nothing_and_its_repeat_does(name, react):
+def test_cancel_that_fails_promises_nothing_and_its_repeat_does(name, react):
     system, id = System(), due_in(3600)
     system.wire.around = on(name, react, times=1)
     with pytest.raises((Throttled, Unavailable)):
@@ -80,14 +56,7 @@ def test_a_cancel_that_fails_promises_nothing_and_its_repeat_does(name, react):
     assert system.cancel(id) is State.CANCELLED
 
 
-def test_a_fence_that_was_left_unread_promises_nothing():
-    system, id = System(), due_in(3600)
-    system.wire.around = on("table.read", done_in_part)
-    with pytest.raises(Unavailable, match="fence of emails#0"):
-        system.cancel(id)
-
-
-def test_a_cancel_asks_three_calls_and_its_repeat_one():
+def test_cancel_makes_three_calls_and_its_repeat_one():
     system, id = System(), due_in(3600)
     calls = []
     system.wire.around = lambda call: (calls.append(call.name), call.do(*call.args))[1]
@@ -99,74 +68,64 @@ def test_a_cancel_asks_three_calls_and_its_repeat_one():
 # Ids that are no job's
 
 
-def test_a_direct_job_is_never_promised_even_where_an_id_of_the_other_route_was():
+def test_direct_job_is_never_promised_a_cancel():
     system = System()
     direct = system.schedule(60).id
     like_it = replace(direct, route=Route.TABLE)
     # No job has that id, so that is true.
     assert system.cancel(like_it) is State.CANCELLED
     assert system.cancel(direct) is State.CANCEL_REQUESTED
-    told = [each.state for each in system.cancel_many([like_it, direct])]
-    assert told == [State.CANCELLED, State.CANCEL_REQUESTED]
+    answer = [each.state for each in system.cancel_many([like_it, direct])]
+    assert answer == [State.CANCELLED, State.CANCEL_REQUESTED]
     assert system.arrived() == [direct]
 
 
-def test_a_promise_holds_whatever_was_asked_with_an_id_of_the_other_route():
-    system, job = System(), a_job()
-    system.put(job)
-    assert system.cancel(replace(job.id, route=Route.DIRECT)) is State.CANCEL_REQUESTED
-    assert system.cancel(job.id) is State.CANCELLED
-    system.clock.sleep(3600)
-    system.tick()
-    assert system.arrived() == []
-
-
 @pytest.mark.parametrize("route", Route)
-def test_a_cancel_in_a_partition_that_never_was_is_refused_and_writes_nothing(route):
-    system, stray, known = System(a_queue(partitions=2)), due_in(3600, partition=NEVER, route=route), due_in(3600)
+def test_cancel_in_an_unknown_partition_writes_nothing(route):
+    system, stray, cached = System(a_queue(partitions=2)), due_in(3600, partition=NEVER, route=route), due_in(3600)
     with pytest.raises(JobNotFound, match=r"'emails' never had a partition 77: it has 0 to 1$"):
         system.cancel(stray)
-    refused, cancelled = system.cancel_many([stray, known])
+    refused, cancelled = system.cancel_many([stray, cached])
     assert isinstance(refused, JobNotFound)
-    assert cancelled == Cancelled(id=known, state=State.CANCELLED)
-    assert system.cancelled_among([stray, known]) == {known}
+    assert cancelled == CancelResult(id=cached, state=State.CANCELLED)
+    assert system.cancelled_among([stray, cached]) == {cached}
 
 
-def test_a_cancel_in_a_partition_that_has_left_queues_yaml_holds():
+def test_cancel_in_a_partition_that_has_left_queues_yaml_holds():
     system, id = System(), due_in(3600, partition=NEVER)
     system.tick(NEVER)
     assert system.cancel(id) is State.CANCELLED
-    assert system.cancel_many([id]) == [Cancelled(id=id, state=State.CANCELLED)]
+    assert system.cancel_many([id]) == [CancelResult(id=id, state=State.CANCELLED)]
 
 
-def test_a_cancel_in_a_partition_of_which_that_is_not_known_promises_nothing_and_its_batch_mates_hold():
-    system, stray, known = System(), due_in(3600, partition=NEVER), due_in(3600)
+def test_cancel_in_an_unread_partition_promises_nothing():
+    system, stray, cached = System(), due_in(3600, partition=NEVER), due_in(3600)
     for react in (done_in_part, failing(Throttled("slow down"))):
         system.wire.around = on("table.read", react, times=2)
         with pytest.raises((Throttled, Unavailable)):
             system.cancel(stray)
-        unclear, cancelled = system.cancel_many([stray, known])
+        unclear, cancelled = system.cancel_many([stray, cached])
         assert (isinstance(unclear, (Throttled, Unavailable)), unclear.job_id) == (True, str(stray))
-        assert cancelled == Cancelled(id=known, state=State.CANCELLED)
+        assert cancelled == CancelResult(id=cached, state=State.CANCELLED)
     assert system.cancelled_among([stray]) == set()
 
 
 # Many at once
 
 
-def test_of_many_each_is_cancelled_for_itself_and_told_in_order():
+def test_many_are_cancelled_each_and_reported_in_order():
     system, waits, direct = System(), due_in(3600), due_in(60, route=Route.DIRECT)
     unknown = JobNotFound("no such job")
     results = system.cancel_many([direct, unknown, waits])
     assert results == [
-        Cancelled(id=direct, state=State.CANCEL_REQUESTED),
+        CancelResult(id=direct, state=State.CANCEL_REQUESTED),
         unknown,
-        Cancelled(id=waits, state=State.CANCELLED),
+        CancelResult(id=waits, state=State.CANCELLED),
     ]
     assert system.look_up(waits) is State.CANCELLED
 
 
-def test_of_many_one_that_fails_names_its_job_and_the_others_hold():
+def test_failed_cancel_of_many_names_its_job_alone():
     system, ids = System(), [due_in(3600 + n) for n in range(3)]
     system.wire.around = on("table.add", failing(Throttled("slow down")), skip=1, times=1)
     first, failed, last = system.cancel_many(ids)
@@ -175,14 +134,14 @@ def test_of_many_one_that_fails_names_its_job_and_the_others_hold():
     assert failed.job_id == str(ids[1])
 
 
-def test_of_many_the_fences_are_read_after_all_cancellations_are_written():
+def test_many_cancels_read_fences_after_all_writes():
     system, ids = System(), [due_in(60), due_in(60), due_in(3600)]
     system.wire.around = on("table.add", meanwhile(system.tick), skip=2, times=1)
     states = [each.state for each in system.cancel_many(ids)]
     assert states == [State.CANCEL_REQUESTED, State.CANCEL_REQUESTED, State.CANCELLED]
 
 
-def test_many_ask_two_calls_each_and_one_for_the_fences_of_100_partitions():
+def test_many_cancels_read_100_fences_at_once():
     system = System(a_queue(partitions=150))
     ids = [due_in(3600, partition=Partition(queue="emails", number=number % 150)) for number in range(300)]
     calls = Counter()
@@ -192,37 +151,27 @@ def test_many_ask_two_calls_each_and_one_for_the_fences_of_100_partitions():
     assert calls == {"table.add": 301, "table.read": 2, "table.mark_exact": 300}
 
 
-def test_of_many_the_same_id_may_stand_twice_and_a_repeat_gives_the_promise_again():
+def test_repeated_id_of_many_cancels_is_promised_twice():
     system, id = System(), due_in(3600)
-    assert system.cancel_many([id, id]) == [Cancelled(id=id, state=State.CANCELLED)] * 2
+    assert system.cancel_many([id, id]) == [CancelResult(id=id, state=State.CANCELLED)] * 2
     system.clock.sleep(3600)
     system.tick()
-    assert system.cancel_many([id]) == [Cancelled(id=id, state=State.CANCELLED)]
+    assert system.cancel_many([id]) == [CancelResult(id=id, state=State.CANCELLED)]
 
 
-def test_of_many_only_those_are_promised_whose_fence_could_be_read():
+def test_only_cancels_with_a_read_fence_are_promised():
     system = System(a_queue(partitions=2))
     unread, read = (due_in(3600, partition=Partition(queue="emails", number=number)) for number in (0, 1))
     direct = due_in(60, route=Route.DIRECT)
     state = rows.state_key(unread.partition)
-    system.wire.around = on("table.read", lambda call: Reading(unread=frozenset([state])))
+    system.wire.around = on("table.read", lambda call: BatchRead(unread=frozenset([state])))
     error, promised, requested = system.cancel_many([unread, read, direct])
     assert (type(error), error.job_id) == (Unavailable, str(unread))
     assert (promised.state, requested.state) == (State.CANCELLED, State.CANCEL_REQUESTED)
 
 
-def test_of_many_none_is_promised_whose_fence_was_not_told():
-    system, ids = System(), [due_in(3600 + n) for n in range(3)]
-    promised, direct = due_in(4000), due_in(60, route=Route.DIRECT)
-    system.cancel(promised)
-    system.wire.around = on("table.read", failing(Throttled("slow down")))
-    *errors, again, requested = system.cancel_many([*ids, promised, direct])
-    assert (again.state, requested.state) == (State.CANCELLED, State.CANCEL_REQUESTED)
-    assert [(type(error), error.job_id) for error in errors] == [(Throttled, str(id)) for id in ids]
-
-
-@pytest.mark.parametrize(("name", "begun"), [("table.add", 1), ("table.read", 3), ("table.mark_exact", 3)])
-def test_of_many_nothing_is_begun_when_time_is_over(name, begun):
+@pytest.mark.parametrize(("name", "started"), [("table.add", 1), ("table.read", 3), ("table.mark_exact", 3)])
+def test_of_many_nothing_is_started_when_time_is_over(name, started):
     system, ids = System(), [due_in(3600 + n) for n in range(3)]
     system.wire.around = on(name, meanwhile(lambda: system.clock.sleep(1)))
     results = system.cancel_many(ids, until=1)
@@ -230,4 +179,4 @@ def test_of_many_nothing_is_begun_when_time_is_over(name, begun):
     assert all("out of time" in str(error) for error in late)
     assert [error.job_id for error in late] == [str(id) for id in ids[len(ids) - len(late) :]]
     assert len(late) == (2 if name == "table.mark_exact" else 3)
-    assert len(system.cancelled_among(ids)) == begun
+    assert len(system.cancelled_among(ids)) == started

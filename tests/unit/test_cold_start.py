@@ -1,85 +1,30 @@
-"""What the functions import as they start: nothing that they do not use. `make bench` tells how long it takes."""
+"""What the functions import as they start: nothing that they do not use. `make bench` shows how long it takes."""
 
 import sys
 
 import pytest
 
-from bench.cold.staged import FUNCTIONS, environment, stage
-from bench.cold.start import start
-
-
-def under(package, names):
-    return {f"{package}.{name}" for name in names.split()}
-
+from bench.cold import FUNCTIONS, environment, stage, start
+from local.template import ROOT
 
 BOTO3 = {"boto3", "botocore", "certifi", "dateutil", "jmespath", "s3transfer", "six", "urllib3"}
 # typing_extensions: Powertools wants it.
 LIBRARIES = BOTO3 | {"aws_lambda_powertools", "typing_extensions"}
 PYDANTIC = {"annotated_types", "pydantic", "pydantic_core", "typing_inspection"}
-OURS = {
-    *under("dueline", "aws clock config errors model ports protocol retry retry.threads"),
-    *under("dueline.aws", "clients deployed dynamodb faults sqs transport"),
-    *under("dueline.aws.dynamodb", "before items table typed updates"),
-    *under("dueline.aws.transport", "connections sending signature"),
-    *under("dueline.config", "metrics names registry settings"),
-    *under(
-        "dueline.model", "folding instant job message move_rows nominal packing pointer queue_settings routing rows"
-    ),
-    *under("dueline.model", "text trace units"),
-    *under("dueline.model", "control_rows rate schema"),
-    *under("dueline.protocol", "dispatch park"),
-    "dueline",
-    "dueline.aws.sqs.queue",
-    "functions",
-    *under("functions", "declared_queues log metrics"),
+# The rooms of dueline that a function may import of, and the steps of the protocol that it does not run.
+SHARED = {"dueline", "dueline.aws", "dueline.config", "dueline.core", "dueline.errors"}
+ROOMS_OF = {
+    "ingest": SHARED,
+    "tick": SHARED,
+    "planner": SHARED | {"dueline.schedules"},
+    "api": SHARED | {"dueline.client", "dueline.operations"},
 }
-# What knows how far queues are deployed.
-STANDING = {
-    *under("dueline.aws", "published standing"),
-    *under("dueline.model", "retry_policy work_settings"),
-    "dueline.config.work",
-    "functions.queue_registry",
-}
-# What knows what a schedule is.
-SCHEDULES = {
-    "dueline.model.schedule_rows",
-    "dueline.schedules",
-    *under(
-        "dueline.schedules",
-        "cron definition ending every head local_times missed occurrence rule submitting syntax zones",
-    ),
-}
-OURS_OF = {
-    "ingest": STANDING
-    | {
-        *under("dueline.protocol", "astray ingest move table_route"),
-        *under("dueline", "retry retry.patience"),
-        *under("functions", "ingest on_time"),
-    },
-    "tick": {*under("dueline.protocol", "entries lease partitions tick"), *under("functions", "on_time tick")},
-    "planner": SCHEDULES
-    | {
-        *under("dueline.schedules", "plan_step planner watchdog"),
-        *under("dueline", "aws.sqs.inbox model.request protocol.table_route"),
-        *under("functions", "on_time planner"),
-    },
-    "api": STANDING
-    | {
-        *under("dueline", "client client.answers client.listed lookup operate operate.control"),
-        *under("dueline.aws", "payloads resources"),
-        *under("dueline.lookup", "control listing outcome overview status submitted"),
-        "dueline.model.request",
-        *under(
-            "dueline.protocol",
-            "breaker cancel given_id keys move offload partitions preparation reschedule sender submission submit"
-            " table_route uploads write_through",
-        ),
-        *under("functions", "api http"),
-        *under(
-            "functions.http",
-            "bodies forms job_answers listed_jobs logs_and_metrics problems query_strings queue_answers",
-        ),
-    },
+NEVER_IN = {
+    "ingest": {"dueline.core.submit", "dueline.core.tick", "dueline.core.status", "dueline.aws.s3"},
+    "tick": {"dueline.core.submit", "dueline.core.ingest", "dueline.core.reschedule", "dueline.aws.settings"},
+    "planner": {"dueline.core.submit", "dueline.core.ingest", "dueline.core.tick", "dueline.schedules.changes"},
+    # What schedules need is imported with their first request.
+    "api": {"dueline.core.ingest", "dueline.core.tick", "dueline.schedules", "dueline.client.client"},
 }
 OF_RULES = {"cronsim"}
 LIBRARIES_OF = {
@@ -106,7 +51,9 @@ def code(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def started(code):
-    return {name: start(f"functions.{name}:handler", code=code, environment=environment(name)) for name in FUNCTIONS}
+    return {
+        name: start(f"functions.{name}:handler", code=code / name, environment=environment(name)) for name in FUNCTIONS
+    }
 
 
 def packages(loaded):
@@ -114,13 +61,14 @@ def packages(loaded):
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_function_imports_those_of_our_modules_that_it_uses(started, name):
-    ours = {each for each in started[name].loaded if packages([each]) <= {"dueline", "functions"}}
-    assert ours == OURS | OURS_OF[name]
+def test_function_imports_only_the_rooms_that_it_uses(started, name):
+    loaded = {each for each in started[name].loaded if each.partition(".")[0] == "dueline"}
+    assert {".".join(each.split(".")[:2]) for each in loaded} == ROOMS_OF[name]
+    assert not loaded & NEVER_IN[name]
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_function_imports_no_library_that_it_does_not_use(started, name):
+def test_function_imports_no_unused_library(started, name):
     libraries = packages(started[name].loaded) - sys.stdlib_module_names - {"dueline", "functions"}
     # Python's own: how it was built, and what multiprocessing calls a script.
     libraries = {each for each in libraries if not each.startswith("_")}
@@ -129,7 +77,7 @@ def test_a_function_imports_no_library_that_it_does_not_use(started, name):
 
 
 @pytest.mark.parametrize("name", ["ingest", "tick", "planner"])
-def test_the_api_alone_imports_what_powertools_has_for_http(started, name):
+def test_api_alone_imports_powertools_for_http(started, name):
     def of_http(loaded):
         return {each for each in loaded if each.startswith(OF_HTTP)}
 
@@ -138,18 +86,18 @@ def test_the_api_alone_imports_what_powertools_has_for_http(started, name):
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_function_makes_those_clients_as_it_starts_that_it_will_need(started, name):
+def test_function_creates_its_clients_at_start(started, name):
     assert started[name].models == MODELS_OF[name]
     assert tuple(started[name].clients) == MODELS_OF[name]
 
 
 @pytest.mark.parametrize("name", ["Client", "Worker"])
-def test_what_users_import_brings_the_standard_library_alone(code, name):
-    loaded = start(f"dueline:{name}", code=code).loaded
+def test_public_imports_load_the_standard_library_alone(name):
+    loaded = start(f"dueline:{name}", code=ROOT).loaded
     libraries = {each for each in packages(loaded) - sys.stdlib_module_names if not each.startswith("_")}
     assert libraries == {"dueline"}
 
 
-def test_a_start_that_fails_says_why(code):
+def test_failed_start_says_why(code):
     with pytest.raises(RuntimeError, match="DUELINE_DEPLOYMENT"):
-        start("functions.tick:handler", code=code)
+        start("functions.tick:handler", code=code / "tick")

@@ -6,13 +6,13 @@ from datetime import timedelta
 import pytest
 
 import dueline
+from dueline.core import rows
+from dueline.core.message import BATCH_MESSAGES, Message, batches
+from dueline.core.ports import READ_KEYS, BatchFailure, BatchRead
 from dueline.errors import Throttled
-from dueline.model import rows
-from dueline.model.message import BATCH_MESSAGES, Message, batches
-from dueline.ports import READ_KEYS, Reading, Refusal
-from dueline.worker import consumer
-from dueline.worker.consumer import address_of
-from dueline.worker.watch.event import Kind
+from dueline.worker import lambda_consumer
+from dueline.worker.events import EventKind
+from dueline.worker.lambda_consumer import address_of
 from tests.builders import NOW, a_job, a_message
 from tests.work import Events, SharedQueue, a_connection
 
@@ -25,12 +25,12 @@ class Function:
     def __init__(self, call, monkeypatch, *, arn=ARN, once=False, levels=1, **settings):
         self.levels = [SharedQueue() for _ in range(levels)]
         self.connection = a_connection(*self.levels, **settings)
-        self.events, self.asked, self.arn = Events(), [], arn
-        monkeypatch.setattr(consumer, "connect", self._connect)
+        self.events, self.queried, self.arn = Events(), [], arn
+        monkeypatch.setattr(lambda_consumer, "connect", self._connect)
         self.handler = dueline.lambda_handler(once=once)(call)
 
     def _connect(self, deployment, queue):
-        self.asked.append((deployment, queue))
+        self.queried.append((deployment, queue))
         return self.connection, self.events
 
     def work(self, *messages, level=0):
@@ -46,7 +46,7 @@ class Function:
         return [each.message.body for each in arrivals if each.message_id in failed]
 
     @property
-    def letters(self):
+    def dead_letter_queue(self):
         return self.connection.dead_letters.messages
 
 
@@ -85,68 +85,56 @@ def test_each_job_succeeds_or_fails_alone(monkeypatch):
     function = Function(call, monkeypatch)
     assert function.work(*jobs("1", "2", "3")) == ["2"]
     assert got == [(1, 1), (2, 1), (3, 1)]
-    assert function.asked == [("dueline", "emails")]
-    (letter,) = function.letters
-    assert (letter.body, letter.attributes["dueline-reason"]) == ("3", "why")
-
-
-def test_what_comes_again_waits_as_it_was_asked_to(monkeypatch):
-    def call(job):
-        raise dueline.Retry(600)
-
-    function = Function(call, monkeypatch)
-    asked = hiding(function, monkeypatch, [])
-    assert function.work(*jobs("1")) == ["1"]
-    assert asked == [[600]]
-    (delivery,) = function.levels[0].queue.deliveries
-    assert (delivery.visible - delivery.sent).total_seconds() >= 600
+    assert function.queried == [("dueline", "emails")]
+    (dead_letter,) = function.dead_letter_queue
+    assert (dead_letter.body, dead_letter.attributes["dueline-reason"]) == ("3", "why")
 
 
 def hiding(function, monkeypatch, *answers):
-    """Have SQS answer requests to hide a message by these, the last of them from then on; return what it was asked."""
-    hide, asked, left = function.levels[0].hide, [], list(answers)
+    """Have SQS answer requests to hide a message by these, the last of them from then on; return what was queried."""
+    hide, queried, left = function.levels[0].hide, [], list(answers)
 
     def answer(receipts, seconds):
-        asked.append(list(seconds))
+        queried.append(list(seconds))
         reply = left.pop(0) if len(left) > 1 else left[0]
         if isinstance(reply, Exception):
             raise reply
         return reply or hide(receipts, seconds)
 
-    monkeypatch.setattr("dueline.worker.consumer._RETRY_SECONDS", 0.0)
+    monkeypatch.setattr("dueline.worker.lambda_consumer._RETRY_SECONDS", 0.0)
     function.levels[0].hide = answer
-    return asked
+    return queried
 
 
 def a_refusal(*, final=False):
-    return [Refusal(index=0, reason="InternalError: try again", final=final)]
+    return [BatchFailure(index=0, reason="InternalError: try again", final=final)]
 
 
-def asks_for_600_seconds(job):
+def requests_for_600_seconds(job):
     raise dueline.Retry(600)
 
 
-def test_what_sqs_refuses_for_now_is_asked_again_so_that_no_retry_is_early(monkeypatch):
-    function = Function(asks_for_600_seconds, monkeypatch)
-    asked = hiding(function, monkeypatch, a_refusal(), Throttled("slow down"), [])
+def test_refused_delay_is_requested_again(monkeypatch):
+    function = Function(requests_for_600_seconds, monkeypatch)
+    queried = hiding(function, monkeypatch, a_refusal(), Throttled("slow down"), [])
     assert function.work(*jobs("1")) == ["1"]
-    assert asked == [[600]] * 3
+    assert queried == [[600]] * 3
     (delivery,) = function.levels[0].queue.deliveries
     assert (delivery.visible - delivery.sent).total_seconds() >= 600
-    assert not function.events.of(Kind.TROUBLE)
+    assert not function.events.of(EventKind.TROUBLE)
 
 
 @pytest.mark.parametrize(("answer", "times"), [(a_refusal(), 3), (a_refusal(final=True), 1), (Throttled("no"), 3)])
-def test_a_retry_that_comes_early_because_sqs_refused_is_reported(monkeypatch, answer, times):
-    function = Function(asks_for_600_seconds, monkeypatch)
-    asked = hiding(function, monkeypatch, answer)
+def test_early_retry_is_reported(monkeypatch, answer, times):
+    function = Function(requests_for_600_seconds, monkeypatch)
+    queried = hiding(function, monkeypatch, answer)
     assert function.work(*jobs("1")) == ["1"]
-    assert asked == [[600]] * times
-    (event,) = function.events.of(Kind.TROUBLE)
+    assert queried == [[600]] * times
+    (event,) = function.events.of(EventKind.TROUBLE)
     assert "it comes after the visibility_timeout of its queue, and not after 600 s: " in event.reason
 
 
-def test_whatever_goes_wrong_where_a_hundred_are_prepared_later_ones_are_read_when_it_is_their_turn(monkeypatch):
+def test_error_of_a_hundred_leaves_later_records_fresh(monkeypatch):
     got, jobs_of = [], [a_job(payload=str(number)) for number in range(201)]
     last = jobs_of[-1].id
     function = Function(
@@ -162,14 +150,7 @@ def test_whatever_goes_wrong_where_a_hundred_are_prepared_later_ones_are_read_wh
     reading(function, monkeypatch, answer)
     assert function.work(*map(Message.of, jobs_of)) == [str(number) for number in range(100)]
     assert got == list(range(100, 200))
-    assert [event.reason for event in function.events.of(Kind.TROUBLE)] == ["KeyError: 'Responses'"]
-
-
-def test_all_of_a_batch_may_fail(monkeypatch):
-    def call(job):
-        raise TypeError("no")
-
-    assert Function(call, monkeypatch).work(*jobs("1", "2")) == ["1", "2"]
+    assert [event.reason for event in function.events.of(EventKind.TROUBLE)] == ["KeyError: 'Responses'"]
 
 
 def test_a_cancelled_job_is_skipped(monkeypatch):
@@ -178,14 +159,14 @@ def test_a_cancelled_job_is_skipped(monkeypatch):
     function.connection.table.write([rows.cancellation_row(job.id, at=NOW)])
     assert function.work(Message.of(job)) == []
     assert got == []
-    assert [event.kind for event in function.events] == [Kind.SKIPPED]
+    assert [event.kind for event in function.events] == [EventKind.SKIPPED]
 
 
 def test_a_job_that_cannot_be_read_is_dead_and_is_reported(monkeypatch):
     function = Function(print, monkeypatch)
     assert function.work(a_message(attributes={"dueline-id": "nonsense"})) == []
-    assert function.letters[0].attributes["dueline-error"] == "InvalidJob"
-    (reported,) = function.events.of(Kind.FAILED)
+    assert function.dead_letter_queue[0].attributes["dueline-error"] == "InvalidJob"
+    (reported,) = function.events.of(EventKind.FAILED)
     assert (reported.error, "nonsense" in reported.reason) == ("InvalidJob", True)
 
 
@@ -198,15 +179,15 @@ def test_a_job_whose_dead_letter_cannot_be_sent_comes_again(monkeypatch):
     assert function.work(*jobs("1")) == ["1"]
 
 
-def test_what_aws_keeps_from_beginning_comes_again_and_is_no_dead_letter(monkeypatch):
+def test_record_that_cannot_start_comes_again(monkeypatch):
     def fail(key, effect):
         raise Throttled("slow down")
 
     function = Function(print, monkeypatch, once=True, max_receives=1)
     function.connection.once = fail
     assert function.work(*jobs("1")) == ["1"]
-    assert function.letters == []
-    assert [event.reason for event in function.events if event.kind is Kind.TROUBLE]
+    assert function.dead_letter_queue == []
+    assert [event.reason for event in function.events if event.kind is EventKind.TROUBLE]
 
 
 def test_once_a_job_that_comes_again_has_no_second_effect(monkeypatch):
@@ -216,7 +197,7 @@ def test_once_a_job_that_comes_again_has_no_second_effect(monkeypatch):
     assert len(got) == 1
 
 
-def test_which_level_it_is_its_name_tells(monkeypatch):
+def test_level_is_known_by_its_name(monkeypatch):
     def call(job):
         raise dueline.Retry(5)
 
@@ -228,12 +209,12 @@ def test_which_level_it_is_its_name_tells(monkeypatch):
 
 def reading(function, monkeypatch, answer):
     """Have the function's table answer its look-ups of cancellations, the count-th, from 1, as `answer` says."""
-    read, asked = function.connection.table.read, []
+    read, queried = function.connection.table.read, []
 
     def look_up(keys):
         assert len(keys) <= READ_KEYS
-        asked.append(keys)
-        return answer(len(asked), keys, read)
+        queried.append(keys)
+        return answer(len(queried), keys, read)
 
     monkeypatch.setattr(function.connection.table, "read", look_up)
 
@@ -242,48 +223,23 @@ def throttled(*_):
     raise Throttled("slow down")
 
 
-def test_an_event_of_more_records_than_a_look_up_takes_is_processed(monkeypatch):
-    got, messages = [], [Message.of(a_job(payload=str(number))) for number in range(250)]
-    function = Function(lambda job: got.append(job.payload), monkeypatch)
-    reading(function, monkeypatch, lambda count, keys, read: read(keys))
-    assert function.work(*messages) == []
-    assert got == list(range(250))
-
-
-def test_only_the_jobs_whose_cancellations_cannot_be_read_come_again(monkeypatch):
+def test_only_jobs_with_unread_cancellations_come_again(monkeypatch):
     got, messages = [], [Message.of(a_job(payload=str(number))) for number in range(201)]
     function = Function(lambda job: got.append(job.payload), monkeypatch)
 
     def answer(count, keys, read):
         if count == 2:
             raise Throttled("slow down")
-        return Reading(unread=frozenset([min(keys)])) if count == 1 else read(keys)
+        return BatchRead(unread=frozenset([min(keys)])) if count == 1 else read(keys)
 
     reading(function, monkeypatch, answer)
     assert function.work(*messages) == ["0", *map(str, range(100, 200))]
     assert got == [*range(1, 100), 200]
-    reasons = [event.reason for event in function.events if event.kind is Kind.TROUBLE]
+    reasons = [event.reason for event in function.events if event.kind is EventKind.TROUBLE]
     assert reasons == ["1 cancellations could not be read: try again", "slow down"]
 
 
-def test_a_job_that_is_cancelled_while_many_before_it_run_is_skipped(monkeypatch):
-    got, jobs_of = [], [a_job(payload=str(number)) for number in range(101)]
-    last = jobs_of[-1].id
-    function = Function(
-        lambda job: (got.append(job.payload), function.connection.table.write([rows.cancellation_row(last, at=NOW)])),
-        monkeypatch,
-    )
-    assert function.work(*map(Message.of, jobs_of)) == []
-    assert got == list(range(100))
-
-
-def test_if_no_cancellation_can_be_read_all_jobs_come_again(monkeypatch):
-    function = Function(print, monkeypatch)
-    reading(function, monkeypatch, throttled)
-    assert function.work(*jobs("1", "2")) == ["1", "2"]
-
-
-def test_what_carries_no_job_of_ours_is_processed_though_cancellations_cannot_be_read(monkeypatch):
+def test_foreign_message_runs_without_cancellations(monkeypatch):
     got = []
     function = Function(lambda job: got.append(job.payload), monkeypatch)
     reading(function, monkeypatch, throttled)
@@ -296,7 +252,7 @@ def test_a_function_may_be_decorated_without_arguments():
     def handler(job):
         """Nothing."""
 
-    assert isinstance(handler, consumer.Consumer)
+    assert isinstance(handler, lambda_consumer.Consumer)
 
 
 def test_the_names_of_queues_are_read():
@@ -311,14 +267,14 @@ def test_another_event_source_is_refused(arn):
         address_of(arn)
 
 
-def test_a_job_of_a_schedule_is_skipped_while_another_has_not_ended(monkeypatch):
+def test_overlapping_job_is_skipped(monkeypatch):
     got = []
     function = Function(lambda job: got.append((job.payload, job.schedule)), monkeypatch)
-    made = [a_job(payload=str(n), schedule="digest", nominal=NOW, exclusive=True) for n in range(3)]
+    made = [a_job(payload=str(n), schedule="digest", scheduled_for=NOW, exclusive=True) for n in range(3)]
     first, *others = map(Message.of, made)
     assert function.work(first) == []
     now = function.connection.clock.now()
     assert function.connection.locks.take("digest", job="another", now=now, until=now + timedelta(minutes=1))
     assert function.work(*others) == []
     assert got == [(0, "digest")]
-    assert [event.job for event in function.events.of(Kind.OVERLAPPED)] == [str(job.id) for job in made[1:]]
+    assert [event.job for event in function.events.of(EventKind.OVERLAPPED)] == [str(job.id) for job in made[1:]]

@@ -4,14 +4,14 @@ from datetime import timedelta
 
 import pytest
 
+from dueline.core import rows
+from dueline.core.overview import Control, read_control
+from dueline.core.ports import BatchRead
+from dueline.core.queue_settings import Rate
+from dueline.core.rows import paused_key, rate_key, slots_key
 from dueline.errors import Unavailable
-from dueline.lookup.control import Control, read_control
-from dueline.memory import MemoryTable
-from dueline.model import rows
-from dueline.model.control_rows import paused_key, rate_key, slots_key
-from dueline.model.rate import Rate
-from dueline.operate import control
-from dueline.ports import Reading
+from dueline.operations import control
+from dueline.testing import MemoryTable
 from tests.builders import NOW
 from tests.wire import Wire, done_in_part, meanwhile, on, straight
 
@@ -40,16 +40,19 @@ def held(table, queue="emails"):
     return read_control(queue, table=table)
 
 
-def test_an_untouched_queue_is_neither_paused_nor_limited(table):
+def test_other_queues_are_neither_paused_nor_limited(table):
     assert held(table) == Control(paused=False, rate=None, rate_set="")
+    control.pause("emails", table=table, now=NOW)
+    control.set_rate("emails", RATE, table=table, now=NOW)
+    assert held(table, "emails-vip") == Control()
 
 
-def test_a_queue_is_paused_until_it_is_resumed_and_each_says_what_holds_then(table):
+def test_pause_holds_until_resume(table):
     assert control.pause("emails", table=table, now=NOW) == held(table) == Control(paused=True)
     assert control.resume("emails", table=table, now=LATER) == held(table) == Control()
 
 
-def test_a_rate_holds_until_it_is_lifted_and_each_setting_has_its_instant(table):
+def test_rate_holds_until_it_is_lifted(table):
     set_rate = control.set_rate("emails", RATE, table=table, now=NOW)
     assert set_rate == held(table) == Control(rate=RATE, rate_set="2026-11-21T07:05:00.000Z")
     assert control.set_rate("emails", Rate(jobs=1), table=table, now=LATER).rate_set == "2026-11-21T07:05:01.000Z"
@@ -57,7 +60,7 @@ def test_a_rate_holds_until_it_is_lifted_and_each_setting_has_its_instant(table)
     assert held(table).rate is None
 
 
-def test_a_rate_that_is_set_again_goes_on_with_the_slots_that_are_taken(table):
+def test_same_rate_again_keeps_its_slots(table):
     control.set_rate("emails", RATE, table=table, now=NOW)
     assert control.set_rate("emails", Rate.parse("50/s"), table=table, now=LATER) == held(table)
     assert held(table).rate_set == "2026-11-21T07:05:00.000Z"
@@ -76,16 +79,10 @@ def test_a_pause_leaves_the_rate_as_it_is_and_a_rate_the_pause(table):
     assert held(table).paused
 
 
-def test_a_rate_that_is_set_while_a_queue_is_being_paused_is_not_lost(table, wire):
+def test_rate_set_during_a_pause_is_kept(table, wire):
     wire.around = on("table.write", meanwhile(lambda: control.set_rate("emails", RATE, table=table, now=NOW)), times=1)
     assert control.pause("emails", table=table, now=NOW).rate == RATE
     assert (held(table).paused, held(table).rate) == (True, RATE)
-
-
-def test_queues_are_controlled_apart_from_one_another(table):
-    control.pause("emails", table=table, now=NOW)
-    control.set_rate("emails", RATE, table=table, now=NOW)
-    assert held(table, "emails-vip") == Control()
 
 
 @pytest.mark.parametrize(
@@ -113,17 +110,17 @@ def test_what_was_left_unwritten_is_unavailable(table, wire, change):
 
 
 @EVERY_CHANGE
-def test_what_holds_after_a_change_is_read_after_it_and_consistently(table, wire, change):
+def test_control_is_read_consistently_after_a_change(table, wire, change):
     control.set_rate("emails", Rate(jobs=1), table=table, now=NOW)
-    seen = []
-    wire.around = lambda call: (seen.append((call.name, call.kwargs.get("consistent"))), straight(call))[1]
+    observed = []
+    wire.around = lambda call: (observed.append((call.name, call.kwargs.get("consistent"))), straight(call))[1]
     change(table)
-    assert seen[-2:] == [("table.write", None), ("table.read", True)]
+    assert observed[-2:] == [("table.write", None), ("table.read", True)]
 
 
 @pytest.mark.parametrize("key", [paused_key("emails"), rate_key("emails")])
 def test_what_was_left_unread_is_never_taken_for_none(table, wire, key):
-    wire.around = on("table.read", lambda call: Reading(unread=frozenset([key])))
+    wire.around = on("table.read", lambda call: BatchRead(unread=frozenset([key])))
     with pytest.raises(Unavailable, match="'emails' could not be read"):
         held(table)
 
@@ -136,12 +133,12 @@ def test_a_rate_that_cannot_be_read_is_never_taken_for_no_limit(table, row):
         held(table)
 
 
-def test_both_are_read_in_one_request_which_may_lag_behind_unless_it_must_not(table, wire):
-    seen = []
-    wire.around = lambda call: (seen.append((call.name, call.kwargs)), straight(call))[1]
-    read_control("emails", table=table)
-    read_control("emails", table=table, consistent=True)
-    assert seen == [("table.read", {"consistent": False}), ("table.read", {"consistent": True})]
+@pytest.mark.parametrize("consistent", [False, True])
+def test_pause_and_rate_are_read_in_one_request(table, wire, consistent):
+    observed = []
+    wire.around = lambda call: (observed.append((call.name, call.kwargs)), straight(call))[1]
+    read_control("emails", table=table, consistent=consistent)
+    assert observed == [("table.read", {"consistent": consistent})]
 
 
 def test_what_controls_a_queue_is_never_collected(table):
@@ -150,7 +147,7 @@ def test_what_controls_a_queue_is_never_collected(table):
     assert table.expired(now=NOW + timedelta(days=100_000)) == []
 
 
-def test_slots_lie_under_a_partition_key_that_workers_may_write_without_writing_any_other_row():
+def test_slots_have_a_partition_key_of_their_own():
     partition_key, _ = slots_key("emails", "now")
     assert partition_key == "emails#rate"
     assert partition_key not in {paused_key("emails")[0], rate_key("emails")[0]}

@@ -2,52 +2,57 @@
 
 import pytest
 
+from dueline.core.ports import BatchFailure
+from dueline.core.retry import Calls, Patience, in_lanes
 from dueline.errors import QueueNotFound, Throttled, Unavailable
-from dueline.operate.dead_letters import Wanted
-from dueline.operate.delete_dead_letters import delete_dead_letters
-from dueline.operate.redrive import HIDDEN_SECONDS
-from dueline.ports import Refusal
-from dueline.retry.calls import Calls, in_lanes
-from dueline.retry.patience import Patience
+from dueline.operations.dead_letters import DeadLetterFilter
+from dueline.operations.redrive import HIDDEN_SECONDS, delete_dead_letters
 from tests.unit.test_redrive import Killed, Place, counts, numbered
 from tests.wire import NOT_NOW, failing, losing_the_answer, on
 
 
-def delete(place, **given):
+def delete(place, **options):
     calls = Calls(patience=Patience(attempts=3), clock=place.clock, jitter=lambda: 0.5)
-    return delete_dead_letters(place.wire.to("dead", place.dead), calls=calls, **given)
+    return delete_dead_letters(place.wire.to("dead", place.dead), calls=calls, **options)
 
 
 def for_now(call):
     """Refuse the first of a batch, and delete the others."""
     (receipts,) = call.args
     call.do(receipts[1:])
-    return [Refusal(index=0, reason=NOT_NOW, final=False)]
+    return [BatchFailure(index=0, reason=NOT_NOW, final=False)]
 
 
 @pytest.mark.parametrize("spread", [map, in_lanes])
 def test_all_are_deleted_and_none_is_put_back(spread):
     place = Place(*numbered(123))
     done = delete(place, spread=spread)
-    assert (done.found, done.wanted, done.deleted, done.failed) == (123, 123, 123, {})
+    assert (done.received, done.selected, done.deleted, done.failed) == (123, 123, 123, {})
     assert (place.left(), place.moved()) == ([], [])
 
 
-def test_those_of_an_error_are_deleted_and_the_others_are_visible():
+def test_only_letters_of_the_error_are_deleted():
     place = Place(*numbered(12), *numbered(25, error="TypeError"))
-    done = delete(place, wanted=Wanted(errors=frozenset({"KeyError"})))
-    assert (counts(done), done.found, done.deleted) == ({"KeyError": 12}, 37, 12)
+    done = delete(place, selection=DeadLetterFilter(errors=frozenset({"KeyError"})))
+    assert (counts(done), done.received, done.deleted) == ({"KeyError": 12}, 37, 12)
     assert len(place.visible()) == len(place.left()) == 25
 
 
-def test_what_sqs_does_not_delete_is_tried_again_and_then_told_and_visible():
+def test_no_more_are_received_than_the_bound():
+    place = Place(*numbered(60), *numbered(60, error="TypeError"))
+    done = delete(place, selection=DeadLetterFilter(errors=frozenset({"KeyError"})), most=70)
+    assert (done.received, done.deleted) == (70, 60)
+    assert len(place.visible()) == len(place.left()) == 60
+
+
+def test_failed_delete_is_retried_then_reported():
     place = Place(*numbered(12))
     place.wire.around = on("dead.delete", for_now, times=1)
     assert (delete(place).deleted, place.left()) == (12, [])
     place = Place(*numbered(12))
     place.wire.around = on("dead.delete", for_now)
     done = delete(place)
-    assert (done.wanted, done.deleted, done.failed) == (12, 11, {NOT_NOW: 1})
+    assert (done.selected, done.deleted, done.failed) == (12, 11, {NOT_NOW: 1})
     place.clock.sleep(HIDDEN_SECONDS)
     assert len(place.visible()) == 1
 
@@ -56,7 +61,7 @@ def test_what_sqs_does_not_delete_is_tried_again_and_then_told_and_visible():
 def test_a_call_that_fails_is_tried_again(react):
     place = Place(*numbered(12))
     place.wire.around = on("dead.delete", react, times=1)
-    assert delete(place).found == 12
+    assert delete(place).received == 12
     assert place.left() == []
 
 
@@ -64,11 +69,11 @@ def test_a_run_that_dies_has_deleted_nothing_but_what_was_wanted():
     place = Place(*numbered(30), *numbered(30, error="TypeError"))
     place.wire.around = on("dead.delete", failing(Killed()), skip=1)
     with pytest.raises(Killed):
-        delete(place, wanted=Wanted(errors=frozenset({"KeyError"})))
+        delete(place, selection=DeadLetterFilter(errors=frozenset({"KeyError"})))
     assert len(place.left()) == 50
 
 
-def test_a_queue_that_is_gone_is_told():
+def test_a_queue_that_is_gone_is_reported():
     place = Place()
     place.dead.gone = True
     with pytest.raises(QueueNotFound):

@@ -3,8 +3,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from local.consumer import Landed
-from local.demonstration import Scheduled
-from local.summary import Summary, summary_of
+from local.demonstration import Scheduled, Summary, summary_of
 
 DUE = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -14,7 +13,7 @@ def scheduled(*lateness: float, cancelled: bool = False) -> Scheduled:
     return Scheduled(what="", queue="emails", id="id", due=DUE, route="table", cancelled=cancelled, landed=landed)
 
 
-def test_a_run_in_which_all_landed_on_time_and_no_cancelled_job_did_is_good() -> None:
+def test_run_without_a_broken_promise_is_good() -> None:
     summary = summary_of([scheduled(0.1), scheduled(0.9), scheduled(cancelled=True)])
     assert summary.is_good
     assert (summary.scheduled, summary.delivered, summary.cancelled) == (3, 2, 1)
@@ -25,7 +24,7 @@ def test_a_run_in_which_all_landed_on_time_and_no_cancelled_job_did_is_good() ->
     ("job", "named"),
     [(scheduled(), "lost"), (scheduled(-0.1), "early"), (scheduled(0.1, cancelled=True), "broken")],
 )
-def test_a_job_that_is_lost_early_or_delivered_after_its_cancel_makes_a_run_bad(job: Scheduled, named: str) -> None:
+def test_lost_early_or_cancelled_delivery_makes_a_run_bad(job: Scheduled, named: str) -> None:
     summary: Summary = summary_of([scheduled(0.1), job])
     assert not summary.is_good
     assert getattr(summary, named) == 1

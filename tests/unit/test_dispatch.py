@@ -3,64 +3,57 @@ from datetime import timedelta
 
 import pytest
 
+from dueline.core.dispatch import PAST_RETENTION
+from dueline.core.message import REASON
 from dueline.errors import Throttled, Unavailable
-from dueline.model.message import REASON
-from dueline.protocol.dispatch import PAST_RETENTION
 from tests.builders import NOW, a_job, a_queue
 from tests.system import System
-from tests.wire import done_in_part, failing, losing_the_answer, meanwhile, on, refusing_for_good
+from tests.wire import done_in_part, failing, meanwhile, on, refusing_for_good
 
 
 def due_in(seconds, **overrides):
     return a_job(due=NOW + timedelta(seconds=seconds), **overrides)
 
 
-def hand_over(system, *jobs, until=math.inf):
-    return system.dispatcher("emails").hand_over(jobs, until=until)
+def dispatch(system, *jobs, until=math.inf):
+    return system.dispatcher("emails").dispatch(jobs, until=until)
 
 
 def delays(system):
     return [delivery.message.delay for delivery in system.queues["emails"].deliveries]
 
 
-def test_a_job_is_held_until_its_second_never_early():
-    system = System()
-    handed = hand_over(system, due_in(-5), due_in(0.001), due_in(240))
-    assert delays(system) == [0, 1, 240]
-    assert len(handed.dispatched) == 3
-
-
-def test_a_precise_queues_job_is_held_for_a_part_of_its_last_second_by_its_worker():
+def test_precise_job_is_held_in_its_last_second_by_its_worker():
     system = System(a_queue(precise=True))
-    hand_over(system, due_in(239.9))
+    dispatch(system, due_in(239.9))
     assert delays(system) == [239]
 
 
-def test_the_clock_is_read_for_each_batch_just_before_it_is_sent():
+def test_clock_is_read_for_each_batch_just_before_it_is_sent():
     system = System()
     system.wire.around = on("emails.send", meanwhile(lambda: system.clock.sleep(7)))
-    hand_over(system, *[due_in(100) for _ in range(20)])
+    dispatch(system, *[due_in(100) for _ in range(20)])
     assert delays(system) == [100] * 10 + [93] * 10
 
 
-def test_a_job_past_its_retention_is_parked_with_the_reason():
+def test_job_past_its_retention_is_parked_with_the_reason():
     system, job = System(), due_in(-10, expires=NOW)
-    handed = hand_over(system, job)
-    assert [(parked.job, parked.reason) for parked in handed.parked] == [(job, PAST_RETENTION)]
+    sent = dispatch(system, job)
+    assert [(parked.job, parked.reason) for parked in sent.parked] == [(job, PAST_RETENTION)]
     assert system.dead_letters.deliveries[0].message.attributes[REASON] == PAST_RETENTION
     assert system.arrived() == []
 
 
-def test_the_last_moment_of_a_retention_still_counts():
+def test_last_moment_of_a_retention_still_counts():
     system = System()
-    hand_over(system, due_in(-10, expires=NOW + timedelta(milliseconds=1)))
+    dispatch(system, due_in(-10, expires=NOW + timedelta(milliseconds=1)))
     assert len(system.arrived()) == 1
 
 
-def test_a_queue_that_is_gone_parks_its_jobs():
+def test_queue_that_is_gone_parks_its_jobs():
     system, job = System(), due_in(1)
     system.queues["emails"].gone = True
-    (parked,) = hand_over(system, job).parked
+    (parked,) = dispatch(system, job).parked
     assert parked.job == job
     assert "emails does not exist" in parked.reason
     assert system.parked() == [job.id]
@@ -69,64 +62,51 @@ def test_a_queue_that_is_gone_parks_its_jobs():
 def test_content_that_sqs_refuses_for_good_is_parked_alone():
     system, bad, good = System(), due_in(1), due_in(2)
     system.wire.around = on("emails.send", refusing_for_good)
-    handed = hand_over(system, bad, good)
-    assert [parked.job for parked in handed.parked] == [bad]
-    assert handed.dispatched == (good,)
+    sent = dispatch(system, bad, good)
+    assert [parked.job for parked in sent.parked] == [bad]
+    assert sent.dispatched == (good,)
     assert system.arrived() == [good.id]
 
 
 @pytest.mark.parametrize("error", [Throttled("slow down"), Unavailable("lost")])
-def test_a_batch_that_sqs_throttles_is_tried_again_with_growing_pauses(error):
+def test_throttled_batch_is_retried_with_growing_pauses(error):
     system, job = System(), due_in(10)
     system.wire.around = on("emails.send", failing(error), times=3)
-    assert hand_over(system, job).dispatched == (job,)
+    assert dispatch(system, job).dispatched == (job,)
     assert system.clock.monotonic() == pytest.approx(0.1 + 0.2 + 0.4)
 
 
 def test_only_what_was_refused_is_sent_again():
     system, jobs = System(), [due_in(1), due_in(2), due_in(3)]
     system.wire.around = on("emails.send", done_in_part, times=1)
-    assert set(hand_over(system, *jobs).dispatched) == set(jobs)
+    assert set(dispatch(system, *jobs).dispatched) == set(jobs)
     assert system.arrived() == [jobs[1].id, jobs[2].id, jobs[0].id]
 
 
 def test_what_stays_throttled_is_left_unfinished():
     system, job = System(), due_in(1)
     system.wire.around = on("emails.send", failing(Throttled("slow down")))
-    handed = hand_over(system, job)
-    assert handed.unfinished == (job,)
+    sent = dispatch(system, job)
+    assert sent.unfinished == (job,)
     assert system.parked() == []
 
 
 def test_no_request_begins_after_the_time_to_stop():
     system, jobs = System(), [due_in(100) for _ in range(30)]
     system.wire.around = on("emails.send", meanwhile(lambda: system.clock.sleep(5)))
-    handed = hand_over(system, *jobs, until=6)
-    assert len(handed.dispatched) == 20
-    assert handed.unfinished == tuple(jobs[20:])
+    sent = dispatch(system, *jobs, until=6)
+    assert len(sent.dispatched) == 20
+    assert sent.unfinished == tuple(jobs[20:])
 
 
 def test_no_pause_reaches_beyond_the_time_to_stop():
     system = System()
     system.wire.around = on("emails.send", failing(Throttled("slow down")))
-    hand_over(system, due_in(1), until=0.35)
+    dispatch(system, due_in(1), until=0.35)
     assert system.clock.monotonic() == pytest.approx(0.1 + 0.2)
 
 
-def test_a_lost_answer_may_repeat_a_job_and_never_loses_it():
-    system, job = System(), due_in(1)
-    system.wire.around = on("emails.send", losing_the_answer, times=1)
-    hand_over(system, job)
-    assert system.arrived() == [job.id, job.id]
-
-
-def test_a_job_beyond_what_sqs_can_hold_is_left_for_later():
+def test_job_beyond_what_sqs_can_hold_is_left_for_later():
     system, job = System(), due_in(960)
-    assert hand_over(system, job).unfinished == (job,)
+    assert dispatch(system, job).unfinished == (job,)
     assert system.arrived() == []
-
-
-def test_nothing_to_hand_over_asks_nothing():
-    system = System()
-    system.wire.around = on("emails.send", failing(AssertionError("nothing is to be sent")))
-    assert not hand_over(system).unfinished

@@ -1,14 +1,15 @@
 import pytest
 
 from dueline import errors
-from dueline.errors import RETRYABLE, DuelineError
+from dueline.cli.screen import EXIT_CODES
+from dueline.errors import ERRORS, RETRYABLE, DuelineError, ErrorKind
 
 
 def _public():
-    return {name: each for name, each in vars(errors).items() if isinstance(each, type)}
+    return {name: each for name, each in vars(errors).items() if isinstance(each, type) and each is not ErrorKind}
 
 
-def test_the_names_of_the_errors_are_pinned():
+def test_names_of_errors_are_pinned():
     assert set(_public()) == {
         "DuelineError",
         "InvalidJob",
@@ -34,38 +35,35 @@ def test_the_names_of_the_errors_are_pinned():
     }
 
 
-def test_every_error_is_a_dueline_error():
-    assert all(issubclass(each, DuelineError) for each in _public().values())
-
-
 @pytest.mark.parametrize(
-    ("error", "builtin"),
+    ("base", "kinds"),
     [
-        (errors.InvalidJob, ValueError),
-        (errors.InvalidSchedule, ValueError),
-        (errors.IdReused, ValueError),
-        (errors.KeyReused, ValueError),
-        (errors.QueueNotFound, LookupError),
-        (errors.JobNotFound, LookupError),
-        (errors.ScheduleNotFound, LookupError),
-        (errors.DeploymentNotFound, LookupError),
+        (DuelineError, _public().values()),
+        (ValueError, {errors.InvalidJob, errors.InvalidSchedule, errors.IdReused, errors.KeyReused}),
+        (LookupError, {errors.QueueNotFound, errors.JobNotFound, errors.ScheduleNotFound, errors.DeploymentNotFound}),
+        (errors.InvalidJob, {errors.PayloadTooLarge}),
+        (errors.Unavailable, {errors.NotYet}),
     ],
 )
-def test_an_error_is_caught_as_the_builtin_that_callers_know(error, builtin):
-    assert issubclass(error, builtin)
+def test_errors_are_caught_by_their_bases(base, kinds):
+    assert all(issubclass(kind, base) for kind in kinds)
 
 
-def test_a_payload_that_is_too_large_is_an_invalid_job():
-    assert issubclass(errors.PayloadTooLarge, errors.InvalidJob)
+def test_only_temporary_errors_are_retried():
+    assert set(RETRYABLE) == {errors.Throttled, errors.Unavailable, errors.NotYet}
 
 
-def test_what_cannot_be_done_yet_is_caught_as_unavailable_and_tried_again():
-    assert issubclass(errors.NotYet, errors.Unavailable)
+def test_table_has_each_error_once():
+    assert {kind.error for kind in ERRORS} == set(_public().values()) - {DuelineError}
+    assert len({kind.code for kind in ERRORS}) == len(ERRORS)
 
 
-def test_only_what_may_pass_is_tried_again():
-    assert set(RETRYABLE) == {errors.Throttled, errors.Unavailable}
+@pytest.mark.parametrize("kind", ERRORS, ids=lambda kind: kind.code)
+def test_errors_follow_the_table(kind):
+    error = kind.error("no")
+    assert (error.code, error.status, error.exit_code) == (kind.code, kind.status, kind.exit_code)
+    assert f"{kind.exit_code} " in EXIT_CODES
 
 
-def test_the_tree_on_top_of_the_file_names_every_error():
+def test_tree_in_the_docstring_names_every_error():
     assert all(name in errors.__doc__ for name in _public())

@@ -11,58 +11,58 @@ from botocore.config import Config
 from botocore.credentials import RefreshableCredentials
 
 from dueline import Client
-from dueline.aws.gateway import connect
+from dueline.aws.api_transport import connect
 from dueline.errors import DeploymentNotFound, DuelineError, Forbidden, Unavailable
-from tests.forked import in_a_child
-from tests.gate import DROPPED, open_gate, told
+from tests.fake_api_server import DROPPED, fake_api_server, json_reply
+from tests.forking import run_in_fork
 from tests.waiting import HANG_SECONDS
 
 KEYS = {"aws_access_key_id": "AKIDEXAMPLE", "aws_secret_access_key": "s"}
 
 
 @pytest.fixture
-def gate():
-    with open_gate() as opened:
+def api_server():
+    with fake_api_server() as opened:
         yield opened
 
 
 @pytest.fixture(autouse=True)
-def _settings(monkeypatch, tmp_path, gate):
-    """None of this machine's own settings and credentials; every AWS service is the gate."""
+def _settings(monkeypatch, tmp_path, api_server):
+    """None of this machine's own settings and credentials; every AWS service is the fake server."""
     for name in ("AWS_PROFILE", "AWS_DEFAULT_REGION", "AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
-    monkeypatch.setenv("AWS_ENDPOINT_URL", gate.url)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", api_server.url)
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
 
 
-def a_session(**given):
-    return boto3.Session(**(KEYS | {"region_name": "eu-west-1"} | given))
+def a_session(**options):
+    return boto3.Session(**(KEYS | {"region_name": "eu-west-1"} | options))
 
 
 def refusal(code, status=400):
-    return told({"__type": code, "message": "why"}, status)
+    return json_reply({"__type": code, "message": "why"}, status)
 
 
-def test_a_deployment_is_found_by_its_parameter_with_the_callers_own_credentials(gate):
-    gate.script = [told({"Parameter": {"Value": gate.url}})]
+def test_deployment_is_found_by_its_parameter(api_server):
+    api_server.script = [json_reply({"Parameter": {"Value": api_server.url}})]
     Client.connect("sandbox", session=a_session()).schedule("emails", 1)
-    found, scheduled = gate.asked
-    assert found.json == {"Name": "/dueline/sandbox/api-url"}
-    assert "/eu-west-1/ssm/" in found.headers["Authorization"]
+    result, scheduled = api_server.requests
+    assert result.json == {"Name": "/dueline/sandbox/api-url"}
+    assert "/eu-west-1/ssm/" in result.headers["authorization"]
     assert scheduled.path == "/queues/emails/jobs"
 
 
-def test_without_a_session_boto3s_own_is_taken(gate, monkeypatch):
+def test_without_a_session_boto3s_own_is_taken(api_server, monkeypatch):
     for name, value in {**KEYS, "aws_default_region": "eu-west-3"}.items():
         monkeypatch.setenv(name.upper(), value)
-    gate.script = [told({"Parameter": {"Value": gate.url}})]
+    api_server.script = [json_reply({"Parameter": {"Value": api_server.url}})]
     Client.connect().schedule("emails", 1)
-    assert gate.asked[0].json == {"Name": "/dueline/dueline/api-url"}
-    headers = {name.lower(): value for name, value in gate.asked[1].headers.items()}
+    assert api_server.requests[0].json == {"Name": "/dueline/dueline/api-url"}
+    headers = api_server.requests[1].headers
     assert "Credential=AKIDEXAMPLE/" in headers["authorization"]
     assert "/eu-west-3/execute-api/" in headers["authorization"]
 
@@ -78,48 +78,42 @@ def test_without_a_session_boto3s_own_is_taken(gate, monkeypatch):
         (DROPPED, Unavailable),
     ],
 )
-def test_what_keeps_a_client_from_its_deployment_is_told(gate, answer, error):
-    gate.script = [answer]
+def test_what_keeps_a_client_from_its_deployment_is_reported(api_server, answer, error):
+    api_server.script = [answer]
     with pytest.raises(DuelineError, match="finding the deployment 'sandbox'") as raised:
         Client.connect("sandbox", session=a_session())
     assert type(raised.value) is error
 
 
-def test_no_credentials_are_told(gate):
-    with pytest.raises(Forbidden, match="no AWS credentials were found"):
-        Client.connect(session=boto3.Session(region_name="eu-west-1"))
-    assert gate.asked == []
+@pytest.mark.parametrize(
+    ("session", "error", "says"),
+    [
+        ({"region_name": "eu-west-1"}, Forbidden, "no AWS credentials were found"),
+        (KEYS, DeploymentNotFound, "no AWS region is set"),
+    ],
+)
+def test_incomplete_session_is_refused_before_any_request(api_server, session, error, says):
+    with pytest.raises(error, match=says):
+        Client.connect(session=boto3.Session(**session))
+    assert api_server.requests == []
 
 
-def test_no_region_is_told(gate):
-    with pytest.raises(DeploymentNotFound, match="no AWS region is set"):
-        Client.connect(session=boto3.Session(**KEYS))
-    assert gate.asked == []
-
-
-def test_a_profile_that_is_not_there_is_told(monkeypatch):
+def test_missing_profile_is_reported(monkeypatch):
     monkeypatch.setenv("AWS_PROFILE", "nobodys")
     with pytest.raises(Forbidden, match="nobodys"):
         Client.connect()
 
 
-def test_credentials_that_can_no_longer_be_had_are_told(gate, tmp_path):
+def test_credentials_that_can_no_longer_be_had_are_reported(api_server, tmp_path):
     once = tmp_path / "once"
-    told = {"Version": 1, "AccessKeyId": "A", "SecretAccessKey": "s", "Expiration": "2020-01-01T00:00:00Z"}
-    once.write_text(json.dumps(told))
+    json_reply = {"Version": 1, "AccessKeyId": "A", "SecretAccessKey": "s", "Expiration": "2020-01-01T00:00:00Z"}
+    once.write_text(json.dumps(json_reply))
     (tmp_path / "config").write_text(f"[profile short]\nregion = eu-west-1\ncredential_process = cat {once}\n")
-    client = Client.connect(url=gate.url, session=boto3.Session(profile_name="short"))
+    client = Client.connect(url=api_server.url, session=boto3.Session(profile_name="short"))
     once.unlink()
     with pytest.raises(Forbidden, match=r"signing a request: .*once"):
         client.schedule("emails", 1)
-    assert gate.asked == []
-
-
-def test_credentials_that_cannot_be_had_at_all_are_told(gate, tmp_path):
-    (tmp_path / "config").write_text("[profile broken]\nregion = eu-west-1\ncredential_process = false\n")
-    with pytest.raises(Forbidden, match="custom-process"):
-        Client.connect(url=gate.url, session=boto3.Session(profile_name="broken"))
-    assert gate.asked == []
+    assert api_server.requests == []
 
 
 def proxied(session, url):
@@ -127,39 +121,39 @@ def proxied(session, url):
     return session
 
 
-def test_the_proxies_that_a_session_is_set_to_are_on_the_way(gate):
-    client = Client.connect(url="http://elsewhere", session=proxied(a_session(), gate.url))
+def test_the_proxies_that_a_session_is_set_to_are_on_the_way(api_server):
+    client = Client.connect(url="http://elsewhere", session=proxied(a_session(), api_server.url))
     client.schedule("emails", 1)
-    assert gate.asked[0].path == "http://elsewhere/queues/emails/jobs"
+    assert api_server.requests[0].path == "http://elsewhere/queues/emails/jobs"
 
 
-def test_each_host_is_reached_by_the_proxies_that_the_environment_names_for_it(gate, monkeypatch):
-    monkeypatch.setenv("HTTP_PROXY", gate.url)
+def test_proxies_of_the_environment_are_used_by_host(api_server, monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", api_server.url)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    gateway = connect("sandbox", url=gate.url, session=a_session(), lanes=1)
-    gate.api = lambda _: told({})
-    gate.of_ids = None
+    gateway = connect("sandbox", url=api_server.url, session=a_session(), lanes=1)
+    api_server.respond = lambda _: json_reply({})
+    api_server.queues_reply = None
     gateway.send("GET", "/queues", None, headers={})
     gateway.put("http://elsewhere/payload", {}, b"1")
-    assert [asked.path for asked in gate.asked] == ["/queues", "http://elsewhere/payload"]
+    assert [request.path for request in api_server.requests] == ["/queues", "http://elsewhere/payload"]
 
 
-def test_a_process_that_is_forked_has_connections_of_its_own(gate):
-    client = Client.connect(url=gate.url, session=a_session())
-    ask = lambda: client.schedule("emails", 1)  # noqa: E731
-    ask()
-    assert in_a_child(ask)
-    ask()
-    before, childs, after = (asked.port for asked in gate.asked)
+def test_a_process_that_is_forked_has_connections_of_its_own(api_server):
+    client = Client.connect(url=api_server.url, session=a_session())
+    call = lambda: client.schedule("emails", 1)  # noqa: E731
+    call()
+    assert run_in_fork(call)
+    call()
+    before, childs, after = (request.port for request in api_server.requests)
     assert before == after != childs
 
 
-def test_a_child_does_not_wait_for_credentials_that_a_thread_of_its_parent_was_renewing(gate):
+def test_forked_child_does_not_wait_for_credentials(api_server):
     """With the session that was given, whose lock is held by a thread that the child does not have."""
-    parent, begun, go_on = os.getpid(), threading.Event(), threading.Event()
+    parent, started, go_on = os.getpid(), threading.Event(), threading.Event()
 
     def renewed():
-        begun.set()
+        started.set()
         assert os.getpid() != parent or go_on.wait(HANG_SECONDS)
         late = (datetime.now(UTC) + timedelta(days=1)).isoformat()
         return {"access_key": "AKIDEXAMPLE", "secret_key": "s", "token": "t", "expiry_time": late}
@@ -168,24 +162,24 @@ def test_a_child_does_not_wait_for_credentials_that_a_thread_of_its_parent_was_r
     session._session._credentials = RefreshableCredentials(
         "AKIDEXAMPLE", "s", "t", datetime.now(UTC) + timedelta(seconds=60), renewed, "tests"
     )
-    client = Client.connect(url=gate.url, session=session)
-    asking = threading.Thread(target=client.schedule, args=("emails", 1))
-    asking.start()
-    assert begun.wait(HANG_SECONDS)
-    assert in_a_child(lambda: client.schedule("emails", 1))
+    client = Client.connect(url=api_server.url, session=session)
+    requesting = threading.Thread(target=client.schedule, args=("emails", 1))
+    requesting.start()
+    assert started.wait(HANG_SECONDS)
+    assert run_in_fork(lambda: client.schedule("emails", 1))
     go_on.set()
-    asking.join()
+    requesting.join()
 
 
-def test_an_answer_that_comes_in_drips_is_not_waited_for_without_end(gate, monkeypatch):
-    monkeypatch.setattr("dueline.aws.gateway._CONTENT_SECONDS", 0)
-    gate.script = [told({"queues": ["x" * 10_000_000]})]
-    way = connect("sandbox", url=gate.url, session=None, lanes=1)
+def test_slow_answer_is_given_up(api_server, monkeypatch):
+    monkeypatch.setattr("dueline.aws.api_transport._CONTENT_SECONDS", 0)
+    api_server.script = [json_reply({"queues": ["x" * 10_000_000]})]
+    way = connect("sandbox", url=api_server.url, session=None, lanes=1)
     with pytest.raises(Unavailable, match="GET /jobs: the answer was not whole after 0 s"):
         way.send("GET", "/jobs", None, headers={})
     monkeypatch.undo()
-    gate.script = [told({"n": "x" * 10_000_000}), told({})]
+    api_server.script = [json_reply({"n": "x" * 10_000_000}), json_reply({})]
     assert len(way.send("GET", "/jobs", None, headers={}).body) > 10_000_000
     assert way.send("GET", "/jobs", None, headers={}).body == b"{}"
-    first, second, third = (asked.port for asked in gate.asked)
+    first, second, third = (request.port for request in api_server.requests)
     assert first != second == third

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dueline.core import instant, rows
+from dueline.core.cancel import cancelled_among
+from dueline.core.idempotency import checked_id
+from dueline.core.job import JobId, Partition, Route, State
+from dueline.core.request import FURTHEST, Request
 from dueline.errors import DuelineError, InvalidJob
-from dueline.model import instant, rows
-from dueline.model.job import JobId, Partition, Route, State
-from dueline.model.request import FURTHEST, Request
-from dueline.protocol.given_id import checked
-from dueline.skip import cancelled_among
+from tests.api_harness import call_api, import_api
 from tests.builders import NOW, RETENTION, a_queue, an_id
-from tests.called import call, imported
 from tests.system import System
 
 MS = timedelta(milliseconds=1)
@@ -41,7 +41,7 @@ def an_id_in(seconds, route=Route.TABLE, **more):
     ids=str,
 )
 def test_an_id_of_a_job_that_can_be_sent_is_taken(id):
-    assert checked(str(id), queue=QUEUE, now=NOW) == id
+    assert checked_id(str(id), queue=QUEUE, now=NOW) == id
 
 
 @pytest.mark.parametrize(
@@ -58,9 +58,9 @@ def test_an_id_of_a_job_that_can_be_sent_is_taken(id):
         ("", "id is '': it must be of the form"),
     ],
 )
-def test_any_other_id_is_refused_and_the_reason_is_told(text, reason):
+def test_any_other_id_is_refused_and_the_reason_is_reported(text, reason):
     with pytest.raises(InvalidJob, match=reason):
-        checked(text, queue=QUEUE, now=NOW)
+        checked_id(text, queue=QUEUE, now=NOW)
 
 
 # Over HTTP
@@ -68,22 +68,22 @@ def test_any_other_id_is_refused_and_the_reason_is_told(text, reason):
 
 @pytest.fixture
 def api(monkeypatch):
-    with imported(monkeypatch, QUEUE) as api:
+    with import_api(monkeypatch, QUEUE) as api:
         yield api
 
 
 def post(api, body):
-    return call(api, "POST", "/queues/emails/jobs", body=json.dumps(body))
+    return call_api(api, "POST", "/queues/emails/jobs", body=json.dumps(body))
 
 
 def in_an_hour():
     return str(an_id(due=instant.round_up(datetime.now(UTC) + timedelta(hours=1))))
 
 
-def test_a_job_is_scheduled_under_the_id_that_its_caller_made_and_a_repeat_is_the_same_job(api):
+def test_repeat_under_a_callers_id_is_the_same_job(api):
     id = in_an_hour()
-    told = [post(api, {"payload": 1, "id": id}) for _ in range(2)]
-    assert [(status, job["id"], job["due"]) for status, job in told] == [
+    answer = [post(api, {"payload": 1, "id": id}) for _ in range(2)]
+    assert [(status, job["id"], job["due"]) for status, job in answer] == [
         (201, id, instant.text(JobId.parse(id).due))
     ] * 2
 
@@ -97,22 +97,22 @@ def test_a_job_is_scheduled_under_the_id_that_its_caller_made_and_a_repeat_is_th
     ],
 )
 def test_beside_an_id_its_time_and_a_key_are_refused(api, given, reason):
-    status, told = post(api, {"payload": 1, "id": in_an_hour(), **given})
-    assert (status, told["code"]) == (400, "invalid_job")
-    assert reason in told["detail"]
+    status, answer = post(api, {"payload": 1, "id": in_an_hour(), **given})
+    assert (status, answer["code"]) == (400, "invalid_job")
+    assert reason in answer["detail"]
 
 
 def test_of_many_one_whose_id_is_wrong_is_an_error_of_its_own(api):
     ids = [in_an_hour(), "7", in_an_hour()]
-    _, told = post(api, {"jobs": [{"payload": 1, "id": id} for id in ids]})
-    assert [job.get("id") for job in told["jobs"]] == [ids[0], None, ids[2]]
-    assert told["jobs"][1]["error"]["status"] == 400
+    _, answer = post(api, {"jobs": [{"payload": 1, "id": id} for id in ids]})
+    assert [job.get("id") for job in answer["jobs"]] == [ids[0], None, ids[2]]
+    assert answer["jobs"][1]["error"]["status"] == 400
 
 
-def test_the_queues_tell_what_an_id_needs(api, monkeypatch):
-    monkeypatch.setattr(api, "REGISTRY", replace(api.REGISTRY, standings=lambda _: {"emails": 1}))
-    _, told = call(api, "GET", "/queues")
-    (queue,) = told["queues"]
+def test_the_queues_report_what_an_id_needs(api, monkeypatch):
+    monkeypatch.setattr(api, "REGISTRY", replace(api.REGISTRY, active_partition_counts=lambda _: {"emails": 1}))
+    _, answer = call_api(api, "GET", "/queues")
+    (queue,) = answer["queues"]
     assert (queue["partitions"], queue["taking"], queue["direct_horizon"]) == (2, 1, 890)
 
 
@@ -144,11 +144,11 @@ STEPS = st.lists(
 
 
 class Forgery:
-    """A deployment whose queue `emails` has a producer who sends whatever ids: what is told, and what is written."""
+    """A deployment whose queue `emails` has a producer who sends whatever ids: what is reported and written."""
 
     def __init__(self):
         self.system = System(*QUEUES)
-        self.promised, self.asked, self.sent = set(), set(), 0
+        self.promised, self.queried, self.sent = set(), set(), 0
 
     def rows(self):
         tables = [self.system.table.page(partition, after="", until="~").rows for partition in PARTITIONS]
@@ -172,7 +172,7 @@ class Forgery:
     def cancel(self, id):
         # What the API refuses before it looks: other queues' ids and partitions that never were.
         if id.partition in PARTITIONS:
-            self.asked.add(id)
+            self.queried.add(id)
             self.promised |= {id} if self.system.cancel(id) is State.CANCELLED else set()
 
     def tick(self, _):
@@ -183,13 +183,13 @@ class Forgery:
 
 @settings(max_examples=75, deadline=None)
 @given(STEPS)
-def test_whatever_ids_a_producer_sends_it_touches_rows_of_its_own_alone_and_what_is_cancelled_never_comes(steps):
+def test_forged_ids_touch_no_rows_of_others(steps):
     forgery = Forgery()
-    for name, given_to in [*steps, *[("tick", None)] * 13]:
-        getattr(forgery, name)(given_to)
+    for name, options_to in [*steps, *[("tick", None)] * 13]:
+        getattr(forgery, name)(options_to)
     system = forgery.system
     arrived = system.arrived()
     assert not forgery.promised & set(arrived)
     assert not {id for id in forgery.promised if system.look_up(id) is not State.CANCELLED}
-    assert cancelled_among(arrived, table=system.table) <= forgery.asked
+    assert cancelled_among(arrived, table=system.table) <= forgery.queried
     assert system.arrived("bills") == []

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from dueline.config.environment import IngestSettings
 from dueline.config.registry import Registry
-from dueline.config.settings import IngestSettings
-from dueline.model.message import Message
-from dueline.protocol.ingest import Ingested, Received
+from dueline.core.ingest import InboundMessage, IngestResult
+from dueline.core.message import Message, TypedText
 from tests.builders import NOBODY, a_job
 
 CONTEXT = SimpleNamespace(
@@ -50,20 +50,25 @@ def a_record(id, *, receives="1", **attributes):
     }
 
 
-def test_what_the_late_path_sent_is_told_by_queue_and_whether_it_was_on_time(ingest, monkeypatch, capsys):
-    late = [a_job(due=ingest.DEPLOYED.clock.now() - timedelta(minutes=minutes)) for minutes in (0, 2, 3)]
-    monkeypatch.setattr(ingest, "INGEST", SimpleNamespace(run=lambda batch, *, until: Ingested(late=late)))
+def test_late_path_reports_by_queue_and_on_time(ingest, monkeypatch, capsys):
+    late = [a_job(due=ingest.DEPLOYMENT.clock.now() - timedelta(minutes=minutes)) for minutes in (0, 2, 3)]
+    monkeypatch.setattr(ingest, "INGEST", SimpleNamespace(run=lambda batch, *, until: IngestResult(late=late)))
     ingest.handler({"Records": [a_record("m")]}, CONTEXT)
-    [told] = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "_aws" in line]
-    assert (told["queue"], told["Dispatched"], told["OnTime"], told["Delayed"]) == ("emails", [3], [1], [2])
+    [reported] = [json.loads(line) for line in capsys.readouterr().out.splitlines() if "_aws" in line]
+    assert (reported["queue"], reported["Dispatched"], reported["OnTime"], reported["Delayed"]) == (
+        "emails",
+        [3],
+        [1],
+        [2],
+    )
 
 
-def test_messages_are_read_as_lambda_brings_them_and_those_that_failed_are_named(ingest, monkeypatch):
+def test_ingest_function_reports_failed_messages(ingest, monkeypatch):
     batches = []
 
     def run(batch, *, until):
         batches.append(batch)
-        return Ingested(failed={"m2", "m1"})
+        return IngestResult(failed={"m2", "m1"})
 
     monkeypatch.setattr(ingest, "INGEST", SimpleNamespace(run=run))
     text = {"stringValue": "x", "stringListValues": [], "binaryListValues": [], "dataType": "String"}
@@ -72,10 +77,10 @@ def test_messages_are_read_as_lambda_brings_them_and_those_that_failed_are_named
     answer = ingest.handler({"Records": records}, CONTEXT)
     assert answer == {"batchItemFailures": [{"itemIdentifier": "m1"}, {"itemIdentifier": "m2"}]}
     bare = Message(body='{"to":"ada"}')
-    attributed = Message(body='{"to":"ada"}', attributes={"dueline-id": "x", "theirs": ""})
+    attributed = Message(body='{"to":"ada"}', attributes={"dueline-id": "x", "theirs": TypedText.of_bytes(b"x")})
     assert batches == [
         [
-            Received(message_id="m1", message=bare, receives=1),
-            Received(message_id="m2", message=attributed, receives=7),
+            InboundMessage(message_id="m1", message=bare, receives=1),
+            InboundMessage(message_id="m2", message=attributed, receives=7),
         ]
     ]

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dueline.core import instant
+from dueline.core.job import MAX_PARTITIONS, MAX_PAYLOAD_BYTES, QUEUE_NAME, JobId, Partition, Route
 from dueline.errors import InvalidJob, JobNotFound, PayloadTooLarge
-from dueline.model import instant
-from dueline.model.job import MAX_PARTITIONS, MAX_PAYLOAD_BYTES, QUEUE_NAME, JobId, Partition, Route
 from tests.builders import a_job, an_id
 
 IDS = st.builds(
@@ -28,12 +28,12 @@ UID = uuid.UUID(int=7)
 
 
 @given(IDS)
-def test_an_id_is_read_as_it_was_written(id):
+def test_id_is_read_as_it_was_written(id):
     assert JobId.parse(str(id)) == id
 
 
 @given(IDS, st.data())
-def test_an_id_with_one_character_changed_is_another_id_or_none(id, data):
+def test_id_with_one_character_changed_is_another_id_or_none(id, data):
     text = str(id)
     place = data.draw(st.integers(0, len(text) - 1))
     changed = text[:place] + data.draw(st.characters()) + text[place + 1 :]
@@ -69,38 +69,38 @@ def test_any_other_text_is_no_id(text):
         f"emails.0.t.5.{UID}.",
     ],
 )
-def test_an_id_that_is_not_exactly_of_the_form_is_no_id(text):
+def test_id_that_is_not_exactly_of_the_form_is_no_id(text):
     with pytest.raises(JobNotFound):
         JobId.parse(text)
 
 
-def test_the_message_of_a_malformed_id_shows_its_beginning_only():
+def test_message_of_a_malformed_id_shows_its_beginning_only():
     with pytest.raises(JobNotFound) as caught:
         JobId.parse("x" * 100_000)
     assert len(str(caught.value)) < 300
 
 
-def test_an_id_tells_its_queue():
+def test_id_has_its_queue():
     assert an_id(partition=Partition(queue="invoices", number=3)).queue == "invoices"
 
 
-def test_a_payload_of_256_kib_is_allowed_and_a_byte_more_is_too_large():
+def test_payload_of_256_kib_is_allowed_and_no_more():
     assert a_job(payload="x" * MAX_PAYLOAD_BYTES).size == MAX_PAYLOAD_BYTES
     with pytest.raises(PayloadTooLarge, match="262145 bytes: at most 262144"):
         a_job(payload="x" * (MAX_PAYLOAD_BYTES + 1))
 
 
-def test_a_payload_is_measured_in_bytes():
+def test_payload_is_measured_in_bytes():
     assert a_job(payload='"é"').size == 4
     with pytest.raises(PayloadTooLarge):
         a_job(payload="é" * (MAX_PAYLOAD_BYTES // 2 + 1))
 
 
-def test_an_empty_payload_is_refused():
+def test_empty_payload_is_refused():
     with pytest.raises(InvalidJob, match="empty"):
         a_job(payload="")
 
 
-def test_jobs_of_one_millisecond_are_told_apart():
+def test_jobs_of_one_millisecond_have_different_ids():
     due = instant.EPOCH + timedelta(days=1)
     assert an_id(due=due) != an_id(due=due)

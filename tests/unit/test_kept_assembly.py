@@ -42,7 +42,7 @@ def queues(tmp_path: Path) -> Path:
     return queues
 
 
-def test_what_is_as_it_was_is_synthesized_once(queues: Path, made: list[str], tmp_path: Path) -> None:
+def test_unchanged_sources_are_synthesized_once(queues: Path, made: list[str], tmp_path: Path) -> None:
     first, again = (assembly_of(queues, kept=tmp_path / "kept") for _ in range(2))
     assert (first, made) == (again, ["queues: {emails: }"])
     assert (first / "manifest.json").read_text() == "queues: {emails: }"
@@ -51,14 +51,14 @@ def test_what_is_as_it_was_is_synthesized_once(queues: Path, made: list[str], tm
 @pytest.mark.parametrize(
     "file", ["root/app.py", "root/cdk.json", "root/dueline/model.py", "root/functions/tick.py", "root/infra/stacks.py"]
 )
-def test_with_another_source_it_is_synthesized_again(file, queues, made, tmp_path) -> None:
+def test_changed_source_is_synthesized_again(file, queues, made, tmp_path) -> None:
     assembly_of(queues, kept=tmp_path / "kept")
     (tmp_path / file).write_text("other")
     assembly_of(queues, kept=tmp_path / "kept")
     assert len(made) == 2
 
 
-def test_other_settings_and_other_libraries_are_synthesized_again(queues, made, tmp_path, monkeypatch) -> None:
+def test_changed_settings_or_libraries_synthesize_again(queues, made, tmp_path, monkeypatch) -> None:
     assembly_of(queues, kept=tmp_path / "kept")
     queues.write_text("queues: {invoices: }")
     told = (assembly_of(queues, kept=tmp_path / "kept") / "manifest.json").read_text()
@@ -68,7 +68,7 @@ def test_other_settings_and_other_libraries_are_synthesized_again(queues, made, 
     assert len(made) == 3
 
 
-def test_a_few_are_kept_the_newest(queues, made, tmp_path) -> None:
+def test_newest_four_assemblies_are_kept(queues, made, tmp_path) -> None:
     for number in range(6):
         queues.write_text(f"queues: {{q{number}: }}")
         newest = assembly_of(queues, kept=tmp_path / "kept")
@@ -76,7 +76,7 @@ def test_a_few_are_kept_the_newest(queues, made, tmp_path) -> None:
     assert newest.exists()
 
 
-def test_what_could_not_be_synthesized_is_not_kept(queues, made, root, tmp_path, monkeypatch) -> None:
+def test_failed_synthesis_is_not_kept(queues, made, root, tmp_path, monkeypatch) -> None:
     def fail(queues: Path, *, out: Path) -> Path:
         out.mkdir()
         raise SynthesisError("no")

@@ -1,17 +1,20 @@
+import hashlib
+import uuid
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from dueline.errors import InvalidJob, KeyReused, QueueNotFound, Throttled, Unavailable
-from dueline.memory import MemoryTable
-from dueline.model import rows
-from dueline.model.job import Job, Partition, Route
-from dueline.model.request import Request
-from dueline.protocol.keys import Repeat, claim
+from dueline.core import rows
+from dueline.core.idempotency import claim, job_under
+from dueline.core.job import Job, Partition, Route
+from dueline.core.payloads import Upload
+from dueline.core.request import Request
+from dueline.errors import InvalidJob, JobNotFound, KeyReused, NotYet, QueueNotFound, Throttled, Unavailable
+from dueline.testing import MemoryTable
 from tests.builders import NOW, RETENTION, a_job, a_queue, an_id
 from tests.system import System
-from tests.wire import failing, losing_the_answer, meanwhile, on, straight
+from tests.wire import failing, meanwhile, on, straight
 
 AN_HOUR = 3600
 DIRECT, BY_THE_TABLE = 5, AN_HOUR
@@ -53,17 +56,16 @@ def calls_of(system, *requests):
 
 
 @EVERY_ROUTE
-def test_a_repeat_gets_the_first_jobs_id_and_sends_nothing(delay):
+def test_repeat_gets_the_first_jobs_id_and_sends_nothing(delay):
     system = System()
-    (first,), (second,) = accepted(system, keyed(delay)), accepted(system, keyed(delay))
-    assert not isinstance(first, Repeat)
-    assert isinstance(second, Repeat)
-    assert second.id == first.id
-    assert on_their_way(system) == [first.id]
+    (first,), (second,) = system.submit_each(keyed(delay)), system.submit_each(keyed(delay))
+    assert (first.is_repeat, second.is_repeat) == (False, True)
+    assert second.job.id == first.job.id
+    assert on_their_way(system) == [first.job.id]
 
 
 @pytest.mark.parametrize("time", [{"delay": 5}, {"delay": 2 * AN_HOUR}, {"at": NOW + timedelta(days=9)}, {}])
-def test_a_repeat_is_the_first_job_however_its_time_is_given(time):
+def test_repeat_is_the_first_job_however_its_time_is_given(time):
     system = System()
     (first,) = accepted(system, keyed())
     (second,) = accepted(system, Request(payload=1, key="order 17", **time))
@@ -71,15 +73,7 @@ def test_a_repeat_is_the_first_job_however_its_time_is_given(time):
     assert on_their_way(system) == [first.id]
 
 
-def test_keys_of_other_queues_and_other_keys_are_others():
-    system = System(a_queue(), a_queue(name="invoices"))
-    accepted(system, keyed(), keyed(key="order 18"))
-    (other,) = system.submit(keyed(), queue="invoices")
-    assert not isinstance(other, Repeat)
-    assert len(set(on_their_way(system))) == 3
-
-
-def test_a_key_is_found_again_when_its_queue_has_grown():
+def test_key_is_found_again_when_its_queue_has_grown():
     system = System(a_queue(partitions=1))
     (first,) = accepted(system, keyed())
     system.settings["emails"] = a_queue(partitions=7)
@@ -88,7 +82,7 @@ def test_a_key_is_found_again_when_its_queue_has_grown():
 
 
 @pytest.mark.parametrize("payload", [2, None, "1", {}])
-def test_a_key_that_was_used_for_another_payload_is_refused_with_the_job_that_has_it(payload):
+def test_key_of_another_payload_is_refused_with_its_job(payload):
     system = System()
     (first,) = accepted(system, keyed())
     error = refused(system, keyed(payload=payload))
@@ -99,7 +93,7 @@ def test_a_key_that_was_used_for_another_payload_is_refused_with_the_job_that_ha
 
 
 @EVERY_ROUTE
-def test_a_key_is_free_again_when_its_jobs_retention_is_over(delay):
+def test_key_is_free_again_when_its_jobs_retention_is_over(delay):
     system = System()
     (first,) = accepted(system, keyed(delay))
     system.clock.sleep(delay + RETENTION.total_seconds() - 1)
@@ -108,22 +102,8 @@ def test_a_key_is_free_again_when_its_jobs_retention_is_over(delay):
     assert accepted(system, keyed(delay))[0].id != first.id
 
 
-@EVERY_ROUTE
-def test_one_call_may_name_a_key_twice_and_sends_one_job(delay):
-    system = System()
-    first, second, other = accepted(system, keyed(delay), keyed(delay), keyed(delay, key="other"))
-    assert first.id == second.id
-    assert on_their_way(system) == [first.id, other.id]
-
-
-def test_one_call_that_names_a_key_twice_with_two_payloads_gets_one_job_and_one_error():
-    job, error = System().submit(keyed(payload=1), keyed(payload=2))
-    assert isinstance(job, Job)
-    assert isinstance(error, KeyReused)
-
-
 @pytest.mark.parametrize("key", ["", "x" * 256, "naïve", "a\nb", "\x7f"])
-def test_a_key_that_is_no_good_is_refused_and_nothing_is_asked(key):
+def test_key_that_is_no_good_is_refused_and_nothing_is_queried(key):
     system = System()
     system.wire.around = failing(AssertionError("nothing is to be asked"))
     error = refused(system, keyed(key=key))
@@ -144,13 +124,13 @@ def test_jobs_without_a_key_cost_a_write_and_a_read_or_a_message():
     assert calls_of(System(), *requests) == ["table.add", "table.read", "emails.send"]
 
 
-def test_a_keyed_job_costs_two_writes_more_and_a_repeat_one_and_a_read():
+def test_key_costs_two_writes_and_a_repeat_one_and_a_read():
     system = System()
     assert calls_of(system, keyed()) == ["table.claim", "table.add", "table.read", "table.mark_done"]
     assert calls_of(system, keyed()) == ["table.claim"]
 
 
-def test_a_key_that_comes_twice_in_one_call_is_a_repeat_as_in_two():
+def test_key_that_comes_twice_in_one_call_is_a_repeat_as_in_two():
     system = System()
     first, second = accepted(system, keyed(tenant="a"), keyed(tenant="b", delay=DIRECT))
     assert first == second
@@ -161,21 +141,7 @@ def test_a_key_that_comes_twice_in_one_call_is_a_repeat_as_in_two():
 # What fails in between
 
 
-@EVERY_ROUTE
-@pytest.mark.parametrize("react", [failing(Unavailable("no")), losing_the_answer])
-@pytest.mark.parametrize("call", ["table.claim", "table.add", "table.read", "emails.send", "table.mark_done"])
-def test_a_repeat_after_a_fault_at_any_call_submits_the_first_id_and_no_other(delay, react, call):
-    system = System()
-    system.wire.around = on(call, react, times=1)
-    (answer,) = system.submit(keyed(delay))
-    (job,) = accepted(system, keyed(delay))
-    system.ingest()
-    assert set(on_their_way(system)) == {job.id}
-    if call != "table.claim":
-        assert str(job.id) == (str(answer.id) if isinstance(answer, Job) else answer.job_id)
-
-
-def test_a_key_that_could_not_be_claimed_submits_nothing():
+def test_key_that_could_not_be_claimed_submits_nothing():
     system = System()
     system.wire.around = on("table.claim", failing(Throttled("slow down")))
     error = refused(system, keyed())
@@ -184,13 +150,7 @@ def test_a_key_that_could_not_be_claimed_submits_nothing():
     assert on_their_way(system) == []
 
 
-def test_a_note_that_is_lost_is_no_error():
-    system = System()
-    system.wire.around = on("table.mark_done", failing(Unavailable("no")))
-    accepted(system, keyed())
-
-
-def test_a_job_that_is_sent_again_comes_at_its_own_time_whatever_delay_the_repeat_gives():
+def test_resent_job_keeps_its_due_time():
     system = System()
     system.wire.around = on("emails.send", failing(Unavailable("no")), times=1)
     refused(system, keyed(100))
@@ -201,7 +161,7 @@ def test_a_job_that_is_sent_again_comes_at_its_own_time_whatever_delay_the_repea
     assert [each.message.delay for each in system.queues["emails"].deliveries] == [60]
 
 
-def test_who_claimed_a_key_before_its_retention_was_over_notes_nothing_of_the_job_that_has_it_now():
+def test_expired_claim_marks_nothing_of_the_new_job():
     system, second = System(), []
 
     def claim_anew():
@@ -216,15 +176,20 @@ def test_who_claimed_a_key_before_its_retention_was_over_notes_nothing_of_the_jo
     assert third.id in on_their_way(system)
 
 
-def test_two_callers_at_once_get_one_id():
-    system, others = System(), []
-    system.wire.around = on("table.claim", meanwhile(lambda: others.extend(accepted(system, keyed()))), times=1)
-    (job,) = accepted(system, keyed())
-    assert {each.id for each in others} == {job.id}
-    assert on_their_way(system) == [job.id]
+@pytest.mark.parametrize("ahead", [1000, 100_000])
+def test_repeat_that_is_too_early_for_sqs_fails_alone(ahead):
+    """The first call's clock may be ahead, and a producer may write any key's row."""
+    system, first = System(), a_job(due=NOW + timedelta(seconds=ahead), route=Route.DIRECT)
+    system.table.write([rows.idempotency_row(first, "order 17", payload_hash=hashlib.sha256(b"1").hexdigest())])
+    error, other = system.submit(keyed(DIRECT), keyed(DIRECT, key="order 18"))
+    assert (type(error), error.job_id) == (NotYet, str(first.id))
+    assert on_their_way(system) == [other.id]
+    system.clock.sleep(ahead - 900)
+    (repeat,) = accepted(system, keyed(DIRECT))
+    assert on_their_way(system) == [other.id, repeat.id] == [other.id, first.id]
 
 
-def test_a_key_whose_queue_is_gone_is_tried_again_when_it_is_back():
+def test_key_whose_queue_is_gone_is_tried_again_when_it_is_back():
     system = System()
     system.queues["emails"].gone = True
     assert isinstance(refused(system, keyed(DIRECT)), QueueNotFound)
@@ -233,7 +198,57 @@ def test_a_key_whose_queue_is_gone_is_tried_again_when_it_is_back():
     assert on_their_way(system) == [job.id]
 
 
-def test_no_claim_is_begun_when_the_time_is_over():
+def test_refused_request_leaves_its_key_to_a_corrected_one():
+    system = System(a_queue(priorities=2))
+    system.stores.level("emails", 2).gone = True
+    assert isinstance(refused(system, keyed(DIRECT, priority=2)), QueueNotFound)
+    with pytest.raises(JobNotFound):
+        job_under("order 17", "emails", table=system.table, now=system.clock.now())
+    (job,) = accepted(system, keyed(DIRECT, payload=2))
+    assert on_their_way(system) == [job.id]
+
+
+def test_upload_that_goes_after_the_claim_leaves_its_key():
+    system = System()
+    upload = Upload(uid=str(uuid.UUID(int=1)), bytes=1, sha256=hashlib.sha256(b"7").hexdigest())
+    system.stores.payloads.put(upload.key("emails"), "7")
+    system.wire.around = on("payloads.copy", lambda _: None)
+    assert isinstance(refused(system, Request(upload=str(upload), key="order 17", delay=DIRECT)), InvalidJob)
+    accepted(system, keyed())
+
+
+def test_call_that_finds_the_key_just_released_sends_nothing():
+    system, key = System(), rows.idempotency_key("emails", "order 17")
+    system.wire.around = on("emails.send", failing(Unavailable("no")), times=1)
+    id = refused(system, keyed(DIRECT)).job_id
+    system.wire.around = on("table.share", meanwhile(lambda: system.stores.table.release(key, id=id, ttl=1)), times=1)
+    assert isinstance(refused(system, keyed(DIRECT)), Unavailable)
+    assert on_their_way(system) == []
+
+
+@pytest.mark.parametrize("terms", [{"tenant": "b", "priority": 2}, {"priority": 2}, {}])
+@EVERY_ROUTE
+def test_repeat_after_a_crash_sends_the_first_jobs_terms(delay, terms):
+    system = System(a_queue(priorities=2))
+    system.wire.around = on("table.mark_done", failing(Unavailable("lost")))
+    (first,) = accepted(system, keyed(delay, tenant="a"))
+    system.wire.around = straight
+    (repeat,) = accepted(system, keyed(delay, **terms))
+    assert (repeat.id, repeat.tenant, repeat.priority) == (first.id, "a", 1)
+    assert set(on_their_way(system)) == {first.id}
+    assert system.arrived(priority=2) == []
+
+
+@pytest.mark.parametrize("forged", [{"priority": "x"}, {"priority": 0}, {"tenant": ""}, {"priority": [1]}])
+def test_key_row_with_forged_terms_is_refused(forged):
+    system = System()
+    accepted(system, keyed())
+    key = rows.idempotency_key("emails", "order 17")
+    system.table.write([{**system.table.read([key]).rows[key], **forged}])
+    assert isinstance(refused(system, keyed()), KeyReused)
+
+
+def test_no_claim_is_started_when_the_time_is_over():
     system = System()
     system.wire.around = failing(AssertionError("nothing is to be asked"))
     submit = system.submission("emails", direct_horizon=system.direct_horizon, new_uid=lambda: "x")
@@ -241,16 +256,8 @@ def test_no_claim_is_begun_when_the_time_is_over():
     assert isinstance(error, Unavailable)
 
 
-def test_a_ticks_page_holds_no_key():
-    system = System()
-    (job,) = accepted(system, keyed())
-    system.ingest()
-    page = system.table.page(job.id.partition, after=rows.FIRST, until="~")
-    assert [row["sk"] for row in page.rows] == [rows.job_key(job.id)[1]]
-
-
 @pytest.mark.parametrize("done", [False, True])
-def test_a_key_that_a_producer_wrote_itself_reaches_no_other_queue(done):
+def test_forged_key_reaches_no_other_queue(done):
     system = System(a_queue(), a_queue(name="invoices"))
     (job,) = accepted(system, keyed())
     forged = replace(job.id, partition=Partition(queue="invoices", number=0))
@@ -262,8 +269,8 @@ def test_a_key_that_a_producer_wrote_itself_reaches_no_other_queue(done):
     assert forged not in on_their_way(system)
 
 
-def test_a_keyed_job_is_told_of_its_schedule_in_a_repeat_too():
-    made, table = a_job(schedule="digest", nominal=NOW, exclusive=True), MemoryTable()
+def test_repeat_of_a_keyed_job_shows_its_schedule():
+    made, table = a_job(schedule="digest", scheduled_for=NOW, exclusive=True), MemoryTable()
     claimed = [claim("run", replace(made, id=id), payload_hash="h", table=table, now=NOW) for id in (made.id, an_id())]
-    assert [each.id for each in claimed] == [made.id, made.id]
-    assert {each.origin for each in claimed} == {made.origin}
+    assert [each.job.id for each in claimed] == [made.id, made.id]
+    assert {each.job.origin for each in claimed} == {made.origin}

@@ -1,4 +1,4 @@
-"""What Dueline uses is listed, and under licences that bind nobody who uses Dueline."""
+"""Packages that Dueline uses are listed, under licences that do not bind its users."""
 
 import re
 from email.message import Message
@@ -7,7 +7,7 @@ import pytest
 
 from docs import licences
 
-# MPL 2.0 asks whoever changes such a file to show it. Nobody does here, and none is with the library or deployed.
+# MPL 2.0 requires to publish changes of such a file. There are none here, and it is neither installed nor deployed.
 TO_BUILD_AND_TEST_ALONE = {"MPL-2.0", "CNRI-Python"}
 PERMISSIVE = {"0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "MIT-0", "PSF-2.0"}
 
@@ -15,26 +15,26 @@ PERMISSIVE = {"0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT"
 def _sections() -> dict[str, list[str]]:
     parts = re.split(r"^## (.+)$", licences.page(), flags=re.MULTILINE)[1:]
     return {
-        title: re.findall(r"^\| [^|]+ \| \d[^|]* \| ([^|]+) \|$", text, re.MULTILINE)
+        title: re.findall(r"^\| ([^|]+) \| [^|]*\d[^|]* \|$", text, re.MULTILINE)
         for title, text in zip(parts[::2], parts[1::2], strict=True)
     }
 
 
-def test_the_page_lists_what_is_pinned() -> None:
+def test_page_lists_pinned_packages() -> None:
     assert licences.PAGE.read_text() == licences.page(), "run python -m docs.licences"
 
 
-def test_no_licence_asks_anything_of_users_but_to_be_named() -> None:
-    for title, found in _sections().items():
+def test_licences_are_permissive() -> None:
+    for title, result in _sections().items():
         allowed = PERMISSIVE | (TO_BUILD_AND_TEST_ALONE if title.startswith("To ") else set())
-        unknown = {each for told in found for each in re.split(r" AND | OR ", told.strip("()")) if each not in allowed}
-        assert (title, unknown, bool(found)) == (title, set(), True)
+        unknown = {each for line in result for each in re.split(r" AND | OR ", line.strip("()")) if each not in allowed}
+        assert (title, unknown, bool(result)) == (title, set(), True)
 
 
-def test_a_package_without_a_licence_is_found() -> None:
+def test_package_without_a_licence_is_an_error() -> None:
     package = Message()
     package["Name"] = "nameless"
     package["License"] = "UNKNOWN"
     package["Classifier"] = "License :: OSI Approved"
-    with pytest.raises(ValueError, match="nameless tells no licence"):
+    with pytest.raises(ValueError, match="nameless names no licence"):
         licences.licence(package)

@@ -10,16 +10,15 @@ from datetime import timedelta
 import pytest
 
 from dueline import AsyncClient, Client, InvalidJob, Job, Patience, QueueNotFound, State, Unavailable
-from dueline.client.http_answer import HttpAnswer
-from dueline.client.http_api import MOST_BYTES, HttpApi
-from dueline.clock import SystemClock
-from dueline.model.trace import TraceContext
+from dueline.client.http import MOST_BYTES, HttpApi, HttpResponse
+from dueline.core.clock import SystemClock
+from dueline.core.trace import TraceContext
 from tests.builders import an_id
-from tests.forked import in_a_child
-from tests.gate import Asked, an_api, problem, refused, told
+from tests.fake_api_server import ApiRequest, default_reply, json_reply, problem, problem_reply
+from tests.forking import run_in_fork
 from tests.waiting import HANG_SECONDS, wait_until
 
-# Whoever waits for that long waits for something else.
+# A test that waits for that long waits for something else.
 LONG = 2 * HANG_SECONDS
 QUICK = Patience(attempts=3, first_wait=0.0)
 CALLERS = 8
@@ -28,45 +27,50 @@ CALLERS = 8
 class HeldApi:
     """An API that answers a queue's first request, and any that `holds` says, only once it is let go."""
 
-    def __init__(self, *, holds=lambda asked, before: before == 0):
-        self.asked = []
-        self.answer = an_api
+    def __init__(self, *, holds=lambda request, before: before == 0):
+        self.requests_received = []
+        self.answer = default_reply
         self._holds = holds
         self._open = threading.Event()
         self._lock = threading.Lock()
 
     def send(self, method, path, body, *, headers):
-        asked = Asked(method=method, path=path, headers=dict(headers), body=(body or "").encode())
+        if path == "/queues":
+            return HttpResponse(request=path, status=200, headers={}, body=b"{}")
+        request = ApiRequest(method=method, path=path, headers=dict(headers), body=(body or "").encode())
         with self._lock:
-            before = sum(each.path == path for each in self.asked)
-            self.asked.append(asked)
-        if self._holds(asked, before):
+            before = sum(each.path == path for each in self.requests_received)
+            self.requests_received.append(request)
+        if self._holds(request, before):
             assert self._open.wait(HANG_SECONDS)
-        reply = self.answer(asked)
-        return HttpAnswer(asked=f"{method} {path}", status=reply.status, headers=reply.headers, body=reply.body)
+        reply = self.answer(request)
+        return HttpResponse(request=f"{method} {path}", status=reply.status, headers=reply.headers, body=reply.body)
 
     def let_go(self):
         self._open.set()
 
     @property
     def batches(self):
-        return [sorted(job["payload"] for job in asked.json.get("jobs", [asked.json])) for asked in self.asked]
+        return [
+            sorted(job["payload"] for job in request.json.get("jobs", [request.json]))
+            for request in self.requests_received
+        ]
 
 
 def a_client(api, *, linger=LONG, patience=QUICK):
-    http = HttpApi(api, clock=SystemClock(), new_key=iter(map(str, range(10**6))).__next__)
+    http = HttpApi(api, clock=SystemClock(), new_uuid=iter(map(str, range(10**6))).__next__)
     return Client(http, patience=patience, linger=linger)
 
 
 def waiting(client, queue="emails"):
     """Return how many calls wait to leave."""
-    lanes = client._shared.schedule._lanes()._lanes
+    lanes = client._coalescers.schedule._pending()._by_key
     return sum(len(lane.waiting) for (name, _), lane in lanes.items() if name == queue)
 
 
 @pytest.fixture(autouse=True)
 def _any_linger(monkeypatch):
-    monkeypatch.setattr("dueline.client.linger.LONGEST_SECONDS", LONG)
+    monkeypatch.setattr("dueline.client.coalescing.LONGEST_SECONDS", LONG)
 
 
 @pytest.fixture
@@ -78,9 +82,9 @@ def threads():
 def one_under_way(client, api, threads, *more):
     """Schedule 0, which the API holds, and then more while it is under way; return their futures, all waiting."""
     first = threads.submit(client.schedule, "emails", 0)
-    assert wait_until(lambda: bool(api.asked), every=0.001)
+    assert wait_until(lambda: bool(api.requests_received), every=0.001)
     futures = [threads.submit(client.schedule, "emails", payload) for payload in more]
-    assert wait_until(lambda: waiting(client) == len(more) or len(api.asked) > 1, every=0.001)
+    assert wait_until(lambda: waiting(client) == len(more) or len(api.requests_received) > 1, every=0.001)
     return first, futures
 
 
@@ -95,7 +99,7 @@ def test_what_comes_while_a_request_is_under_way_travels_as_one(threads):
     assert len({job.id for job in jobs}) == CALLERS
 
 
-def test_no_call_waits_for_longer_than_the_linger_for_a_request_that_hangs(threads):
+def test_calls_wait_no_longer_than_the_linger(threads):
     api = HeldApi()
     client = a_client(api, linger=0.01)
     first, others = one_under_way(client, api, threads, 1, 2)
@@ -105,7 +109,7 @@ def test_no_call_waits_for_longer_than_the_linger_for_a_request_that_hangs(threa
     assert isinstance(first.result(), Job)
 
 
-def test_who_is_alone_leaves_at_once_and_has_no_thread_made_for_it():
+def test_lone_call_leaves_at_once_without_a_thread():
     api, before = HeldApi(holds=lambda *_: False), threading.active_count()
     client = a_client(api)
     assert all(isinstance(client.schedule("emails", n), Job) for n in range(3))
@@ -115,12 +119,12 @@ def test_who_is_alone_leaves_at_once_and_has_no_thread_made_for_it():
 
 
 def test_a_job_that_is_no_good_fails_alone(threads):
-    def all_but_2(asked):
-        if "jobs" not in asked.json:
-            return an_api(asked)
+    def all_but_2(request):
+        if "jobs" not in request.json:
+            return default_reply(request)
         wrong = {"error": problem(400, "invalid_job", "priority is 5")}
-        good = zip(asked.json["jobs"], json.loads(an_api(asked).body)["jobs"], strict=True)
-        return told({"jobs": [wrong if job["payload"] == 2 else each for job, each in good]})
+        good = zip(request.json["jobs"], json.loads(default_reply(request).body)["jobs"], strict=True)
+        return json_reply({"jobs": [wrong if job["payload"] == 2 else each for job, each in good]})
 
     api = HeldApi()
     api.answer = all_but_2
@@ -134,9 +138,11 @@ def test_a_job_that_is_no_good_fails_alone(threads):
     assert api.batches == [[0], [1, 2, 3]]
 
 
-def test_a_request_that_is_refused_as_a_whole_is_asked_for_each_alone(threads):
+def test_refused_shared_request_is_sent_for_each_alone(threads):
     api = HeldApi()
-    api.answer = lambda asked: refused(400, "invalid_job", "body") if "jobs" in asked.json else an_api(asked)
+    api.answer = lambda request: (
+        problem_reply(400, "invalid_job", "body") if "jobs" in request.json else default_reply(request)
+    )
     client = a_client(api)
     _, others = one_under_way(client, api, threads, 1, 2)
     api.let_go()
@@ -148,11 +154,11 @@ def test_a_request_that_is_refused_as_a_whole_is_asked_for_each_alone(threads):
     ("status", "code", "kind", "tries"),
     [(404, "queue_not_found", QueueNotFound, 1), (503, "unavailable", Unavailable, 3)],
 )
-def test_a_request_that_fails_is_each_callers_error_after_the_tries_of_each(threads, status, code, kind, tries):
+def test_failed_shared_request_is_retried_by_each_caller(threads, status, code, kind, tries):
     api = HeldApi()
     client = a_client(api)
     first, others = one_under_way(client, api, threads, 1, 2)
-    api.answer = lambda _: refused(status, code)
+    api.answer = lambda _: problem_reply(status, code)
     api.let_go()
     errors = [each.exception() for each in (first, *others)]
     assert [type(error) for error in errors] == [kind] * 3
@@ -161,14 +167,14 @@ def test_a_request_that_fails_is_each_callers_error_after_the_tries_of_each(thre
     assert sorted(n for batch in api.batches for n in batch) == sorted([0, 1, 2] * tries)
 
 
-def test_a_caller_that_is_interrupted_as_it_sends_for_others_harms_none_of_them(threads):
+def test_interrupted_sender_harms_no_other_caller(threads):
     interrupted = []
 
-    def answer(asked):
-        if "jobs" in asked.json and not interrupted:
-            interrupted.append(asked)
+    def answer(request):
+        if "jobs" in request.json and not interrupted:
+            interrupted.append(request)
             raise KeyboardInterrupt
-        return an_api(asked)
+        return default_reply(request)
 
     api = HeldApi()
     api.answer = answer
@@ -181,17 +187,9 @@ def test_a_caller_that_is_interrupted_as_it_sends_for_others_harms_none_of_them(
     assert isinstance(client.schedule("emails", 9), Job)
 
 
-@pytest.fixture
-def _interruptible():
-    """Let Ctrl-C interrupt: whoever starts the tests in the background may have them ignore it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("_interruptible")
-def test_the_main_thread_may_be_interrupted_and_sends_nothing_for_others(threads):
-    api = HeldApi(holds=lambda asked, before: before < 2)
+@pytest.mark.usefixtures("interruptible")
+def test_main_thread_sends_nothing_for_others(threads):
+    api = HeldApi(holds=lambda request, before: before < 2)
     client = a_client(api)
     main = threading.get_ident()
 
@@ -208,34 +206,6 @@ def test_the_main_thread_may_be_interrupted_and_sends_nothing_for_others(threads
     assert api.batches == [[0], [1, 2]]
 
 
-def test_of_a_batch_with_the_main_thread_another_sends(threads):
-    sending = []
-
-    def answer(asked):
-        sending.append(threading.current_thread())
-        return an_api(asked)
-
-    api = HeldApi()
-    api.answer = answer
-    client = a_client(api)
-    first = threads.submit(client.schedule, "emails", 0)
-    assert wait_until(lambda: bool(api.asked), every=0.001)
-
-    def follow():
-        assert wait_until(lambda: waiting(client) == 1, every=0.001)
-        other = threads.submit(client.schedule, "emails", 2)
-        assert wait_until(lambda: waiting(client) == 2, every=0.001)
-        api.let_go()
-        return other.result()
-
-    followed = threads.submit(follow)
-    assert isinstance(client.schedule("emails", 1), Job)
-    assert isinstance(followed.result(), Job)
-    assert isinstance(first.result(), Job)
-    assert api.batches == [[0], [1, 2]]
-    assert threading.main_thread() not in sending
-
-
 def test_queues_wait_for_nobody_but_themselves(threads):
     api = HeldApi()
     client = a_client(api)
@@ -250,7 +220,7 @@ def test_over_http_only_jobs_of_one_trace_travel_together(threads, monkeypatch):
     parents = {n: TraceContext(parent=f"00-{n:032x}-{n:016x}-01") for n in (1, 2)}
     of_thread = threading.local()
     monkeypatch.setattr("dueline.otel.current", lambda: getattr(of_thread, "trace", None))
-    api = HeldApi(holds=lambda asked, before: asked.json.get("payload") in (10, 20))
+    api = HeldApi(holds=lambda request, before: request.json.get("payload") in (10, 20))
     client = a_client(api)
 
     def schedule(n):
@@ -258,57 +228,60 @@ def test_over_http_only_jobs_of_one_trace_travel_together(threads, monkeypatch):
         return client.schedule("emails", n)
 
     firsts = [threads.submit(schedule, n) for n in (10, 20)]
-    assert wait_until(lambda: len(api.asked) == 2, every=0.001)
+    assert wait_until(lambda: len(api.requests_received) == 2, every=0.001)
     others = [threads.submit(schedule, n) for n in (11, 21, 12, 22)]
-    assert wait_until(lambda: waiting(client) == 4 or len(api.asked) > 2, every=0.001)
+    assert wait_until(lambda: waiting(client) == 4 or len(api.requests_received) > 2, every=0.001)
     api.let_go()
     assert all(isinstance(each.result(), Job) for each in firsts + others)
-    carried = sorted((asked.headers["traceparent"], batch) for asked, batch in zip(api.asked, api.batches, strict=True))
+    carried = sorted(
+        (request.headers["traceparent"], batch)
+        for request, batch in zip(api.requests_received, api.batches, strict=True)
+    )
     assert [batch for _, batch in carried] == [[10], [11, 12], [20], [21, 22]]
     assert [parent for parent, _ in carried] == [parents[n].parent for n in (1, 1, 2, 2)]
-    assert waiting(client) == len(client._shared.schedule._lanes()._lanes) == 0
+    assert waiting(client) == len(client._coalescers.schedule._pending()._by_key) == 0
 
 
 def test_cancels_travel_together_as_well(threads):
-    api = HeldApi(holds=lambda asked, _: asked.method == "DELETE")
+    api = HeldApi(holds=lambda request, _: request.method == "DELETE")
     client, ids = a_client(api), [str(an_id()) for _ in range(4)]
     first = threads.submit(client.cancel, ids[0])
-    assert wait_until(lambda: bool(api.asked), every=0.001)
-    lanes = client._shared.cancel._lanes()._lanes
+    assert wait_until(lambda: bool(api.requests_received), every=0.001)
+    lanes = client._coalescers.cancel._pending()._by_key
     others = [threads.submit(client.cancel, id) for id in ids[1:]]
     assert wait_until(lambda: sum(len(lane.waiting) for lane in list(lanes.values())) == 3, every=0.001)
     api.let_go()
     assert [each.result() for each in (first, *others)] == [State.CANCELLED] * 4
-    assert sorted(api.asked[1].json["ids"]) == sorted(ids[1:])
-    assert len(api.asked) == 2
+    assert sorted(api.requests_received[1].json["ids"]) == sorted(ids[1:])
+    assert len(api.requests_received) == 2
 
 
 # Tasks of an event loop
 
 
-def in_a_loop(scenario, api, **given):
+def in_a_loop(scenario, api, **options):
     """Run a scenario with a client of which one call is under way, and the task of that."""
-    client = AsyncClient(a_client(api, **given))
+    client = AsyncClient(a_client(api, **options))
 
     async def run():
         first = asyncio.create_task(client.schedule("emails", 0))
-        await until(lambda: bool(api.asked))
+        await until(lambda: bool(api.requests_received))
         return await asyncio.wait_for(scenario(client, first), HANG_SECONDS)
 
     return asyncio.run(run())
 
 
-async def until(met):
-    while not met():
+async def until(matches):
+    while not matches():
         await asyncio.sleep(0.001)
 
 
-def test_tasks_travel_together_up_to_500_at_once_and_what_is_full_does_not_wait():
+def test_full_batch_of_500_tasks_does_not_wait():
     api = HeldApi()
 
     async def scenario(client, first):
         tasks = [asyncio.create_task(client.schedule("emails", n)) for n in range(1, 511)]
-        await until(lambda: len(api.asked) == 2 and waiting(client.client) == 10)
+        await until(lambda: len(api.requests_received) == 2 and waiting(client.client) == 10)
         assert not first.done()
         api.let_go()
         return await asyncio.gather(first, *tasks)
@@ -323,12 +296,12 @@ def test_what_has_5_mb_together_does_not_wait():
 
     async def scenario(client, first):
         tasks = [asyncio.create_task(client.schedule("emails", "x" * (MOST_BYTES // 4))) for _ in range(4)]
-        await until(lambda: len(api.asked) == 2)
+        await until(lambda: len(api.requests_received) == 2)
         api.let_go()
         return await asyncio.gather(first, *tasks)
 
     in_a_loop(scenario, api)
-    assert all(len(asked.body) < MOST_BYTES + 1000 for asked in api.asked)
+    assert all(len(request.body) < MOST_BYTES + 1000 for request in api.requests_received)
     assert sum(map(len, api.batches)) == 5
 
 
@@ -349,14 +322,14 @@ def test_a_task_that_is_cancelled_as_it_waits_harms_no_other(place):
     assert [len(batch) for batch in api.batches] == [1, 2]
 
 
-def test_a_task_that_is_cancelled_as_it_sends_for_others_harms_none_of_them():
-    api = HeldApi(holds=lambda asked, before: "jobs" in asked.json)
+def test_cancelled_sending_task_harms_no_other():
+    api = HeldApi(holds=lambda request, before: "jobs" in request.json)
 
     async def scenario(client, first):
         await first
         # All of them come before the loop sees the first of them alone.
         tasks = [asyncio.create_task(client.schedule("emails", n)) for n in range(1, 20)]
-        await until(lambda: any("jobs" in asked.json for asked in api.asked))
+        await until(lambda: any("jobs" in request.json for request in api.requests_received))
         for task in tasks[::2]:
             task.cancel()
         api.let_go()
@@ -365,13 +338,38 @@ def test_a_task_that_is_cancelled_as_it_sends_for_others_harms_none_of_them():
     assert all(isinstance(job, Job) for job in in_a_loop(scenario, api))
 
 
-def test_a_call_of_the_loops_own_thread_waits_no_longer_than_the_linger_for_its_tasks():
+def test_a_task_that_is_collected_takes_no_lock():
+    """The garbage collector may run in a thread that holds it."""
+    api = HeldApi()
+    client = a_client(api)
+    threading.Thread(target=client.schedule, args=("emails", 0), daemon=True).start()
+    assert wait_until(lambda: bool(api.requests_received), every=0.001)
+    loop, call = asyncio.new_event_loop(), AsyncClient(client).schedule("emails", 1)
+    task = loop.create_task(call)
+    loop.run_until_complete(until(lambda: waiting(client) == 1))
+    loop.close()
+
+    def collect():
+        with client._coalescers.schedule._pending()._lock:
+            call.close()
+
+    collector = threading.Thread(target=collect, daemon=True)
+    collector.start()
+    collector.join(HANG_SECONDS)
+    assert not collector.is_alive()
+    assert not task.done()
+    api.let_go()
+    assert isinstance(client.schedule("emails", 2), Job)
+    assert api.batches == [[0], [2]]
+
+
+def test_call_in_the_loops_thread_does_not_wait_for_its_tasks():
     api = HeldApi()
 
     async def scenario(client, first):
         task = asyncio.create_task(client.schedule("emails", 1))
         await until(lambda: waiting(client.client) == 1)
-        client.client._shared.schedule._seconds = 0.01
+        client.client._coalescers.schedule._seconds = 0.01
         job = client.client.schedule("emails", 2)
         api.let_go()
         return [job, *await asyncio.gather(first, task)]
@@ -380,11 +378,11 @@ def test_a_call_of_the_loops_own_thread_waits_no_longer_than_the_linger_for_its_
     assert api.batches == [[0], [2], [1]]
 
 
-def test_a_task_whose_shared_request_failed_goes_on_as_patience_says_and_no_thread_sleeps_for_it(monkeypatch):
+def test_failed_shared_request_of_tasks_is_retried_in_the_loop(monkeypatch):
     monkeypatch.setattr(SystemClock, "sleep", None)
     api = HeldApi()
-    failures = [refused(503, "unavailable"), refused(503, "unavailable")]
-    api.answer = lambda asked: failures.pop() if "jobs" in asked.json and failures else an_api(asked)
+    failures = [problem_reply(503, "unavailable"), problem_reply(503, "unavailable")]
+    api.answer = lambda request: failures.pop() if "jobs" in request.json and failures else default_reply(request)
 
     async def scenario(client, first):
         tasks = [asyncio.create_task(client.schedule("emails", n)) for n in (1, 2)]
@@ -395,7 +393,7 @@ def test_a_task_whose_shared_request_failed_goes_on_as_patience_says_and_no_thre
     assert all(isinstance(job, Job) for job in in_a_loop(scenario, api))
 
 
-def test_a_task_may_send_for_the_only_thread_of_the_loops_executor():
+def test_task_sends_for_the_only_executor_thread():
     api = HeldApi()
 
     async def scenario(client, first):
@@ -411,14 +409,14 @@ def test_a_task_may_send_for_the_only_thread_of_the_loops_executor():
     assert api.batches == [[0], [1, 2]]
 
 
-# What a client is told, and forks
+# What a client is shown, and forks
 
 
 def test_without_a_linger_nothing_is_shared(threads):
     api = HeldApi(holds=lambda *_: True)
     client = a_client(api, linger=None)
     jobs = [threads.submit(client.schedule, "emails", n) for n in range(4)]
-    assert wait_until(lambda: len(api.asked) == 4, every=0.001)
+    assert wait_until(lambda: len(api.requests_received) == 4, every=0.001)
     api.let_go()
     assert all(isinstance(each.result(), Job) for each in jobs)
 
@@ -431,9 +429,9 @@ def test_a_linger_that_makes_no_sense_is_refused(wrong):
 
 
 def test_a_child_does_not_wait_for_the_requests_of_its_parent(threads):
-    api = HeldApi(holds=lambda asked, before: asked.json.get("payload") == 0)
+    api = HeldApi(holds=lambda request, before: request.json.get("payload") == 0)
     client = a_client(api)
     first, others = one_under_way(client, api, threads, 1, 2)
-    assert in_a_child(lambda: (client.schedule("emails", 3), asyncio.run(AsyncClient(client).schedule("emails", 4))))
+    assert run_in_fork(lambda: (client.schedule("emails", 3), asyncio.run(AsyncClient(client).schedule("emails", 4))))
     api.let_go()
     assert all(isinstance(each.result(), Job) for each in (first, *others))

@@ -16,7 +16,7 @@ from dueline.config.yaml_file import ConfigurationError
 from local.pid_file import AlreadyUp, pid_file, pid_of
 from local.signing_proxy import signing_proxy
 from local.template import configure
-from tests.gate import open_gate, told
+from tests.fake_api_server import fake_api_server, json_reply
 from tests.waiting import HANG_SECONDS
 
 
@@ -35,9 +35,7 @@ def bystander():
     process.communicate(b"\n")
 
 
-def test_down_kills_nobody_who_only_has_the_process_id_of_a_note_that_was_left_behind(
-    note, bystander, monkeypatch, capsys
-):
+def test_down_spares_a_process_with_a_stale_pid(note, bystander, monkeypatch, capsys):
     killed = []
     monkeypatch.setattr(os, "kill", lambda pid, signal: signal and killed.append(pid))
     monkeypatch.setattr(main, "_STOP_SECONDS", 0)
@@ -48,7 +46,7 @@ def test_down_kills_nobody_who_only_has_the_process_id_of_a_note_that_was_left_b
     assert "it is not up" in capsys.readouterr().out
 
 
-def test_who_is_up_is_known_until_it_ends_and_whoever_comes_second_is_told(note):
+def test_second_up_is_refused_while_the_first_runs(note):
     with pid_file(note):
         assert pid_of(note) == os.getpid()
         with pytest.raises(AlreadyUp, match=f"up already, as process {os.getpid()}: end that with `make down`"):
@@ -57,14 +55,14 @@ def test_who_is_up_is_known_until_it_ends_and_whoever_comes_second_is_told(note)
     assert pid_of(note) is None
 
 
-def test_a_note_that_was_left_behind_keeps_nobody_from_being_up(note, bystander):
+def test_stale_pid_file_does_not_block(note, bystander):
     note.parent.mkdir()
     note.write_text(str(bystander.pid))
     with pid_file(note):
         assert pid_of(note) == os.getpid()
 
 
-def test_a_process_that_was_killed_is_not_up(note):
+def test_killed_process_is_not_up(note):
     code = (
         "import sys, pathlib, local.pid_file\n"
         "with local.pid_file.pid_file(pathlib.Path(sys.argv[1])):\n  print(1, flush=True); input()"
@@ -78,7 +76,7 @@ def test_a_process_that_was_killed_is_not_up(note):
     assert note.read_text() == str(process.pid)
 
 
-def test_up_that_is_up_already_says_so(note, monkeypatch, capsys):
+def test_up_twice_says_so(note, monkeypatch, capsys):
     monkeypatch.setattr(main.signal, "signal", lambda *_: None)
     with pid_file(note), pytest.raises(typer.Exit) as ended:
         main.up(tick="fast")
@@ -93,7 +91,7 @@ def _configured(tmp_path, text):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reason"),
     [
         ("- emails", "it holds ['emails'], not settings"),
         ("hello", "it holds 'hello', not settings"),
@@ -104,26 +102,26 @@ def _configured(tmp_path, text):
         ("lookahead: 5", "lookahead is 5"),
     ],
 )
-def test_a_wrong_queues_yaml_is_told_by_the_local_run_with_its_name(tmp_path, text, told):
+def test_wrong_queues_yaml_is_named(tmp_path, text, reason):
     with pytest.raises(ConfigurationError) as refusal:
         _configured(tmp_path, text)
     assert str(refusal.value).startswith(f"{tmp_path / 'queues.yaml'}: ")
-    assert told in str(refusal.value)
+    assert reason in str(refusal.value)
 
 
-def test_a_local_run_has_its_own_periods_and_the_settings_of_queues_yaml(tmp_path):
+def test_local_run_has_its_own_periods(tmp_path):
     settings = yaml.safe_load(_configured(tmp_path, "name: mine\nlookahead: 300\n").read_text())
     assert (settings["name"], settings["tick_period"], settings["lookahead"]) == ("mine", 1, 19)
 
 
-def test_a_header_with_a_blank_behind_it_reaches_the_api_without():
-    with open_gate() as gate, signing_proxy(gate.url) as url:
-        gate.script = [told({})]
-        asked = HTTPConnection(urlsplit(url).netloc, timeout=HANG_SECONDS)
-        asked.putrequest("GET", "/queues/emails")
-        asked.putheader("If-Match", '"1-2" ')
-        asked.endheaders()
-        with closing(asked.getresponse()) as answer:
+def test_trailing_blank_of_a_header_is_dropped():
+    with fake_api_server() as api_server, signing_proxy(api_server.url) as url:
+        api_server.script = [json_reply({})]
+        connection = HTTPConnection(urlsplit(url).netloc, timeout=HANG_SECONDS)
+        connection.putrequest("GET", "/queues/emails")
+        connection.putheader("If-Match", '"1-2" ')
+        connection.endheaders()
+        with closing(connection.getresponse()) as answer:
             answer.read()
-        asked.close()
-    assert {name.lower(): value for name, value in gate.asked[0].headers.items()}["if-match"] == '"1-2"'
+        connection.close()
+    assert api_server.requests[0].headers["if-match"] == '"1-2"'

@@ -14,12 +14,19 @@ def _pinned(text: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("folder", [".", "docs", "bench"])
-def test_the_lock_has_the_versions_that_are_pinned_each_with_its_hashes(folder: str) -> None:
+def test_lock_has_each_pinned_version_with_hashes(folder: str) -> None:
     pinned, locked = ((ROOT / folder / f"requirements.{kind}").read_text() for kind in ("txt", "lock"))
     assert _pinned(locked) == _pinned(pinned), "run make lock"
     entries = re.findall(r"^\S+==.*(?:\n    .*)*", locked, re.MULTILINE)
     assert len(entries) == len(_pinned(pinned)) > 10
     assert [entry for entry in entries if not re.search(r"--hash=sha256:[0-9a-f]{64}", entry)] == []
+
+
+def test_functions_bundle_the_versions_that_are_tested() -> None:
+    pinned = _pinned((ROOT / "requirements.txt").read_text())
+    bundled = _pinned((ROOT / "functions" / "requirements.lock").read_text())
+    assert bundled.items() <= pinned.items(), "run make lock"
+    assert {"boto3", "aws-lambda-powertools", "pydantic", "cronsim", "tzdata"} <= bundled.keys()
 
 
 def test_what_is_installed_is_held_to_its_hashes() -> None:

@@ -2,8 +2,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
-from dueline.memory import MemoryQueue, MemoryTable, VirtualClock
-from dueline.model import rows
+from dueline.core import rows
+from dueline.testing import MemoryQueue, MemoryTable, VirtualClock
 from tests.builders import EMAILS, NOW, RETENTION, a_job, a_message
 
 
@@ -11,7 +11,7 @@ def test_ttl_collects_what_is_past_it_and_nothing_else():
     table, due = MemoryTable(), NOW + timedelta(hours=1)
     over, kept = a_job(due=due), a_job(due=due + timedelta(seconds=1))
     table.write([rows.job_row(over), rows.job_row(kept)])
-    table.take(EMAILS, owner="me", now="1", lease="2", fence="3")
+    table.acquire_lease(EMAILS, owner="me", now="1", lease="2", fence="3")
     expired = table.expired(now=due + RETENTION)
     assert expired == [rows.job_key(over.id)]
     table.collect(expired)
@@ -19,7 +19,7 @@ def test_ttl_collects_what_is_past_it_and_nothing_else():
     assert [row["sk"] for row in left] == [rows.STATE, rows.job_key(kept.id)[1]]
 
 
-def test_a_page_knows_what_was_written_and_collected_since_the_last_one():
+def test_memory_page_sees_writes_and_collections():
     table, (first, second, third) = MemoryTable(page_rows=2), (rows.job_row(a_job()) for _ in range(3))
     table.write([first, third])
     assert table.page(EMAILS, after=rows.FIRST, until="~").rows == [first, third]
@@ -35,8 +35,8 @@ def test_a_page_knows_what_was_written_and_collected_since_the_last_one():
     assert table.page(EMAILS, after=rows.FIRST, until="~").rows == [second, third]
 
 
-def test_who_lost_the_claim_on_a_message_is_told_so_and_neither_hides_nor_deletes_it():
-    """As SQS does; its emulators do it for whoever had the message once."""
+def test_lost_claim_neither_hides_nor_deletes():
+    """As SQS does; its emulators do it for any receiver that had the message once."""
     queue = MemoryQueue(name="emails", clock=VirtualClock(NOW))
     queue.send([a_message(body="lost"), a_message(body="kept")])
     claims = {each.message.body: each.receipt for each in queue.receive(most=10, wait=0)}
@@ -56,7 +56,7 @@ class Slow(int):
         return super().__gt__(other)
 
 
-def test_reservations_of_threads_that_cross_each_other_never_overlap():
+def test_reservations_of_threads_never_overlap():
     table = MemoryTable()
     with ThreadPoolExecutor(8) as pool:
         untils = pool.map(lambda _: table.reserve(("emails#rate", "!slots"), now=Slow(0), amount=1, ttl=9), range(8))

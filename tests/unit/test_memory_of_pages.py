@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from dueline.model.job import MAX_PAYLOAD_BYTES
+from dueline.core.job import MAX_PAYLOAD_BYTES
 from tests.builders import NOW, a_job
 from tests.system import System
 
@@ -36,16 +36,16 @@ def peak():
     tracemalloc.stop()
 
 
-def test_a_tick_unpacks_payloads_in_their_turn(system, peak):
+def test_tick_unpacks_payloads_in_their_turn(system, peak):
     assert system.tick().dispatched == JOBS
     assert peak() < MOST_BYTES
 
 
-def test_an_overview_keeps_no_payloads(system, peak):
+def test_overview_keeps_no_payloads(system, peak):
     assert system.overview().scheduled == JOBS
     assert peak() < MOST_BYTES
 
 
-def test_a_list_keeps_the_payloads_of_a_page(system, peak):
+def test_list_keeps_the_payloads_of_a_page(system, peak):
     assert len(system.list_jobs(limit=100).jobs) == 4
     assert peak() < MOST_BYTES

@@ -10,45 +10,45 @@ from types import SimpleNamespace
 import pytest
 
 from dueline.config import metrics
+from dueline.config.environment import TickSettings
 from dueline.config.registry import Registry
-from dueline.config.settings import TickSettings
-from dueline.model.job import Partition
-from functions.on_time import HandedOver, NotingDispatcher
+from dueline.core.job import Partition
+from functions.telemetry import DispatchMetrics, RecordingDispatcher
 from tests.builders import EMAILS, NOBODY, NOW, a_job, a_queue
 from tests.system import System
 
 INVOICES = Partition(queue="invoices", number=0)
 
 
-def told(on_time, delayed):
+def answer(on_time, delayed):
     return {metrics.DISPATCHED: on_time + delayed, metrics.ON_TIME: on_time, metrics.DELAYED: delayed}
 
 
 @pytest.mark.parametrize(("late", "on_time"), [(-600, True), (0, True), (60, True), (60.001, False)])
-def test_a_job_is_on_time_if_it_is_sent_up_to_a_minute_after_it_is_due(late, on_time):
-    handed_over = HandedOver()
-    handed_over.note([a_job(due=NOW)], now=NOW + timedelta(seconds=late))
-    assert handed_over.taken() == {"emails": told(int(on_time), int(not on_time))}
+def test_job_sent_within_a_minute_of_due_is_on_time(late, on_time):
+    dispatched = DispatchMetrics()
+    dispatched.record([a_job(due=NOW)], now=NOW + timedelta(seconds=late))
+    assert dispatched.flush() == {"emails": answer(int(on_time), int(not on_time))}
 
 
 def test_jobs_are_counted_by_queue_and_by_invocation():
-    handed_over = HandedOver()
-    handed_over.note([a_job(due=NOW), a_job(due=NOW - timedelta(hours=1))], now=NOW)
-    handed_over.note([a_job(due=NOW), a_job(partition=INVOICES, due=NOW)], now=NOW)
-    assert handed_over.taken() == {"emails": told(2, 1), "invoices": told(1, 0)}
-    assert handed_over.taken() == {}
+    dispatched = DispatchMetrics()
+    dispatched.record([a_job(due=NOW), a_job(due=NOW - timedelta(hours=1))], now=NOW)
+    dispatched.record([a_job(due=NOW), a_job(partition=INVOICES, due=NOW)], now=NOW)
+    assert dispatched.flush() == {"emails": answer(2, 1), "invoices": answer(1, 0)}
+    assert dispatched.flush() == {}
 
 
-def test_what_was_sent_is_counted_by_the_time_of_its_own_wave_and_what_was_not_sent_is_not():
-    system, handed_over = System(a_queue()), HandedOver()
-    dispatcher = NotingDispatcher.of(system.dispatcher("emails"), handed_over=handed_over)
+def test_sent_jobs_count_by_the_time_of_their_wave():
+    system, dispatched = System(a_queue()), DispatchMetrics()
+    dispatcher = RecordingDispatcher.of(system.dispatcher("emails"), dispatched=dispatched)
     first, second = (a_job(due=NOW, uid=f"00000000-0000-4000-8000-00000000000{number}") for number in (1, 2))
-    dispatcher.hand_over([first], until=math.inf)
+    dispatcher.dispatch([first], until=math.inf)
     system.clock.sleep(61)
-    dispatcher.hand_over([second], until=math.inf)
-    dispatcher.hand_over([a_job(due=NOW + timedelta(days=1))], until=system.clock.monotonic() + 0.01)
+    dispatcher.dispatch([second], until=math.inf)
+    dispatcher.dispatch([a_job(due=NOW + timedelta(days=1))], until=system.clock.monotonic() + 0.01)
     assert system.arrived() == [first.id, second.id]
-    assert handed_over.taken() == {EMAILS.queue: told(1, 1)}
+    assert dispatched.flush() == {EMAILS.queue: answer(1, 1)}
 
 
 @pytest.fixture
@@ -64,13 +64,13 @@ def tick(monkeypatch):
     sys.modules.pop("functions.tick", None)
 
 
-def test_a_tick_tells_how_many_of_its_jobs_were_on_time(tick, monkeypatch, capsys):
+def test_a_tick_reports_how_many_of_its_jobs_were_on_time(tick, monkeypatch, capsys):
     system = System(a_queue())
     system.put(*(a_job(due=NOW - timedelta(seconds=late)) for late in (300, 61, 60, 0, -30)))
     in_memory = SimpleNamespace(
         clock=system.clock, table=system.table, dispatcher=lambda queue, precise: system.dispatcher(queue)
     )
-    monkeypatch.setattr(tick, "DEPLOYED", in_memory)
+    monkeypatch.setattr(tick, "DEPLOYMENT", in_memory)
     context = SimpleNamespace(
         function_name="dueline-tick",
         memory_limit_in_mb=512,

@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 
+from dueline.core import rows
+from dueline.core.job import JobId, Partition, Route, State
+from dueline.core.status import FINAL, OF_WORKERS, Outcome, note_outcome, outcome_row, read_outcome
 from dueline.errors import InvalidJob, Unavailable
-from dueline.lookup.outcome import FINAL, OF_WORKERS, Outcome, note_outcome, outcome_row, read_outcome
-from dueline.model import rows
-from dueline.model.job import JobId, Partition, Route, State
 from tests.builders import NOW, a_job, an_id
 from tests.system import System
 from tests.wire import losing_the_answer, on
@@ -20,7 +20,7 @@ def an_outcome(state=State.FAILED, **overrides):
 
 @pytest.mark.parametrize("state", OF_WORKERS)
 @pytest.mark.parametrize("error", [None, "", "TimeoutError"])
-def test_an_outcome_is_read_as_it_was_written(state, error):
+def test_outcome_is_read_as_it_was_written(state, error):
     outcome, job = an_outcome(state, error=error), a_job()
     row = outcome_row(job.id, outcome, expires=job.expires)
     assert read_outcome(row) == outcome
@@ -28,7 +28,7 @@ def test_an_outcome_is_read_as_it_was_written(state, error):
     assert ("ended" in row, "error" in row) == (state is not State.RUNNING, error is not None)
 
 
-def test_an_outcome_has_a_partition_key_of_its_queues_outcomes_and_a_sort_key_in_due_order():
+def test_outcome_keys_sort_by_due_time():
     id = JobId.parse("emails.7.d.1795244700123.00000000-0000-4000-8000-000000000001")
     key = ("emails#outcome#7", "2026-11-21T07:05:00.123Z#00000000-0000-4000-8000-000000000001")
     assert rows.outcome_key(id) == key
@@ -36,7 +36,7 @@ def test_an_outcome_has_a_partition_key_of_its_queues_outcomes_and_a_sort_key_in
 
 
 @pytest.mark.parametrize("route", Route)
-def test_no_two_jobs_share_an_outcome_and_none_has_the_partition_key_of_another_row(route):
+def test_no_two_jobs_share_an_outcome(route):
     ids = [an_id(route=route, partition=Partition(queue=queue, number=n)) for queue in ("a", "a-b") for n in (0, 1)]
     assert len({rows.outcome_key(id) for id in ids}) == len(ids)
     others = {key(id)[0] for id in ids for key in (rows.job_key, rows.cancellation_key)}
@@ -45,7 +45,7 @@ def test_no_two_jobs_share_an_outcome_and_none_has_the_partition_key_of_another_
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "reason"),
     [
         *(
             ({"state": state}, f"an outcome is {state}: it must be one of")
@@ -59,8 +59,8 @@ def test_no_two_jobs_share_an_outcome_and_none_has_the_partition_key_of_another_
         ({"ended": NOW.replace(tzinfo=None)}, "each must have a time zone"),
     ],
 )
-def test_what_is_no_outcome_is_refused_and_told_why(wrong, told):
-    with pytest.raises(InvalidJob, match=told):
+def test_invalid_outcome_is_refused_with_the_reason(wrong, reason):
+    with pytest.raises(InvalidJob, match=reason):
         an_outcome(**wrong)
 
 
@@ -103,20 +103,20 @@ def test_of_an_error_200_printable_characters_of_ascii_are_kept(error, kept):
         {"ttl": "soon"},
     ],
 )
-def test_a_row_that_cannot_be_read_says_why(broken):
+def test_row_that_cannot_be_read_says_why(broken):
     row = outcome_row(an_id(), an_outcome(), expires=NOW)
     with pytest.raises(InvalidJob, match=r"row \('emails#outcome#0', .* cannot be read"):
         read_outcome({**row, **broken})
 
 
 @pytest.mark.parametrize("name", ["state", "attempts", "started", "ended", "ttl"])
-def test_a_row_that_lacks_something_cannot_be_read(name):
+def test_row_that_lacks_something_cannot_be_read(name):
     row = {key: value for key, value in outcome_row(an_id(), an_outcome(), expires=NOW).items() if key != name}
     with pytest.raises(InvalidJob, match="cannot be read"):
         read_outcome(row)
 
 
-def test_a_note_that_is_repeated_after_a_lost_answer_stands_once():
+def test_note_that_is_repeated_after_a_lost_answer_stands_once():
     system, job = System(), a_job()
     system.wire.around = on("table.record", losing_the_answer, times=1)
     with pytest.raises(Unavailable):

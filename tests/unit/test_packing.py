@@ -10,11 +10,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from dueline.core import rows
+from dueline.core.job import MAX_PAYLOAD_BYTES
+from dueline.core.rows import pack, row_bytes, unpack, write_units
 from dueline.errors import InvalidJob
-from dueline.model import packing, rows
-from dueline.model.job import MAX_PAYLOAD_BYTES
-from dueline.model.packing import pack, unpack
-from dueline.model.units import row_bytes, write_units
 from tests.builders import a_job
 from tests.system import System
 
@@ -32,7 +31,7 @@ def test_what_is_packed_is_unpacked(text):
 
 
 @given(TEXTS, st.booleans())
-def test_a_job_is_read_as_it_was_written_packed_or_not(payload, is_offloaded):
+def test_job_is_read_as_it_was_written_packed_or_not(payload, is_offloaded):
     job = a_job(payload=payload, tenant="acme", offloaded_bytes=300_000 if is_offloaded else None)
     assert rows.read_job(rows.job_row(job)) == job
 
@@ -44,19 +43,19 @@ def plain_and_packed(payload, **fields):
 
 
 @given(TEXTS)
-def test_a_payload_is_packed_when_that_saves_a_tenth_of_its_row_or_a_unit_and_only_then(payload):
+def test_payload_is_packed_only_where_that_saves(payload):
     row, plain, packed = plain_and_packed(payload)
     saves = 10 * row_bytes(packed) <= 9 * row_bytes(plain) or write_units(packed) < write_units(plain)
-    assert row == (packed if saves and len(payload) >= packing.PACKED_FROM else plain)
+    assert row == (packed if saves and len(payload) >= rows.PACKED_FROM else plain)
 
 
-def test_a_row_of_one_unit_is_packed_because_storage_is_paid_by_the_byte():
+def test_row_of_one_unit_is_packed_to_save_storage():
     row, plain, _ = plain_and_packed(json.dumps([{"sku": n, "quantity": 1} for n in range(20)]))
     assert write_units(plain) == 1
     assert row_bytes(row) < 0.6 * row_bytes(plain)
 
 
-def test_a_payload_that_saves_less_than_a_tenth_is_packed_only_for_a_unit():
+def test_payload_that_saves_little_is_packed_only_for_a_unit():
     # Of seven bits in eight, which is as many as ASCII has.
     noise = bytes(byte & 127 for byte in os.urandom(1100)).decode()
     tried = [plain_and_packed(noise[:size]) for size in range(800, 1100, 5)]
@@ -66,9 +65,9 @@ def test_a_payload_that_saves_less_than_a_tenth_is_packed_only_for_a_unit():
         assert ("packed" in row) == (write_units(packed) < write_units(plain))
 
 
-def test_a_small_payload_is_not_even_tried_however_well_it_would_be_packed(monkeypatch):
-    monkeypatch.setattr(packing, "pack", None)
-    assert "payload" in rows.job_row(a_job(payload="x" * (packing.PACKED_FROM - 1)))
+def test_small_payload_is_not_packed(monkeypatch):
+    monkeypatch.setattr(rows, "pack", None)
+    assert "payload" in rows.job_row(a_job(payload="x" * (rows.PACKED_FROM - 1)))
 
 
 @pytest.mark.parametrize("size", [500, 4096, 4097, 9000])
@@ -120,7 +119,7 @@ def test_units_are_counted_as_dynamodb_counts_them(row):
         (pack("x" * 100_000_000), "over 262144 bytes"),
     ],
 )
-def test_a_packed_payload_that_is_none_cannot_be_read_and_says_why(packed, why):
+def test_broken_packed_payload_says_why(packed, why):
     row = {**rows.job_row(a_job(payload="x" * 5000)), "packed": packed}
     with pytest.raises(InvalidJob, match=why):
         rows.read_job(row)
@@ -135,14 +134,14 @@ def test_no_more_is_unpacked_than_is_allowed():
     tracemalloc.stop()
 
 
-def test_a_packed_payload_of_the_very_limit_is_read():
+def test_packed_payload_of_the_very_limit_is_read():
     payload = "x" * MAX_PAYLOAD_BYTES
     row = rows.job_row(a_job(payload=payload))
     assert rows.payload_bytes(row) < 1024
     assert rows.read_job(row).payload == payload
 
 
-def test_a_row_whose_packed_payload_is_broken_is_parked_as_it_is_and_stops_no_tick():
+def test_broken_packed_row_is_parked_as_it_is():
     system, broken, good = System(), a_job(payload="x" * 5000), a_job()
     system.table.write([{**rows.job_row(broken), "packed": os.urandom(390_000)}])
     system.put(good)
@@ -157,7 +156,7 @@ def test_a_row_whose_packed_payload_is_broken_is_parked_as_it_is_and_stops_no_ti
 
 
 @pytest.mark.parametrize("way", ["tick", "late path", "list", "reschedule"])
-def test_a_packed_payload_arrives_untouched_whichever_way_it_takes(way):
+def test_packed_payload_arrives_untouched_by_each_route(way):
     system, job = System(), a_job(payload=json.dumps(["the same again"] * 1000))
     assert "packed" in rows.job_row(job)
     system.put(job)

@@ -9,12 +9,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from dueline.config.environment import PlannerSettings
 from dueline.config.registry import Registry
-from dueline.config.settings import PlannerSettings
+from dueline.core.message import Message
 from dueline.errors import Unavailable
-from dueline.model.message import Message
-from dueline.schedules.plan_step import Received
-from dueline.schedules.planner import Planned
+from dueline.schedules.planner import Planned, PlanningMessage
 from tests.builders import NOBODY, a_job, a_queue
 
 CONTEXT = SimpleNamespace(
@@ -80,15 +79,15 @@ def plans(planner, monkeypatch, done, *, inbox=None):
     return batches
 
 
-def test_a_step_is_read_as_lambda_brings_it_with_the_time_of_its_first_receipt(planner, monkeypatch):
+def test_step_has_the_time_of_its_first_receive(planner, monkeypatch):
     batches = plans(planner, monkeypatch, Planned())
     assert planner.handler({"Records": [a_record("m", **{"dueline-id": "x"})]}, CONTEXT) == {"batchItemFailures": []}
     first = datetime(2026, 11, 22, 8, 0, 0, 250_000, UTC)
     message = Message(body="{}", attributes={"dueline-id": "x"})
-    assert batches == [[Received(message_id="m", message=message, first_received=first)]]
+    assert batches == [[PlanningMessage(message_id="m", message=message, first_received=first)]]
 
 
-def test_a_step_that_must_wait_comes_again_in_seconds_and_in_more_each_time_up_to_a_minute(planner, monkeypatch):
+def test_waiting_step_is_hidden_for_longer_each_time(planner, monkeypatch):
     records = [a_record("first"), a_record("third", receives=3), a_record("old", receives=300), a_record("done")]
     plans(planner, monkeypatch, Planned(again={"first", "third", "old"}), inbox=(inbox := Inbox()))
     answer = planner.handler({"Records": records}, CONTEXT)
@@ -96,7 +95,7 @@ def test_a_step_that_must_wait_comes_again_in_seconds_and_in_more_each_time_up_t
     assert {each["itemIdentifier"] for each in answer["batchItemFailures"]} == {"first", "third", "old"}
 
 
-def test_a_step_that_could_not_be_hidden_comes_again_all_the_same(planner, monkeypatch):
+def test_step_that_cannot_be_hidden_comes_again(planner, monkeypatch):
     plans(planner, monkeypatch, Planned(again={"m"}), inbox=Inbox(fault=Unavailable("no answer")))
     answer = planner.handler({"Records": [a_record("m")]}, CONTEXT)
     assert answer == {"batchItemFailures": [{"itemIdentifier": "m"}]}
@@ -106,58 +105,54 @@ def reported(capsys):
     return [line for line in map(json.loads, capsys.readouterr().out.splitlines()) if "_aws" in line]
 
 
-def test_runs_that_are_planned_or_missed_and_steps_that_are_given_up_are_counted(planner, monkeypatch, capsys):
+def test_planned_missed_and_dropped_are_counted(planner, monkeypatch, capsys):
     done = Planned(submitted=Counter(emails=3, invoices=2), missed=Counter(emails=1), dropped=1)
     plans(planner, monkeypatch, done)
     planner.handler({"Records": [a_record("m")]}, CONTEXT)
-    of_queues = {told["queue"]: told for told in reported(capsys)}
+    of_queues = {metric["queue"]: metric for metric in reported(capsys)}
     assert (of_queues["emails"]["Planned"], of_queues["emails"]["Missed"]) == ([3], [1])
     assert of_queues["invoices"]["Planned"] == [2]
     assert "Missed" not in of_queues["invoices"]
-    assert [told["PlansDropped"] for told in of_queues.values() if "PlansDropped" in told] == [[1]]
+    assert [metric["PlansDropped"] for metric in of_queues.values() if "PlansDropped" in metric] == [[1]]
 
 
-def test_what_the_planner_sends_itself_is_told_by_queue_and_whether_it_was_on_time(planner, monkeypatch, capsys):
-    caught_up = a_job(due=planner.DEPLOYED.clock.now() - timedelta(hours=1))
+def test_jobs_sent_by_the_planner_are_counted_by_lateness(planner, monkeypatch, capsys):
+    caught_up = a_job(due=planner.DEPLOYMENT.clock.now() - timedelta(hours=1))
     dispatcher = planner._dispatcher("emails")
 
     def run(batch, *, until):
-        dispatcher.handed_over.note([caught_up], now=planner.DEPLOYED.clock.now())
+        dispatcher.dispatched.record([caught_up], now=planner.DEPLOYMENT.clock.now())
         return Planned(submitted=Counter(emails=1))
 
     monkeypatch.setattr(planner, "PLANNER", SimpleNamespace(run=run))
     planner.handler({"Records": [a_record("m")]}, CONTEXT)
-    [told] = reported(capsys)
-    assert (told["Planned"], told["Dispatched"], told["OnTime"], told["Delayed"]) == ([1], [1], [0], [1])
+    [metric] = reported(capsys)
+    assert (metric["Planned"], metric["Dispatched"], metric["OnTime"], metric["Delayed"]) == ([1], [1], [0], [1])
 
 
-@pytest.mark.parametrize(("standing", "told_queues"), [(0, []), (2, [{"invoices": 2}])])
-def test_the_watch_looks_at_all_queues_and_counts_the_schedules_that_stood_still_be_it_none(
-    planner, monkeypatch, capsys, caplog, standing, told_queues
-):
-    watched(planner, monkeypatch, emails=0, invoices=standing)
+@pytest.mark.parametrize(("stalled", "queues"), [(0, []), (2, [{"invoices": 2}])])
+def test_watch_counts_stalled_schedules_of_all_queues(planner, monkeypatch, capsys, caplog, stalled, queues):
+    watched(planner, monkeypatch, emails=0, invoices=stalled)
     planner.handler({"watch": True}, CONTEXT)
-    [told] = reported(capsys)
-    assert told["StandingStill"] == [standing]
-    assert [line.queues for line in caplog.records if line.message == "schedules stood still"] == told_queues
+    [metric] = reported(capsys)
+    assert metric["StandingStill"] == [stalled]
+    assert [line.queues for line in caplog.records if line.message == "schedules stood still"] == queues
 
 
-def test_a_queue_that_cannot_be_looked_at_fails_the_watch_when_it_has_looked_at_all_others(
-    planner, monkeypatch, capsys
-):
+def test_unreadable_queue_fails_the_watch_after_the_others(planner, monkeypatch, capsys):
     watched(planner, monkeypatch, emails=Unavailable("no answer"), invoices=1)
     with pytest.raises(Unavailable):
         planner.handler({"watch": True}, CONTEXT)
-    [told] = reported(capsys)
-    assert told["StandingStill"] == [1]
+    [metric] = reported(capsys)
+    assert metric["StandingStill"] == [1]
 
 
-def watched(planner, monkeypatch, **found):
+def watched(planner, monkeypatch, **stalled_by_queue):
     """Let the watch find so many schedules of each queue that stand still, or raise."""
 
     def revive(queue, *, until):
-        if isinstance(found[queue], Exception):
-            raise found[queue]
-        return found[queue]
+        if isinstance(stalled_by_queue[queue], Exception):
+            raise stalled_by_queue[queue]
+        return stalled_by_queue[queue]
 
     monkeypatch.setattr(planner, "WATCHDOG", SimpleNamespace(revive=revive))

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dueline.cli.app import app
-from dueline.cli.schedules import COMMANDS
+from dueline.cli.schedule_commands import COMMANDS
 
 
 def typed(*args):
@@ -25,17 +25,17 @@ def cells(result):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_each_command_on_schedules_says_what_it_does_with_an_example(name):
+def test_each_command_has_an_example(name):
     assert f"For example: dueline schedules {name}" in typed(name, "--help").stdout
 
 
-def test_help_on_schedules_is_shown_when_nothing_is_asked():
-    asked, unasked = typed("--help"), typed()
-    assert asked.stdout.split() == unasked.stdout.split()
-    assert asked.exit_code == unasked.exit_code == 0
+def test_help_is_the_default():
+    explicit, default = typed("--help"), typed()
+    assert explicit.stdout.split() == default.stdout.split()
+    assert explicit.exit_code == default.exit_code == 0
 
 
-def test_runs_are_shown_in_the_zone_and_in_utc_with_a_mark_where_the_clock_was_put_forward():
+def test_preview_marks_the_clock_put_forward():
     result = preview("30 2 * * *", "--from", "2027-03-27T00:00:00+01:00", "--count", "3")
     assert result.stdout.startswith("At 02:30 every day, Europe/Berlin\n")
     assert cells(result) == [
@@ -45,27 +45,27 @@ def test_runs_are_shown_in_the_zone_and_in_utc_with_a_mark_where_the_clock_was_p
     ]
 
 
-def test_where_the_clock_shows_a_run_twice_it_is_said_which_of_both_it_is():
+def test_preview_marks_both_passes_of_an_hour():
     (first, second, after) = cells(preview("30 * * * *", "--from", "2027-10-31T00:00:00Z", "--count", "3"))
     assert first[-1] == "shows this twice: the first time"
     assert second[-1] == "put back by 1:00:00 since the run before; shows this twice: the second time"
     assert after[-1] == "2027-10-31 02:30:00"
 
 
-def test_for_machines_each_run_is_a_line_of_json():
+def test_preview_as_json_lines():
     result = preview("--every", "90m", "--from", "2027-03-28T00:00:00Z", "--count", "2", "--json")
     assert [json.loads(line) for line in result.stdout.splitlines()] == [
         {
-            "nominal": "2027-03-28T01:30:00.000Z",
+            "scheduled_for": "2027-03-28T01:30:00.000Z",
             "local": "2027-03-28T03:30:00+02:00",
             "clock": "put forward by 1:00:00 since the run before",
         },
-        {"nominal": "2027-03-28T03:00:00.000Z", "local": "2027-03-28T05:00:00+02:00"},
+        {"scheduled_for": "2027-03-28T03:00:00.000Z", "local": "2027-03-28T05:00:00+02:00"},
     ]
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         (["0 25 * * *"], "its hour has '25' at character 3: a value must be from 0 to 23"),
         ([], "neither cron nor every is given"),
@@ -75,8 +75,8 @@ def test_for_machines_each_run_is_a_line_of_json():
         (["@daily", "--from", "2027-01-01"], "has no time zone"),
     ],
 )
-def test_a_rule_that_is_none_is_one_line_and_exits_2(args, said):
+def test_bad_rule_is_one_line_and_exit_code_2(args, message):
     result = preview(*args)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert said in result.stderr
+    assert message in result.stderr
     assert result.stderr.count("\n") == 1

@@ -1,4 +1,4 @@
-"""What a query string may ask of a listing."""
+"""What a query string may select in a listing."""
 
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
@@ -7,20 +7,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dueline.core import instant
+from dueline.core.listing import FAR_END, Span, place_text
 from dueline.errors import InvalidJob
-from dueline.lookup.listing import FAR_END, Span, place_text
-from dueline.model import instant
-from functions.http.query_strings import read_span
+from functions.http.requests import JobsQuery, validate
 from tests.builders import NOW
+
+
+def read_span(query, *, now):
+    return validate(JobsQuery, query).span(now=now)
+
 
 PLACE = "2026-12-01T00:00:00.000Z#00000000-0000-4000-8000-000000000000#job"
 
 
-def test_without_a_query_the_first_20_from_now_on_are_meant():
+def test_empty_query_is_the_first_20_from_now():
     assert read_span({}, now=NOW) == Span(start=NOW, end=FAR_END, limit=20)
 
 
-def test_what_is_asked_for_is_meant_whatever_its_zone():
+def test_times_of_a_query_may_have_any_zone():
     query = {"from": "2030-01-01T09:00:00+01:00", "to": "2030-01-02T00:00:00Z", "limit": "100"}
     berlin = timezone(timedelta(hours=1))
     assert read_span(query, now=NOW) == Span(
@@ -28,13 +33,13 @@ def test_what_is_asked_for_is_meant_whatever_its_zone():
     )
 
 
-def test_a_next_page_begins_where_the_last_one_ended_though_that_is_past_by_now():
+def test_next_page_starts_where_the_last_ended():
     query = {"next": place_text(PLACE)}
     assert read_span(query, now=NOW + timedelta(days=999)) == Span(start=instant.EPOCH, after=PLACE)
 
 
 @pytest.mark.parametrize(
-    ("query", "told"),
+    ("query", "reason"),
     [
         ({"from": "soon"}, ["from is", "soon", "ISO 8601"]),
         ({"from": "2030-01-01T00:00:00"}, ["from is", "zone"]),
@@ -55,10 +60,10 @@ def test_a_next_page_begins_where_the_last_one_ended_though_that_is_past_by_now(
         ({"limit": "x", "next": "x"}, ["limit is", "next is"]),
     ],
 )
-def test_a_query_that_is_wrong_is_told_the_field_its_value_and_what_is_allowed(query, told):
+def test_wrong_query_is_refused_with_what_is_allowed(query, reason):
     with pytest.raises(InvalidJob) as refused:
         read_span(query, now=NOW)
-    assert all(part in str(refused.value) for part in told), str(refused.value)
+    assert all(part in str(refused.value) for part in reason), str(refused.value)
 
 
 @given(st.dictionaries(st.sampled_from(["from", "to", "limit", "next"]), st.text()))

@@ -4,19 +4,20 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from weakref import WeakSet
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dueline.core import instant
+from dueline.core.message import AGAIN, ATTEMPTS, BATCH_MESSAGES, ERROR, EXPIRES, ID, REASON, Message
+from dueline.core.ports import Pointer
+from dueline.core.retry import LANES, Calls, Patience, in_lanes
 from dueline.errors import QueueNotFound, Throttled, Unavailable
-from dueline.memory import MemoryQueue, VirtualClock
-from dueline.model import instant
-from dueline.model.message import AGAIN, ATTEMPTS, ERROR, EXPIRES, ID, REASON, Message
-from dueline.operate.dead_letters import BY_SQS, Wanted, to_inbound, to_its_queue
-from dueline.operate.redrive import HIDDEN_SECONDS, Ends, Redrive
-from dueline.retry.calls import Calls, in_lanes
-from dueline.retry.patience import Patience
+from dueline.operations.dead_letters import BY_SQS, SAMPLE_CHARACTERS, DeadLetterFilter, to_inbound, to_its_queue
+from dueline.operations.redrive import HIDDEN_SECONDS, Redrive, RedriveQueues
+from dueline.testing import MemoryPayloads, MemoryQueue, VirtualClock
 from tests.builders import NOW, a_job
 from tests.system import System
 from tests.wire import Wire, done_in_part, failing, losing_the_answer, on, refusing, straight
@@ -29,17 +30,19 @@ class Killed(BaseException):
 class Place:
     """A dead-letter queue, the two levels of its queue, and the wire to them."""
 
-    def __init__(self, *letters):
+    def __init__(self, *dead_letter_queue):
         self.clock, self.wire = VirtualClock(NOW), Wire()
         self.dead = MemoryQueue(name="dead", clock=self.clock)
+        self.payloads = MemoryPayloads()
         self.levels = [MemoryQueue(name=name, clock=self.clock) for name in ("emails", "emails_p2")]
-        for letter in letters:
-            self.dead.send([letter])
+        for dead_letter in dead_letter_queue:
+            self.dead.send([dead_letter])
 
     def redrive(self, *, rule=None, **given):
-        ends = Ends(
+        ends = RedriveQueues(
             dead_letters=self.wire.to("dead", self.dead),
             queues=[self.wire.to(level.name, level) for level in self.levels],
+            payloads=self.wire.to("payloads", self.payloads),
         )
         calls = Calls(patience=Patience(attempts=3), clock=self.clock, jitter=lambda: 0.5)
         return Redrive(ends, rule=rule or partial(to_its_queue, levels=2), calls=calls, **given)
@@ -63,10 +66,10 @@ def bodies(queue):
 
 
 def a_letter(body="1", *, job=None, **attributes):
-    told = {ID: str(a_job().id), ERROR: "KeyError", REASON: "no key", ATTEMPTS: "3"} if job is None else {}
+    answer = {ID: str(a_job().id), ERROR: "KeyError", REASON: "no key", ATTEMPTS: "3"} if job is None else {}
     carried = {} if job is None else Message.of(job).attributes
     named = {f"dueline-{name}": value for name, value in attributes.items()}
-    return Message(body=body, attributes={name: value for name, value in (told | carried | named).items() if value})
+    return Message(body=body, attributes={name: value for name, value in (answer | carried | named).items() if value})
 
 
 def numbered(count, **given):
@@ -80,16 +83,16 @@ def counts(done):
 # A look
 
 
-def test_a_look_counts_by_error_and_leaves_everything_where_it_is_and_visible():
+def test_look_counts_by_error_and_changes_nothing():
     place = Place(*numbered(12), *numbered(3, error="TypeError"), a_letter(error=None, reason=None))
     done = place.redrive().look()
     assert counts(done) == {"KeyError": 12, "TypeError": 3, BY_SQS: 1}
-    assert (done.found, done.wanted, done.moved) == (16, 16, 0)
+    assert (done.received, done.selected, done.moved) == (16, 16, 0)
     assert len(place.visible()) == 16
     assert place.moved() == []
 
 
-def test_a_look_tells_when_the_oldest_and_the_newest_were_sent():
+def test_a_look_reports_when_the_oldest_and_the_newest_were_sent():
     place = Place(a_letter())
     place.clock.sleep(60)
     place.dead.send([a_letter()])
@@ -97,35 +100,23 @@ def test_a_look_tells_when_the_oldest_and_the_newest_were_sent():
     assert (kind.oldest, kind.newest) == (NOW, NOW + timedelta(seconds=60))
 
 
-def test_what_is_with_someone_else_is_told_and_not_waited_for():
+def test_messages_in_flight_are_reported_and_not_waited_for():
     place = Place(*numbered(3))
     place.dead.receive(most=2, wait=0, hidden=600)
     done = place.redrive().look()
-    assert (done.found, done.hidden) == (1, 2)
-
-
-def test_an_empty_queue_is_nothing():
-    place = Place()
-    done = place.redrive().apply()
-    assert (done.found, done.wanted, done.moved, done.kinds) == (0, 0, 0, ())
+    assert (done.received, done.hidden) == (1, 2)
 
 
 # What is put back
 
 
-def test_all_of_many_are_put_back_once_and_none_is_left():
+@pytest.mark.parametrize("spread", [{}, {"spread": in_lanes}], ids=["in turn", "in lanes"])
+def test_all_of_many_are_put_back_once_and_none_is_left(spread):
     place = Place(*numbered(257))
-    done = place.redrive().apply()
+    done = place.redrive(**spread).apply()
     assert done.moved == 257
     assert place.left() == []
     assert place.moved() == [f"{number:04}" for number in range(257)]
-
-
-def test_in_lanes_as_well():
-    place = Place(*numbered(257))
-    assert place.redrive(spread=in_lanes).apply().moved == 257
-    assert place.left() == []
-    assert len(place.moved()) == 257
 
 
 def test_a_job_goes_to_its_level_as_it_was_before_it_failed():
@@ -150,24 +141,59 @@ def test_a_job_of_a_level_that_is_gone_stays_with_the_reason():
     assert (place.visible(), place.moved()) == (["1"], ["2"])
 
 
+def offloaded(payloads, name, *, bucket="payloads", queue="emails"):
+    key = payloads.put(f"0032/{queue}/{name}", "1").key
+    job = a_job(payload=Pointer(bucket=bucket, key=key).text, offloaded_bytes=1)
+    return a_letter(job.payload, job=job, error="KeyError")
+
+
+def test_redrive_keeps_payloads_in_s3_anew_before_it_sends():
+    place, calls = Place(), []
+    mine, gone = offloaded(place.payloads, "mine"), offloaded(place.payloads, "gone")
+    foreign = [offloaded(place.payloads, "x", bucket="theirs"), offloaded(place.payloads, "y", queue="sms")]
+    del place.payloads.kept["0032/emails/gone"]
+    for dead_letter in (mine, gone, *foreign, a_letter("no pointer")):
+        place.dead.send([dead_letter])
+    place.wire.around = lambda call: [calls.append(call.name), straight(call)][1]
+    done = place.redrive().apply()
+    assert place.payloads.renewed == {"0032/emails/mine"}
+    assert max(i for i, name in enumerate(calls) if name == "payloads.renew") < calls.index("emails.send")
+    assert (done.moved, done.stay) == (4, {"its payload is gone": 1})
+    assert place.visible() == [gone.body]
+
+
 @pytest.mark.parametrize(("before", "after"), [(None, "1"), ("1", "2"), ("x", "1")])
-def test_a_job_whose_attempt_was_interrupted_is_marked_to_run_again(before, after):
+def test_interrupted_job_is_marked_to_run_again(before, after):
     place = Place(a_letter(error="Interrupted", again=before))
     place.redrive().apply()
     assert place.message().attributes[AGAIN] == after
 
 
-def test_no_other_job_is_marked():
-    place = Place(a_letter())
-    place.redrive().apply()
-    assert set(place.message().attributes) == {ID}
+def test_redrive_keeps_no_bodies_but_samples():
+    class Body(str):
+        """A body that says whether it is still kept."""
+
+    def receive(call):
+        arrivals = [
+            replace(each, message=replace(each.message, body=Body(each.message.body))) for each in straight(call)
+        ]
+        alive.update(each.message.body for each in arrivals)
+        return arrivals
+
+    place, alive, kept = Place(*numbered(1000)), WeakSet(), []
+    place.wire.around = on("dead.receive", receive)
+    done = place.redrive(on_progress=lambda *_: kept.append(len(alive))).look()
+    assert max(kept) <= 2 * LANES * BATCH_MESSAGES < 1000
+    assert [len(kind.samples) for kind in done.kinds] == [3]
+    long = Place(a_letter("x" * 5000)).redrive().look()
+    assert [len(arrival.message.body) for arrival in long.kinds[0].samples] == [SAMPLE_CHARACTERS + 1]
 
 
 # Filters
 
 
 @pytest.mark.parametrize(
-    ("wanted", "moved"),
+    ("selection", "moved"),
     [
         ({"errors": frozenset({"TypeError"})}, ["type"]),
         ({"errors": frozenset({"TypeError", "KeyError"})}, ["key", "type"]),
@@ -180,20 +206,20 @@ def test_no_other_job_is_marked():
         ({"reason": "key", "errors": frozenset({"TypeError"})}, []),
     ],
 )
-def test_only_what_is_wanted_is_put_back_and_the_rest_is_visible_again(wanted, moved):
+def test_filter_selects_what_is_put_back(selection, moved):
     place = Place(a_letter("key"))
     place.clock.sleep(10)
     place.dead.send([a_letter("type", error="TypeError", reason="none"), a_letter("sqs", id="an-id", error=None)])
     place.dead.deliveries[-1] = replace(
         place.dead.deliveries[-1], message=Message(body="sqs", attributes={ID: "an-id"})
     )
-    done = place.redrive(wanted=Wanted(**wanted)).apply()
+    done = place.redrive(selection=DeadLetterFilter(**selection)).apply()
     assert place.moved() == moved
-    assert done.moved == done.wanted == len(moved)
+    assert done.moved == done.selected == len(moved)
     assert place.visible() == sorted({"key", "type", "sqs"} - set(moved))
 
 
-def test_no_more_is_put_back_than_the_limit_and_the_rest_is_visible_again():
+def test_limit_is_kept_and_the_rest_is_visible():
     place = Place(*numbered(45))
     assert place.redrive(limit=13).apply().moved == 13
     assert len(place.moved()) == 13
@@ -227,19 +253,13 @@ def test_a_depth_that_is_too_high_does_not_keep_it_going():
     assert place.redrive().apply().moved == 3
 
 
-def test_what_shows_itself_again_in_a_long_run_is_met_once_and_shown_at_the_end():
+def test_letter_that_reappears_in_a_long_run_counts_once():
     place = Place(*numbered(100, error="TypeError"))
     slow = on("dead.receive", lambda call: [place.clock.sleep(HIDDEN_SECONDS), straight(call)][1], times=12)
     place.wire.around = slow
     done = place.redrive().look()
-    assert (done.found, done.wanted) == (100, 100)
+    assert (done.received, done.selected) == (100, 100)
     assert len(place.visible()) == 100
-
-
-def test_progress_is_told():
-    place, told = Place(*numbered(95)), []
-    place.redrive(on_progress=lambda done, of: told.append((done, of))).apply()
-    assert told == [(80, 95), (95, 95)]
 
 
 # Failures
@@ -259,12 +279,12 @@ def test_what_sqs_does_not_take_stays_and_is_visible_again(final):
 def test_a_call_that_fails_is_tried_again(name, react):
     place = Place(*numbered(25), a_letter("kept", error="TypeError"))
     place.wire.around = on(name, react, times=2)
-    place.redrive(wanted=Wanted(errors=frozenset({"KeyError"}))).apply()
+    place.redrive(selection=DeadLetterFilter(errors=frozenset({"KeyError"}))).apply()
     assert len(place.moved()) == 25
     assert place.visible() == ["kept"]
 
 
-def test_a_message_whose_deletion_was_refused_for_now_is_deleted_at_the_end():
+def test_refused_deletion_is_tried_again_at_the_end():
     place = Place(*numbered(10))
 
     def refuse(call):
@@ -277,7 +297,7 @@ def test_a_message_whose_deletion_was_refused_for_now_is_deleted_at_the_end():
     assert len(place.moved()) == 10
 
 
-def test_a_queue_that_is_gone_ends_the_run_and_everything_is_visible_again():
+def test_missing_queue_ends_the_run_and_shows_all_again():
     place = Place(*numbered(25))
     place.levels[0].gone = True
     with pytest.raises(QueueNotFound):
@@ -318,17 +338,19 @@ MISHAPS = [killed_before, killed_after, losing_the_answer, done_in_part, failing
     limit=st.none() | st.integers(1, 60),
     errors=st.sampled_from([frozenset(), frozenset({"KeyError"})]),
 )
-def test_nothing_is_lost_whatever_interrupts_it_and_another_run_goes_on(count, calls, react, ever, limit, errors):
-    letters = [a_letter(str(n), error=("KeyError", "TypeError")[n % 2], priority=str(1 + n % 2)) for n in range(count)]
-    place = Place(*letters)
-    everything = {letter.body for letter in letters}
-    met = []
-    place.wire.around = after(calls, lambda call: met.append(call.name) or react(call), ever=ever)
+def test_nothing_is_lost_whatever_interrupts_a_run(count, calls, react, ever, limit, errors):
+    dead_letter_queue = [
+        a_letter(str(n), error=("KeyError", "TypeError")[n % 2], priority=str(1 + n % 2)) for n in range(count)
+    ]
+    place = Place(*dead_letter_queue)
+    everything = {dead_letter.body for dead_letter in dead_letter_queue}
+    matches = []
+    place.wire.around = after(calls, lambda call: matches.append(call.name) or react(call), ever=ever)
     with suppress(Killed, Throttled, Unavailable):
-        place.redrive(wanted=Wanted(errors=errors), limit=limit).apply()
+        place.redrive(selection=DeadLetterFilter(errors=errors), limit=limit).apply()
     assert everything <= {*place.left(), *place.moved(1), *place.moved(2)}
     # Only what is cut off while it shows messages again leaves those hidden that it has not come to.
-    if not ever and (react is done_in_part or (react is killed_before and met != ["dead.hide"])):
+    if not ever and (react is done_in_part or (react is killed_before and matches != ["dead.hide"])):
         assert len(place.left()) == len(place.visible())
     place.wire.around = straight
     place.clock.sleep(HIDDEN_SECONDS)
@@ -341,13 +363,13 @@ def test_nothing_is_lost_whatever_interrupts_it_and_another_run_goes_on(count, c
 
 
 def parked(system, **given):
-    ends = Ends(dead_letters=system.dead_letters, queues=[system.inbound])
+    ends = RedriveQueues(dead_letters=system.dead_letters, queues=[system.inbound])
     calls = Calls(patience=Patience(), clock=system.clock, jitter=lambda: 0.5)
     given = {"past_retention": False} | given
     return Redrive(ends, rule=partial(to_inbound, now=system.clock.now(), **given), calls=calls)
 
 
-def test_a_parked_job_goes_its_way_again_through_the_inbound_queue():
+def test_parked_job_is_sent_inbound_again():
     system, job = System(), a_job()
     system.parking.park([job], reason="the queue is gone")
     done = parked(system).apply()
@@ -361,7 +383,7 @@ def test_a_parked_job_goes_its_way_again_through_the_inbound_queue():
     assert system.parked() == []
 
 
-def test_a_job_past_its_retention_stays_unless_it_is_told_otherwise():
+def test_job_past_its_retention_stays_unless_allowed():
     system, job = System(), a_job()
     system.parking.park([job], reason="the queue is gone")
     system.clock.sleep(timedelta(days=30).total_seconds())
@@ -379,7 +401,7 @@ def test_a_job_past_its_retention_stays_unless_it_is_told_otherwise():
 
 def test_a_row_that_was_parked_carries_no_job_and_stays():
     system = System()
-    system.parking.park_row({"pk": "emails#0"}, reason="no ttl")
+    system.parking.park_row({"pk": "emails#0", "sk": "junk#job"}, reason="no ttl")
     done = parked(system).apply()
     assert list(done.stay.values()) == [1]
     assert len(system.dead_letters.deliveries) == 1

@@ -1,16 +1,15 @@
-"""A story of kills finds the cause of each repeat in the requests, and finds none where there is none."""
+"""The cause of each repeat is found in the requests, and none where there is none."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from dueline.model.job import JobId
-from dueline.model.rows import job_key
+from dueline.core.job import JobId
+from dueline.core.rows import job_key
 from local.consumer import Landed
-from tests.e2e.faults import repeats
-from tests.e2e.faults.books import Books
-from tests.e2e.faults.exchange import Record, StateChange
-from tests.e2e.faults.killing import Kill
-from tests.e2e.faults.processes import Process, Told
+from tests.e2e.chaos import repeats
+from tests.e2e.chaos.kills import Kill
+from tests.e2e.chaos.ledger import Ledger
+from tests.e2e.chaos.proxy import Record, Sender, StateChange
 
 ID = "emails.0.t.1795255290123.0d6a387e-6d3b-4b8e-9f51-3d7c1f0a2b4c"
 UID = ID.rpartition(".")[2]
@@ -19,21 +18,22 @@ DUE = datetime(2026, 11, 21, 10, 1, 30, 123000, UTC)
 EARLIER, LATER = "2026-11-21T10:01:00.000Z", "2026-11-21T10:02:00.000Z"
 
 
-def told(turn: str, *, number: int = 1, unheard: tuple[int, ...] = ()) -> Told:
-    function, pid = turn.split()
-    return Told(process=Process(pid=int(pid), function=function), turn=turn, number=number, unheard=frozenset(unheard))
+def a_sender(invocation: str, *, number: int = 1, unheard: tuple[int, ...] = ()) -> Sender:
+    function, pid = invocation.split()
+    numbers = frozenset(unheard)
+    return Sender(function=function, pid=int(pid), invocation=invocation, number=number, unheard=numbers)
 
 
-def a_record(turn: str, *, number: int = 1, unheard: tuple[int, ...] = (), **overrides: object) -> Record:
+def a_record(invocation: str, *, number: int = 1, unheard: tuple[int, ...] = (), **overrides: object) -> Record:
     record = Record(
         at=0.0,
         seconds=0.0,
-        told=told(turn, number=number, unheard=unheard),
+        sender=a_sender(invocation, number=number, unheard=unheard),
         operation="SendMessageBatch",
-        mishap="",
+        fault="",
         statuses=(200,),
         uids=frozenset({UID}),
-        queue="faults_emails",
+        queue="chaos_emails",
         sent=(UID,),
         state=None,
         rows=frozenset(),
@@ -42,36 +42,38 @@ def a_record(turn: str, *, number: int = 1, unheard: tuple[int, ...] = (), **ove
     return replace(record, **overrides)
 
 
-def a_change(turn: str, *, now: str = "", lease: str = "", cursor: str = "", status: int = 200) -> Record:
+def a_change(invocation: str, *, now: str = "", lease: str = "", cursor: str = "", status: int = 200) -> Record:
     change = StateChange(partition=PARTITION, now=now, lease=lease, cursor=cursor)
-    return a_record(turn, operation="UpdateItem", statuses=(status,), uids=frozenset(), queue="", sent=(), state=change)
+    return a_record(
+        invocation, operation="UpdateItem", statuses=(status,), uids=frozenset(), queue="", sent=(), state=change
+    )
 
 
 def causes(*records: Record, arrivals: int = 2, kills: tuple[Kill, ...] = ()) -> list[str]:
     landed = Landed(id=ID, payload="1", due=DUE, at=DUE + timedelta(seconds=1))
     in_order = [replace(record, at=float(n)) for n, record in enumerate(records)]
-    return repeats.causes_of(Books(landed=[landed] * arrivals), in_order, kills)[ID]
+    return repeats.causes_of(Ledger(delivered=[landed] * arrivals), in_order, kills)[ID]
 
 
-def a_kill(turn: str) -> Kill:
-    return Kill(at=0.0, function=turn.split()[0], turn=turn, pid=1, step="send", had_effect=True)
+def a_kill(invocation: str) -> Kill:
+    return Kill(function=invocation.split()[0], invocation=invocation, step="send", had_effect=True)
 
 
 def test_what_two_ticks_send_for_no_cause_is_unexplained() -> None:
-    taken = (a_change("tick 1", now=EARLIER, lease=LATER), a_change("tick 2", now=EARLIER, lease=LATER))
-    assert causes(*taken, a_record("tick 1"), a_record("tick 2")) == [repeats.UNEXPLAINED]
+    received = (a_change("tick 1", now=EARLIER, lease=LATER), a_change("tick 2", now=EARLIER, lease=LATER))
+    assert causes(*received, a_record("tick 1"), a_record("tick 2")) == [repeats.UNEXPLAINED]
 
 
 def test_what_a_killed_tick_sent_comes_again() -> None:
     assert causes(a_record("tick 1"), a_record("tick 2"), kills=(a_kill("tick 1"),)) == [repeats.BY_A_KILLED_TICK]
 
 
-def test_what_a_tick_moved_the_cursor_behind_may_not_come_again_though_it_was_killed() -> None:
+def test_killed_tick_explains_no_repeat_before_its_cursor() -> None:
     sent = (a_record("tick 1"), a_change("tick 1", cursor=KEY), a_record("tick 2"))
     assert causes(*sent, kills=(a_kill("tick 1"),)) == [repeats.UNEXPLAINED]
 
 
-def test_a_tick_whose_lease_was_over_as_another_took_it_is_the_cause_of_a_repeat() -> None:
+def test_expired_lease_explains_a_repeat() -> None:
     first, second = a_change("tick 1", now=EARLIER, lease=LATER), a_change("tick 2", now=LATER, lease=LATER)
     assert causes(first, a_record("tick 1"), second, a_record("tick 2")) == [repeats.OUTLIVED_ITS_LEASE]
 
@@ -86,17 +88,17 @@ def test_an_answer_that_was_never_heard_is_the_cause_of_a_repeat() -> None:
     assert causes(a_record("tick 1"), later, a_record("tick 2")) == [repeats.LOST_ANSWER]
 
 
-def test_a_message_that_came_to_two_ingests_is_the_cause_of_a_repeat() -> None:
+def test_message_received_by_two_ingests_explains_a_repeat() -> None:
     assert causes(a_record("ingest 1"), a_record("ingest 2")) == [repeats.AGAIN_BY_SQS]
     of_one = causes(a_record("ingest 1"), a_record("ingest 2"), kills=(a_kill("ingest 1"),))
     assert of_one == [repeats.BY_A_KILLED_INGEST]
 
 
-def a_note(turn: str) -> Record:
-    return a_record(turn, operation="BatchWriteItem", notes=frozenset({UID}), queue="", sent=())
+def a_note(invocation: str) -> Record:
+    return a_record(invocation, operation="BatchWriteItem", notes=frozenset({UID}), queue="", sent=())
 
 
-def test_what_a_tick_sent_that_read_before_the_late_paths_note_was_still_on_its_way() -> None:
+def test_tick_that_read_before_the_late_note_explains_it() -> None:
     reads = a_record("tick 1", operation="Query", queue="", sent=())
     for late, cause in (("ingest 2", repeats.STILL_INGESTED), ("api 2", repeats.STILL_SUBMITTED)):
         assert causes(reads, a_record(late), a_note(late), a_record("tick 1")) == [cause]

@@ -13,15 +13,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dueline.core import rows
+from dueline.core.job import Partition, State
+from dueline.core.queue_settings import Rate
 from dueline.errors import RETRYABLE, AlreadyFinished, InvalidJob, NotYet, Unavailable
-from dueline.memory import MemoryBackup
-from dueline.model import control_rows, rows
-from dueline.model.job import Partition, State
-from dueline.model.rate import Rate
-from dueline.operate.restore import SEGMENTS, Restore
-from dueline.operate.restore_lock import LASTS
-from dueline.operate.restore_part import BEFORE, LATER, NOW, SETTLED, THERE, Parts, periods_of_a_restore
+from dueline.operations.restore import LASTS, SEGMENTS, Restore
+from dueline.operations.restore_part import BEFORE, LATER, NOW, SETTLED, THERE, Parts, periods_of_a_restore
 from tests.builders import EMAILS, a_job, a_queue
+from tests.memory_operations import MemoryBackup
 from tests.system import PERIODS, System
 from tests.wire import Wire
 
@@ -54,7 +53,9 @@ def a_restore(system, backup, *, before=MappingProxyType({}), hand_over_from=Non
         has_tick=has_tick,
         hand_over_from=hand_over_from,
     )
-    return Restore(backup, parts=parts, table=table, clock=system.clock, owner=f"restore-{next(RUNS)}", ask=patiently)
+    return Restore(
+        backup, parts=parts, table=table, clock=system.clock, owner=f"restore-{next(RUNS)}", retrying=patiently
+    )
 
 
 def carried_on(system, backup):
@@ -106,7 +107,7 @@ HISTORIES = st.lists(STEPS, min_size=2, max_size=14)
 
 @dataclass
 class Drill:
-    """A deployment, and what its callers were told."""
+    """A deployment, and the answers to its callers."""
 
     system: System = field(
         default_factory=lambda: System(a_queue(partitions=2), page_rows=3, direct_horizon=timedelta(0))
@@ -190,18 +191,16 @@ LOSSES = ("both tables", "the table of jobs", "some jobs", "the table of states"
     part_rows=st.integers(1, 5),
     data=st.data(),
 )
-def test_what_was_accepted_before_comes_what_was_cancelled_does_not_and_what_had_come_comes_no_more(
-    before, between, after, loss, at, meanwhile, part_rows, data
-):
+def test_restore_keeps_the_promises_of_before(before, between, after, loss, at, meanwhile, part_rows, data):
     drill = Drill()
     system = drill.system
     drill.play(before)
     system.ingest()
     backup = MemoryBackup(system.stores.table, part_rows=part_rows)
-    known, promised, come = set(drill.unasked), dict(drill.promised), drill.arrived
+    cached, promised, come = set(drill.unasked), dict(drill.promised), drill.arrived
     drill.play(between)
     system.ingest()
-    since = drill.unasked - known
+    since = drill.unasked - cached
     jobs_survive = loss == "the table of states"
     if loss == "some jobs":
         there = sorted(
@@ -236,7 +235,7 @@ def test_what_was_accepted_before_comes_what_was_cancelled_does_not_and_what_had
     assert len(system.inbound.deliveries) == sent
     drill.settle()
     arrived = drill.arrived
-    # Who asks again for a move of between is told of the job that was lost with its row.
+    # A repeated request for a move of between is answered with the job that was lost with its row.
     gone = set() if jobs_survive else since
     assert drill.unasked - gone <= set(arrived) | set(system.parked()), "lost"
     for id, times in drill.promised.items():
@@ -269,7 +268,7 @@ def lost(system):
     return backup
 
 
-def test_a_look_tells_what_would_become_of_each_job_and_the_restore_does_just_that(deployment):
+def test_look_says_what_the_restore_does(deployment):
     backup = lost(deployment)
     looked = a_restore(deployment, backup).look()
     assert counted(looked) == {BEFORE: 1, SETTLED: 2, NOW: 1, LATER: 2}
@@ -277,13 +276,15 @@ def test_a_look_tells_what_would_become_of_each_job_and_the_restore_does_just_th
     assert counted(a_restore(deployment, backup).apply()) == counted(looked)
     deployment.tick(EMAILS)
     deployment.ingest()
-    told = deployment.deployed
-    assert deployment.arrived() == [told.come.id, told.late.id]
-    states = {job: deployment.look_up(job) for job in (told.cancelled.id, told.moved.id, told.waits.id, told.new)}
+    answers = deployment.deployed
+    assert deployment.arrived() == [answers.come.id, answers.late.id]
+    states = {
+        job: deployment.look_up(job) for job in (answers.cancelled.id, answers.moved.id, answers.waits.id, answers.new)
+    }
     assert list(states.values()) == [State.CANCELLED, State.CANCELLED, State.SCHEDULED, State.SCHEDULED]
 
 
-def test_what_is_there_stays_and_is_told(deployment):
+def test_existing_rows_stay_and_are_reported(deployment):
     backup = MemoryBackup(deployment.stores.table)
     deployment.clock.sleep(900)
     deployment.tick(EMAILS)
@@ -307,11 +308,29 @@ def test_an_instant_decides_by_due_time_what_is_handed_over(deployment, since, c
     a_restore(deployment, backup, hand_over_from=moment).apply()
     deployment.ingest()
     deployment.tick(EMAILS)
-    told = vars(deployment.deployed)
-    assert deployment.arrived()[len(before) :] == [told[name].id for name in comes_again]
+    answers = vars(deployment.deployed)
+    assert deployment.arrived()[len(before) :] == [answers[name].id for name in comes_again]
 
 
-def test_a_job_past_its_retention_is_parked_and_none_is_lost_without_a_word(deployment):
+@pytest.mark.parametrize("ends_early", [True, False])
+@pytest.mark.parametrize("started", [True, False])
+def test_restore_continued_by_another_bound_is_refused(deployment, started, ends_early):
+    moment, backup = deployment.clock.now(), lost(deployment)
+    before = {30: crash} if ends_early else {}
+    first, second = ({"hand_over_from": moment if each else None} for each in (started, not started))
+    with suppress(Crash):
+        a_restore(deployment, backup, before=before, **first).apply()
+    deployment.clock.sleep(LASTS.total_seconds() + 1)
+    kept = deployment.stores.table.all()
+    with pytest.raises(InvalidJob, match=r"was started with .*--hand-over-from.*: continue it as it was started"):
+        a_restore(deployment, backup, **second).apply()
+    assert [row for row in deployment.stores.table.all() if row["sk"] != "run"] == [
+        row for row in kept if row["sk"] != "run"
+    ]
+    a_restore(deployment, backup, **first).apply()
+
+
+def test_job_past_its_retention_is_parked(deployment):
     backup = lost(deployment)
     deployment.clock.sleep(timedelta(days=30).total_seconds())
     a_restore(deployment, backup).apply()
@@ -323,33 +342,15 @@ def test_a_job_past_its_retention_is_parked_and_none_is_lost_without_a_word(depl
     }
 
 
-def test_a_cancel_between_the_loss_and_the_restore_holds(deployment):
-    backup = lost(deployment)
-    assert deployment.cancel(deployment.deployed.waits.id) is State.CANCELLED
-    deployment.cancel(deployment.deployed.late.id)
-    a_restore(deployment, backup).apply()
-    deployment.clock.sleep(5000)
-    deployment.ingest()
-    deployment.tick(EMAILS)
-    assert deployment.arrived() == [deployment.deployed.come.id, deployment.deployed.new]
-
-
-def test_a_cancel_of_what_is_handed_over_again_promises_nothing(deployment):
-    backup = lost(deployment)
-    a_restore(deployment, backup).apply()
-    assert deployment.cancel(deployment.deployed.come.id) is State.CANCEL_REQUESTED
-    assert deployment.cancel(deployment.deployed.late.id) is State.CANCEL_REQUESTED
-
-
 def test_pauses_and_rates_come_back_unless_they_were_set_since(deployment):
     table, now = deployment.stores.table, deployment.clock.now()
-    table.write([control_rows.paused_row("emails", paused=True, at=now), control_rows.rate_row("emails", None, at=now)])
+    table.write([rows.paused_row("emails", paused=True, at=now), rows.rate_row("emails", None, at=now)])
     backup = lost(deployment)
-    table.write([control_rows.rate_row("emails", Rate.parse("5/s"), at=deployment.clock.now())])
+    table.write([rows.rate_row("emails", Rate.parse("5/s"), at=deployment.clock.now())])
     a_restore(deployment, backup).apply()
-    found = table.read([control_rows.paused_key("emails"), control_rows.rate_key("emails")]).rows
-    assert control_rows.is_paused(found[control_rows.paused_key("emails")])
-    assert control_rows.read_rate(found[control_rows.rate_key("emails")])[0] == Rate.parse("5/s")
+    result = table.read([rows.paused_key("emails"), rows.rate_key("emails")]).rows
+    assert rows.is_paused(result[rows.paused_key("emails")])
+    assert rows.read_rate(result[rows.rate_key("emails")])[0] == Rate.parse("5/s")
 
 
 def test_tables_that_are_interchanged_are_refused(deployment):
@@ -362,7 +363,7 @@ def test_tables_that_are_interchanged_are_refused(deployment):
         a_restore(deployment, backup).apply()
 
 
-def test_a_job_that_no_tick_would_read_is_refused_before_it_has_a_row_and_taken_over_once_there_is_one(deployment):
+def test_job_without_a_tick_is_refused_until_there_is_one(deployment):
     backup = lost(deployment)
     for run in ("look", "apply"):
         with pytest.raises(InvalidJob, match="jobs for partition emails#0, which no tick reads here"):
@@ -371,7 +372,7 @@ def test_a_job_that_no_tick_would_read_is_refused_before_it_has_a_row_and_taken_
     assert counted(a_restore(deployment, backup).apply()) == {BEFORE: 1, SETTLED: 2, NOW: 1, LATER: 2}
 
 
-def test_what_was_handed_over_in_a_partition_that_was_given_up_needs_no_tick():
+def test_dispatched_jobs_of_a_removed_partition_need_no_tick():
     system = System(a_queue(partitions=1))
     system.put(a_job(due=system.clock.now() + timedelta(seconds=60)))
     system.tick(EMAILS)
@@ -379,7 +380,7 @@ def test_what_was_handed_over_in_a_partition_that_was_given_up_needs_no_tick():
     assert counted(a_restore(system, backup, has_tick=lambda _: False).apply()) == {BEFORE: 1}
 
 
-def test_without_the_states_of_its_jobs_a_backup_is_refused_and_sends_none_of_them_again(deployment):
+def test_backup_without_states_is_refused(deployment):
     backup = StatesOfAnother(deployment.stores.table)
     before = lost(deployment) and deployment.arrived()
     for run in ("look", "apply"):
@@ -400,25 +401,14 @@ class StatesOfAnother(MemoryBackup):
 def test_while_a_tick_has_a_partition_the_restore_waits_for_it(deployment):
     backup = lost(deployment)
     lease = deployment.a_lease(EMAILS)
-    assert lease.take()
+    assert lease.acquire()
     before = deployment.clock.now()
     a_restore(deployment, backup).apply()
     assert deployment.clock.now() - before >= PERIODS.lease
 
 
-def test_a_job_that_only_the_deployment_has_is_handed_over_before_the_cursor_passes_it(deployment):
-    backup = MemoryBackup(deployment.stores.table)
-    lose(deployment)
-    young = a_job(due=deployment.clock.now() + timedelta(seconds=100))
-    deployment.put(young)
-    a_restore(deployment, backup).apply()
-    deployment.tick(EMAILS)
-    deployment.ingest()
-    assert deployment.arrived() == [deployment.deployed.come.id, young.id]
-
-
 @pytest.mark.parametrize("end", [int, crash, fault])
-def test_a_job_whose_row_was_put_when_a_tick_had_just_passed_it_is_sent_whatever_befalls_the_restore(end):
+def test_job_written_behind_the_fence_is_sent(end):
     """In turn at each two calls one after the other: a tick, and a crash, a fault or nothing."""
     for at in range(1, 60):
         system = System(a_queue(partitions=1), direct_horizon=timedelta(0))
@@ -436,7 +426,7 @@ def test_a_job_whose_row_was_put_when_a_tick_had_just_passed_it_is_sent_whatever
         assert job.id in system.arrived(), at
 
 
-def test_of_two_restores_at_once_one_is_refused_for_it_could_take_a_row_of_the_others_as_seen_to():
+def test_second_restore_at_once_is_refused():
     """In turn at each call of the one: the other begins, a tick passes it, and it is killed."""
     refused = 0
     for at in range(1, 30):
@@ -448,9 +438,9 @@ def test_of_two_restores_at_once_one_is_refused_for_it_could_take_a_row_of_the_o
             lose(system)
             system.schedule(241)
             killed = a_restore(system, backup, before={passed: partial(pass_by, system), passed + 1: crash})
-            told = []
-            refusal_of(a_restore(system, backup, before={at: partial(refusal_of, killed, told)}), told)
-            refused += any("another run" in each for each in told)
+            answers = []
+            refusal_of(a_restore(system, backup, before={at: partial(refusal_of, killed, answers)}), answers)
+            refused += any("another run" in each for each in answers)
             carried_on(system, backup)
             system.ingest()
             system.clock.sleep(300)
@@ -459,16 +449,16 @@ def test_of_two_restores_at_once_one_is_refused_for_it_could_take_a_row_of_the_o
     assert refused
 
 
-def refusal_of(restore, told):
+def refusal_of(restore, answers):
     try:
         restore.apply()
     except NotYet as refusal:
-        told.append(str(refusal))
+        answers.append(str(refusal))
     except Crash:
         return
 
 
-def test_a_run_of_which_nothing_was_heard_ends_once_another_has_begun(deployment):
+def test_silent_run_ends_once_another_has_started(deployment):
     backup = MemoryBackup(deployment.stores.table, part_rows=1)
     lose(deployment)
 
@@ -478,7 +468,7 @@ def test_a_run_of_which_nothing_was_heard_ends_once_another_has_begun(deployment
 
     with pytest.raises(NotYet, match="another run takes over backup"):
         a_restore(deployment, backup, before={14: overtaken}).apply()
-    # What it had begun is noted as begun.
+    # What it had started is noted as started.
     a_restore(deployment, backup).apply()
     assert a_restore(deployment, backup).apply().is_over
 

@@ -5,21 +5,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dueline.model.job import Route
-from dueline.model.routing import delay_seconds, partition_of, route_of, whole_seconds
+from dueline.core.job import Route
+from dueline.core.request import delay_seconds, partition_of, route_of, whole_seconds
 from tests.builders import NOW
 
 LEFT = st.timedeltas(timedelta(days=-1), timedelta(seconds=900))
 
 
 @given(LEFT)
-def test_a_job_is_never_early_and_at_most_a_second_late(left):
+def test_job_is_never_early_and_at_most_a_second_late(left):
     held = timedelta(seconds=delay_seconds(NOW + left, now=NOW))
     assert max(left, timedelta(0)) <= held < max(left, timedelta(0)) + timedelta(seconds=1)
 
 
 @given(LEFT)
-def test_a_precise_queue_gets_its_job_from_a_quarter_of_a_second_to_a_second_more_before(left):
+def test_precise_queue_gets_its_job_just_before(left):
     held = timedelta(seconds=delay_seconds(NOW + left, now=NOW, precise=True))
     least = left - timedelta(milliseconds=250)
     assert max(least, timedelta(0)) - timedelta(seconds=1) < held <= max(least, timedelta(0))
@@ -40,12 +40,12 @@ def test_a_delay_that_sqs_cannot_hold_is_refused(delay, precise):
     ("left", "route"),
     [(-10, Route.DIRECT), (0, Route.DIRECT), (600, Route.DIRECT), (600.001, Route.TABLE), (10**6, Route.TABLE)],
 )
-def test_the_horizon_parts_direct_jobs_from_those_of_the_table(left, route):
+def test_horizon_separates_the_routes(left, route):
     due = NOW + timedelta(seconds=left)
     assert route_of(due, now=NOW, direct_horizon=timedelta(seconds=600)) is route
 
 
-def test_a_uid_has_the_same_partition_in_every_process():
+def test_partition_of_a_uid_is_stable():
     assert partition_of("5f0f3f5e-1111-4000-8000-000000000000", 64) == 41
 
 

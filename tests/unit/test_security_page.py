@@ -17,20 +17,20 @@ def _acknowledged() -> Iterator[str]:
         named = {each.targets[0].id: each.value for each in assigned if isinstance(each.targets[0], ast.Name)}
         for call in ast.walk(tree):
             if isinstance(call, ast.Call) and getattr(call.func, "id", "").startswith("acknowledge"):
-                [reason] = [given.value for given in call.keywords if given.arg == "reason"]
+                [reason] = [keyword.value for keyword in call.keywords if keyword.arg == "reason"]
                 yield ast.literal_eval(named[reason.id] if isinstance(reason, ast.Name) else reason)
 
 
-def test_it_has_every_reason_for_which_a_finding_of_cdk_nag_passes_and_no_other():
+def test_every_cdk_nag_exception_has_its_reason():
     rows = PAGE.partition("### cdk-nag")[2].partition("###")[0]
-    told = re.findall(r"^\| [A-Z]+\d \| .* \| (.*) \|$", rows, re.MULTILINE)
-    assert sorted(told) == sorted(set(_acknowledged()))
+    reasons = re.findall(r"^\| [A-Z]+\d \| .* \| (.*) \|$", rows, re.MULTILINE)
+    assert sorted(reasons) == sorted(set(_acknowledged()))
 
 
-def test_it_answers_every_finding_of_checkov_that_its_command_skips():
-    [skipped] = re.findall(r"--skip-check (\S+)", PAGE)
+def test_every_skipped_checkov_finding_is_answered():
+    [skipped] = re.findall(r"--skip-check \\\n *(\S+)", PAGE)
     rows = PAGE.partition("### checkov")[2].partition("###")[0]
     answered = [
-        found for line in rows.splitlines() if line.startswith("| CKV") for found in re.findall(r"CKV_AWS_\d+", line)
+        check for line in rows.splitlines() if line.startswith("| CKV") for check in re.findall(r"CKV_AWS_\d+", line)
     ]
     assert sorted(answered) == sorted(skipped.split(","))

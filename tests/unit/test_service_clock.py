@@ -1,5 +1,6 @@
-"""The time as a service's answers tell it, over real sockets."""
+"""The time as a service's answers show it, over real sockets."""
 
+import math
 import time
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -8,27 +9,28 @@ import boto3
 import pytest
 from botocore.config import Config
 
-from dueline.aws.service_clock import ServiceClock
+from dueline.aws.server_clock import ServiceClock
+from dueline.core.clock import LearnedTime
 from dueline.errors import Unavailable
-from tests.gate import DROPPED, open_gate, told
+from tests.fake_api_server import DROPPED, fake_api_server, json_reply
 from tests.waiting import HANG_SECONDS
 
 
 @pytest.fixture
-def gate():
-    with open_gate() as opened:
-        opened.api = lambda _: told({})
+def api_server():
+    with fake_api_server() as opened:
+        opened.respond = lambda _: json_reply({})
         yield opened
 
 
 @pytest.fixture
-def sqs(gate):
+def sqs(api_server):
     keys = {"aws_access_key_id": "AKIDEXAMPLE", "aws_secret_access_key": "s", "region_name": "eu-west-1"}
-    return boto3.client("sqs", endpoint_url=gate.url, config=Config(retries={"total_max_attempts": 1}), **keys)
+    return boto3.client("sqs", endpoint_url=api_server.url, config=Config(retries={"total_max_attempts": 1}), **keys)
 
 
 @pytest.mark.parametrize("ahead", [-86_400, 0, 86_400])
-def test_a_clock_that_is_wrong_is_put_right_by_the_first_answer_and_never_goes_ahead(sqs, ahead):
+def test_first_response_corrects_a_wrong_clock(sqs, ahead):
     clock = ServiceClock(lambda: time.time() + ahead)
     clock.listen_to(sqs)
     sqs.list_queues()
@@ -36,13 +38,13 @@ def test_a_clock_that_is_wrong_is_put_right_by_the_first_answer_and_never_goes_a
     assert timedelta() <= behind < timedelta(seconds=HANG_SECONDS)
 
 
-def test_before_any_answer_and_after_one_that_was_lost_the_local_time_counts(sqs, gate):
+def test_local_time_counts_before_any_response(sqs, api_server):
     clock = ServiceClock(lambda: time.time() + 2 * HANG_SECONDS)
     clock.listen_to(sqs)
-    gate.api = lambda _: DROPPED
+    api_server.respond = lambda _: DROPPED
     with pytest.raises(Exception, match="Connection was closed"):
         sqs.list_queues()
-    assert gate.asked
+    assert api_server.requests
     assert timedelta(seconds=HANG_SECONDS) < clock.now() - datetime.now(UTC) <= timedelta(seconds=2 * HANG_SECONDS)
 
 
@@ -52,6 +54,9 @@ class Virtual(ServiceClock):
     def __init__(self, *, ahead):
         self.local, self.ahead, self.looked = 1_000_000.3, ahead, 0
         super().__init__(lambda: self.local)
+
+    def monotonic(self):
+        return self.local
 
     def _rests(self, seconds):
         self.local += seconds
@@ -70,11 +75,44 @@ class Virtual(ServiceClock):
 
 
 @pytest.mark.parametrize("ahead", [-3600.0, -0.4, 0.0, 2.75])
-def test_an_exact_clock_looks_until_it_knows_the_time_and_then_seldom_and_faults_do_not_end_it(ahead):
+def test_exact_clock_reads_aws_seldom_once_exact(ahead):
     clock = Virtual(ahead=ahead)
-    begun = clock.local
+    started = clock.local
     clock._keep_exact(clock.look)
     behind = clock.local + ahead - clock.now().timestamp()
     assert 0 <= behind < 0.03
     assert clock.looked <= 10
-    assert clock.local - begun > 60
+    assert clock.local - started > 60
+
+
+class Machine:
+    """A machine whose clock may be set, and that may sleep, which its monotonic clock does not count."""
+
+    def __init__(self):
+        self.true, self.set_by, self.slept = 1_000_000.0, 0.0, 0.0
+        self.time = LearnedTime(wall=lambda: self.true + self.set_by, monotonic=lambda: self.true - self.slept)
+
+    def request(self):
+        sent = self.time.sent()
+        self.true += 0.01
+        self.time.learn(format_datetime(datetime.fromtimestamp(int(self.true), UTC), usegmt=True), sent=sent)
+
+
+@pytest.mark.parametrize("set_by", [-3600.0, -0.45, 0.45, 3600.0])
+def test_setting_the_clock_never_makes_the_time_wrong(set_by):
+    machine = Machine()
+    machine.request()
+    machine.set_by = set_by
+    for _ in range(2):
+        moment = machine.time.moment()
+        assert moment is None or moment.earliest.timestamp() <= machine.true <= moment.latest.timestamp()
+        machine.request()
+    assert moment is not None
+
+
+def test_time_is_unknown_after_sleep():
+    machine = Machine()
+    machine.request()
+    machine.true, machine.slept = machine.true + 7200, 7200
+    assert machine.time.moment() is None
+    assert machine.time.skew.behind == math.inf

@@ -1,4 +1,4 @@
-"""A partition takes jobs once its schedule stands, and not before: who asks, how often, and what is answered."""
+"""A partition takes jobs once its schedule stands, and not before: the queries, how often, and what is answered."""
 
 import importlib
 import json
@@ -10,18 +10,20 @@ from types import SimpleNamespace
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
-from dueline.aws.deployed import Deployed
-from dueline.aws.standing import ASK_AGAIN_SECONDS, Standing
+from dueline.aws.aws_deployment import AwsDeployment
+from dueline.aws.settings import RETRY_SECONDS, ActivePartitions, TicksFirst
 from dueline.config import metrics
-from dueline.config.registry import Registry, settings_of
-from dueline.config.settings import ApiSettings, IngestSettings, TickSettings
+from dueline.config.environment import ApiSettings, IngestSettings, TickSettings
+from dueline.config.registry import Registry
+from dueline.core import instant, rows
+from dueline.core.ingest import InboundMessage, Ingest
+from dueline.core.job import JobId, Partition
+from dueline.core.message import REASON, Message
+from dueline.core.partitions import all_tick, without_tick
+from dueline.core.threads import FAILED_FOR_SECONDS
 from dueline.errors import NotYet, QueueNotFound, Throttled, Unavailable
-from dueline.memory import MemoryPayloads, MemoryQueue, MemoryTable, VirtualClock
-from dueline.model import instant, rows
-from dueline.model.job import JobId, Partition
-from dueline.model.message import REASON, Message
-from dueline.protocol.ingest import Ingest, Received
-from dueline.protocol.partitions import without_tick
+from dueline.testing import MemoryPayloads, MemoryQueue, MemoryTable, VirtualClock
+from tests.api_harness import call_api
 from tests.builders import NOBODY, NOW, a_job, a_queue
 from tests.system import System
 from tests.wire import on, straight
@@ -36,10 +38,10 @@ class Ssm:
     def __init__(self, **published):
         self.published = published
         self.fault = None
-        self.asked = []
+        self.requests = []
 
     def __call__(self, name):
-        self.asked.append(name)
+        self.requests.append(name)
         if self.fault is not None:
             raise self.fault
         if name not in self.published:
@@ -47,7 +49,7 @@ class Ssm:
         return a_queue(name=name, partitions=self.published[name])
 
     def several(self, names):
-        self.asked.append(sorted(names))
+        self.requests.append(sorted(names))
         if self.fault is not None:
             raise self.fault
         return {name: a_queue(name=name, partitions=self.published[name]) for name in names if name in self.published}
@@ -67,8 +69,8 @@ def ssm():
 def registry(clock, ssm):
     """Queues of four partitions each, as far as they are published."""
     declared = {name: a_queue(name=name, partitions=4) for name in ("emails", "invoices")}
-    standing = Standing(ssm, clock=clock, all_published=ssm.several, jitter=lambda: 0.5)
-    return Registry(declared, standing=standing, standings=standing.of_each)
+    active = ActivePartitions(ssm, clock=clock, all_published=ssm.several, jitter=lambda: 0.5)
+    return Registry(declared, active_partitions=active, active_partition_counts=active.of_each)
 
 
 def of_emails(number):
@@ -78,84 +80,77 @@ def of_emails(number):
 # Which partitions take jobs
 
 
-def test_a_queue_that_is_declared_and_not_deployed_takes_no_jobs(registry):
+def test_queue_that_is_declared_and_not_deployed_takes_no_jobs(registry):
     with pytest.raises(NotYet, match="queue 'emails' takes no jobs yet: its stack is not deployed"):
         registry.taking("emails")
     assert not registry.takes(of_emails(0))
 
 
-def test_a_queue_that_grows_takes_jobs_where_its_schedules_stand(registry, ssm):
+def test_queue_that_grows_takes_jobs_where_its_schedules_stand(registry, ssm):
     ssm.published["emails"] = 2
     assert registry.taking("emails") == replace(registry.queue("emails"), partitions=2)
     assert [registry.takes(of_emails(number)) for number in range(5)] == [True, True, False, False, False]
 
 
-def test_a_queue_that_shrinks_takes_jobs_where_it_is_declared(registry, ssm):
+def test_queue_that_shrinks_takes_jobs_where_it_is_declared(registry, ssm):
     ssm.published["emails"] = 9
     assert registry.taking("emails").partitions == 4
     assert [registry.takes(of_emails(number)) for number in (3, 4)] == [True, False]
 
 
-def test_a_queue_that_is_not_declared_is_not_found_and_nobody_is_asked_for_it(registry, ssm):
+def test_undeclared_queue_is_not_found_without_a_request(registry, ssm):
     with pytest.raises(QueueNotFound, match=r"not in queues\.yaml"):
         registry.taking("nobody")
     assert not registry.takes(Partition(queue="nobody", number=0))
-    assert ssm.asked == []
+    assert ssm.requests == []
 
 
-def test_without_anyone_to_ask_what_is_declared_stands():
-    declared = Registry({"emails": a_queue(partitions=4)})
-    assert declared.taking("emails") == a_queue(partitions=4)
-    assert declared.takes(of_emails(3))
-    assert declared.partitions() == [of_emails(number) for number in range(4)]
+# How often SSM is queried
 
 
-# How often SSM is asked
-
-
-def test_once_all_that_is_declared_stands_nobody_asks_again(registry, ssm, clock):
+def test_ssm_is_not_queried_once_all_partitions_are_active(registry, ssm, clock):
     ssm.published["emails"] = 4
     for _ in range(100):
         registry.taking("emails")
         assert registry.takes(of_emails(3))
         clock.sleep(3600)
-    assert ssm.asked == ["emails"]
+    assert ssm.requests == ["emails"]
 
 
-def test_until_then_it_is_asked_for_every_few_seconds_whatever_comes(registry, ssm, clock):
+def test_schedules_are_read_again_every_few_seconds(registry, ssm, clock):
     for _ in range(100):
         with pytest.raises(NotYet):
             registry.taking("emails")
-    assert ssm.asked == ["emails"]
+    assert ssm.requests == ["emails"]
     ssm.published["emails"] = 2
-    clock.sleep(ASK_AGAIN_SECONDS)
+    clock.sleep(RETRY_SECONDS)
     assert registry.taking("emails").partitions == 2
     ssm.published["emails"] = 4
     assert registry.taking("emails").partitions == 2
-    clock.sleep(ASK_AGAIN_SECONDS)
+    clock.sleep(RETRY_SECONDS)
     assert registry.taking("emails").partitions == 4
-    assert ssm.asked == ["emails"] * 3
+    assert ssm.requests == ["emails"] * 3
 
 
-def test_all_queues_are_asked_for_at_once_and_none_that_is_known(registry, ssm, clock):
+def test_queues_are_requested_at_once_without_those_cached(registry, ssm, clock):
     ssm.published["emails"] = 9
     assert registry.taking_counts() == {"emails": 4, "invoices": 0}
     assert registry.taking_counts("emails") == {"emails": 4}
     assert registry.taking("emails").partitions == 4
-    clock.sleep(ASK_AGAIN_SECONDS)
+    clock.sleep(RETRY_SECONDS)
     ssm.published["invoices"] = 2
     assert registry.taking_counts() == {"emails": 4, "invoices": 2}
-    assert ssm.asked == [["emails", "invoices"], ["invoices"]]
+    assert ssm.requests == [["emails", "invoices"], ["invoices"]]
 
 
-def test_how_many_take_jobs_is_told_as_far_as_it_is_known(registry, ssm, clock):
+def test_active_partitions_are_reported_as_far_as_cached(registry, ssm, clock):
     ssm.published["emails"] = 2
     registry.taking("emails")
     ssm.fault = THROTTLED
-    clock.sleep(ASK_AGAIN_SECONDS)
+    clock.sleep(RETRY_SECONDS)
     for _ in range(9):
         assert registry.taking_counts() == {"emails": 2}
-    assert ssm.asked == ["emails", ["emails", "invoices"]]
+    assert ssm.requests == ["emails", ["emails", "invoices"]]
 
 
 @pytest.mark.parametrize(("fault", "error"), [(THROTTLED, Throttled), (UNREACHABLE, Unavailable)])
@@ -163,21 +158,21 @@ def test_where_ssm_does_not_answer_the_last_answer_holds(registry, ssm, clock, f
     ssm.published["emails"] = 2
     registry.taking("emails")
     ssm.fault = fault
-    clock.sleep(ASK_AGAIN_SECONDS)
+    clock.sleep(RETRY_SECONDS)
     assert registry.taking("emails").partitions == 2
-    with pytest.raises(error, match="asking how far queues are deployed"):
+    with pytest.raises(error, match="reading how far queues are deployed"):
         registry.taking("invoices")
 
 
-def test_of_many_queues_one_alone_waits_in_vain_for_an_answer(registry, ssm, clock):
+def test_failure_is_remembered_for_under_a_second(registry, ssm, clock):
     ssm.fault = UNREACHABLE
     for name in ("emails", "invoices", "emails"):
         with pytest.raises(Unavailable):
             registry.taking(name)
         assert not registry.takes(Partition(queue=name, number=0))
-    assert ssm.asked == ["emails"]
+    assert ssm.requests == ["emails"]
     ssm.fault, ssm.published = None, {"emails": 4, "invoices": 4}
-    clock.sleep(ASK_AGAIN_SECONDS)
+    clock.sleep(FAILED_FOR_SECONDS)
     assert registry.taking("invoices").partitions == 4
 
 
@@ -210,50 +205,53 @@ def ingested(registry, job, *, receives=1):
 
 
 def received(job, *, receives=1):
-    return Received(message_id="m", message=Message.of(job, group="emails"), receives=receives)
+    return InboundMessage(message_id="m", message=Message.of(job, group="emails"), receives=receives)
 
 
 def a_late_job(number):
     return a_job(due=NOW + timedelta(hours=1), partition=of_emails(number))
 
 
-def test_a_job_of_a_partition_whose_schedule_does_not_stand_gets_no_row_and_comes_again(registry, ssm):
-    ssm.published["emails"] = 2
-    system, done = ingested(registry, job := a_late_job(2))
-    assert (done.failed, done.written) == ({"m"}, 0)
-    assert system.table.read([rows.job_key(job.id)]).rows == {}
-
-
-def test_a_job_of_a_partition_whose_schedule_does_not_come_is_parked_with_the_reason(registry):
+def test_job_without_its_partitions_schedule_is_parked(registry):
     system, done = ingested(registry, job := a_late_job(0), receives=3)
     assert (done.failed, system.parked()) == (set(), [job.id])
     reason = system.dead_letters.deliveries[0].message.attributes[REASON]
     assert reason == "no tick reads emails#0: it is not in queues.yaml, or its queue's stack is not deployed yet"
 
 
-def test_a_job_of_a_partition_that_stands_is_written(registry, ssm):
-    ssm.published["emails"] = 2
-    _, done = ingested(registry, a_late_job(1))
-    assert (done.failed, done.written) == (set(), 1)
-
-
-def test_where_a_tick_has_been_jobs_are_written_though_ssm_does_not_answer(registry, ssm):
-    ssm.fault = THROTTLED
-    system, job = Deployment(registry), a_late_job(3)
-    system.tick(job.id.partition)
-    done = system.ingest([received(job)])
-    assert (done.failed, done.written) == (set(), 1)
-
-
-def test_where_a_tick_has_been_ssm_is_not_asked_and_the_state_once_a_process(registry, ssm):
+def test_partition_with_a_tick_needs_no_ssm(registry, ssm):
     system = Deployment(registry)
     system.tick(of_emails(3))
     reads = []
-    system.wire.around = on("table.read", lambda call: reads.append(call.args) or straight(call))
+    system.wire.around = on("table.read", lambda call_api: reads.append(call_api.args) or straight(call_api))
     for _ in range(3):
         system.ingest([received(a_late_job(3))])
     states = [keys for keys in reads if rows.state_key(of_emails(3)) in keys[0]]
-    assert (ssm.asked, len(states)) == ([], 4)
+    assert (ssm.requests, len(states)) == ([], 4)
+
+
+def tick_all(system, *numbers):
+    for number in numbers:
+        system.tick(of_emails(number))
+
+
+@pytest.mark.parametrize(
+    ("ticked", "later", "requests"),
+    [((0, 1, 2, 3), 0, []), ((0, 1, 2), 0, ["emails"]), ((0, 1, 2, 3), 3600, ["emails"])],
+    ids=["all tick", "one never", "long ago"],
+)
+def test_ssm_is_queried_only_for_partitions_without_tick(registry, ssm, clock, ticked, later, requests):
+    system, ssm.published["emails"] = Deployment(registry), 3
+    tick_all(system, *ticked)
+    now = system.clock.now() + timedelta(seconds=later)
+    active_partitions = TicksFirst(
+        lambda queue: all_tick(queue, table=system.table, now=now),
+        active_partitions=registry.active_partitions,
+        clock=clock,
+    )
+    for _ in range(3):
+        assert active_partitions(registry.queue("emails")) == (3 if requests else 4)
+    assert ssm.requests == requests
 
 
 # The functions
@@ -285,53 +283,42 @@ def api(function, monkeypatch, clock):
     api = function("api")
     inbound = MemoryQueue(name="inbound", clock=clock)
     for name, port in (("table", MemoryTable()), ("payloads", MemoryPayloads())):
-        monkeypatch.setattr(type(api.RESOURCES), name, port)
+        monkeypatch.setattr(type(api.DEPLOYMENT), name, port)
     for name, port in (("clock", clock), ("queue", lambda _: inbound)):
-        monkeypatch.setattr(api.RESOURCES, name, port)
+        monkeypatch.setattr(api.DEPLOYMENT, name, port)
     return SimpleNamespace(api=api, inbound=inbound)
 
 
 def schedule(api, queue="emails", **job):
-    http = {"method": "POST", "path": f"/queues/{queue}/jobs", "protocol": "HTTP/1.1", "sourceIp": "1.2.3.4"}
-    event = {
-        "version": "2.0",
-        "rawPath": http["path"],
-        "headers": {},
-        "requestContext": {"http": http, "stage": "$default"},
-        "isBase64Encoded": False,
-        "body": json.dumps({"payload": 1, "delay": 3600, **job}),
-    }
-    context = SimpleNamespace(get_remaining_time_in_millis=lambda: 20_000)
-    answer = api.api.app.resolve(event, context)
-    return answer["statusCode"], json.loads(answer["body"])
+    return call_api(api.api, "POST", f"/queues/{queue}/jobs", body=json.dumps({"payload": 1, "delay": 3600, **job}))
 
 
 @pytest.mark.parametrize("delay", [0, 3600])
-def test_the_api_refuses_jobs_for_a_queue_that_is_not_deployed_yet_and_says_so(api, delay):
-    status, told = schedule(api, delay=delay)
-    assert (status, told["code"]) == (503, "not_yet")
-    assert told["detail"] == "queue 'emails' takes no jobs yet: its stack is not deployed"
+def test_api_refuses_jobs_for_an_undeployed_queue(api, delay):
+    status, reply = schedule(api, delay=delay)
+    assert (status, reply["code"]) == (503, "not_yet")
+    assert reply["detail"] == "queue 'emails' takes no jobs yet: its stack is not deployed"
     assert api.inbound.deliveries == []
 
 
-def test_the_api_gives_jobs_to_partitions_alone_whose_schedules_stand(api, ssm):
+def test_api_uses_only_partitions_with_schedules(api, ssm):
     ssm.published["emails"] = 2
-    told = [schedule(api) for _ in range(40)]
-    assert {status for status, _ in told} == {201}
-    assert {JobId.parse(job["id"]).partition for _, job in told} == {of_emails(0), of_emails(1)}
-    assert ssm.asked == ["emails"]
+    reply = [schedule(api) for _ in range(40)]
+    assert {status for status, _ in reply} == {201}
+    assert {JobId.parse(job["id"]).partition for _, job in reply} == {of_emails(0), of_emails(1)}
+    assert ssm.requests == ["emails"]
 
 
-def test_the_api_does_not_guess_where_ssm_does_not_answer(api, ssm):
+def test_api_does_not_guess_where_ssm_does_not_answer(api, ssm):
     ssm.fault = UNREACHABLE
-    status, told = schedule(api)
-    assert (status, told["code"]) == (503, "unavailable")
+    status, reply = schedule(api)
+    assert (status, reply["code"]) == (503, "unavailable")
     assert api.inbound.deliveries == []
 
 
-def test_ingest_writes_jobs_where_schedules_stand_and_has_the_others_come_again(function, monkeypatch, ssm):
+def test_ingest_writes_only_where_schedules_exist(function, monkeypatch, ssm):
     ssm.published["emails"] = 2
-    monkeypatch.setattr(Deployed, "table", table := MemoryTable())
+    monkeypatch.setattr(AwsDeployment, "table", table := MemoryTable())
     there, not_yet = a_late_job(1), a_late_job(2)
     event = {"Records": [a_record(name, job) for name, job in (("there", there), ("not yet", not_yet))]}
     answer = function("ingest").handler(event, a_context())
@@ -358,57 +345,44 @@ def fence(table, partition, at):
     table.write([{"pk": key[0], "sk": key[1], "fence": instant.text(at)}])
 
 
-def test_a_partition_has_a_tick_if_its_fence_lies_ahead():
+def test_partition_has_a_tick_if_its_fence_lies_ahead():
     table = MemoryTable()
     fence(table, of_emails(0), NOW + timedelta(seconds=240))
     fence(table, of_emails(1), NOW - timedelta(seconds=1))
     partitions = [of_emails(number) for number in range(3)]
-    found = without_tick(partitions, table=table, now=NOW)
-    assert (found.stopped, found.never) == ([of_emails(1)], [of_emails(2)])
+    result = without_tick(partitions, table=table, now=NOW)
+    assert (result.stopped, result.never) == ([of_emails(1)], [of_emails(2)])
 
 
 def test_what_is_left_unread_is_not_called_without_a_tick():
     class Leaving(MemoryTable):
         def read(self, keys):
-            found = super().read(keys[1:])
-            return replace(found, unread=frozenset(keys[:1]))
+            result = super().read(keys[1:])
+            return replace(result, unread=frozenset(keys[:1]))
 
-    found = without_tick([of_emails(0), of_emails(1)], table=Leaving(), now=NOW)
-    assert (found.stopped, found.never) == ([], [of_emails(1)])
+    result = without_tick([of_emails(0), of_emails(1)], table=Leaving(), now=NOW)
+    assert (result.stopped, result.never) == ([], [of_emails(1)])
 
 
-@pytest.mark.parametrize(("standing", "stopped"), [(0, 0), (3, 0), (3, 2)])
-def test_the_watch_counts_partitions_without_a_tick_the_planners_too_those_that_never_had_one_apart_and_names_them(
-    function, monkeypatch, capsys, caplog, standing, stopped
+@pytest.mark.parametrize(("partitions_active", "stopped"), [(0, 0), (3, 0), (3, 2)])
+def test_watch_counts_and_names_partitions_without_ticks(
+    function, monkeypatch, capsys, caplog, partitions_active, stopped
 ):
     tick = function("tick")
     table = MemoryTable()
-    for number in range(standing):
+    for number in range(partitions_active):
         fence(table, of_emails(number), NOW + timedelta(seconds=240 if number >= stopped else -1))
-    monkeypatch.setattr(tick, "DEPLOYED", SimpleNamespace(table=table, clock=VirtualClock(NOW), spread=map))
+    monkeypatch.setattr(tick, "DEPLOYMENT", SimpleNamespace(table=table, clock=VirtualClock(NOW), spread=map))
     tick.handler({"watch": True}, a_context())
-    told = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
+    reply = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
     named = {line.message: line.partitions for line in caplog.records if "tick" in line.message}
-    (counted,) = [line for line in told if metrics.WITHOUT_TICK in line]
-    never = 9 - standing
+    (counted,) = [line for line in reply if metrics.WITHOUT_TICK in line]
+    never = 9 - partitions_active
     assert (counted[metrics.WITHOUT_TICK], counted[metrics.NEVER_TICKED]) == ([stopped], [never])
     assert counted["deployment"] == "d"
     assert named.get("no tick", []) == [str(of_emails(number)) for number in range(stopped)]
     assert len(named["never a tick"]) == never
     assert {"emails#3", "dueline-planner#0"} <= set(named["never a tick"])
-
-
-def test_the_watch_tells_that_none_is_missing(function, monkeypatch, capsys):
-    tick, table = function("tick"), MemoryTable()
-    for queue in ("emails", "invoices"):
-        for number in range(4):
-            fence(table, Partition(queue=queue, number=number), NOW + timedelta(seconds=240))
-    fence(table, Partition(queue="dueline-planner", number=0), NOW + timedelta(seconds=240))
-    monkeypatch.setattr(tick, "DEPLOYED", SimpleNamespace(table=table, clock=VirtualClock(NOW), spread=map))
-    tick.handler({"watch": True}, a_context())
-    (told,) = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
-    # That one never ticked is told only then: its alarm takes silence for well, and the metric costs nothing.
-    assert (told[metrics.WITHOUT_TICK], metrics.NEVER_TICKED in told) == ([0], False)
 
 
 def a_context():
@@ -421,18 +395,18 @@ def a_context():
     )
 
 
-def test_a_functions_process_knows_a_queue_that_grew_within_seconds(function, monkeypatch, clock):
+def test_function_knows_a_queue_that_grew_within_seconds(function, monkeypatch, clock):
     published = [1, 4]
     stub = SimpleNamespace(
         get_parameter=lambda **_: {
-            "Parameter": {"Value": json.dumps({**settings_of(a_queue()), "partitions": published[0]})}
+            "Parameter": {"Value": json.dumps({**a_queue().to_json(), "partitions": published[0]})}
         }
     )
     monkeypatch.delitem(sys.modules, "functions.queue_registry")
-    monkeypatch.setattr("dueline.aws.clients.ssm", lambda **_: stub)
-    monkeypatch.setattr("dueline.clock.SystemClock", lambda: clock)
+    monkeypatch.setattr("dueline.aws.clients.ssm", lambda *_, **__: stub)
+    monkeypatch.setattr("dueline.aws.aws_deployment.SystemClock", lambda: clock)
     registry = function("queue_registry").REGISTRY
     assert registry.taking("emails").partitions == 1
     published.pop(0)
-    clock.sleep(2 * ASK_AGAIN_SECONDS)
+    clock.sleep(2 * RETRY_SECONDS)
     assert registry.taking("emails").partitions == 4

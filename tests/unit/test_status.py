@@ -3,11 +3,10 @@ from datetime import timedelta
 
 import pytest
 
+from dueline.core import rows
+from dueline.core.job import Partition, Route, State
+from dueline.core.status import OF_WORKERS, Outcome, Status, note_outcome, outcome_row
 from dueline.errors import JobNotFound, Unavailable
-from dueline.lookup.outcome import OF_WORKERS, Outcome, note_outcome, outcome_row
-from dueline.lookup.status import Status
-from dueline.model import rows
-from dueline.model.job import Partition, Route, State
 from tests.builders import NOW, RETENTION, a_job, a_queue, an_id
 from tests.system import System
 from tests.wire import done_in_part, failing, on
@@ -20,29 +19,40 @@ def due_in(seconds, **overrides):
     return a_job(due=NOW + timedelta(seconds=seconds), **overrides)
 
 
-def test_a_job_still_in_the_inbound_queue_is_accepted():
+def test_look_up_without_a_record_is_unrecorded():
+    """Whether it was sent, waits in the inbound queue, or was never scheduled: a look-up does not guess."""
     system = System()
+    assert system.look_up(system.schedule(5).id) is State.UNRECORDED
+    assert system.look_up(an_id(due=NOW + timedelta(seconds=5), route=Route.DIRECT)) is State.UNRECORDED
     system.breakers["emails"].trip()
-    assert system.look_up(system.schedule(AN_HOUR).id) is State.ACCEPTED
+    assert system.look_up(system.schedule(AN_HOUR).id) is State.UNRECORDED
+    system.tick()
+    assert system.look_up(due_in(100).id) is State.UNRECORDED
 
 
-def test_a_job_in_the_table_is_scheduled():
+@pytest.mark.parametrize(("route", "days"), [(Route.DIRECT, 0.05), (Route.TABLE, 3700)])
+def test_look_up_of_an_impossible_id_is_not_found(route, days):
+    with pytest.raises(JobNotFound, match="none can be due so late"):
+        System().look_up(an_id(due=NOW + timedelta(days=days), route=route))
+
+
+def test_job_in_the_table_is_scheduled():
     system = System()
     job = system.schedule(AN_HOUR)
     system.ingest()
     assert system.look_up(job.id) is State.SCHEDULED
 
 
-def test_of_a_run_of_a_schedule_its_row_tells_which_and_for_when():
+def test_row_of_a_run_shows_its_schedule_and_its_time():
     system = System(a_queue(track=True))
-    system.put(job := due_in(AN_HOUR, schedule="digest", nominal=NOW))
+    system.put(job := due_in(AN_HOUR, schedule="digest", scheduled_for=NOW))
     status = system.status_of(job.id)
-    assert (status.schedule, status.nominal) == ("digest", NOW)
+    assert (status.schedule, status.scheduled_for) == ("digest", NOW)
     system.table.write([{**rows.job_row(job), "schedule": "no such text"}])
     assert system.status_of(job.id).schedule is None
 
 
-def test_a_job_behind_the_cursor_is_dispatched():
+def test_job_behind_the_cursor_is_dispatched():
     system = System()
     job = system.schedule(AN_HOUR)
     system.ingest()
@@ -51,12 +61,7 @@ def test_a_job_behind_the_cursor_is_dispatched():
     assert system.look_up(job.id) is State.DISPATCHED
 
 
-def test_a_direct_job_is_dispatched_from_the_start():
-    system = System()
-    assert system.look_up(system.schedule(5).id) is State.DISPATCHED
-
-
-def test_a_promised_cancel_is_told_as_such_even_when_its_time_has_passed():
+def test_promised_cancel_is_shown_after_its_time():
     system, job = System(), due_in(AN_HOUR)
     system.put(job)
     system.cancel(job.id)
@@ -66,7 +71,7 @@ def test_a_promised_cancel_is_told_as_such_even_when_its_time_has_passed():
     assert system.look_up(job.id) is State.CANCELLED
 
 
-def test_a_cancel_that_came_too_late_is_told_as_requested():
+def test_cancel_that_came_too_late_is_reported_as_requested():
     system, job = System(), due_in(60)
     system.put(job)
     system.tick()
@@ -74,52 +79,40 @@ def test_a_cancel_that_came_too_late_is_told_as_requested():
     assert system.look_up(job.id) is State.CANCEL_REQUESTED
 
 
-def test_a_direct_job_that_was_cancelled_is_told_as_requested():
-    system, id = System(), an_id(route=Route.DIRECT)
-    system.cancel(id)
-    assert system.look_up(id) is State.CANCEL_REQUESTED
-
-
-def test_a_direct_job_is_never_told_as_cancelled_even_where_an_id_of_the_other_route_is():
+def test_direct_job_is_never_cancelled_by_its_status():
     system = tracking()
     direct = system.schedule(5)
     assert system.cancel(replace(direct.id, route=Route.TABLE)) is State.CANCELLED
-    assert system.look_up(direct.id) is State.DISPATCHED
+    assert system.look_up(direct.id) is State.UNRECORDED
     system.cancel(direct.id)
     assert system.look_up(direct.id) is State.CANCEL_REQUESTED
     note(system, direct, an_outcome(State.SUCCEEDED))
     assert system.look_up(direct.id) is State.SUCCEEDED
 
 
-def test_where_a_job_was_moved_to_is_told_of_no_id_of_the_other_route():
-    system, job = System(), due_in(AN_HOUR)
+def test_moved_to_is_hidden_for_the_other_route():
+    system, job = System(), due_in(700)
     system.put(job)
     moved = system.reschedule(job.id, delay=2 * AN_HOUR)
     assert system.status_of(job.id) == Status(state=State.CANCELLED, moved_to=moved)
-    assert system.status_of(replace(job.id, route=Route.DIRECT)) == Status(state=State.DISPATCHED)
+    assert system.status_of(replace(job.id, route=Route.DIRECT)) == Status(state=State.UNRECORDED)
 
 
-def test_a_job_in_a_partition_that_never_was_is_not_found():
+def test_job_in_a_partition_that_never_was_is_not_found():
     for route in Route:
         with pytest.raises(JobNotFound, match="'emails' never had a partition 77: it has 0 alone"):
             System().look_up(an_id(partition=NEVER, route=route))
 
 
-def test_a_job_in_a_partition_that_has_left_queues_yaml_is_told_as_before():
+def test_status_in_a_removed_partition_stays():
     system, job = System(), due_in(AN_HOUR, partition=NEVER)
     system.tick(NEVER)
-    assert system.look_up(job.id) is State.ACCEPTED
+    assert system.look_up(job.id) is State.UNRECORDED
     system.put(job)
     assert system.look_up(job.id) is State.SCHEDULED
 
 
-def test_a_job_that_was_parked_for_want_of_its_partition_is_told_as_parked():
-    system, job = System(), due_in(AN_HOUR, partition=NEVER)
-    system.parking.park([job], reason="no tick reads it")
-    assert system.look_up(job.id) is State.PARKED
-
-
-def test_a_parked_job_is_told_as_such_whether_or_not_a_cancel_came_too_late():
+def test_parked_job_is_parked_whatever_cancel_came_later():
     system, job = System(), due_in(60)
     system.put(job)
     system.queues["emails"].gone = True
@@ -136,7 +129,7 @@ def test_nothing_is_known_of_a_job_past_its_retention(route):
         system.look_up(id)
 
 
-def test_a_row_that_the_ttl_has_not_collected_yet_is_past_its_retention_all_the_same():
+def test_expired_row_is_past_its_retention():
     system, job = System(), due_in(-60, expires=NOW)
     system.put(job)
     system.clock.sleep(RETENTION.total_seconds())
@@ -145,14 +138,14 @@ def test_a_row_that_the_ttl_has_not_collected_yet_is_past_its_retention_all_the_
 
 
 @pytest.mark.parametrize("react", [done_in_part, failing(Unavailable("no"))])
-def test_a_look_up_that_was_answered_in_part_tells_nothing(react):
+def test_look_up_answered_in_part_shows_nothing(react):
     system = System()
     system.wire.around = on("table.read", react)
     with pytest.raises(Unavailable):
         system.look_up(an_id())
 
 
-def test_a_look_up_asks_once():
+def test_look_up_makes_one_query():
     system = System()
     calls = []
     system.wire.around = lambda call: (calls.append(call.name), call.do(*call.args))[1]
@@ -178,17 +171,17 @@ def note(system, job, outcome, *, expires=None):
 
 @pytest.mark.parametrize("route", Route)
 @pytest.mark.parametrize("state", OF_WORKERS)
-def test_what_workers_noted_of_a_job_is_told(route, state):
+def test_what_workers_noted_of_a_job_is_reported(route, state):
     system, job = tracking(), due_in(60, route=route)
     assert note(system, job, an_outcome(state))
     assert system.status_of(job.id) == Status(state=state, outcome=an_outcome(state))
 
 
-def test_before_its_first_attempt_a_job_is_told_as_of_any_queue():
+def test_job_before_its_first_attempt_is_shown_as_of_any_queue():
     system = tracking()
     system.breakers["emails"].trip()
     job = system.schedule(AN_HOUR)
-    assert system.status_of(job.id) == Status(state=State.ACCEPTED)
+    assert system.status_of(job.id) == Status(state=State.UNRECORDED)
     system.ingest()
     assert system.status_of(job.id) == Status(state=State.SCHEDULED)
     system.clock.sleep(AN_HOUR)
@@ -196,7 +189,7 @@ def test_before_its_first_attempt_a_job_is_told_as_of_any_queue():
     assert system.status_of(job.id) == Status(state=State.DISPATCHED)
 
 
-def test_what_workers_noted_is_told_whatever_else_is_known():
+def test_what_workers_noted_is_reported_whatever_else_is_known():
     system, job = tracking(), due_in(60)
     system.put(job)
     system.tick()
@@ -206,7 +199,7 @@ def test_what_workers_noted_is_told_whatever_else_is_known():
     assert system.look_up(job.id) is State.SUCCEEDED
 
 
-def test_a_cancel_that_came_too_late_hides_nothing_of_what_happened():
+def test_late_cancel_hides_no_outcome():
     system, job = tracking(), due_in(60)
     system.put(job)
     system.tick()
@@ -215,14 +208,14 @@ def test_a_cancel_that_came_too_late_hides_nothing_of_what_happened():
     assert system.status_of(job.id) == Status(state=State.RUNNING, outcome=an_outcome())
 
 
-def test_a_promised_cancel_is_told_whatever_is_noted():
+def test_promised_cancel_is_reported_whatever_is_noted():
     system, job = tracking(), due_in(AN_HOUR)
     note(system, job, an_outcome())
     assert system.cancel(job.id) is State.CANCELLED
     assert system.status_of(job.id) == Status(state=State.CANCELLED)
 
 
-def test_of_a_job_that_was_rescheduled_nothing_but_its_successor_is_told():
+def test_rescheduled_job_shows_its_successor_alone():
     system = tracking()
     job = system.schedule(AN_HOUR)
     system.ingest()
@@ -231,29 +224,29 @@ def test_of_a_job_that_was_rescheduled_nothing_but_its_successor_is_told():
     assert system.status_of(job.id) == Status(state=State.CANCELLED, moved_to=moved)
 
 
-@pytest.mark.parametrize(("seconds", "is_told"), [(-1, True), (0, False), (1, False)])
-def test_an_outcome_is_told_up_to_its_ttl_though_it_is_not_collected(seconds, is_told):
+@pytest.mark.parametrize(("seconds", "is_shown"), [(-1, True), (0, False), (1, False)])
+def test_outcome_is_shown_up_to_its_ttl(seconds, is_shown):
     system, job = tracking(), due_in(60)
     note(system, job, an_outcome(State.FAILED), expires=NOW + timedelta(seconds=100))
     system.clock.sleep(100 + seconds)
-    assert system.look_up(job.id) is (State.FAILED if is_told else State.ACCEPTED)
+    assert system.look_up(job.id) is (State.FAILED if is_shown else State.UNRECORDED)
 
 
 @pytest.mark.parametrize("broken", [{"state": "asleep"}, {"attempts": "x"}, {"ttl": "never"}, {"started": None}])
-def test_a_note_that_cannot_be_read_is_as_none(broken):
+def test_note_that_cannot_be_read_is_as_none(broken):
     system, job = tracking(), due_in(60)
     system.table.write([{**outcome_row(job.id, an_outcome(), expires=job.expires), **broken}])
-    assert system.status_of(job.id) == Status(state=State.ACCEPTED)
+    assert system.status_of(job.id) == Status(state=State.UNRECORDED)
 
 
-def test_of_a_queue_that_does_not_track_no_note_is_told_nor_read():
+def test_queue_that_does_not_track_shows_and_reads_no_note():
     system, job = System(), due_in(60)
     note(system, job, an_outcome())
-    assert system.status_of(job.id) == Status(state=State.ACCEPTED)
+    assert system.status_of(job.id) == Status(state=State.UNRECORDED)
 
 
-def test_a_look_up_of_a_queue_that_tracks_asks_once():
-    system, asked = tracking(), []
-    system.wire.around = lambda call: (asked.append((call.name, len(call.args[0]))), call.do(*call.args))[1]
+def test_look_up_of_a_queue_that_tracks_makes_one_query():
+    system, requests = tracking(), []
+    system.wire.around = lambda call: (requests.append((call.name, len(call.args[0]))), call.do(*call.args))[1]
     system.look_up(an_id())
-    assert asked == [("table.read", 6)]
+    assert requests == [("table.read", 6)]

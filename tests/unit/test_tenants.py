@@ -2,9 +2,9 @@
 
 import pytest
 
+from dueline.core.job import Job
+from dueline.core.request import Request
 from dueline.errors import InvalidJob
-from dueline.model.job import Job
-from dueline.model.request import Request
 from tests.builders import NOW, a_job
 from tests.system import System
 
@@ -22,14 +22,14 @@ def groups(queue):
 
 
 @pytest.mark.parametrize("tenant", ["acme", None])
-def test_a_direct_job_is_of_its_tenants_group(tenant):
+def test_direct_job_is_of_its_tenants_group(tenant):
     system = System()
     submit(system, tenant=tenant)
     assert groups(system.queues["emails"]) == [tenant]
 
 
 @pytest.mark.parametrize("tenant", ["acme", None])
-def test_a_job_by_the_table_is_of_its_queues_group_inbound_and_of_its_tenants_on_its_queue(tenant):
+def test_table_job_is_grouped_by_queue_then_by_tenant(tenant):
     system = System()
     system.breakers["emails"].trip()
     submit(system, delay=AN_HOUR, tenant=tenant)
@@ -40,23 +40,8 @@ def test_a_job_by_the_table_is_of_its_queues_group_inbound_and_of_its_tenants_on
     assert groups(system.queues["emails"]) == [tenant]
 
 
-def test_a_late_job_is_of_its_tenants_group():
-    system = System()
-    job = submit(system, delay=AN_HOUR, tenant="acme")
-    system.clock.sleep(AN_HOUR)
-    system.tick()
-    system.ingest()
-    assert groups(system.queues[job.id.queue]) == ["acme"]
-
-
-def test_a_job_that_is_sent_again_under_its_key_keeps_its_tenant():
-    system = System()
-    submit(system, tenant="acme", key="one", delay=AN_HOUR)
-    assert submit(system, tenant="acme", key="one").tenant == "acme"
-
-
 @pytest.mark.parametrize("tenant", ["", "x" * 129, "a b", "naïve", "a\n"])
-def test_a_tenant_that_sqs_would_refuse_is_refused_with_what_is_allowed(tenant):
+def test_bad_tenant_is_refused_with_what_is_allowed(tenant):
     (error,) = System().submit(Request(payload={}, tenant=tenant))
     assert isinstance(error, InvalidJob)
     assert f"tenant is {tenant!r}" in str(error)

@@ -10,18 +10,18 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from dueline.aws.tick_schedules import TickSchedules
+from dueline.aws.time_to_live import TickSchedules
 from dueline.config import metrics
+from dueline.config.environment import TtlSettings
 from dueline.config.registry import Registry
-from dueline.config.settings import TtlSettings
+from dueline.core import instant, rows
+from dueline.core.job import Partition
 from dueline.errors import NotYet, Throttled, Unavailable
-from dueline.memory import MemoryTable, MemoryTimeToLive, VirtualClock
-from dueline.model import instant, rows
-from dueline.model.job import Partition
-from dueline.protocol.ttl_guard import MOST_EXPIRED, TtlGuard, TtlStatus
+from dueline.operations.ttl_guard import MOST_EXPIRED, TtlGuard, TtlStatus
+from dueline.testing import MemoryTable, VirtualClock
 from tests.builders import EMAILS, NOBODY, NOW, a_job, a_queue
+from tests.memory_operations import MemoryTimeToLive
 
-AN_HOUR = timedelta(hours=1)
 INVOICES = Partition(queue="invoices", number=0)
 SETTLE = timedelta(minutes=3)
 
@@ -51,25 +51,38 @@ class World:
         self.is_ticked(at=at, cursor=rows.end_of(instant.text(at)), partition=partition)
 
 
+class Throttling(MemoryTable):
+    """A table of which one partition cannot be read."""
+
+    def __init__(self, throttled):
+        super().__init__()
+        self._throttled = throttled
+
+    def page(self, partition, **options):
+        if partition == self._throttled:
+            raise Throttled("slow down")
+        return super().page(partition, **options)
+
+
 def test_ttl_stays_on_while_no_job_is_six_hours_late():
     world = World()
     world.waits(since=timedelta(hours=5, minutes=50))
-    found = world.guard()
-    assert (found.is_on, found.switched, world.ttl.status()) == (True, None, TtlStatus.ENABLED)
+    result = world.guard()
+    assert (result.is_on, result.switched, world.ttl.status()) == (True, None, TtlStatus.ENABLED)
 
 
-def test_ttl_is_switched_off_when_a_job_is_six_hours_late_though_ticks_run():
+def test_ttl_is_switched_off_for_a_job_six_hours_late():
     world = World()
     world.waits(since=timedelta(hours=6), partition=INVOICES)
     world.is_ticked(at=NOW + timedelta(seconds=240), partition=INVOICES)
-    found = world.guard()
-    assert (found.switched, found.is_on, world.ttl.status()) == (False, False, TtlStatus.DISABLING)
-    (behind,) = found.behind
-    told = behind.partition, behind.due, behind.fence, behind.expired
-    assert told == (INVOICES, NOW - timedelta(hours=6), NOW + timedelta(seconds=240), 0)
+    result = world.guard()
+    assert (result.switched, result.is_on, world.ttl.status()) == (False, False, TtlStatus.DISABLING)
+    (behind,) = result.behind
+    reported = behind.partition, behind.due, behind.fence, behind.expired
+    assert reported == (INVOICES, NOW - timedelta(hours=6), NOW + timedelta(seconds=240), 0)
 
 
-def test_a_row_that_tells_no_due_time_hides_no_job_behind_it():
+def test_a_row_without_due_time_hides_no_job_behind_it():
     world = World()
     world.waits(since=timedelta(hours=7))
     world.table.write([{"pk": str(EMAILS), "sk": "1#of-another#job"}])
@@ -83,7 +96,7 @@ def test_what_a_tick_has_passed_is_not_late():
     assert world.guard().behind == ()
 
 
-def test_a_row_that_is_late_when_it_is_written_is_given_time_for_its_tick():
+def test_row_written_late_gets_time_for_its_tick():
     class Ticked(VirtualClock):
         def sleep(self, seconds):
             super().sleep(seconds)
@@ -92,11 +105,11 @@ def test_a_row_that_is_late_when_it_is_written_is_given_time_for_its_tick():
     world = World()
     world.clock = Ticked(NOW)
     world.waits(since=timedelta(days=3))
-    found = world.guard()
-    assert (found.switched, found.behind, world.clock.monotonic()) == (None, (), SETTLE.total_seconds())
+    result = world.guard()
+    assert (result.switched, result.behind, world.clock.monotonic()) == (None, (), SETTLE.total_seconds())
 
 
-def test_ttl_is_switched_on_again_only_when_every_partition_has_caught_up():
+def test_ttl_is_switched_on_once_all_have_caught_up():
     world = World()
     world.waits(since=timedelta(hours=7))
     world.waits(since=timedelta(hours=7), partition=INVOICES)
@@ -109,45 +122,33 @@ def test_ttl_is_switched_on_again_only_when_every_partition_has_caught_up():
     assert (world.guard().switched, world.ttl.status().is_on) == (True, True)
 
 
-def test_ttl_is_not_switched_on_while_partitions_may_be_missing_or_unread():
+def test_ttl_stays_off_while_partitions_are_unknown():
     class Leaving(MemoryTable):
         def read(self, keys, *, consistent=True):
             return super().read(keys[:-1]).__class__(unread=frozenset(keys[-1:]))
 
-    class Throttling(MemoryTable):
-        def page(self, partition, **given):
-            if partition == INVOICES:
-                raise Throttled("slow down")
-            return super().page(partition, **given)
-
-    for table, are_all in ((Leaving(), True), (Throttling(), True), (MemoryTable(), False)):
+    for table, are_all in ((Leaving(), True), (Throttling(INVOICES), True), (MemoryTable(), False)):
         world = World(table)
         world.ttl.switch(on=False)
         world.clock.sleep(3600)
-        found = world.guard(are_all=are_all)
-        assert (found.unknown, found.switched, world.ttl.status()) == (1, None, TtlStatus.DISABLED)
+        result = world.guard(are_all=are_all)
+        assert (result.unknown, result.switched, world.ttl.status()) == (1, None, TtlStatus.DISABLED)
 
 
 def test_a_throttled_partition_hides_no_late_one():
-    class Throttling(MemoryTable):
-        def page(self, partition, **given):
-            if partition == EMAILS:
-                raise Throttled("slow down")
-            return super().page(partition, **given)
-
-    world = World(Throttling())
+    world = World(Throttling(EMAILS))
     world.waits(since=timedelta(hours=7), partition=INVOICES)
     assert world.guard().switched is False
 
 
-def test_within_an_hour_of_the_last_switch_it_tells_why_not_and_does_it_later():
+def test_switch_within_the_hour_is_reported_and_done_later():
     world = World()
     world.waits(since=timedelta(hours=7))
     world.guard()
     world.passes(NOW + timedelta(seconds=240))
     world.clock.sleep(600)
-    found = world.guard()
-    assert (found.switched, found.is_on, found.fault) == (None, False, "TTL was switched within the last hour")
+    result = world.guard()
+    assert (result.switched, result.is_on, result.fault) == (None, False, "TTL was switched within the last hour")
     world.clock.sleep(3600)
     assert world.guard().switched is True
 
@@ -161,7 +162,7 @@ def test_ttl_may_collect_for_an_hour_after_it_was_switched_off():
     assert not world.ttl.collects
 
 
-def test_jobs_that_are_past_their_retention_when_ttl_is_switched_off_are_counted():
+def test_expired_jobs_are_counted_as_ttl_is_switched_off():
     world = World()
     world.waits(since=timedelta(days=8), number=3)
     world.waits(since=timedelta(hours=8))
@@ -184,7 +185,7 @@ def function(monkeypatch):
     monkeypatch.setitem(sys.modules, "functions.declared_queues", declared)
     monkeypatch.delitem(sys.modules, "functions.ttl", raising=False)
     module, world = importlib.import_module("functions.ttl"), World()
-    monkeypatch.setattr(module, "DEPLOYED", SimpleNamespace(table=world.table, clock=world.clock, spread=map))
+    monkeypatch.setattr(module, "DEPLOYMENT", SimpleNamespace(table=world.table, clock=world.clock, spread=map))
     monkeypatch.setattr(module, "TIME_TO_LIVE", world.ttl)
     monkeypatch.setattr(module, "SCHEDULES", SimpleNamespace(partitions=lambda: [EMAILS, INVOICES]))
     yield SimpleNamespace(module=module, world=world)
@@ -200,22 +201,20 @@ CONTEXT = SimpleNamespace(
 
 
 def counted(capsys):
-    told = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
-    (line,) = [line for line in told if metrics.TTL_OFF in line]
+    reported = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
+    (line,) = [line for line in reported if metrics.TTL_OFF in line]
     return line[metrics.TTL_OFF], line["deployment"]
 
 
-def test_a_partition_that_queues_yaml_does_not_declare_any_more_is_guarded_by_its_schedule(function, capsys, caplog):
+def test_removed_partition_is_guarded_by_its_schedule(function, capsys, caplog):
     function.world.waits(since=timedelta(hours=7), partition=INVOICES)
     function.module.handler({}, CONTEXT)
     (line,) = [line for line in caplog.records if line.message == "ttl switched off"]
-    due, told = instant.text(NOW - timedelta(hours=7)), {"partition": "invoices#0", "fence": None, "expired": 0}
-    assert (line.partitions, counted(capsys)) == ([told | {"first_due": due}], ([1], "d"))
+    due, reported = instant.text(NOW - timedelta(hours=7)), {"partition": "invoices#0", "fence": None, "expired": 0}
+    assert (line.partitions, counted(capsys)) == ([reported | {"first_due": due}], ([1], "d"))
 
 
-def test_without_the_schedules_what_is_declared_is_guarded_and_the_function_fails(
-    function, monkeypatch, capsys, caplog
-):
+def test_unknown_schedules_fail_after_the_declared_ones(function, monkeypatch, capsys, caplog):
     def unavailable():
         raise Unavailable("no answer")
 
@@ -231,7 +230,7 @@ def test_without_the_schedules_what_is_declared_is_guarded_and_the_function_fail
     assert "ttl is off" in {line.message for line in caplog.records}
 
 
-def test_ttl_that_should_be_off_and_cannot_be_switched_rings_as_well(function, monkeypatch, capsys, caplog):
+def test_ttl_that_cannot_be_switched_off_rings(function, monkeypatch, capsys, caplog):
     def refused(*, on):
         raise NotYet("TimeToLive is active on a different AttributeName")
 
@@ -241,7 +240,7 @@ def test_ttl_that_should_be_off_and_cannot_be_switched_rings_as_well(function, m
     assert (counted(capsys), "ttl not switched" in {line.message for line in caplog.records}) == (([1], "d"), True)
 
 
-def test_that_ttl_is_on_is_told_too(function, capsys):
+def test_that_ttl_is_on_is_reported_too(function, capsys):
     function.module.handler({}, CONTEXT)
     assert counted(capsys) == ([0], "d")
 
@@ -255,13 +254,5 @@ def test_partitions_are_known_by_their_schedules():
         for name in ("emails.0", "emails.11", "not-a-partition"):
             client.create_schedule(Name=name, GroupName="d-ticks", **rest)
         client.create_schedule(Name="invoices.0", **rest)
-        found = TickSchedules(client, "d-ticks").partitions()
-    assert set(found) == {EMAILS, Partition(queue="emails", number=11)}
-
-
-def test_memory_refuses_a_second_switch_within_the_hour():
-    world = World()
-    world.ttl.switch(on=False)
-    with pytest.raises(NotYet):
-        world.ttl.switch(on=True)
-    world.ttl.switch(on=False)
+        result = TickSchedules(client, "d-ticks").partitions()
+    assert set(result) == {EMAILS, Partition(queue="emails", number=11)}

@@ -31,13 +31,13 @@ class Step:
 
     def defined(self):
         """Return the node of each part of the name, from the class to its method, as far as they are there."""
-        inside, found = self.tree, []
+        inside, nodes = self.tree, []
         for part in self.name.split("."):
             inside = next((node for node in inside.body if getattr(node, "name", None) == part), None)
             if inside is None:
-                return found
-            found.append(inside)
-        return found
+                return nodes
+            nodes.append(inside)
+        return nodes
 
     def names(self):
         """Return what the class or the function that the step is of calls by name."""

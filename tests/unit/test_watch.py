@@ -13,30 +13,36 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from dueline.worker.watch.event import Event, Kind
-from dueline.worker.watch.health import HEALTHY_SECONDS, health_of_all, served
-from dueline.worker.watch.log import log, logger
-from dueline.worker.watch.metrics import Metrics
+from dueline.worker.events import Event, EventKind
+from dueline.worker.log import log, logger
+from dueline.worker.prometheus import HEALTHY_SECONDS, Metrics, health_of_all, served
 from tests.waiting import HANG_SECONDS
 
 LEVELS = {
-    Kind.OPENED: "INFO",
-    Kind.CLOSED: "INFO",
-    Kind.RECEIVED: "DEBUG",
-    Kind.STARTED: "DEBUG",
-    Kind.SUCCEEDED: "DEBUG",
-    Kind.RETRIED: "WARNING",
-    Kind.FAILED: "WARNING",
-    Kind.SKIPPED: "DEBUG",
-    Kind.OVERLAPPED: "INFO",
-    Kind.RETURNED: "DEBUG",
-    Kind.LOST: "WARNING",
-    Kind.TROUBLE: "WARNING",
-    Kind.CHANGED: "INFO",
-    Kind.DECLARED: "INFO",
-    Kind.UNDECLARED: "WARNING",
+    EventKind.OPENED: "INFO",
+    EventKind.CLOSED: "INFO",
+    EventKind.RECEIVED: "DEBUG",
+    EventKind.STARTED: "DEBUG",
+    EventKind.SUCCEEDED: "DEBUG",
+    EventKind.RETRIED: "WARNING",
+    EventKind.FAILED: "WARNING",
+    EventKind.SKIPPED: "DEBUG",
+    EventKind.OVERLAPPED: "INFO",
+    EventKind.RETURNED: "DEBUG",
+    EventKind.LOST: "WARNING",
+    EventKind.TROUBLE: "WARNING",
+    EventKind.CHANGED: "INFO",
+    EventKind.DECLARED: "INFO",
+    EventKind.UNDECLARED: "WARNING",
 }
-UNCOUNTED = {Kind.OPENED, Kind.CLOSED, Kind.STARTED, Kind.CHANGED, Kind.DECLARED, Kind.UNDECLARED}
+UNCOUNTED = {
+    EventKind.OPENED,
+    EventKind.CLOSED,
+    EventKind.STARTED,
+    EventKind.CHANGED,
+    EventKind.DECLARED,
+    EventKind.UNDECLARED,
+}
 # What Powertools says of every line.
 OF_EVERY_LINE = {"level", "location", "message", "timestamp", "service"}
 
@@ -55,17 +61,21 @@ def lines(monkeypatch):
 # The log
 
 
-def test_the_line_of_a_job_that_was_skipped_for_another_is_a_metric_of_its_queue_and_no_other_line_is(lines):
-    for kind in (Kind.OVERLAPPED, Kind.SKIPPED):
+def test_only_an_overlapped_job_is_logged_as_a_metric(lines):
+    for kind in (EventKind.OVERLAPPED, EventKind.SKIPPED):
         log(Event(kind=kind, queue="emails", job="id"), deployment="shop")
     overlapped, skipped = lines()
-    (told,) = overlapped["_aws"]["CloudWatchMetrics"]
-    assert told == {"Namespace": "Dueline", "Dimensions": [["deployment", "queue"]], "Metrics": [{"Name": "Skipped"}]}
+    (reported,) = overlapped["_aws"]["CloudWatchMetrics"]
+    assert reported == {
+        "Namespace": "Dueline",
+        "Dimensions": [["deployment", "queue"]],
+        "Metrics": [{"Name": "Skipped"}],
+    }
     assert (overlapped["Skipped"], overlapped["deployment"], overlapped["queue"]) == (1, "shop", "emails")
     assert "_aws" not in skipped
 
 
-@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("kind", EventKind)
 def test_each_kind_of_event_is_logged_at_its_level(lines, kind):
     log(Event(kind=kind, queue="emails", job="id", attempt=2))
     (line,) = lines()
@@ -74,31 +84,42 @@ def test_each_kind_of_event_is_logged_at_its_level(lines, kind):
 
 
 def test_all_that_is_known_of_an_event_is_logged(lines):
-    told = {"job": "id", "attempt": 1, "lateness": 0.25, "lateness_at_most": 0.75, "duration": 0.5}
-    told |= {"delay": 30, "error": "E", "reason": "a\nb"}
-    log(Event(kind=Kind.RETRIED, queue="emails", **told))
+    reported = {"job": "id", "attempt": 1, "lateness": 0.25, "lateness_at_most": 0.75, "duration": 0.5}
+    reported |= {"delay": 30, "error": "E", "reason": "a\nb"}
+    log(Event(kind=EventKind.RETRIED, queue="emails", **reported))
     (line,) = lines()
-    assert {name: line[name] for name in line.keys() - OF_EVERY_LINE} == {"queue": "emails", **told}
+    assert {name: line[name] for name in line.keys() - OF_EVERY_LINE} == {"queue": "emails", **reported}
 
 
-def test_a_zero_that_was_measured_is_logged_and_what_is_not_known_is_left_out(lines):
-    log(Event(kind=Kind.RETRIED, queue="emails", lateness=0.0, delay=0))
-    log(Event(kind=Kind.TROUBLE, queue="emails", reason="throttled"))
+def test_zeros_are_logged_and_missing_values_are_not(lines):
+    log(Event(kind=EventKind.RETRIED, queue="emails", lateness=0.0, delay=0))
+    log(Event(kind=EventKind.TROUBLE, queue="emails", reason="throttled"))
     measured, trouble = ({name: line[name] for name in line.keys() - OF_EVERY_LINE} for line in lines())
     assert measured == {"queue": "emails", "lateness": 0.0, "delay": 0}
     assert trouble == {"queue": "emails", "reason": "throttled"}
 
 
-def test_steps_are_left_out_unless_they_are_asked_for(lines):
+def test_steps_are_left_out_unless_they_are_requested(lines):
     logger.setLevel(logging.INFO)
-    for kind in Kind:
+    for kind in EventKind:
         log(Event(kind=kind, queue="emails"))
-    assert [line["message"] for line in lines()] == [kind for kind in Kind if LEVELS[kind] != "DEBUG"]
+    assert [line["message"] for line in lines()] == [kind for kind in EventKind if LEVELS[kind] != "DEBUG"]
 
 
 def test_an_event_has_no_room_for_a_payload():
-    told = {"kind", "queue", "job", "attempt", "lateness", "lateness_at_most", "duration", "delay", "error", "reason"}
-    assert {each.name for each in fields(Event)} == told
+    reported = {
+        "kind",
+        "queue",
+        "job",
+        "attempt",
+        "lateness",
+        "lateness_at_most",
+        "duration",
+        "delay",
+        "error",
+        "reason",
+    }
+    assert {each.name for each in fields(Event)} == reported
 
 
 # The metrics
@@ -110,15 +131,15 @@ def samples(metrics):
 
 
 def read(text):
-    found = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+    result = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
     return {
         (sample.name.removeprefix("dueline_"), sample.labels["queue"]): sample.value
-        for sample in found
+        for sample in result
         if not sample.name.endswith(("_bucket", "_created"))
     }
 
 
-@pytest.mark.parametrize("kind", [kind for kind in Kind if kind not in UNCOUNTED])
+@pytest.mark.parametrize("kind", [kind for kind in EventKind if kind not in UNCOUNTED])
 def test_events_are_counted_by_queue(kind):
     metrics = Metrics()
     for queue in ("emails", "emails", "invoices"):
@@ -129,8 +150,8 @@ def test_events_are_counted_by_queue(kind):
 def test_lateness_and_duration_are_measured_by_queue_once_a_run():
     metrics = Metrics()
     for queue, lateness, duration in (("emails", 0.5, 2.0), ("emails", 1.0, 4.0), ("invoices", 0.0, 0.0)):
-        metrics(Event(kind=Kind.STARTED, queue=queue, lateness=lateness))
-        metrics(Event(kind=Kind.SUCCEEDED, queue=queue, lateness=lateness, duration=duration))
+        metrics(Event(kind=EventKind.STARTED, queue=queue, lateness=lateness))
+        metrics(Event(kind=EventKind.SUCCEEDED, queue=queue, lateness=lateness, duration=duration))
     assert samples(metrics) == {
         ("succeeded_total", "emails"): 2,
         ("succeeded_total", "invoices"): 1,
@@ -147,14 +168,14 @@ def test_lateness_and_duration_are_measured_by_queue_once_a_run():
 
 def test_two_workers_of_a_process_count_apart():
     first, second = Metrics(), Metrics()
-    first(Event(kind=Kind.SUCCEEDED, queue="emails"))
+    first(Event(kind=EventKind.SUCCEEDED, queue="emails"))
     assert samples(second) == {}
 
 
 # The health
 
 
-def asked(port, path):
+def http_get(port, path):
     """GET from this machine; return the status, the type and the text of the answer."""
     try:
         answer = build_opener(ProxyHandler({})).open(f"http://127.0.0.1:{port}{path}", timeout=HANG_SECONDS)
@@ -166,35 +187,35 @@ def asked(port, path):
 
 def health(ages, path="/health"):
     with served(0, registry=CollectorRegistry(), ages=lambda: ages) as port:
-        status, type, text = asked(port, path)
+        status, type, text = http_get(port, path)
     assert type == "application/json"
     return status, json.loads(text)
 
 
 def test_prometheus_is_answered():
     metrics = Metrics()
-    metrics(Event(kind=Kind.SUCCEEDED, queue="emails"))
+    metrics(Event(kind=EventKind.SUCCEEDED, queue="emails"))
     with served(0, registry=metrics.registry, ages=dict) as port:
-        status, type, text = asked(port, "/metrics")
+        status, type, text = http_get(port, "/metrics")
     assert (status, type.split(";")[0]) == (200, "text/plain")
     assert read(text) == {("succeeded_total", "emails"): 1}
 
 
-def test_a_worker_whose_queues_were_asked_of_late_is_healthy():
+def test_a_worker_that_polled_its_queues_of_late_is_healthy():
     ages = {"emails": 0.5, "invoices": HEALTHY_SECONDS}
-    assert health(ages) == (200, {"healthy": True, "hung": [], "seconds_since_asked": ages})
+    assert health(ages) == (200, {"healthy": True, "hung": [], "seconds_since_poll": ages})
 
 
 def test_a_worker_that_hangs_at_a_queue_says_at_which():
     ages = {"emails": 0.5, "invoices": HEALTHY_SECONDS + 1}
-    assert health(ages) == (503, {"healthy": False, "hung": ["invoices"], "seconds_since_asked": ages})
+    assert health(ages) == (503, {"healthy": False, "hung": ["invoices"], "seconds_since_poll": ages})
 
 
 def test_processes_are_as_healthy_as_the_worst_of_them():
     well, hung = {"emails": 0.5}, {"emails": HEALTHY_SECONDS + 1}
-    told = health_of_all([(11, well), (12, hung)])
-    assert (told["healthy"], told["hung"], told["seconds_since_asked"]) == (False, ["emails"], hung)
-    assert [(each["pid"], each["healthy"]) for each in told["processes"]] == [(11, True), (12, False)]
+    reported = health_of_all([(11, well), (12, hung)])
+    assert (reported["healthy"], reported["hung"], reported["seconds_since_poll"]) == (False, ["emails"], hung)
+    assert [(each["pid"], each["healthy"]) for each in reported["processes"]] == [(11, True), (12, False)]
     assert health_of_all([(11, well), (12, well)])["healthy"] is True
     assert health_of_all([(11, well), (12, None)])["healthy"] is False
 
@@ -204,9 +225,9 @@ def test_other_paths_are_not_found(path):
     assert health({}, path) == (404, {"paths": ["/health", "/metrics"]})
 
 
-def test_it_answers_many_at_once_so_that_one_who_is_slow_keeps_nobody_waiting():
+def test_slow_client_of_health_delays_no_other():
     with served(0, registry=CollectorRegistry(), ages=dict) as port, socket.create_connection(("127.0.0.1", port)):
-        assert asked(port, "/health")[0] == 200
+        assert http_get(port, "/health")[0] == 200
 
 
 def test_its_port_is_free_again_afterwards():
@@ -218,11 +239,11 @@ def test_its_port_is_free_again_afterwards():
         assert again == port
 
 
-def test_it_listens_on_every_address_and_asks_no_dns(monkeypatch):
-    def asked_dns(*_):
+def test_it_listens_on_every_address_without_dns(monkeypatch):
+    def look_up(*_):
         raise AssertionError("asked for a name")
 
-    monkeypatch.setattr(socket, "getfqdn", asked_dns)
+    monkeypatch.setattr(socket, "getfqdn", look_up)
     with (
         served(0, registry=CollectorRegistry(), ages=dict) as port,
         socket.socket() as other,
@@ -232,9 +253,12 @@ def test_it_listens_on_every_address_and_asks_no_dns(monkeypatch):
 
 
 def test_a_port_that_is_taken_is_named():
-    with served(0, registry=CollectorRegistry(), ages=dict) as taken:
-        told = rf"port {taken} is not to be had for health and metrics: Address already in use"
-        with pytest.raises(OSError, match=told) as caught, served(taken, registry=CollectorRegistry(), ages=dict):
+    with served(0, registry=CollectorRegistry(), ages=dict) as used_port:
+        reported = rf"port {used_port} is not to be had for health and metrics: Address already in use"
+        with (
+            pytest.raises(OSError, match=reported) as caught,
+            served(used_port, registry=CollectorRegistry(), ages=dict),
+        ):
             pass
     assert caught.value.errno == errno.EADDRINUSE
 

@@ -14,34 +14,34 @@ import pytest
 
 import dueline
 from dueline import Discard
-from dueline.clock import SystemClock
+from dueline.core.clock import SystemClock
+from dueline.core.message import Message
+from dueline.core.overview import read_control
+from dueline.core.ports import BatchFailure
+from dueline.core.queue_settings import Rate
+from dueline.core.rows import slots_key
 from dueline.errors import QueueNotFound, Throttled
-from dueline.lookup.control import read_control
-from dueline.memory import MemoryTable
-from dueline.model.control_rows import slots_key
-from dueline.model.message import Message
-from dueline.model.rate import Rate
-from dueline.operate.control import set_rate
-from dueline.ports import Refusal
+from dueline.operations.control import set_rate
+from dueline.testing import MemoryTable, VirtualClock
 from dueline.worker import worker as worker_module
-from dueline.worker.queue_worker import QueueWorker
-from dueline.worker.watch.event import Kind
+from dueline.worker.events import EventKind
+from dueline.worker.runner import Runner, Shutdown
 from dueline.worker.worker import Environment, Worker
 from tests.builders import NOW, a_queue
-from tests.forked import in_a_child
-from tests.waiting import HANG_SECONDS
-from tests.work import DeclaredSchedules, Events, SharedQueue, a_connection, due_now, wait_until
+from tests.forking import run_in_fork
+from tests.waiting import HANG_SECONDS, wait_until
+from tests.work import DeclaredSchedules, Events, SharedQueue, a_connection, due_now
 
 
 @pytest.fixture
 def connection(monkeypatch):
-    monkeypatch.setattr("dueline.worker.receiver.LONG_POLL_SECONDS", 1)
+    monkeypatch.setattr("dueline.worker.receiving.LONG_POLL_SECONDS", 1)
     return a_connection(SharedQueue())
 
 
 @pytest.fixture
 def connected(monkeypatch, connection):
-    """What workers connect to; `served` has the ports that were asked for, `names` the deployments."""
+    """What workers connect to; `served` has the ports that were requested, `names` the deployments."""
     connected = Connected(connection)
     monkeypatch.setattr(worker_module, "connect", connected.connect)
     return connected
@@ -84,9 +84,9 @@ class Connected:
 class Running:
     """A worker that runs in a thread."""
 
-    def __init__(self, worker, **given):
+    def __init__(self, worker, **options):
         self.returned = []
-        self._thread = threading.Thread(target=lambda: self.returned.append(worker.run(**given)), daemon=True)
+        self._thread = threading.Thread(target=lambda: self.returned.append(worker.run(**options)), daemon=True)
         self._thread.start()
 
     def end(self):
@@ -105,21 +105,6 @@ def test_it_works_until_it_is_stopped(connected):
     assert running.end() is True
     assert (connected.names, connected.served) == (["shop"], [(9100, {"emails"})])
     assert connected.connection.levels[0].messages == []
-
-
-def test_a_coroutine_function_is_a_handler_too(connected):
-    worker, got = Worker(), []
-
-    @worker.job("emails")
-    async def send(job):
-        got.append(job.payload)
-
-    connected.send(due_now(1))
-    running = Running(worker)
-    assert wait_until(lambda: got == [1])
-    worker.stop()
-    assert running.end() is True
-    assert connected.served == []
 
 
 @pytest.mark.parametrize("how", ["itself", "a task of its own"])
@@ -145,7 +130,7 @@ def test_a_coroutine_that_exits_has_failed_and_others_go_on(connected, how):
     assert sorted(got) == [1, 1, 2]
 
 
-def test_a_coroutine_that_stops_the_event_loop_does_not_end_the_work_of_others(connected):
+def test_coroutine_that_stops_the_loop_ends_no_other(connected):
     worker, got = Worker(), []
 
     @worker.job("emails")
@@ -165,42 +150,32 @@ def test_a_coroutine_that_stops_the_event_loop_does_not_end_the_work_of_others(c
     assert got == [1, 2]
 
 
-def test_what_does_not_end_within_its_grace_goes_back_and_that_is_told(connected):
-    worker, held, begun = Worker(), threading.Event(), []
-    worker.job("emails")(lambda job: (begun.append(job), held.wait(HANG_SECONDS)))
+@pytest.mark.parametrize(("grace", "stops"), [(0.5, 1), (10 * HANG_SECONDS, 2)])
+def test_job_goes_back_after_its_grace_or_a_second_stop(connected, grace, stops):
+    worker, held, starts = Worker(), threading.Event(), []
+    worker.job("emails")(lambda job: (starts.append(job), held.wait(HANG_SECONDS)))
     connected.send(due_now(1))
-    running = Running(worker, grace=0.5)
-    assert wait_until(lambda: bool(begun))
-    worker.stop()
+    running = Running(worker, grace=grace)
+    assert wait_until(lambda: bool(starts))
+    for _ in range(stops):
+        worker.stop()
     assert running.end() is False
     assert connected.connection.levels[0].queue.depth().waiting == 1
     held.set()
 
 
-def test_stopped_twice_it_takes_no_grace(connected):
-    worker, held, begun = Worker(), threading.Event(), []
-    worker.job("emails")(lambda job: (begun.append(job), held.wait(HANG_SECONDS)))
-    connected.send(due_now(1))
-    running = Running(worker, grace=10 * HANG_SECONDS)
-    assert wait_until(lambda: bool(begun))
-    worker.stop()
-    worker.stop()
-    assert running.end() is False
-    held.set()
-
-
-def test_a_job_that_is_done_is_acknowledged_within_the_grace_though_sqs_refuses_for_now(connected, monkeypatch):
-    monkeypatch.setattr("dueline.worker.in_flight._FINAL_ACKS_SECONDS", 0.0)
+def test_refused_acknowledgement_is_repeated_within_grace(connected, monkeypatch):
+    monkeypatch.setattr("dueline.worker.runner._FINAL_ACKS_SECONDS", 0.0)
     worker, queue, refused = Worker(), connected.connection.levels[0], []
     delete = queue.delete
 
     def refuse(receipts):
-        # The first time, and once more after the worker was told to stop and has nothing else to do.
+        # The first time, and once more after the worker was stopped and has nothing else to do.
         if len(refused) < 2:
             if refused:
                 assert wait_until(lambda: not any(each.name == "receive emails" for each in threading.enumerate()))
             refused.append(receipts)
-            return [Refusal(index=0, reason="slow down", final=False)]
+            return [BatchFailure(index=0, reason="slow down", final=False)]
         return delete(receipts)
 
     queue.delete = refuse
@@ -210,37 +185,43 @@ def test_a_job_that_is_done_is_acknowledged_within_the_grace_though_sqs_refuses_
     assert wait_until(lambda: bool(refused))
     worker.stop()
     assert running.end() is True
-    assert (queue.messages, connected.events.of(Kind.LOST)) == ([], [])
+    assert (queue.messages, connected.events.of(EventKind.LOST)) == ([], [])
 
 
-def test_all_queues_finish_at_once_however_long_each_takes(monkeypatch):
-    barrier = threading.Barrier(3)
-    finish = QueueWorker.finish
+def test_all_queues_finish_together_without_a_thread(monkeypatch):
+    """Where the system has no thread left, the last acknowledgements are sent all the same."""
+    clock, calls = VirtualClock(NOW), []
 
-    def meeting(worker):
-        barrier.wait(HANG_SECONDS)
-        return finish(worker)
+    class Slow:
+        is_busy = False
 
-    monkeypatch.setattr("dueline.worker.receiver.LONG_POLL_SECONDS", 1)
-    monkeypatch.setattr(QueueWorker, "finish", meeting)
-    names = ["one", "two", "three"]
-    connected = Connected(a_connection(), **{name: a_connection(queue=a_queue(name=name)) for name in names})
-    monkeypatch.setattr(worker_module, "connect", connected.connect)
-    worker = Worker()
-    for name in names:
-        worker.job(name)(print)
-    running = Running(worker)
-    assert wait_until(lambda: len(connected.events.of(Kind.OPENED)) == 3)
-    worker.stop()
-    assert running.end() is True
+        def stop(self):
+            calls.append("stop")
+
+        def put_back(self, *, within):
+            calls.append(("put back", within))
+            clock.sleep(2)
+            return True
+
+        def finish(self, *, within):
+            calls.append(("finish", within))
+            clock.sleep(3)
+
+    def refuse(_):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    runner = Runner({}, clock=clock)
+    assert runner._end([Slow(), Slow()], Shutdown(), grace=10) is True
+    assert calls == ["stop", "stop", ("put back", 6), ("put back", 4), ("finish", 5), ("finish", 2)]
 
 
-def test_whom_a_job_forks_ends_by_a_signal_as_it_would_without_a_worker(connected):
+def test_forked_child_ends_by_a_signal(connected):
     worker, outlived = Worker(), []
 
     @worker.job("emails")
     def handler(job):
-        outlived.append(in_a_child(lambda: os.kill(os.getpid(), signal.SIGTERM)))
+        outlived.append(run_in_fork(lambda: os.kill(os.getpid(), signal.SIGTERM)))
         worker.stop()
 
     connected.send(due_now(1))
@@ -249,7 +230,7 @@ def test_whom_a_job_forks_ends_by_a_signal_as_it_would_without_a_worker(connecte
 
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_and_whoever_heard_it_before_hears_it_again(connected, ending):
+def test_signal_ends_it_and_handlers_are_restored(connected, ending):
     before = signal.getsignal(ending)
     worker, got = Worker(), []
     worker.job("emails")(got.append)
@@ -292,6 +273,7 @@ def test_nothing_of_a_run_is_left_behind(connected):
         assert running.end() is True
         assert wait_until(lambda: set(threading.enumerate()) <= before)
         assert connected.closed == number + 1
+    assert connected.served == []
 
 
 class Unreadable(MemoryTable):
@@ -303,7 +285,7 @@ class Unreadable(MemoryTable):
 
 def two_queues(monkeypatch, connection, table):
     """Return a worker of two queues of which the second one's table is given, and what it connects to."""
-    monkeypatch.setattr("dueline.worker.receiver.LONG_POLL_SECONDS", 1)
+    monkeypatch.setattr("dueline.worker.receiving.LONG_POLL_SECONDS", 1)
     connected = Connected(connection, invoices=replace(a_connection(queue=a_queue(name="invoices")), table=table))
     monkeypatch.setattr(worker_module, "connect", connected.connect)
     worker = Worker()
@@ -311,7 +293,7 @@ def two_queues(monkeypatch, connection, table):
     return worker, connected
 
 
-def test_when_one_queue_cannot_begin_none_receives_and_those_that_are_open_end(monkeypatch):
+def test_no_queue_receives_when_one_cannot_open(monkeypatch):
     before, connection = set(threading.enumerate()), a_connection()
     worker, connected = two_queues(monkeypatch, connection, Unreadable())
     worker.job("emails")(print)
@@ -319,26 +301,26 @@ def test_when_one_queue_cannot_begin_none_receives_and_those_that_are_open_end(m
         worker.run(queues=["emails", "invoices"])
     assert wait_until(lambda: set(threading.enumerate()) <= before)
     assert connection.levels[0].asked == []
-    assert [event.kind for event in connected.events] == [Kind.OPENED] * 2 + [Kind.CLOSED] * 2
-    for kind in (Kind.OPENED, Kind.CLOSED):
+    assert [event.kind for event in connected.events] == [EventKind.OPENED] * 2 + [EventKind.CLOSED] * 2
+    for kind in (EventKind.OPENED, EventKind.CLOSED):
         assert sorted(event.queue for event in connected.events.of(kind)) == ["emails", "invoices"]
 
 
-def test_when_one_queue_cannot_begin_the_jobs_of_another_have_their_grace(monkeypatch):
-    connection, begun, held, ended = a_connection(), threading.Event(), threading.Event(), []
+def test_jobs_have_their_grace_when_a_queue_cannot_start(monkeypatch):
+    connection, starts, held, ended = a_connection(), threading.Event(), threading.Event(), []
     worker, connected = two_queues(monkeypatch, connection, MemoryTable())
     start = threading.Thread.start
 
     def start_some(thread):
-        if thread.name == "acknowledger invoices":
-            assert begun.wait(60)
+        if thread.name == "periodic invoices":
+            assert starts.wait(60)
             held.set()
             raise RuntimeError("can't start new thread")
         start(thread)
 
     @worker.job("emails")
     async def send(job):
-        begun.set()
+        starts.set()
         while not held.is_set():
             await asyncio.sleep(0.01)
         ended.append(job.payload)
@@ -351,34 +333,49 @@ def test_when_one_queue_cannot_begin_the_jobs_of_another_have_their_grace(monkey
     assert connection.levels[0].messages == []
 
 
-def test_a_queue_that_begins_by_half_leaves_nothing_behind(connected, monkeypatch):
-    before, start = set(threading.enumerate()), threading.Thread.start
+def test_worker_has_all_its_threads_before_any_job_begins(connected, monkeypatch):
+    """A system that has no thread left for any one of them: the worker says so, and no job is lost or started."""
+    before, start, starts = set(threading.enumerate()), threading.Thread.start, []
+    connected.send(due_now(1, schedule="digest", scheduled_for=NOW, exclusive=True))
+    for refused in range(100):
+        worker, started = Worker(concurrency=2), []
 
-    def start_some(thread):
-        if thread.name == "acknowledger emails":
-            raise RuntimeError("can't start new thread")
-        start(thread)
+        def start_all_but_one(thread, started=started, refused=refused):
+            started.append(thread.name)
+            if len(started) == refused + 1:
+                raise RuntimeError("can't start new thread")
+            start(thread)
 
-    worker = Worker()
-    worker.job("emails")(print)
-    monkeypatch.setattr(threading.Thread, "start", start_some)
-    with pytest.raises(RuntimeError, match="can't start new thread"):
-        worker.run()
-    assert wait_until(lambda: set(threading.enumerate()) <= before)
+        @worker.job("emails")
+        def handle(job, worker=worker, started=started):
+            starts.append(len(started))
+            worker.stop()
+
+        monkeypatch.setattr(threading.Thread, "start", start_all_but_one)
+        with contextlib.suppress(RuntimeError):
+            assert worker.run(grace=HANG_SECONDS) is True
+            break
+        assert len(started) == refused + 1
+        assert (starts, len(connected.connection.levels[0].messages)) == ([], 1)
+        assert wait_until(lambda: set(threading.enumerate()) <= before)
+    assert starts == [len(started)], "the job ran once, and no thread was started after it had begun"
+    assert started[-1] == "receive emails"
+    assert {name.split()[0] for name in started} == {"coroutines", "emails", "claims", "periodic", "receive"}
+    assert connected.connection.levels[0].messages == []
 
 
-def test_a_coroutine_function_that_blocks_does_not_outlive_its_grace(connected):
-    worker, begun, held, ended = Worker(), threading.Event(), threading.Event(), []
+def test_blocking_coroutine_does_not_outlive_its_grace(connected):
+    worker, starts, held, ended = Worker(), threading.Event(), threading.Event(), []
 
     @worker.job("emails")
     async def send(job):
-        begun.set()
+        starts.set()
         held.wait(60)
         ended.append(job.payload)
 
     connected.send(due_now(1))
     running = Running(worker, grace=0)
-    assert begun.wait(60)
+    assert starts.wait(60)
     worker.stop()
     assert running.end() is False
     assert ended == []
@@ -387,12 +384,12 @@ def test_a_coroutine_function_that_blocks_does_not_outlive_its_grace(connected):
     assert wait_until(lambda: ended == [1])
 
 
-def test_a_coroutine_that_does_not_end_within_its_grace_is_cancelled_and_its_job_goes_back(connected):
-    worker, begun, last_words = Worker(), threading.Event(), []
+def test_coroutine_is_cancelled_after_its_grace(connected):
+    worker, starts, last_words = Worker(), threading.Event(), []
 
     @worker.job("emails")
     async def send(job):
-        begun.set()
+        starts.set()
         try:
             await asyncio.Event().wait()
         finally:
@@ -400,32 +397,32 @@ def test_a_coroutine_that_does_not_end_within_its_grace_is_cancelled_and_its_job
 
     connected.send(due_now(1))
     running = Running(worker, grace=0)
-    assert begun.wait(60)
+    assert starts.wait(60)
     worker.stop()
     assert running.end() is False
     assert last_words == [True]
     assert connected.connection.levels[0].queue.depth().waiting == 1
 
 
-def test_a_handler_that_ends_after_its_job_went_back_sends_no_dead_letter(connected):
-    worker, begun, held, seen = Worker(), threading.Event(), threading.Event(), []
+def test_returned_job_sends_no_dead_letter(connected):
+    worker, starts, held, observed = Worker(), threading.Event(), threading.Event(), []
 
     @worker.job("emails")
     def send(job):
-        begun.set()
+        starts.set()
         held.wait(60)
-        seen.append(job.is_claim_lost)
+        observed.append(job.is_claim_lost)
         raise Discard("too late to say so")
 
     connected.send(due_now(1))
     before = set(threading.enumerate())
     running = Running(worker, grace=0)
-    assert begun.wait(60)
+    assert starts.wait(60)
     worker.stop()
     assert running.end() is False
     held.set()
     assert wait_until(lambda: set(threading.enumerate()) <= before)
-    assert seen == [True]
+    assert observed == [True]
     assert connected.connection.dead_letters.messages == []
     assert connected.connection.levels[0].queue.depth().waiting == 1
 
@@ -437,15 +434,15 @@ class Ahead(SystemClock):
         return super().now() + timedelta(hours=10)
 
 
-def test_the_slots_of_a_rate_are_taken_in_the_time_of_aws_which_all_workers_share(connected):
-    worker, begun, connection = Worker(), threading.Event(), connected.connection
+def test_slots_are_reserved_in_the_time_of_aws(connected):
+    worker, starts, connection = Worker(), threading.Event(), connected.connection
     connected.connections["emails"] = replace(connection, clock=Ahead())
     set_rate("emails", Rate.parse("50/s"), table=connection.table, now=NOW)
     key = slots_key("emails", read_control("emails", table=connection.table).rate_set)
-    worker.job("emails")(lambda job: begun.set())
+    worker.job("emails")(lambda job: starts.set())
     connected.send(due_now(1))
     running = Running(worker)
-    assert begun.wait(60)
+    assert starts.wait(60)
     worker.stop()
     assert running.end() is True
     until = datetime.fromtimestamp(connection.table.read([key]).rows[key]["until"] / 1e6, UTC)
@@ -457,7 +454,7 @@ def test_only_the_queues_that_are_named_are_processed(connected):
     worker.job("emails")(print)
     worker.job("invoices")(print)
     running = Running(worker, queues=["emails"])
-    assert wait_until(lambda: bool(connected.events.of(Kind.OPENED)))
+    assert wait_until(lambda: bool(connected.events.of(EventKind.OPENED)))
     worker.stop()
     assert running.end() is True
     with pytest.raises(QueueNotFound, match="invoices"):
@@ -504,7 +501,7 @@ def test_a_grace_may_be_a_timedelta(connected):
 
 
 @pytest.mark.parametrize(("queues", "unknown"), [(["invoices"], "invoices"), ([], "none")])
-def test_a_worker_without_a_handler_for_its_queues_says_which_it_has(queues, unknown):
+def test_unhandled_queue_is_refused_with_the_handled_ones(queues, unknown):
     worker = Worker()
     if queues:
         worker.job("emails")(print)
@@ -513,7 +510,7 @@ def test_a_worker_without_a_handler_for_its_queues_says_which_it_has(queues, unk
         worker.run(queues=queues)
 
 
-def test_a_visibility_timeout_that_is_too_short_to_renew_is_refused(monkeypatch):
+def test_too_short_visibility_timeout_is_refused(monkeypatch):
     monkeypatch.setattr(worker_module, "connect", Connected(a_connection(visibility_timeout=4)).connect)
     worker = Worker()
     worker.job("emails")(print)
@@ -541,7 +538,7 @@ def test_schedules_in_the_code_are_declared_when_it_starts(connected):
 def test_of_several_processes_the_first_declares_the_schedules(connected, number):
     worker = Worker()
     worker.schedule("emails", "digest", cron="0 9 * * *")(lambda job: None)
-    worker_module.supervised(worker, Alone(number))
+    worker_module.set_supervisor(worker, Alone(number))
     worker.stop()
     worker.run()
     assert connected.schedules.requests == (1 if number == 1 else 0)
@@ -553,5 +550,5 @@ class Alone:
     def __init__(self, number):
         self.number = number
 
-    def watched(self, runner, ending):
+    def watch(self, runner, shutdown):
         return contextlib.nullcontext()

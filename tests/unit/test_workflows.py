@@ -24,7 +24,7 @@ def test_there_are_workflows() -> None:
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
-def test_every_action_is_pinned_by_its_full_commit_and_tells_its_version(path: Path) -> None:
+def test_actions_are_pinned_by_commit_with_their_version(path: Path) -> None:
     used = [line.partition("uses:")[2].strip() for line in path.read_text().splitlines() if "uses:" in line]
     assert used
     assert [action for action in used if not PINNED.fullmatch(action)] == []
@@ -36,7 +36,7 @@ def test_one_action_is_of_one_version_everywhere() -> None:
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
-def test_a_job_has_the_rights_that_it_needs_and_an_end(path: Path) -> None:
+def test_jobs_have_least_rights_and_a_timeout(path: Path) -> None:
     assert yaml.safe_load(path.read_text())["permissions"] == {}
     for job in _jobs(path).values():
         written = {right for right, level in job["permissions"].items() if level == "write"}
@@ -45,14 +45,14 @@ def test_a_job_has_the_rights_that_it_needs_and_an_end(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
-def test_what_somebody_else_chose_is_no_part_of_a_command(path: Path) -> None:
+def test_foreign_input_is_no_part_of_a_command(path: Path) -> None:
     steps = [step for job in _jobs(path).values() for step in job["steps"]]
     assert [step["run"] for step in steps if "${{" in step.get("run", "")] == []
     checkouts = [step for step in steps if "actions/checkout" in step.get("uses", "")]
     assert all(step["with"]["persist-credentials"] is False for step in checkouts)
 
 
-def test_tests_run_on_every_python_that_the_package_says() -> None:
+def test_tests_run_on_every_supported_python() -> None:
     [least] = re.findall(r'requires-python = ">=3\.(\d+)"', (ROOT / "pyproject.toml").read_text())
     [everything] = [job for job in _jobs(ROOT / ".github" / "workflows" / "test.yml").values() if "strategy" in job]
     tested = everything["strategy"]["matrix"]["python"]

@@ -1,79 +1,95 @@
-// Calls of the console's server, once or again and again. Each failure is thrown as Failed: {title, detail, status}.
+// Calls of the console's server, once or repeatedly, and their JSON. A failure is thrown as an ApiError.
 
 import { useEffect, useRef, useState } from "./vendor/preact-htm.js";
-import { parseJson } from "./json.js";
 
-const KEPT = "dueline-console-token";
-const PATIENCE_MS = 30000;
+const TOKEN_KEY = "dueline-console-token";
+const TIMEOUT_MS = 30000;
 const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"];
-const GONE = {
+const NO_CONSOLE = {
   title: "The console does not answer",
   detail: "Is dueline console still running? Start it again, and open the address that it prints.",
 };
 
-export class Failed extends Error {
+export class ApiError extends Error {
   constructor(problem) {
     super(problem.detail);
     Object.assign(this, { status: 0, ...problem });
   }
 }
 
-export const keptToken = () => sessionStorage.getItem(KEPT);
+export const storedToken = () => sessionStorage.getItem(TOKEN_KEY);
 
-export const keepToken = (text) => sessionStorage.setItem(KEPT, text.trim().replace(/^.*#?token=/, ""));
+export const storeToken = (text) => sessionStorage.setItem(TOKEN_KEY, text.trim().replace(/^.*#?token=/, ""));
 
-/** Take the token out of the address bar. */
-export function takeToken() {
+/** Move the token from the address bar into the tab's storage. */
+export function takeTokenFromUrl() {
   if (!location.hash.startsWith("#token=")) return;
-  keepToken(location.hash);
+  storeToken(location.hash);
   history.replaceState(null, "", location.pathname + location.search);
 }
 
-/** A function of (path, body, headers) for each method: it asks so, and returns what the answer's JSON holds. */
+/** A function of (path, body, headers) for each method, which returns the JSON of the response. */
 export const [get, post, put, patch, remove] = METHODS.map((method) => async (path, body, headers) => {
-  const answer = await ask(method, path, body, headers);
-  const isJson = answer.headers.get("content-type")?.includes("json");
-  const read = isJson ? parseJson(await answer.text()) : null;
-  if (answer.status === 401) dispatchEvent(new Event("token-refused"));
-  if (!answer.ok) throw refusal(answer, read);
-  return read;
+  const response = await send(method, path, body, headers);
+  const isJson = response.headers.get("content-type")?.includes("json");
+  const content = isJson ? parseResponse(await response.text()) : null;
+  if (response.status === 401) dispatchEvent(new Event("token-refused"));
+  if (!response.ok) throw toError(response, content);
+  return content;
 });
 
-async function ask(method, path, body, more) {
-  const headers = { "content-type": "application/json", "x-dueline-console": keptToken() ?? "", ...more };
-  const signal = AbortSignal.timeout(PATIENCE_MS);
+async function send(method, path, body, more) {
+  const headers = { "content-type": "application/json", "x-dueline-console": storedToken() ?? "", ...more };
+  const signal = AbortSignal.timeout(TIMEOUT_MS);
   try {
     return await fetch(path, { method, headers, signal, body: body && JSON.stringify(body) });
   } catch (error) {
-    const then = method === "GET" ? "Views ask again by themselves." : "It may have been done: look, then try again.";
-    const slow = { title: "No answer", detail: `The console waited 30 seconds. ${then}` };
-    throw new Failed(error.name === "TimeoutError" ? slow : GONE);
+    const advice = method === "GET" ? "Views load again by themselves." : "It may have been done: check first.";
+    const timeout = { title: "No answer", detail: `The console waited 30 seconds. ${advice}` };
+    throw new ApiError(error.name === "TimeoutError" ? timeout : NO_CONSOLE);
   }
 }
 
-function refusal({ status, statusText }, read) {
-  return new Failed({ title: statusText, detail: read?.message ?? "", ...read, status });
-}
+const toError = ({ status, statusText }, content) =>
+  new ApiError({ title: statusText, detail: content?.message ?? "", ...content, status });
 
 /**
  * Load at once and every so many seconds (0: only once) while the tab is visible, never twice at a time.
  *
- * `key` names all that `load` depends on: another key begins anew. Returns {data, error, at, age, again}: `data` stays
- * when a later load fails, `at` (ms) and `age` (seconds) tell when it came, `again()` loads now.
+ * `key` names all that `load` depends on: another key drops the data. Returns {data, error, at, age, refresh}:
+ * `data` stays when a later load fails, `at` (ms) and `age` (seconds) say when it came, `refresh()` loads now.
  */
 export function usePolled(load, seconds, key = "") {
   const [polled, setPolled] = useState({ key });
   const poll = useRef(null);
   useEffect(() => {
-    const tell = (news) => setPolled((old) => ({ ...(old.key === key ? old : {}), key, ...news }));
-    poll.current = polling(load, seconds, tell);
+    const update = (changes) => setPolled((old) => ({ ...(old.key === key ? old : {}), key, ...changes }));
+    poll.current = polling(load, seconds, update);
     return poll.current.stop;
   }, [key, seconds]);
   const { data, error, at } = polled.key === key ? polled : {};
-  return { data, error, at, age: at && (Date.now() - at) / 1000, again: () => poll.current.now() };
+  return { data, error, at, age: at && (Date.now() - at) / 1000, refresh: () => poll.current.now() };
 }
 
-export function polling(load, seconds, tell) {
+/**
+ * Hold the result that belongs to `key`, which names all its parameters: {data, at, error, progress, busy, start}.
+ *
+ * `start(load)` loads it: load(report) returns the data, and report(progress) shows how far it is. `data` and `at` (ms)
+ * stay while the same is loaded again, also if that fails. A result that belongs to another key is never shown.
+ */
+export function useResult(key) {
+  const [result, setResult] = useState({ key });
+  const start = (load) => {
+    const update = (changes) => setResult((old) => (old.key === key ? { ...old, ...changes } : old));
+    const end = (changes) => update({ error: undefined, progress: undefined, busy: false, ...changes });
+    setResult((old) => ({ ...(old.key === key && old), key, busy: true }));
+    return load((progress) => update({ progress }))
+      .then((data) => end({ data, at: Date.now() }), (error) => end({ error }));
+  };
+  return { ...(result.key === key && result), start };
+}
+
+export function polling(load, seconds, update) {
   let timer;
   let busy = false;
   let wanted = false;
@@ -83,33 +99,51 @@ export function polling(load, seconds, tell) {
     if (busy || stopped) return;
     clearTimeout(timer);
     busy = true;
-    const news = await load().then((data) => ({ data, error: undefined, at: Date.now() }), (error) => ({ error }));
+    const changes = await load().then((data) => ({ data, error: undefined, at: Date.now() }), (error) => ({ error }));
     busy = false;
     if (stopped) return;
-    tell(news);
+    update(changes);
     if (wanted) now();
     else if (seconds && !document.hidden) timer = setTimeout(now, seconds * 1000);
   }
-  const seen = () => (document.hidden ? clearTimeout(timer) : seconds && now());
+  const onVisibility = () => (document.hidden ? clearTimeout(timer) : seconds && now());
   const stop = () => {
     stopped = true;
     clearTimeout(timer);
-    document.removeEventListener("visibilitychange", seen);
+    document.removeEventListener("visibilitychange", onVisibility);
   };
-  document.addEventListener("visibilitychange", seen);
+  document.addEventListener("visibilitychange", onVisibility);
   now();
   return { now, stop };
 }
 
-const ticking = new Set();
-setInterval(() => document.hidden || ticking.forEach((tick) => tick(Date.now())), 1000);
+const clocks = new Set();
+setInterval(() => document.hidden || clocks.forEach((setNow) => setNow(Date.now())), 1000);
 
-/** The time in milliseconds, anew every second. */
+/** The time in milliseconds, updated every second. */
 export function useNow() {
   const [, setNow] = useState(0);
   useEffect(() => {
-    ticking.add(setNow);
-    return () => ticking.delete(setNow);
+    clocks.add(setNow);
+    return () => clocks.delete(setNow);
   }, []);
   return Date.now();
 }
+
+/** Parse JSON. A number that JavaScript would write otherwise, such as 1.0, stays its text. Throws a SyntaxError. */
+export const parseExact = (text) => JSON.parse(text, (_, value, { source }) =>
+  typeof value === "number" && JSON.stringify(value) !== source ? JSON.rawJSON(source) : value);
+
+/** Parse a response of the API: its payloads are exact, all other numbers are plain. Throws a SyntaxError. */
+export const parseResponse = (text) => plainOutsidePayloads(parseExact(text));
+
+function plainOutsidePayloads(value) {
+  if (JSON.isRawJSON(value)) return Number(value.rawJSON);
+  if (typeof value !== "object" || value === null) return value;
+  for (const name of Object.keys(value)) if (name !== "payload") value[name] = plainOutsidePayloads(value[name]);
+  return value;
+}
+
+/** The JSON of a value with its numbers as JavaScript writes them, if it can write them: 1.0 as 1. */
+export const plainText = (value) => JSON.stringify(value, (_, each) =>
+  JSON.isRawJSON(each) && Math.abs(each.rawJSON) <= Number.MAX_SAFE_INTEGER ? Number(each.rawJSON) : each);

@@ -1,7 +1,7 @@
-// The page: who may see it, which view is shown, and what surrounds it.
+// The page: the token, the view of the address, and what surrounds each view.
 
 import { html, render, useEffect, useErrorBoundary, useState } from "./vendor/preact-htm.js";
-import { get, keepToken, keptToken, takeToken } from "./api.js";
+import { get, storeToken, storedToken, takeTokenFromUrl } from "./api.js";
 import { DeadLetters } from "./dead_letters.js";
 import { Job } from "./job.js";
 import { Jobs } from "./jobs.js";
@@ -9,8 +9,7 @@ import { About, Button, Failure, Input, State } from "./parts.js";
 import { Queue } from "./queue.js";
 import { Queues } from "./queues.js";
 import { queuePath, useRoute } from "./route.js";
-import { Schedule } from "./schedule.js";
-import { Schedules } from "./schedules.js";
+import { Schedule, Schedules } from "./schedules.js";
 
 const VIEWS = { Queues, Queue, Jobs, Job, DeadLetters, Schedules, Schedule };
 const TABS = [
@@ -21,7 +20,7 @@ const TABS = [
 ];
 
 function App() {
-  const [isOpen, setOpen] = useState(keptToken() !== null);
+  const [isOpen, setOpen] = useState(storedToken() !== null);
   const [about, setAbout] = useState({});
   const route = useRoute();
   const View = VIEWS[route.view];
@@ -31,7 +30,7 @@ function App() {
     if (isOpen) get("/console/about").then(setAbout, (error) => setAbout({ error }));
   }, [isOpen]);
   if (broken) return html`<main class="view"><${Failure} error=${broken} /><a href="/">Queues</a></main>`;
-  if (!isOpen) return html`<${Door} onOpen=${() => setOpen(true)} />`;
+  if (!isOpen) return html`<${TokenForm} onOpen=${() => setOpen(true)} />`;
   return html`<${About.Provider} value=${about}>
     <${Top} about=${about} />
     ${route.queue && html`<${QueueBar} route=${route} />`}
@@ -59,21 +58,21 @@ function QueueBar({ route: { queue, view } }) {
   </nav>`;
 }
 
-/** What is shown to whoever comes without the token of the console that runs. */
-function Door({ onOpen }) {
+/** The page without a token, or with one of a console that has ended. */
+function TokenForm({ onOpen }) {
   const form = useState({ token: "" });
   const open = (event) => {
     event.preventDefault();
-    keepToken(form[0].token);
+    storeToken(form[0].token);
     onOpen();
   };
   return html`<main class="door view">
     <h1>This page needs a console of your own</h1>
-    <p>What it shows is read with the rights of whoever runs the console. This tab has no token, or that of a console
-      that has ended.</p>
+    <p>A console reads the deployment with the AWS credentials of the person who runs it. This tab has no token, or that
+      of a console that has ended.</p>
     <ol>
       <li>Run <code>dueline console</code>. It opens a page of its own, with your credentials.</li>
-      <li>There, go to <code>${location.pathname + location.search}</code>, which is what this link shows.</li>
+      <li>There, go to <code>${location.pathname + location.search}</code>, as this link does.</li>
     </ol>
     <form class="row" onSubmit=${open}>
       <${Input} form=${form} name="token" label="Or paste the address that the console printed, or its token"
@@ -83,7 +82,7 @@ function Door({ onOpen }) {
   </main>`;
 }
 
-// What is moved, such as the row of a queue that another one overtakes, stays as it is: with the focus, above all.
+// What is moved, such as the row of a queue in the sorted table, keeps its state: the focus, and an open dialog.
 for (const put of [Node.prototype.insertBefore, Node.prototype.appendChild]) {
   Node.prototype[put.name] = function (node, before = null) {
     const { activeElement: focused } = document;
@@ -95,6 +94,6 @@ for (const put of [Node.prototype.insertBefore, Node.prototype.appendChild]) {
 }
 
 document.title = `${location.pathname.slice(1) || "queues"} · Dueline`;
-takeToken();
+takeTokenFromUrl();
 const OLD = html`<main><p>This browser is too old: it would alter large numbers in payloads.</p></main>`;
 render(JSON.rawJSON ? html`<${App} />` : OLD, document.body);

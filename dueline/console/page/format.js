@@ -1,5 +1,5 @@
-// Figures, spans and instants as text, where no line ends between a figure and its unit. An instant is ISO 8601 or
-// milliseconds; `now` is in milliseconds.
+// Figures, spans and instants as text, with no line break between a figure and its unit, and typed text as values.
+// An instant is ISO 8601 or milliseconds; `now` is in milliseconds.
 
 const NUMBER = new Intl.NumberFormat("en");
 // Swedish writes a date as "2027-01-04 09:00:00".
@@ -57,4 +57,28 @@ export function rateWords(rate) {
   if (!rate) return "no limit";
   const [jobs, unit] = rate.split("/");
   return `${number(Number(jobs))} ${RATE_UNITS[unit]}`;
+}
+
+/** A span: its count and its unit. */
+export const SPAN = /^\s*(\d+(?:\.\d+)?)\s*([smhd]?)\s*$/;
+const SECONDS = { "": 1, s: 1, m: 60, h: 3600, d: 86400 };
+
+/** The seconds of "90", "15m", "2h", "3d". Throws an Error that says what is allowed. */
+export function seconds(text, name = "delay") {
+  const [, count, unit] = SPAN.exec(text) ?? [];
+  if (!count) throw new Error(`${name} is "${text}": it must be seconds, or a number with s, m, h or d, such as 15m`);
+  return Number(count) * SECONDS[unit];
+}
+
+/** The instant, in UTC, of the text of a date and time field, in the reader's own time. Throws an Error. */
+export function instant(text, name = "time") {
+  const at = new Date(text);
+  if (Number.isNaN(at.getTime())) throw new Error(`${name} is "${text}": it must be a date and a time`);
+  return at.toISOString();
+}
+
+/** The text of a date and time field for an instant; empty for an invalid one, as an address may hold it. */
+export function fieldText(at) {
+  const shifted = new Date(Date.parse(at) - new Date(at).getTimezoneOffset() * 60000);
+  return Number.isNaN(shifted.getTime()) ? "" : shifted.toISOString().slice(0, 19);
 }

@@ -1,45 +1,44 @@
-// One job: its way, what it carries, and what can be done with it.
+// One job: its timeline, payload and attributes, and the dialogs that change it.
 
 import { html, useRef } from "./vendor/preact-htm.js";
 import { get, remove, usePolled } from "./api.js";
 import { span } from "./format.js";
 import { JobForm, MoveForm } from "./job_form.js";
-import { findListed } from "./listed.js";
-import { payloadText } from "./matching.js";
+import { findScheduled, payloadText } from "./job_list.js";
 import { Button, Confirm, Facts, Failure, Instant, JobLink, State, Text, useDialog, View } from "./parts.js";
 import { queuePath } from "./route.js";
-import { STATES, way } from "./way.js";
 
 const SECONDS = 5;
 const ENDED = ["succeeded", "failed", "skipped", "cancelled"];
 const LEFT = "It has left the table: it is in its queue, or on its way there";
 const OF_SCHEDULE = "A run of a schedule cannot be moved: run the schedule, or cancel this job and schedule a copy";
-const NO_COPY = "The API tells a payload only while a job waits in the table, as JSON";
+const NO_COPY = "The API returns a payload only while the job is in the table, and only JSON";
 
 export function Job({ queue, id }) {
-  // The list alone tells its payload, and only while it waits: that is kept.
-  const listed = useRef();
+  // Only the list has its payload, and only while it is in the table: the row is kept.
+  const row = useRef();
   const load = async () => {
     const job = await get(`/api/queues/${queue}/jobs/${id}`);
-    if (job.state === "scheduled") listed.current ??= await findListed(queue, job).catch((unlisted) => ({ unlisted }));
-    return { ...listed.current, ...job };
+    const find = () => findScheduled(queue, job).catch((listError) => ({ listError }));
+    if (job.state === "scheduled") row.current ??= await find();
+    return { ...row.current, ...job };
   };
   const polled = usePolled(load, SECONDS, id);
-  const [dialog, open] = useDialog(polled.again);
+  const [dialog, open] = useDialog(polled.refresh);
   const state = polled.data?.state;
   const title = html`Job <code>${id.split(".").at(-1).slice(0, 8)}</code>
     ${state && html` <${State} word=${state.replace("_", " ")} tone=${STATES[state][0]} />`}`;
   return html`<${View} title=${title} polled=${polled} seconds=${SECONDS} what="the job">${(job) => html`
     <p>${STATES[state][1]} ${job.moved_to && html`It was moved to <${JobLink} id=${job.moved_to} />.`}</p>
     <${Verbs} job=${job} open=${open} />
-    <section class="panel"><h2>Its way</h2><${Way} job=${job} /></section>
-    <section class="panel"><h2>What it is</h2><${Facts} facts=${facts(job)} /></section>
+    <section class="panel"><h2>Timeline</h2><${Timeline} job=${job} /></section>
+    <section class="panel"><h2>Attributes</h2><${Facts} facts=${facts(job)} /></section>
     <section class="panel"><h2>Payload</h2><${Payload} job=${job} /></section>${dialog}`}<//>`;
 }
 
 function Verbs({ job, open }) {
   const ended = ENDED.includes(job.state) && "It has ended";
-  const left = !["scheduled", "accepted"].includes(job.state) && LEFT;
+  const left = !["scheduled", "accepted", job.route === "table" && "unrecorded"].includes(job.state) && LEFT;
   const unmoved = ended || left || (job.schedule && OF_SCHEDULE);
   return html`<p class="row">
     <${Button} writes why=${unmoved} onClick=${() => open(MoveForm, { job, now: true })}>Run now …<//>
@@ -50,46 +49,93 @@ function Verbs({ job, open }) {
   </p>${unmoved === OF_SCHEDULE && html`<p class="muted">${unmoved}.</p>`}`;
 }
 
-const Way = ({ job }) => html`<ol class="way">${way(job).map(({ name, at, note, tone = "ok", ahead }) => html`
-  <li key=${name} class=${ahead ? "next" : tone}>
-    <strong>${name}</strong>${ahead && html` <span class="muted">to come</span>`}
-    ${at && html` <${Instant} at=${at} /> <span class="muted">(<${Instant} at=${at} near />)</span>`}
-    ${note && ` ${note}`}
+const Timeline = ({ job }) => html`<ol class="timeline">${timeline(job).map((step) => html`
+  <li key=${step.name} class=${step.ahead ? "next" : step.tone ?? "ok"}>
+    <strong>${step.name}</strong>${step.ahead && html` <span class="muted">to come</span>`}
+    ${step.at && html` <${Instant} at=${step.at} /> <span class="muted">(<${Instant} at=${step.at} near />)</span>`}
+    ${step.note && ` ${step.note}`}
   </li>`)}</ol>`;
 
-function facts({ id, due, route, attempts, started, ended, error, traceparent, schedule, nominal, ...job }) {
+function facts({ id, due, route, attempts, started, ended, error, traceparent, schedule, scheduled_for, ...job }) {
   return [
     ["Id", html`<code>${id}</code>`], ["Due", html`<${Instant} at=${due} />`],
     ["Route", route === "table" ? "by the table" : "straight to its queue"],
-    ["Attempts", attempts ?? "none told"],
+    ["Attempts", attempts ?? "not recorded"],
     ["Last attempt took", started && ended && span((Date.parse(ended) - Date.parse(started)) / 1000)],
     ["Error", error && html`<code>${error}</code>`],
     ["Tenant", job.tenant], ["Priority", job.priority],
     ["Trace", traceparent && html`<code title=${traceparent}>${traceparent.split("-")[1]}</code>`],
     ["Schedule", schedule && html`<a href=${queuePath(job.queue, "schedules", schedule)}>${schedule}</a>`],
-    ["Nominal", nominal && html`<${Instant} at=${nominal} />`, "The instant that the schedule's rule names"],
+    ["Scheduled for", scheduled_for && html`<${Instant} at=${scheduled_for} />`, "By the schedule's rule"],
   ];
 }
 
 function Payload({ job }) {
-  if (job.unlisted) return html`<${Failure} error=${job.unlisted} what="the payload" />`;
-  const isTold = ["payload", "payload_text", "payload_at"].some((form) => form in job);
-  if (isTold) return html`<${Text} value=${payloadText(job, 2)} />`;
-  return html`<p class="muted">The API tells it, with the attributes, only while the job waits in the table.
-    ${job.state === "failed" && html` Its <a href=${queuePath(job.queue, "dead-letters")}>dead letter</a> has it`}</p>`;
+  if (job.listError) return html`<${Failure} error=${job.listError} what="the payload" />`;
+  const hasPayload = ["payload", "payload_text", "payload_at"].some((form) => form in job);
+  if (hasPayload) return html`<${Text} value=${payloadText(job, 2)} />`;
+  return html`<p class="muted">The API returns it only while the job is in the table.
+    ${job.state === "failed" && html` Its <a href=${queuePath(job.queue, "dead-letters")}>dead letter</a> has it.`}
+  </p>`;
 }
 
 function Cancel({ job, onClose }) {
   const path = `/api/queues/${job.queue}/jobs/${job.id}`;
   const act = async () => {
     const { state } = await remove(path);
-    // Whoever cancels is not told of a move that was before it; where the look-up fails, what is said holds anyway.
+    // The answer does not say whether the job was moved before; where this look-up fails, the answer holds anyway.
     const { moved_to: moved } = await get(path).catch(() => ({}));
-    if (moved) return html`<strong>Moved meanwhile</strong>, not cancelled: it comes as <${JobLink} id=${moved} />.`;
+    if (moved) return html`<strong>Moved meanwhile</strong>, not cancelled: it is now <${JobLink} id=${moved} />.`;
     return html`<strong>${state === "cancelled" ? "Cancelled" : "Cancel requested"}.</strong> ${STATES[state][1]}`;
   };
   return html`<${Confirm} title="Cancel this job?" verb="Cancel the job" danger back="Keep it"
     act=${act} onClose=${onClose}>
-    <p>It is due <${Instant} at=${job.due} />. A job that is cancelled cannot be brought back.</p>
+    <p>It is due <${Instant} at=${job.due} />. A cancelled job cannot be brought back.</p>
   <//>`;
 }
+
+/** The tone and the meaning of each state. */
+export const STATES = {
+  accepted: ["idle", "It is on its way to the table."],
+  unrecorded: ["idle", "It has no record: it went straight to SQS, is on its way to the table, or never existed."],
+  scheduled: ["ok", "It waits in the table until it is due."],
+  dispatched: ["ok", "It was sent to its queue."],
+  running: ["ok", "A worker has it now."],
+  succeeded: ["ok", "Done."],
+  failed: ["bad", "Its attempts are used up."],
+  skipped: ["warn", "It did not run: another run of its schedule had not ended."],
+  cancelled: ["idle", "It will not be delivered under this id, guaranteed."],
+  cancel_requested: ["warn", "It may still be delivered: it is in its queue or on its way. Workers may skip it."],
+  parked: ["bad", "It is in the dispatch dead-letter queue: dueline redrive --parked puts it back."],
+  planned: ["idle", "In the table."],
+  missed: ["warn", "It created no job. The jobs of a backfill are not listed here."],
+  forgotten: ["idle", "Past its retention: its record was deleted."],
+};
+
+const DISPATCHED = ["dispatched", "running", "succeeded", "failed", "skipped"];
+const TO_COME = ["accepted", "scheduled"];
+
+/** The steps of a job, as far as the API knows them: {name, at, note, tone, ahead}; those `ahead` are to come. */
+export function timeline({ state, due, route, attempts = 0, started, ended, error, moved_to }) {
+  const [tone, meaning] = STATES[state];
+  const isAhead = TO_COME.includes(state);
+  const before = attempts === 2 ? "attempt 1" : `attempts 1 to ${attempts - 1}`;
+  const outcome = !ended ? "Running." : error ? `Failed: ${error}.` : "";
+  const steps = [
+    [state !== "unrecorded", { name: "accepted", note: "The API does not say when." }],
+    [route === "table" && !["accepted", "unrecorded"].includes(state), { name: "scheduled", note: "In the table." }],
+    [moved_to, { name: "moved", note: "Another job took its place." }],
+    [state === "cancelled" && !moved_to, { name: "cancelled", note: meaning }],
+    [state !== "cancelled", { name: "due", at: due, ahead: Date.parse(due) > Date.now() }],
+    [state === "parked", { name: "parked", tone, note: meaning }],
+    [isAhead || DISPATCHED.includes(state), { name: "dispatched", note: "To its queue.", ahead: isAhead }],
+    [attempts > 1, { name: before, tone: "warn", note: "Failed." }],
+    [attempts, { name: `attempt ${attempts}`, at: started, note: outcome, tone: error ? "bad" : "ok" }],
+    [state === "cancel_requested", { name: "cancel requested", tone, note: meaning }],
+    [state === "dispatched", { name: attempts ? "next attempt" : "received", ahead: true, note: NEEDS_TRACK }],
+    [ended && state !== "dispatched", { name: state, at: ended, tone, note: meaning }],
+  ];
+  return steps.flatMap(([applies, step]) => (applies ? [step] : []));
+}
+
+const NEEDS_TRACK = "Recorded only with track: true.";

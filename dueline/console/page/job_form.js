@@ -1,12 +1,11 @@
 // Scheduling a job, and moving one to another time.
 
 import { html, useMemo, useState } from "./vendor/preact-htm.js";
-import { patch, post } from "./api.js";
-import { parseJson } from "./json.js";
+import { parseExact, patch, post } from "./api.js";
+import { instant, seconds } from "./format.js";
 import { Confirm, Field, Input, Instant, JobLink } from "./parts.js";
-import { instant, seconds } from "./when.js";
 
-/** When it is due, as the API takes it. Throws an Error. */
+/** The due time as parameters of the API. Throws an Error. */
 const timeOf = ({ when, delay, at }) =>
   when === "at" ? { at: instant(at) } : { delay: when === "now" ? 0 : seconds(delay) };
 
@@ -24,7 +23,7 @@ function When({ form, choices = ["now", "after", "at"] }) {
 /** The JSON in a text field. Throws an Error that says where it is wrong. */
 export function readJson(text) {
   try {
-    return parseJson(text);
+    return parseExact(text);
   } catch (error) {
     throw new Error(`payload is no JSON: ${error.message}`);
   }
@@ -36,10 +35,10 @@ export function JsonField({ form: [values, set], label = "Payload", hint = "JSON
     onInput=${({ target }) => set({ ...values, payload: target.value })} /><//>`;
 }
 
-/** The header with a key of one dialog: however often it asks, it is done once. */
+/** A header that makes retries from one dialog idempotent. */
 export const useKey = () => useMemo(() => ({ "idempotency-key": `console-${crypto.randomUUID()}` }), []);
 
-/** A dialog that schedules a job; `copy` is one of which it is to be a copy. */
+/** A dialog that schedules a job; `copy` is the job to copy. */
 export function JobForm({ queue, copy, onClose }) {
   const form = useState({
     when: copy ? "now" : "after", delay: "15m", at: "", tenant: copy?.tenant, priority: copy?.priority ?? 1,
@@ -64,7 +63,7 @@ export function JobForm({ queue, copy, onClose }) {
   <//>`;
 }
 
-/** A dialog that moves a job to another time; `now`: to now, without asking when. */
+/** A dialog that moves a job to another time; `now`: without a choice. */
 export function MoveForm({ job, now = false, onClose }) {
   const form = useState({ when: now ? "now" : "after", delay: "1h", at: "" });
   const key = useKey();

@@ -1,28 +1,31 @@
-// The jobs of a queue that are scheduled, in due order. What is looked for is in the address, to be sent on.
+// The scheduled jobs of a queue, in due order, and the dialog that cancels many. The filters are in the address.
 
-import { html, useMemo, useRef, useState } from "./vendor/preact-htm.js";
-import { get, usePolled } from "./api.js";
-import { CancelMany } from "./cancel_many.js";
+import { html, useEffect, useMemo, useRef, useState } from "./vendor/preact-htm.js";
+import { get, post, usePolled } from "./api.js";
+import { fieldText, instant, number, plural } from "./format.js";
 import { JobForm } from "./job_form.js";
-import { fetchJobs } from "./listed.js";
-import { found, matcher, payloadText } from "./matching.js";
-import { Button, Empty, Failure, Field, Input, Instant, JobLink, Table, useDialog, View } from "./parts.js";
+import { fetchJobs, countWords, matcher, payloadText, unread, unreadWords } from "./job_list.js";
+import { Button, Confirm, Empty, Failure, Field, Input, Instant, JobLink, Progress, Table } from "./parts.js";
+import { Unreadable, useDialog, View } from "./parts.js";
 import { queuePath, setQuery } from "./route.js";
-import { fieldText, instant } from "./when.js";
 
-const STEP = 200;
-const MOST = 1000;
 const SECONDS = 30;
+const STEP = 200;
+const MOST_SHOWN = 1000;
 const SHOWN_CHARACTERS = 160;
+const MOST_CANCELLED = 10000;
+const BATCH = 100;
+const SAMPLE = 3;
+const UNSURE = "not known: look again";
 
 export function Jobs({ queue, query }) {
   const most = useRef(STEP);
   const key = JSON.stringify([queue, query.from, query.to]);
   const polled = usePolled(() => fetchJobs(queue, query, most.current), SECONDS, key);
-  const [dialog, open] = useDialog(polled.again);
+  const [dialog, open] = useDialog(polled.refresh);
   const more = () => {
     most.current += STEP;
-    polled.again();
+    polled.refresh();
   };
   const above = html`<div class="row">
       <${Button} kind="primary" writes onClick=${() => open(JobForm, { queue })}>Schedule a job …<//>
@@ -34,18 +37,18 @@ export function Jobs({ queue, query }) {
     ${(fetched) => html`<${List} queue=${queue} query=${query} fetched=${fetched} more=${more} />`}<//>`;
 }
 
-/** Go to the job of an id, be it of this queue or of another one, or of an idempotency key of this queue. */
+/** Go to the job with an id, of any queue, or with an idempotency key of this queue. */
 function Find({ queue }) {
-  const form = useState({ sought: "" });
+  const form = useState({ text: "" });
   const [error, setError] = useState(null);
   const go = async (event) => {
     event.preventDefault();
-    const sought = form[0].sought.trim();
-    const id = ID.test(sought) ? sought : await idOf(queue, sought).catch(setError);
+    const text = form[0].text.trim();
+    const id = ID.test(text) ? text : await idOf(queue, text).catch(setError);
     if (id) location.assign(queuePath(ID.exec(id)[1], "jobs", id));
   };
   return html`<form class="row" role="search" onSubmit=${go}>
-    <${Input} form=${form} name="sought" label="Find a job by its id or key" type="search" required />
+    <${Input} form=${form} name="text" label="Find a job by its id or key" type="search" required />
     <${Button} type="submit">Open<//></form><${Failure} error=${error} what="the job" />`;
 }
 
@@ -59,32 +62,34 @@ async function idOf(queue, key) {
 function Filters({ query }) {
   const text = (name, label, placeholder) =>
     html`<${Input} form=${[query, setQuery]} name=${name} label=${label} placeholder=${placeholder} type="search" />`;
-  const moment = (name, label) => {
+  const time = (name, label) => {
     const set = ({ target }) => setQuery({ [name]: target.value && instant(target.value) });
     return html`<${Field} label=${label}><input type="datetime-local" step="1"
       value=${fieldText(query[name])} onChange=${set} /><//>`;
   };
   return html`<div class="filters" role="group" aria-label="Filters">
-    ${moment("from", "Due from")}${moment("to", "Due before")}
+    ${time("from", "Due from")}${time("to", "Due before")}
     ${text("tenant", "Tenant", "all")}${text("text", "Text in the payload", "any")}
     ${text("field", "Field of the payload", "campaign = 42")}
   </div>`;
 }
 
 function List({ queue, query, fetched, more }) {
-  const { jobs, wrong } = useMemo(() => picked(fetched.jobs, query), [fetched, JSON.stringify(query)]);
+  const { jobs, wrong } = useMemo(() => filterJobs(fetched.jobs, query), [fetched, JSON.stringify(query)]);
   if (wrong) return html`<${Empty}>${wrong}<//>`;
-  const why = fetched.jobs.length >= MOST && `${MOST} are shown at most: narrow the time span`;
-  return html`<p role="status">${found(jobs.length, fetched)} ${fetched.more ? "fetched" : "scheduled"}.</p>
+  const why = fetched.jobs.length >= MOST_SHOWN && `${MOST_SHOWN} are shown at most: narrow the time span`;
+  const unmatched = unread(fetched.jobs, query);
+  return html`<p role="status">${countWords(jobs.length, fetched)} ${fetched.more ? "fetched" : "scheduled"}.
+      ${unmatched > 0 && unreadWords(unmatched)}</p><${Unreadable} rows=${fetched.unreadable} />
     ${jobs.length
       ? html`<${Table} caption="Scheduled jobs" columns=${columns(queue)} rows=${jobs} keyOf=${({ id }) => id} stack />`
       : html`<${Empty}>${fetched.jobs.length ? "None of them matches." : NONE}<//>`}
     ${fetched.more && html`<p><${Button} onClick=${more} why=${why}>Fetch ${STEP} more<//></p>`}`;
 }
 
-const NONE = "Nothing is scheduled in this time span. What was handed over already is looked up by its id.";
+const NONE = "Nothing is scheduled in this time span. Find a dispatched job by its id.";
 
-function picked(jobs, query) {
+function filterJobs(jobs, query) {
   try {
     return { jobs: jobs.filter(matcher(query)) };
   } catch (error) {
@@ -103,3 +108,87 @@ const columns = (queue) => [
 ];
 
 const cut = (text) => (text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)} …` : text);
+
+/** A dialog that counts the jobs that filters pick, and cancels them. */
+export function CancelMany({ queue, query, onClose }) {
+  const [{ fetched = 0, unmatched, jobs, more, error }, setPreview] = useState({});
+  useEffect(() => {
+    let closed = false;
+    const report = ({ jobs }) => !closed && setPreview({ fetched: jobs.length });
+    countMatching(queue, query, report).then(setPreview, (error) => setPreview({ error }));
+    return () => { closed = true; };
+  }, []);
+  const count = jobs?.length ?? 0;
+  return html`<${Confirm} title=${`Cancel many jobs of ${queue}?`} verb=${`Cancel ${plural(count, "job")}`} danger
+    act=${(report) => cancelAll(queue, jobs, report)} onClose=${onClose} ready=${count > 0} back="Keep them">
+    <p>Of the scheduled jobs, ${filterWords(query)}:</p>
+    ${!jobs && !error && html`<${Progress} done=${fetched} />`}
+    <${Failure} error=${error} />
+    ${jobs && html`<${Preview} jobs=${jobs} fetched=${fetched} unmatched=${unmatched} more=${more} />`}
+    <p class="muted">A cancelled job cannot be brought back. Jobs already dispatched are not counted here.</p>
+  <//>`;
+}
+
+const WORDS = { from: "due from", to: "due before", tenant: "of the tenant", text: "with the text", field: "with" };
+
+function filterWords(query) {
+  const words = Object.keys(WORDS).flatMap((name) => (query[name] ? [`${WORDS[name]} ${query[name]}`] : []));
+  return words.length ? `those ${words.join(", ")}` : html`<strong>all of them</strong>, since no filter is set`;
+}
+
+async function countMatching(queue, query, report) {
+  const matches = matcher(query);
+  const { jobs, more } = await fetchJobs(queue, query, MOST_CANCELLED, report);
+  return { fetched: jobs.length, more, unmatched: unread(jobs, query), jobs: jobs.filter(matches) };
+}
+
+function Preview({ jobs, fetched, unmatched, more }) {
+  return html`<div role="status">
+    <p><strong>${plural(jobs.length, "job")}</strong> of ${number(fetched)} fetched.
+      ${more && ` There are more in this span than are fetched at a time: cancel these, then count again.`}</p>
+    ${unmatched > 0 && html`<p class="warn">${unreadWords(unmatched)}</p>`}
+    <ul>${jobs.slice(0, SAMPLE).map((job) => html`<li key=${job.id}><${JobLink} id=${job.id} /> due${" "}
+      <${Instant} at=${job.due} /> <code>${payloadText(job).slice(0, 120)}</code></li>`)}</ul>
+  </div>`;
+}
+
+/** Cancel jobs a batch at a time, until all are or the reader stops it, and return the result. */
+async function cancelAll(queue, jobs, report) {
+  const answers = [];
+  let last = {};
+  let stopped = false;
+  const stop = () => { stopped = true; };
+  while (answers.length < jobs.length && !stopped) {
+    report(html`<${Progress} done=${answers.length} of=${jobs.length} /><${Button} onClick=${stop}>Stop here<//>`);
+    const ids = jobs.slice(answers.length, answers.length + BATCH).map(({ id }) => id);
+    last = await cancelBatch(queue, ids);
+    if (last.error) break;
+    answers.push(...last.jobs);
+  }
+  return html`<${Result} answers=${answers} left=${jobs.length - answers.length} ...${last} />`;
+}
+
+/** Cancel jobs, once more if that fails, which is safe: {jobs} or {error, unsure: how many may be cancelled anyway}. */
+const cancelBatch = (queue, ids, before) => post(`/api/queues/${queue}/cancellations`, { ids }).catch((error) =>
+  before ? { error, unsure: isRefusal(before) && isRefusal(error) ? 0 : ids.length } : cancelBatch(queue, ids, error));
+
+const isRefusal = ({ status }) => status >= 400 && status < 500 && status !== 429;
+
+function Result({ answers, left, error, unsure = 0 }) {
+  const requested = answers.filter(({ state }) => state === "cancel_requested");
+  const cancelled = answers.filter(({ state }) => state === "cancelled").length;
+  const refused = Object.entries(Object.groupBy(answers.filter((job) => job.error), (job) => job.error.detail));
+  return html`<ul>
+      <li><strong>${number(cancelled)} cancelled</strong> (200): none will be delivered, guaranteed. A job that
+        was moved after they were counted is delivered as its new job.</li>
+      <li class=${requested.length && "warn"}><strong>${number(requested.length)} cancel requested</strong> (202): they
+        may still be delivered: they are in their queue or on their way. Workers may skip them.
+        ${requested.slice(0, SAMPLE).map(({ id }) => html` <${JobLink} key=${id} id=${id} />`)}</li>
+      ${refused.map(([why, jobs]) => html`<li key=${why} class="bad">
+        <strong>${number(jobs.length)} ${isRefusal(jobs[0].error) ? "not cancelled" : UNSURE}:</strong> ${why}</li>`)}
+      ${unsure > 0 && html`<li class="bad"><strong>${number(unsure)} ${UNSURE}</strong>, the answer was lost.</li>`}
+      ${left > unsure && html`<li class="warn"><strong>${number(left - unsure)} not tried:</strong>
+        ${error ? " it failed before" : " you stopped it"}. They are still scheduled.</li>`}
+    </ul>
+    <${Failure} error=${error} />`;
+}

@@ -5,12 +5,12 @@ import { useNow } from "./api.js";
 import { local, plural, relative, span, utc } from "./format.js";
 import { queuePath } from "./route.js";
 
-/** What /console/about tells, such as `read_only`. */
+/** What /console/about returns, such as `read_only`. */
 export const About = createContext({});
 
 /**
- * A view: `title`, what is `beside` it and `above` the rest, and what `children` makes of the data that `polled` (of
- * usePolled) has, with how fresh it is and what failed. `what` names the data.
+ * A view: `title`, what is `beside` it and `above` the rest, and what `children` returns for the data of `polled` (of
+ * usePolled), with its age and its error. `what` names the data.
  */
 export function View({ title, beside, above, polled, seconds, what, children }) {
   return html`<div class="view">
@@ -20,21 +20,21 @@ export function View({ title, beside, above, polled, seconds, what, children }) 
   </div>`;
 }
 
-/** What `children` makes of data once it is there, beside what failed, or that it loads. */
+/** What `children` returns for data that has loaded, with the error of a later load. */
 export function Loaded({ polled: { data, error, at }, what, children }) {
   return html`<${Failure} error=${error} at=${at} what=${what} />
     ${data ? children(data) : !error && html`<p class="empty" role="status">Loading ${what} …</p>`}`;
 }
 
-function Freshness({ polled: { at, error, again }, seconds }) {
+function Freshness({ polled: { at, error, refresh }, seconds }) {
   return html`<p class="fresh">
     ${at && html`<span class=${error ? "dot bad" : "dot ok"} aria-hidden="true" />As of <${Instant} at=${at} near />
       <span class="wide">every ${span(seconds)}</span>`}
-    <${Button} kind="quiet" onClick=${again} label="Refresh now">Refresh<//>
+    <${Button} kind="quiet" onClick=${refresh} label="Refresh now">Refresh<//>
   </p>`;
 }
 
-/** What failed and why: "Could not load {what}: …"; `at` is when what is still shown was read. */
+/** An error: "Could not load {what}: …"; `at` is when the data that is still shown was loaded. */
 export function Failure({ error, at, what }) {
   if (!error) return null;
   return html`<div class="notice bad" role="alert">
@@ -45,7 +45,7 @@ export function Failure({ error, at, what }) {
   </div>`;
 }
 
-/** An instant in the reader's own time, with UTC in the title; `near` says how far off it is. */
+/** An instant in the reader's own time, with UTC in the title; with `near`, how far off it is. */
 export function Instant({ at, near = false }) {
   const now = useNow();
   if (!at) return html`<span class="none">none</span>`;
@@ -54,7 +54,7 @@ export function Instant({ at, near = false }) {
     ${near ? relative(at, now) : local(at, now)}</time>`;
 }
 
-/** A job by the start of its id's last part, which tells it apart; the whole id is in the title. */
+/** A link to a job, with the start of the last part of its id; the whole id is in the title. */
 export function JobLink({ id }) {
   const [queue, , , , uid] = id.split(".");
   return html`<a href=${queuePath(queue, "jobs", id)} title=${id}>${uid?.slice(0, 8) ?? id}</a>`;
@@ -68,7 +68,7 @@ export const State = ({ word, tone = "idle", title }) =>
 
 /**
  * `kind`: "plain", "primary", "danger" or "quiet". `writes`: it changes something, so that it is off where the console
- * is read-only. `why` switches it off and says why. `label` is its name where its text does not tell enough.
+ * is read-only. `why` switches it off and says why. `label` is its name where its text is not enough.
  */
 export function Button({ children, onClick, kind = "plain", type = "button", writes, why, label, busy }) {
   const { read_only } = useContext(About);
@@ -98,10 +98,10 @@ function Cell({ row, name, label, cell, end, head, title }) {
   return head ? html`<th scope="row" ...${as}>${cell(row)}</th>` : html`<td ...${as}>${cell(row)}</td>`;
 }
 
-/** Names and values: [[name, value, explanation]]; what is undefined is left out. */
+/** Names and values: [[name, value, explanation]]; those that are undefined are left out. */
 export function Facts({ facts }) {
-  const told = facts.filter(([, value]) => value !== undefined);
-  return html`<dl class="facts">${told.map(([name, value, why]) => html`<div key=${name} title=${why}>
+  const shown = facts.filter(([, value]) => value !== undefined);
+  return html`<dl class="facts">${shown.map(([name, value, why]) => html`<div key=${name} title=${why}>
     <dt>${name}</dt><dd>${value ?? html`<span class="none">none</span>`}</dd></div>`)}</dl>`;
 }
 
@@ -110,13 +110,13 @@ export const Tiles = ({ tiles }) => html`<div class="tiles">${tiles.map(({ label
   html`<${href ? "a" : "div"} key=${label} class=${`tile ${tone || ""}`} href=${href}>
     <span class="label">${label}</span><span class="value">${value}</span><small>${note}</small><//>`)}</div>`;
 
-/** Text of others, such as a payload: never markup. Values that are no text are shown as JSON. */
+/** Foreign text, such as a payload: never markup. Other values are shown as JSON. */
 export function Text({ value, label = "Payload" }) {
   const shown = typeof value === "string" ? value : JSON.stringify(value, null, 2);
   return html`<pre class="text" tabindex="0" aria-label=${label} role="region">${shown}</pre>`;
 }
 
-/** `of` null: how many there are is not known. */
+/** How far something is; with `of` null, the end is not known. */
 export function Progress({ done = 0, of = null, what = "job" }) {
   const text = of == null ? `${plural(done, what)} so far` : `${done} of ${plural(of, what)}`;
   return html`<div class="row" role="status"><progress max=${of ?? 1} value=${of == null ? undefined : done}
@@ -134,7 +134,7 @@ export function Input({ form: [values, set], name, label, hint, ...more }) {
     <input value=${values[name] ?? ""} onInput=${change} spellcheck="false" autocomplete="off" ...${more} /><//>`;
 }
 
-/** Return [dialog, open]: open(Dialog, props) sets `dialog`, which takes itself away; `onDone` is called if it did. */
+/** Return [dialog, open]: open(Dialog, props) sets `dialog`, which closes itself, with `onDone` if it did its work. */
 export function useDialog(onDone) {
   const [open, setOpen] = useState(null);
   const onClose = (done) => {
@@ -146,33 +146,33 @@ export function useDialog(onDone) {
 }
 
 /**
- * The dialog that asks before something is changed, shows how it goes, and tells what came of it.
+ * The dialog that confirms a change, shows how far it is, and then its result.
  *
- * `title` and children say what will happen. `act(tell)` does it when `verb` is pressed: it returns the result to show
- * (text or markup) or throws Failed; `tell(markup)` shows how far it is meanwhile.
+ * `title` and children say what will happen. `act(report)` does it when `verb` is pressed: it returns the result to
+ * show (text or markup) or throws; `report(markup)` shows how far it is.
  *
  * `danger` colours the verb; `typed` is a text to type first; `ready=${false}` switches the verb off; `onClose(done)`
- * must take the dialog away, `done` says whether it was done.
+ * must remove the dialog, `done` says whether it did its work.
  */
 export function Confirm({ title, children, verb, act, onClose, danger, typed = "", ready = true, back = "Cancel" }) {
   const dialog = useRef(null);
   const form = useState({ typed: "" });
-  const [{ stage, news, error, result }, setState] = useState({ stage: "asking" });
+  const [{ stage, news, error, result }, setState] = useState({ stage: "open" });
   const busy = stage === "busy";
   const off = !ready || form[0].typed !== typed;
   useLayoutEffect(() => dialog.current.showModal(), []);
   useLayoutEffect(() => {
     if (stage === "done") dialog.current.querySelector(".verbs button").focus();
   }, [stage]);
-  const tell = (news) => setState({ stage: "busy", news });
+  const report = (news) => setState({ stage: "busy", news });
   const run = async (event) => {
     event.preventDefault();
     if (off || busy) return;
-    tell(null);
-    setState(await act(tell).then((result) => ({ stage: "done", result }), (error) => ({ stage: "failed", error })));
+    report(null);
+    setState(await act(report).then((result) => ({ stage: "done", result }), (error) => ({ stage: "failed", error })));
   };
   const close = () => dialog.current.close();
-  // Browsers let a second or third Escape through, whatever `cancel` is told: what goes on stays in sight.
+  // Browsers let a second or third Escape through, despite preventDefault: work in progress stays in sight.
   const closed = () => (busy ? dialog.current.showModal() : onClose(stage === "done"));
   return html`<dialog ref=${dialog} aria-label=${title} closedby=${busy ? "none" : undefined}
     onCancel=${(event) => busy && event.preventDefault()} onClose=${closed}>
@@ -186,10 +186,13 @@ export function Confirm({ title, children, verb, act, onClose, danger, typed = "
         ${news}
         <${Failure} error=${error} />
         <p class="verbs">
-          <${Button} onClick=${close} why=${busy && "It has begun"}>${back}<//>
+          <${Button} onClick=${close} why=${busy && "It has started"}>${back}<//>
           <${Button} type="submit" kind=${danger ? "danger" : "primary"} writes busy=${busy}
-            why=${off && "First fill in what is asked above"}>${busy ? "Working …" : verb}<//>
+            why=${off && "First fill in the fields above"}>${busy ? "Working …" : verb}<//>
         </p>
       </form>`}
   </dialog>`;
 }
+
+export const Unreadable = ({ rows }) =>
+  rows > 0 && html`<p>${plural(rows, "row")} cannot be read: see the API's log.</p>`;

@@ -1,40 +1,39 @@
-// One queue: how it is, what is coming, how it was, and what it is set to.
+// One queue: its state, what is due, its last hours and settings, and the dialogs that stop or slow its workers.
 
-import { html } from "./vendor/preact-htm.js";
-import { get, usePolled } from "./api.js";
-import { Controls } from "./controls.js";
-import { Coming, Past, lastHour } from "./figures.js";
-import { atLeast, number, percent, plural, relative, span } from "./format.js";
-import { Facts, Instant, State, Tiles, useDialog, View } from "./parts.js";
+import { html, useState } from "./vendor/preact-htm.js";
+import { get, post, put, usePolled } from "./api.js";
+import { DueChart, History } from "./charts.js";
+import { atLeast, number, percent, plural, rateWords, relative, span } from "./format.js";
+import { Button, Confirm, Facts, Input, Instant, State, Tiles, useDialog, View } from "./parts.js";
+import { current, isPoor, lastHour, STALE_SECONDS, statesOf } from "./queue_state.js";
 import { queuePath } from "./route.js";
-import { isPoor, standingOf, STILL_SECONDS } from "./standing.js";
 
 const SECONDS = 10;
-const FIGURES_SECONDS = 60;
+const METRICS_SECONDS = 60;
 const SPANS = [1, 3, 6, 24];
 
 export function Queue({ queue: name, query, path }) {
   const hours = SPANS.includes(Number(query.hours)) ? Number(query.hours) : 6;
-  const asked = `/console${queuePath(name)}`;
+  const calls = `/console${queuePath(name)}`;
   const polled = usePolled(() => get(`/api${queuePath(name)}`), SECONDS, name);
-  const due = usePolled(() => get(`${asked}/due?hours=${hours}`), SECONDS * 3, `${name} ${hours}`);
-  const past = usePolled(() => get(`${asked}/figures?hours=${hours}`), FIGURES_SECONDS, `${name} ${hours}`);
-  const queue = polled.data && { ...polled.data, name, ...lastHour(polled, past.data?.series?.[name]) };
-  const [dialog, open] = useDialog(() => [polled, due].forEach((each) => each.again()));
+  const due = usePolled(() => get(`${calls}/due?hours=${hours}`), SECONDS * 3, `${name} ${hours}`);
+  const metrics = usePolled(() => get(`${calls}/figures?hours=${hours}`), METRICS_SECONDS, `${name} ${hours}`);
+  const queue = polled.data && { ...polled.data, name, ...lastHour(polled, current(metrics), name) };
+  const [dialog, open] = useDialog(() => [polled, due].forEach((each) => each.refresh()));
   return html`<${View} title=${name} polled=${polled} seconds=${SECONDS} what="the queue"
     beside=${queue && html`<${Controls} queue=${queue} open=${open} />`}>
-    ${() => html`<${Why} queue=${queue} /><${Tiles} tiles=${now(queue)} />
+    ${() => html`<${States} queue=${queue} /><${Tiles} tiles=${tiles(queue)} />
       <${Spans} hours=${hours} path=${path} />
-      <${Coming} name=${name} polled=${due} hours=${hours} />
-      <${Past} name=${name} polled=${past} hours=${hours} />
+      <${DueChart} name=${name} polled=${due} hours=${hours} />
+      <${History} name=${name} polled=${metrics} hours=${hours} />
       <${Settings} queue=${queue} />${dialog}`}<//>`;
 }
 
-const WELL = { word: "well", tone: "ok", why: "Jobs are handed over in time, and none failed for good" };
+const HEALTHY = { word: "healthy", tone: "ok", why: "Jobs are dispatched on time, and none failed for good" };
 
-function Why({ queue }) {
-  const said = standingOf(queue);
-  return html`<ul class="why">${(said.length ? said : [WELL]).map(({ word, tone, why }) =>
+function States({ queue }) {
+  const states = statesOf(queue);
+  return html`<ul class="why">${(states.length ? states : [HEALTHY]).map(({ word, tone, why }) =>
     html`<li key=${word}><${State} word=${word} tone=${tone} /> ${why}.</li>`)}</ul>`;
 }
 
@@ -42,14 +41,14 @@ const Spans = ({ hours, path }) => html`<nav class="row" aria-label="Span of the
   ${SPANS.map((each) => html`<a key=${each} class="button quiet" href=${`${path}?hours=${each}`}
     aria-current=${each === hours ? "true" : undefined}>${each} h</a>`)}</nav>`;
 
-function now(queue) {
+function tiles(queue) {
   const { name, lateness, on_time: onTime, fence_age: fence, dead, next_due: next } = queue;
   const rate = queue.rate ?? "no limit";
-  const isStill = fence === null || fence > STILL_SECONDS;
+  const isStale = fence === null || fence > STALE_SECONDS;
   return [
     { label: "Late", value: span(lateness), tone: lateness > 60 && "bad", note: "oldest job" },
-    { label: "On time", value: onTime === null ? "–" : percent(onTime), tone: isPoor(onTime) && "warn",
-      note: onTime === null ? "not known" : "of the last hour" },
+    { label: "On time", value: onTime == null ? "–" : percent(onTime), tone: isPoor(onTime) && "warn",
+      note: onTime === undefined ? "not known" : "of the last hour" },
     { label: "Dead", value: number(dead), tone: dead && "bad", note: "failed for good",
       href: queuePath(name, "dead-letters") },
     { label: "Waiting", value: number(queue.waiting), note: "for workers" },
@@ -58,8 +57,8 @@ function now(queue) {
     { label: "Scheduled", value: atLeast(queue.scheduled, queue.more_scheduled), note: "for later",
       href: queuePath(name, "jobs") },
     { label: "Next due", value: html`<${Instant} at=${next} near />`, note: next && html`<${Instant} at=${next} />` },
-    { label: "Last tick", value: fence === null ? "never" : relative(-1000 * fence, 0), tone: isStill && "bad",
-      note: "60 s is well" },
+    { label: "Last tick", value: fence === null ? "never" : relative(-1000 * fence, 0), tone: isStale && "bad",
+      note: "one a minute" },
     { label: "Rate", value: rate, tone: rate.startsWith("0/") && "warn", note: "all its workers" },
   ];
 }
@@ -71,14 +70,68 @@ function Settings({ queue: { levels = [], partitions, taking = partitions, ...qu
   const slices = `${number(partitions)}${taking === partitions ? "" : `, of which ${number(taking)} take jobs`}`;
   const perLevel = levels.length > 1 ? levels : [];
   return html`<section class="panel"><h2>Settings</h2>
-    <p class="muted">They are set in <code>queues.yaml</code>, and heeded once that is deployed.</p>
+    <p class="muted">Set in <code>queues.yaml</code>, applied by the next deployment.</p>
     <${Facts} facts=${[
       ["Partitions", slices, "Slices of the queue, each with its own tick"],
       ["Levels", plural(queue.priorities, "priority", "priorities"), "Each is an SQS queue, 1 the most urgent"],
       ...perLevel.map((level, index) => [`Level ${index + 1}`, levelWords(level)]),
       ["Retention", span(queue.retention), "How long after its due time a job is kept, and may still be sent"],
-      ["Direct horizon", span(queue.direct_horizon), "What is due within it goes straight to the queue"],
-      ["Precise", queue.precise ? "yes" : "no", "Jobs come up to 1.25 s early, and its workers wait that out"],
-      ["Tracking", queue.track ? "yes" : "no", "Whether look-ups tell what workers noted of a job"],
+      ["Direct horizon", span(queue.direct_horizon), "Jobs due within it go straight to the queue"],
+      ["Precise", queue.precise ? "yes" : "no", "Jobs arrive up to 1.25 s early, and workers wait until they are due"],
+      ["Tracking", queue.track ? "yes" : "no", "Whether workers record each job's attempts and end"],
     ]} /></section>`;
+}
+
+const SOON = "Its workers follow within 5 seconds.";
+const OTHERS = "Lambda consumers, and consumers that do not use the library, ignore it.";
+
+/** The buttons of a queue; `open` is that of a useDialog. The dialog stays when its row in a table moves. */
+export function Controls({ queue, open }) {
+  const why = queue.error && "The queue did not answer";
+  const button = (verb, Dialog, label) =>
+    html`<${Button} writes why=${why} onClick=${() => open(Dialog, { queue })} label=${label}>${verb}<//>`;
+  return html`<span class="row">
+    ${queue.paused ? button("Resume", Resume, `Resume ${queue.name}`) : button("Pause", Pause, `Pause ${queue.name}`)}
+    ${button("Rate", Rate, `Rate of ${queue.name}`)}
+  </span>`;
+}
+
+const api = (queue, what) => `/api${queuePath(queue.name)}/${what}`;
+const waiting = ({ waiting }) => `${plural(waiting, "job waits", "jobs wait")} in the queue`;
+
+const change = (queue, verb) => async () => {
+  await post(api(queue, verb), {});
+  return `${queue.name} is ${verb}d. ${SOON}`;
+};
+
+const Pause = ({ queue, onClose }) => html`<${Confirm} title=${`Pause ${queue.name}?`} verb="Pause"
+    act=${change(queue, "pause")} onClose=${onClose}>
+    <p>Its workers finish the ${plural(queue.in_flight, "job")} in flight, and start no more. ${OTHERS}</p>
+    <p>Jobs are still scheduled and dispatched: ${waiting(queue)} now. A pause lasts until it is resumed,
+      and <strong>what waits longer than SQS keeps messages (<code>message_retention_days</code>) is lost</strong>.</p>
+  <//>`;
+
+const Resume = ({ queue, onClose }) => html`<${Confirm} title=${`Resume ${queue.name}?`} verb="Resume"
+    act=${change(queue, "resume")} onClose=${onClose}>
+    <p>Its workers start jobs again: ${waiting(queue)}. Rate: ${rateWords(queue.rate)}.
+      ${queue.rate?.startsWith("0/") && " At a rate of 0 they start none until that is changed too."}
+      ${queue.waiting > 0 && !queue.rate && " To spare the services that the jobs call, set a rate first."}</p>
+  <//>`;
+
+const RATE = /^(\d{1,6}\/[smh])?$/;
+
+function Rate({ queue, onClose }) {
+  const form = useState({ rate: queue.rate ?? "" });
+  const rate = form[0].rate.trim();
+  const act = async () => {
+    const control = await put(api(queue, "rate"), { rate: rate || null });
+    return `${queue.name}: ${rateWords(control.rate)}${control.paused ? ", and it is still paused" : ""}. ${SOON}`;
+  };
+  return html`<${Confirm} title=${`Rate of ${queue.name}`} verb=${rate ? "Set the rate" : "Lift the limit"}
+    act=${act} ready=${RATE.test(rate)} onClose=${onClose}>
+    <p>How many jobs all its workers together may start. Now: ${rateWords(queue.rate)}. ${OTHERS}</p>
+    <${Input} form=${form} name="rate" label="At most" hint="50/s, 90/m or 1000/h; empty: no limit" />
+    ${rate.startsWith("0/") && html`<p class="notice warn">0 stops them as a pause does: jobs wait in the queue.</p>`}
+    <p class="muted">It lasts until it is changed${queue.paused && ". The queue stays paused"}.</p>
+  <//>`;
 }

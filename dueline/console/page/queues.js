@@ -2,38 +2,39 @@
 
 import { html } from "./vendor/preact-htm.js";
 import { get, usePolled } from "./api.js";
-import { Controls } from "./controls.js";
-import { lastHour } from "./figures.js";
 import { atLeast, number, percent, plural, span } from "./format.js";
 import { Empty, Instant, State, Table, Tiles, useDialog, View } from "./parts.js";
+import { Controls } from "./queue.js";
+import { current, lastHour, statesOf, totalsOf, sortWorstFirst } from "./queue_state.js";
 import { queuePath } from "./route.js";
-import { standingOf, sumsOf, worstFirst } from "./standing.js";
 
 const SECONDS = 10;
-const FIGURES_SECONDS = 60;
+const METRICS_SECONDS = 60;
 
 export function Queues() {
   const polled = usePolled(() => get("/console/overview"), SECONDS);
-  const figures = usePolled(() => get("/console/figures"), FIGURES_SECONDS);
-  const [dialog, open] = useDialog(polled.again);
-  const { series, reason = figures.error?.detail } = figures.data ?? {};
+  const metrics = usePolled(() => get("/console/figures"), METRICS_SECONDS);
+  const [dialog, open] = useDialog(polled.refresh);
+  const recent = current(metrics);
+  const { ttl_off: ttlOff, reason = metrics.error?.detail } = recent ?? {};
   const queues = polled.data?.queues.map(({ queue: name, ...queue }) =>
-    ({ ...queue, name, ...lastHour({ data: queue, at: polled.at }, series?.[name]) }));
+    ({ ...queue, name, ...lastHour({ data: queue, at: polled.at }, recent, name) }));
   return html`<${View} title="Queues" polled=${polled} seconds=${SECONDS} what="the queues">
-    ${() => html`${figures.data?.ttl_off && TTL_OFF}<${Tiles} tiles=${sums(queues)} />
-      <${Table} caption="Queues, worst first" stack columns=${columns(open)} rows=${worstFirst(queues)}
+    ${() => html`${ttlOff && TTL_OFF}<${Tiles} tiles=${totals(queues)} />
+      <${Table} caption="Queues, worst first" stack columns=${columns(open)} rows=${sortWorstFirst(queues)}
         keyOf=${({ name }) => name} classOf=${toneOf} />
       ${!queues.length && html`<${Empty}>No queue is deployed yet: <code>queues.yaml</code> declares them.<//>`}
-      ${reason && html`<p class="muted">On time is not known: ${reason}</p>`}${dialog}`}<//>`;
+      ${reason && html`<p class="muted">On time is not known${
+        metrics.at && metrics.error && html` since <${Instant} at=${metrics.at} />`}: ${reason}</p>`}${dialog}`}<//>`;
 }
 
-const TTL_OFF = html`<p class="notice bad">DynamoDB's TTL is off while jobs are hours late: no row is deleted until every
-  partition has caught up.</p>`;
+const TTL_OFF = html`<p class="notice bad">DynamoDB's TTL is off while jobs are hours late: no row is deleted until
+  every partition has caught up.</p>`;
 
-const toneOf = (queue) => (queue.error?.status === 403 ? "calm" : standingOf(queue)[0]?.tone ?? "calm");
+const toneOf = (queue) => (queue.error?.status === 403 ? "quiet" : statesOf(queue)[0]?.tone ?? "quiet");
 
-function sums(queues) {
-  const { bad, lateness, dead, paused, waiting, inFlight, scheduled, moreScheduled } = sumsOf(queues);
+function totals(queues) {
+  const { bad, lateness, dead, paused, waiting, inFlight, scheduled, moreScheduled } = totalsOf(queues);
   return [
     { label: "Need attention", value: number(bad), tone: bad && "bad", note: `of ${plural(queues.length, "queue")}` },
     { label: "Late", value: span(lateness), tone: lateness > 60 && "bad", note: "oldest job past due" },
@@ -46,9 +47,9 @@ function sums(queues) {
 }
 
 function States({ queue }) {
-  const said = standingOf(queue);
-  if (!said.length) return html`<${State} word="well" tone="ok" />`;
-  return said.map(({ word, tone, why }) => html`<${State} key=${word} word=${word} tone=${tone} title=${why} />`);
+  const states = statesOf(queue);
+  if (!states.length) return html`<${State} word="healthy" tone="ok" />`;
+  return states.map(({ word, tone, why }) => html`<${State} key=${word} word=${word} tone=${tone} title=${why} />`);
 }
 
 const UNKNOWN = html`<span class="none" title="Not known">–</span>`;
@@ -58,16 +59,16 @@ const link = (queue, below, text) => html`<a href=${queuePath(queue.name, below)
 
 const MAY_BE_NONE = ["next_due", "rate"];
 
-/** A column of figures, such as may be not known. */
+/** A column of figures that may not be known. */
 function figure(name, label, title, show) {
-  const isKnown = (queue) => !queue.error && (queue[name] !== null || MAY_BE_NONE.includes(name));
+  const isKnown = (queue) => !queue.error && (queue[name] != null || MAY_BE_NONE.includes(name));
   return { name, label, title, end: true, cell: (queue) => (isKnown(queue) ? show(queue) : UNKNOWN) };
 }
 
 const columns = (open) => [
   { name: "name", label: "Queue", head: true, cell: ({ name }) => html`<a href=${queuePath(name)}>${name}</a>` },
   { name: "states", label: "State", cell: (queue) => html`<${States} queue=${queue} />` },
-  figure("lateness", "Late", "How far the oldest job not handed over is past due", ({ lateness }) => span(lateness)),
+  figure("lateness", "Late", "How far the oldest job not yet dispatched is past due", ({ lateness }) => span(lateness)),
   figure("on_time", "On time", "Share of the last hour's jobs that were visible up to 60 s after their due time",
     (queue) => percent(queue.on_time)),
   figure("waiting", "Waiting", "In the queue, for workers to receive", ({ waiting }) => zero(waiting)),
@@ -77,7 +78,7 @@ const columns = (open) => [
   figure("scheduled", "Scheduled", "In the table, for later; counted up to 1,000",
     (queue) => link(queue, "jobs", atLeast(queue.scheduled, queue.more_scheduled))),
   figure("next_due", "Next due", "The first of them", ({ next_due: at }) => html`<${Instant} at=${at} near />`),
-  figure("rate", "Rate", "How many jobs its workers may begin", ({ rate }) => rate ?? NONE),
+  figure("rate", "Rate", "How many jobs its workers may start", ({ rate }) => rate ?? NONE),
   { name: "actions", label: "Actions", end: true,
     cell: (queue) => html`<${Controls} queue=${queue} open=${open} />` },
 ];

@@ -1,4 +1,4 @@
-// Which view an address means, and the filters that it holds.
+// The view and the filters that an address names.
 
 import { useEffect, useState } from "./vendor/preact-htm.js";
 
@@ -22,7 +22,7 @@ export function routeOf(path, search = "") {
 /** The path of a queue, and of what is below it: queuePath("emails", "jobs", id). */
 export const queuePath = (...parts) => ["/queues", ...parts.map(encodeURIComponent)].join("/");
 
-/** Put filters into the address, in place of what they were; empty ones are left out. */
+/** Change filters in the address; empty ones are left out. */
 export function setQuery(changes) {
   const query = { ...Object.fromEntries(new URLSearchParams(location.search)), ...changes };
   const kept = new URLSearchParams(Object.entries(query).filter(([, value]) => value));

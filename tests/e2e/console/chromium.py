@@ -16,8 +16,6 @@ BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 NEEDED = "DUELINE_NEEDS_CHROMIUM"
 WIDE, TELEPHONE = (1280, 900), (360, 740)
 ZONE = "Europe/Berlin"
-# A name of somebody else's, which leads to this machine.
-REBOUND = "rebound.test"
 _SWITCHES = (
     "--headless=new",
     "--no-sandbox",
@@ -35,7 +33,6 @@ _SWITCHES = (
     "--no-first-run",
     "--lang=en-GB",
     "--hide-scrollbars",
-    f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1",
 )
 
 
@@ -78,8 +75,8 @@ def resize(driver: webdriver.Chrome, size: tuple[int, int]) -> None:
     No window of a desktop is as narrow as a telephone.
     """
     width, height = size
-    asked = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
-    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", asked)
+    metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
     driver.execute_async_script(DRAWN, width)
 
 

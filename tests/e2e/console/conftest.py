@@ -10,7 +10,6 @@ from dueline import Client
 from dueline.config.names import Names
 from local.emulator import Emulator
 from local.endpoints import Endpoints
-from tests.e2e.conftest import FirstJobs
 from tests.e2e.console.chromium import chromium, skip_without_chromium
 from tests.e2e.console.page import Page
 from tests.e2e.console.serving import Served, administrator, serving_all
@@ -26,11 +25,6 @@ def _needs_chromium() -> None:
 @pytest.fixture(scope="session")
 def queues_yaml() -> Path:
     return Path(__file__).parent / "queues.yaml"
-
-
-@pytest.fixture(scope="session")
-def first_jobs() -> FirstJobs:
-    return lambda *_, **__: {}
 
 
 @pytest.fixture(scope="session")
@@ -55,12 +49,12 @@ def served(consoles: dict[str, Served]) -> Served:
 
 
 @pytest.fixture(scope="session")
-def reading(consoles: dict[str, Served]) -> Served:
+def read_only_console(consoles: dict[str, Served]) -> Served:
     return consoles["read-only"]
 
 
 @pytest.fixture(scope="session")
-def of_producer(consoles: dict[str, Served]) -> Served:
+def producer_console(consoles: dict[str, Served]) -> Served:
     """The console of a service that has the managed policy for producers of emails, and nothing else."""
     return consoles["producer"]
 
@@ -74,6 +68,8 @@ def page(browser: webdriver.Chrome, served: Served) -> Page:
 def client(emulator: Emulator, endpoints: Endpoints) -> Iterator[Client]:
     """The client of a team that schedules jobs."""
     with administrator(emulator, endpoints.name) as client:
+        rule = {"cron": "0 9 1 1 *", "zone": "Europe/Berlin"}
+        client.schedules("reminders").put("yearly", **rule, payload={"to": "all"}, owner="queues.yaml")
         yield client
 
 
@@ -86,9 +82,9 @@ def letter(emulator: Emulator, endpoints: Endpoints) -> Iterator[Letter]:
     sqs = emulator.client("sqs")
 
     def put(queue: str, id: str, payload: str, *, error: str, reason: str) -> None:
-        told = {"dueline-id": id, "dueline-due": "2026-11-21T07:05:00.000Z", "dueline-error": error}
-        told |= {"dueline-reason": reason, "dueline-attempts": "10"}
-        attributes = {name: {"DataType": "String", "StringValue": value} for name, value in told.items()}
+        values = {"dueline-id": id, "dueline-due": "2026-11-21T07:05:00.000Z", "dueline-error": error}
+        values |= {"dueline-reason": reason, "dueline-attempts": "10"}
+        attributes = {name: {"DataType": "String", "StringValue": value} for name, value in values.items()}
         url = endpoints.dead_letter_queues[queue]
         sqs.send_message(QueueUrl=url, MessageBody=payload, MessageAttributes=attributes)
 

@@ -1,8 +1,10 @@
-"""The console as its user meets it: by the roles and names that the browser tells a screen reader, and by text."""
+"""The console as its user sees it: by the roles and names that a screen reader gets, and by text."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -15,13 +17,12 @@ from selenium.common.exceptions import (
     TimeoutException,
     WebDriverException,
 )
-from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
-from tests.e2e.console.reader import Name, Node, element, is_named, nodes
 from tests.waiting import wait_until
 
+Name = str | re.Pattern[str]
 # A page that is drawn anew under the pointer, or left for another one.
 _MOVED = (StaleElementReferenceException, ElementClickInterceptedException, ElementNotInteractableException)
 _LEFT = (
@@ -33,33 +34,33 @@ _LEFT = (
     "navigated or closed",
     "properties of null",
 )
-# What does not change for so long is asked again nevertheless: a page has more to it than what is observed.
+# A condition is checked again after so long without a change: not all changes are observed.
 STILL_MS = 200
-# Done at once where anything has changed since it was done last.
+# Returns at the first change since it last returned.
 CHANGED = """
     const [still, done] = arguments;
     const watch = window.watch ??= {changed: true};
     let timer;
-    const tell = () => {
+    const report = () => {
         clearTimeout(timer);
-        watch.changed = watch.tell = null;
+        watch.changed = watch.report = null;
         done();
     };
     if (!watch.observer) {
-        watch.observer = new MutationObserver(() => { watch.changed = true; watch.tell?.(); });
+        watch.observer = new MutationObserver(() => { watch.changed = true; watch.report?.(); });
         watch.observer.observe(document, {subtree: true, childList: true, characterData: true, attributes: true});
     }
-    if (watch.changed) return tell();
-    watch.tell = tell;
-    timer = setTimeout(tell, still);
+    if (watch.changed) return report();
+    watch.report = report;
+    timer = setTimeout(report, still);
 """
 HOLD = """
     const [part] = arguments;
-    const ask = window.fetch;
+    const {fetch} = window;
     const held = new Promise((resolve) => { window.letGo = resolve; });
-    window.fetch = async (path, asked) => {
+    window.fetch = async (path, options) => {
         if (path.includes(part)) await held;
-        return ask(path, asked);
+        return fetch(path, options);
     };
 """
 # A click that lands elsewhere, since the page has moved under the pointer, does nothing.
@@ -78,6 +79,15 @@ AIM = """
 LANDED = "return window.landed !== false"
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Node:
+    """What a screen reader gets of an element."""
+
+    role: str
+    name: str
+    id: int
+
+
 class Page:
     """A tab of the console at `url`, whose token is `token`."""
 
@@ -93,35 +103,35 @@ class Page:
             self.driver.refresh()
 
     def all(self, role: str, name: Name | None = None) -> list[Node]:
-        """Return what is there of a role, and of a name; of a pattern, what has it anywhere in its name."""
+        """Return the nodes of a role, and with a name, or with a pattern anywhere in it."""
         return [node for node in nodes(self.driver, role) if is_named(node.name, name)]
 
     def see(self, role: str, name: Name | None = None, *, at: int = 0) -> WebElement:
-        """Wait until something is there; return its element, or that of another one of several."""
-        found: list[WebElement] = []
+        """Wait until a node is there; return its element, or that of another one of several."""
+        elements: list[WebElement] = []
 
         def is_there() -> bool:
             there = self.all(role, name)
-            found[:] = [] if len(there) <= at else [element(self.driver, there[at])]
-            return bool(found)
+            elements[:] = [] if len(there) <= at else [element(self.driver, there[at])]
+            return bool(elements)
 
         self.until(is_there, f"{role} {name}")
-        return found[0]
+        return elements[0]
 
     def click(self, role: str, name: Name | None = None, *, at: int = 0) -> None:
         """Click on something once it is there and not switched off."""
 
         def clicked() -> bool:
-            found = self.see(role, name, at=at)
-            if not self.driver.execute_script(AIM, found):
+            target = self.see(role, name, at=at)
+            if not self.driver.execute_script(AIM, target):
                 return False
-            found.click()
+            target.click()
             return bool(self.driver.execute_script(LANDED))
 
         self.until(clicked, f"a click on {role} {name}")
 
     def is_off(self, button: Name) -> bool:
-        """Wait until a button is there; tell whether it is switched off."""
+        """Wait until a button is there; return whether it is switched off."""
         off: list[bool] = []
         self.until(lambda: off.append(self.see("button", button).get_attribute("aria-disabled") == "true"), f"{button}")
         return off[0]
@@ -135,19 +145,6 @@ class Page:
             field.send_keys(text)
 
         self.until(write, f"to write into {name}")
-
-    def choose(self, name: Name, option: str) -> None:
-        """Choose an option of a select by its text."""
-
-        def choose() -> None:
-            [found] = [
-                each
-                for each in self.see("combobox", name).find_elements(By.TAG_NAME, "option")
-                if each.text.strip() == option
-            ]
-            found.click()
-
-        self.until(choose, f"{option} of {name}")
 
     def set_time(self, name: Name, at: datetime) -> None:
         """Fill a field for a date and time of the reader's own: typing into one depends on the machine's language."""
@@ -171,7 +168,7 @@ class Page:
             self.until(lambda text=text: not _has(self.text, text), f"no {text!r}")
 
     def until(self, met: Callable[[], bool | None], what: str) -> None:
-        """Wait until a condition is met, and ask again whenever the page has changed."""
+        """Wait until a condition is met, and check it whenever the page has changed."""
         assert wait_until(lambda: self._did(met) or self._changed(), every=0), (
             f"waited for {what}; at {self.driver.current_url}:\n{self.text[:3000]}"
         )
@@ -189,37 +186,37 @@ class Page:
         """Wait until the server has answered this page's requests for a path that ends so, with these statuses."""
         script = "return performance.getEntriesByType('resource').map(each => [each.name, each.responseStatus])"
 
-        def told() -> set[int]:
+        def answered() -> set[int]:
             return {status for name, status in self.driver.execute_script(script) if name.endswith(end)}
 
-        self.until(lambda: told() == set(statuses), f"{statuses} from {end}")
+        self.until(lambda: answered() == set(statuses), f"{statuses} from {end}")
 
     @contextmanager
     def holding(self, part: str) -> Iterator[None]:
-        """Let what is asked for of paths with that part wait while the context is open: see what is shown meanwhile."""
+        """Hold requests for paths with that part while the context is open: see what is shown meanwhile."""
         self.driver.execute_script(HOLD, part)
         yield
         self.driver.execute_script("window.letGo()")
 
     def fetched(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
-        """Ask the console's server what the page itself could: with its token, from its origin."""
-        asked = {"method": method, "headers": {"X-Dueline-Console": self.token, **headers}}
-        asked |= {} if body is None else {"body": json.dumps(body)}
+        """Send a request as the page itself could: with its token, from its origin."""
+        options = {"method": method, "headers": {"X-Dueline-Console": self.token, **headers}}
+        options |= {} if body is None else {"body": json.dumps(body)}
         script = """
-            const [path, asked, done] = arguments;
-            fetch(path, asked).then(async answer => done([answer.status, await answer.text()]), e => done([0, `${e}`]));
+            const [path, options, done] = arguments;
+            fetch(path, options).then(async answer => done([answer.status, await answer.text()]), () => done([0, ""]));
         """
-        status, text = self.driver.execute_async_script(script, path, asked)
+        status, text = self.driver.execute_async_script(script, path, options)
         return status, text
 
     def _did(self, act: Callable[[], object]) -> bool:
-        """Do it, and tell whether that succeeded: with what returns a truth, whether it is one."""
+        """Do it, and return whether that succeeded: for what returns a truth, whether it is one."""
         try:
             return act() in (None, True)
         except _MOVED:
             return False
         except WebDriverException as error:
-            if any(told in str(error) for told in _LEFT):
+            if any(message in str(error) for message in _LEFT):
                 return False
             raise
 
@@ -234,3 +231,47 @@ class Page:
 
 def _has(text: str, wanted: Name) -> bool:
     return wanted in text if isinstance(wanted, str) else bool(wanted.search(text))
+
+
+def nodes(driver: webdriver.Chrome, role: str) -> Iterator[Node]:
+    """Yield the nodes of a role. A row has no name of its own: its name here is the text of its cells."""
+    if role == "row":
+        raw = driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+    else:
+        document = driver.execute_cdp_cmd("Runtime.evaluate", {"expression": "document"})["result"]
+        query = {"objectId": document["objectId"], "role": role}
+        raw = driver.execute_cdp_cmd("Accessibility.queryAXTree", query)["nodes"]
+    tree = {each["nodeId"]: each for each in raw}
+    for each in raw:
+        if not each["ignored"] and "backendDOMNodeId" in each and each["role"]["value"] == role:
+            text = " ".join(_texts(each, tree)) if role == "row" else _name_of(each)
+            yield Node(role=role, name=" ".join(text.split()), id=each["backendDOMNodeId"])
+
+
+def element(driver: webdriver.Chrome, node: Node) -> WebElement:
+    """Return the element of a node. Raises StaleElementReferenceException where its page was left."""
+    resolved = driver.execute_cdp_cmd("DOM.resolveNode", {"backendNodeId": node.id})
+    keep = "function () { window.kept = this.nodeType === 1 ? this : this.parentElement; }"
+    call = {"objectId": resolved["object"]["objectId"], "functionDeclaration": keep}
+    driver.execute_cdp_cmd("Runtime.callFunctionOn", call)
+    kept: WebElement | None = driver.execute_script("return window.kept")
+    if kept is None:
+        raise StaleElementReferenceException("its page was left")
+    return kept
+
+
+def is_named(name: str, wanted: Name | None) -> bool:
+    return wanted is None or (name == wanted if isinstance(wanted, str) else bool(wanted.search(name)))
+
+
+def _name_of(node: dict[str, Any]) -> str:
+    return str(node.get("name", {}).get("value", ""))
+
+
+def _texts(node: dict[str, Any], tree: dict[str, dict[str, Any]]) -> Iterator[str]:
+    """Yield the texts below a node."""
+    if node["role"]["value"] == "StaticText":
+        yield _name_of(node)
+    for child in node.get("childIds", []):
+        if child in tree and node["role"]["value"] != "StaticText":
+            yield from _texts(tree[child], tree)

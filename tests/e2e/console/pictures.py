@@ -1,23 +1,32 @@
-"""The pictures of the console in README and docs/console.md: each view, in the middle of an incident."""
+"""The pictures of the console in README and docs/console.md: `python -m tests.e2e.console.pictures`.
+
+Each is a view in the middle of an incident, which happens in a local AWS.
+"""
 
 import base64
 import re
-from collections.abc import Callable, Iterator
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 from selenium import webdriver
 
-from dueline import Client
-from local.running import Running
+from local.emulator import Emulator
+from local.running import running
+from local.template import ROOT
 from tests.e2e.console import story
 from tests.e2e.console.chromium import TELEPHONE, chromium, prefer, resize
 from tests.e2e.console.page import Page
-from tests.e2e.console.serving import serving
+from tests.e2e.console.serving import administrator, serving
 from tests.e2e.environment import environment_of
 
+PICTURES = ROOT / "docs" / "pictures"
+STORY = Path(__file__).parent / "story.yaml"
 WIDTH, HEIGHT = 1280, 1100
-# Of what is dense, and would be a large file.
+# For dense views, whose files would be large.
 LOW = 640
 
 
@@ -34,22 +43,22 @@ class Picture:
     height: int = HEIGHT
 
 
-def album(told: story.Told) -> tuple[Picture, ...]:
+def album(happened: story.Story) -> tuple[Picture, ...]:
     first = {"path": "/", "until": ("dead letters", "paused", "late", "%")}
     return (
         Picture(name="queues", **first),
         Picture(name="queues-dark", **first, scheme="dark"),
         Picture(name="telephone", **first, width=TELEPHONE[0]),
-        Picture(name="queue", path="/queues/campaigns?hours=3", until=("late", "counting ended", "handed over")),
+        Picture(name="queue", path="/queues/campaigns?hours=3", until=("late", "counting ended", "dispatched")),
         Picture(name="jobs", path="/queues/campaigns/jobs?tenant=globex", until=("black-friday",), height=LOW),
         Picture(
             name="cancel-many",
             path=f"/queues/campaigns/jobs?{WRONG}",
-            until=("that were fetched",),
+            until=("fetched",),
             act=_count_the_wrong,
             height=LOW,
         ),
-        Picture(name="job", path=f"/queues/emails/jobs/{told.retried}", until=("succeeded", "attempt")),
+        Picture(name="job", path=f"/queues/emails/jobs/{happened.retried}", until=("succeeded", "attempt")),
         Picture(name="dead-letters", path="/queues/webhooks/dead-letters", until=("KeyError", "order"), act=_look),
         Picture(name="schedule", path="/queues/reminders/schedules/carts", until=("succeeded", "Next runs")),
     )
@@ -64,29 +73,29 @@ def _count_the_wrong(page: Page) -> None:
 
 
 def _look(page: Page) -> None:
-    page.click("button", "Look at them")
+    page.click("button", "Inspect")
     page.see("row", re.compile("KeyError"))
     if "order" not in page.text:
         page.click("DisclosureTriangle", re.compile("^KeyError"))
 
 
-def take(deployed: Running, client: Client, into: Path) -> Iterator[Path]:
-    """Let the story happen, and take each picture; yield their files."""
-    into.mkdir(parents=True, exist_ok=True)
-    env = environment_of(deployed.emulator, deployed.endpoints.name)
+def main() -> None:
     with (
-        story.telling(deployed.emulator, deployed.endpoints, client) as told,
-        serving(env) as served,
+        tempfile.TemporaryDirectory() as scratch,
+        running(STORY, emulator=Emulator(log=Path(scratch) / "log"), step=lambda _: nullcontext()) as deployed,
+        administrator(deployed.emulator, deployed.endpoints.name) as client,
+        story.with_reasons(deployed.emulator, deployed.endpoints, client) as happened,
+        serving(environment_of(deployed.emulator, deployed.endpoints.name)) as served,
         chromium() as browser,
     ):
         page = Page(browser, url=served.url, token=served.token)
-        for picture in album(told):
-            file = into / f"console-{picture.name}.png"
-            file.write_bytes(_taken(page, picture))
-            yield file
+        for picture in album(happened):
+            file = PICTURES / f"console-{picture.name}.png"
+            file.write_bytes(_take(page, picture))
+            sys.stdout.write(f"{file.relative_to(ROOT)}: {file.stat().st_size:,} bytes\n")
 
 
-def _taken(page: Page, picture: Picture) -> bytes:
+def _take(page: Page, picture: Picture) -> bytes:
     prefer(page.driver, picture.scheme)
     resize(page.driver, (picture.width, picture.height))
     page.open(picture.path)
@@ -101,3 +110,7 @@ def _shot(browser: webdriver.Chrome, picture: Picture) -> bytes:
     clip = {"x": 0, "y": 0, "width": picture.width, "height": min(height, picture.height), "scale": 1}
     shot = browser.execute_cdp_cmd("Page.captureScreenshot", {"format": "png", "clip": clip})
     return base64.b64decode(shot["data"])
+
+
+if __name__ == "__main__":
+    main()

@@ -37,22 +37,22 @@ def serving(env: Mapping[str, str], *options: str) -> Iterator[Served]:
 
 @contextmanager
 def serving_all(consoles: Mapping[str, tuple[Mapping[str, str], *tuple[str, ...]]]) -> Iterator[dict[str, Served]]:
-    """Run one for each environment and its options, by name. They begin at once, and end at once."""
+    """Run one for each environment and its options, by name. They start and end at the same time."""
     with ExitStack() as stack:
-        processes = {name: stack.enter_context(_begun(*console)) for name, console in consoles.items()}
+        processes = {name: stack.enter_context(_started(*console)) for name, console in consoles.items()}
         yield {name: _served(process) for name, process in processes.items()}
         for process in processes.values():
             process.send_signal(signal.SIGINT)
         for process in processes.values():
-            told, _ = process.communicate(timeout=HANG_SECONDS)
-            assert process.returncode == 0, told
+            output, _ = process.communicate(timeout=HANG_SECONDS)
+            assert process.returncode == 0, output
 
 
 @contextmanager
-def _begun(env: Mapping[str, str], *options: str) -> Iterator["subprocess.Popen[str]"]:
-    typed = [sys.executable, "-m", "dueline", "console", "--no-browser", "--port", "0", *options]
+def _started(env: Mapping[str, str], *options: str) -> Iterator["subprocess.Popen[str]"]:
+    command = [sys.executable, "-m", "dueline", "console", "--no-browser", "--port", "0", *options]
     pipe: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    process = subprocess.Popen(typed, cwd=ROOT, env=dict(env), preexec_fn=at_a_terminal, **pipe)
+    process = subprocess.Popen(command, cwd=ROOT, env=dict(env), preexec_fn=at_a_terminal, **pipe)
     try:
         yield process
     finally:
@@ -61,14 +61,14 @@ def _begun(env: Mapping[str, str], *options: str) -> Iterator["subprocess.Popen[
 
 
 def _served(process: "subprocess.Popen[str]") -> Served:
-    told = ""
+    output = ""
     assert process.stdout is not None
     for line in process.stdout:
-        told += line
+        output += line
         if address := next((word for word in line.split() if "/#token=" in word), None):
             url, _, token = address.partition("/#token=")
             return Served(url=url, token=token)
-    raise AssertionError(f"no address was printed: {told}")
+    raise AssertionError(f"no address was printed: {output}")
 
 
 @contextmanager

@@ -22,15 +22,15 @@ _chance = random.Random(15)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Told:
-    """What the pictures show one of: a job that succeeded at its third attempt."""
+class Story:
+    """What a picture needs to know: the id of a job that succeeded at its third attempt."""
 
     retried: str
 
 
 @contextmanager
-def telling(emulator: Emulator, endpoints: Endpoints, client: Client) -> Iterator[Told]:
-    """Let it all happen; workers work while the context lasts."""
+def telling(emulator: Emulator, endpoints: Endpoints, client: Client) -> Iterator[Story]:
+    """Have the incident happen; workers run while the context lasts."""
     _begin_schedules(client)
     assert wait_until(lambda: client.queue("campaigns").fence_age is not None)
     _stop_ticks(emulator, endpoints, "campaigns")
@@ -47,7 +47,7 @@ def telling(emulator: Emulator, endpoints: Endpoints, client: Client) -> Iterato
 
 
 def _stop_ticks(emulator: Emulator, endpoints: Endpoints, queue: str) -> None:
-    """Hold the lease of a partition, as a tick does that hangs: nothing of it is handed over."""
+    """Hold the lease of a partition, as a tick does that hangs: nothing of it is dispatched."""
     until = (datetime.now(UTC) + timedelta(hours=2)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     emulator.client("dynamodb").update_item(
         TableName=f"{endpoints.name}-state",
@@ -59,13 +59,13 @@ def _stop_ticks(emulator: Emulator, endpoints: Endpoints, queue: str) -> None:
 
 
 def _overdue() -> Iterator[NewJob]:
-    """Return jobs that go by the table, and are due before anybody looks."""
+    """Yield jobs that go by the table, and are due when the pictures are taken."""
     for number in range(40):
         yield NewJob(payload={"campaign": "autumn", "to": _someone(number)}, delay=26, tenant="acme")
 
 
 def _wrong_campaign() -> Iterator[NewJob]:
-    """Return what should not have been scheduled, among what should."""
+    """Yield jobs of which a third should not have been scheduled."""
     for number in range(1400):
         minute = min(355, int(abs(_chance.gauss(0, 80))) + 2)
         wrong = number % 3 == 0
@@ -93,17 +93,17 @@ FAILURES: tuple[tuple[str, str, int], ...] = (
 
 
 def _bury(emulator: Emulator, endpoints: Endpoints, client: Client) -> None:
-    """Put jobs into the dead-letter queue of webhooks, as its workers do that give them up."""
+    """Put jobs into the dead-letter queue of webhooks, as workers do after the last attempt."""
     sqs, url = emulator.client("sqs"), endpoints.dead_letter_queues["webhooks"]
     for error, reason, count in FAILURES:
         for number in range(count):
             job = client.schedule("webhooks", 1, delay=timedelta(days=30))
             client.cancel(job.id)
             due = (datetime.now(UTC) - timedelta(minutes=number + 3)).isoformat(timespec="milliseconds")
-            told = {"dueline-id": job.id, "dueline-due": due.replace("+00:00", "Z"), "dueline-error": error}
-            told |= {"dueline-reason": reason, "dueline-attempts": "10", "dueline-tenant": TENANTS[number % 4]}
+            values = {"dueline-id": job.id, "dueline-due": due.replace("+00:00", "Z"), "dueline-error": error}
+            values |= {"dueline-reason": reason, "dueline-attempts": "10", "dueline-tenant": TENANTS[number % 4]}
             body = f'{{"order": {81000 + number}, "url": "https://hooks.globex.example/orders", "event": "shipped"}}'
-            attributes = {name: {"DataType": "String", "StringValue": value} for name, value in told.items()}
+            attributes = {name: {"DataType": "String", "StringValue": value} for name, value in values.items()}
             sqs.send_message(QueueUrl=url, MessageBody=body, MessageAttributes=attributes)
 
 
@@ -134,7 +134,7 @@ def _worker() -> Worker:
     return worker
 
 
-def _work(client: Client) -> Told:
+def _work(client: Client) -> Story:
     sent = [client.schedule("emails", {"to": f"{name}@example.com", "template": "welcome"}) for name in NAMES]
     lost = client.schedule("emails", {"to": "nobody"})
     later = [NewJob(payload={"to": _someone(n), "template": "trial"}, delay=1200 + n * n * 30) for n in range(48)]
@@ -142,7 +142,7 @@ def _work(client: Client) -> Told:
     _wait(client, [job.id for job in sent], State.SUCCEEDED)
     _wait(client, [lost.id], State.FAILED)
     assert wait_until(lambda: any(run.state == "succeeded" for run in client.schedules("reminders").history("carts")))
-    return Told(retried=sent[2].id)
+    return Story(retried=sent[2].id)
 
 
 def _wait(client: Client, ids: list[str], state: State) -> None:
@@ -150,7 +150,7 @@ def _wait(client: Client, ids: list[str], state: State) -> None:
 
 
 def _measure(emulator: Emulator, endpoints: Endpoints) -> None:
-    """Tell CloudWatch what the functions tell it, which the local AWS does not make metrics of."""
+    """Write the metrics that CloudWatch makes of what the functions log: the local AWS makes none."""
     cloudwatch, now = emulator.client("cloudwatch"), datetime.now(UTC).replace(second=0, microsecond=0)
     for queue in endpoints.queues:
         data = [each for minute in range(MINUTES) for each in _at(queue, minute, now, endpoints.name)]
@@ -163,14 +163,14 @@ def _at(queue: str, minute: int, now: datetime, deployment: str) -> Iterator[dic
     jobs = int(_BUSY[queue] * (1.6 + math.sin(minute / 23)) * _chance.uniform(0.8, 1.2))
     late = queue == "campaigns" and minute < 4
     delayed = int(jobs * 0.3) if queue == "campaigns" and minute < 7 else 0
-    told = {
+    values = {
         metrics.DISPATCHED: 0 if late else jobs,
         metrics.ON_TIME: 0 if late else jobs - delayed,
         metrics.DELAYED: delayed,
         metrics.LATENESS: (4 - minute) * 60.0 if late else 0.0,
     }
     dimensions = [{"Name": n, "Value": v} for n, v in metrics.dimensions(deployment, queue).items()]
-    for name, value in told.items():
+    for name, value in values.items():
         if value or name == metrics.LATENESS:
             at = now - timedelta(minutes=minute)
             yield {"MetricName": name, "Dimensions": dimensions, "Timestamp": at, "Value": float(value)}

@@ -1,4 +1,4 @@
-"""One job: its way, and what is done with it."""
+"""One job: its timeline, and the changes of it."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -11,94 +11,81 @@ from tests.e2e.console.page import Page
 from tests.e2e.working import working
 from tests.waiting import wait_until
 
+PAYLOAD = {"to": "ann", "subject": "hello"}
 EVIL = "<script>window.evil = 1</script><img src=x onerror='window.evil = 1'>"
 
 
 @pytest.fixture
 def job(client: Client) -> Job:
-    return client.schedule("emails", {"to": "ann", "subject": "hello"}, delay=timedelta(hours=3), tenant="acme")
+    return client.schedule("emails", PAYLOAD, delay=timedelta(hours=3), tenant="acme")
 
 
-def opened(page: Page, job: Job) -> None:
+def open_job(page: Page, job: Job) -> None:
     page.open(f"/queues/{job.id.partition('.')[0]}/jobs/{job.id}")
     page.see("heading", re.compile("^Job "))
 
 
-def test_its_payload_and_attributes_are_shown_and_a_copy_of_it_scheduled(page: Page, client: Client, job: Job) -> None:
-    opened(page, job)
+def test_a_job_is_shown_and_copied(page: Page, client: Client, job: Job) -> None:
+    open_job(page, job)
     page.says('"subject": "hello"', "acme", "by the table", "to come")
     page.click("button", "Schedule a copy …")
     page.click("radio", "after")
     page.fill(re.compile("^Delay"), "3d")
     page.click("button", "Schedule")
     page.says("Scheduled:")
-    [copy] = [each for each in client.jobs("emails") if each.payload == job_payload and each.id != job.id]
+    [copy] = [each for each in client.jobs("emails") if each.payload == PAYLOAD and each.id != job.id]
     assert copy.tenant == "acme"
     client.cancel_many([copy.id, job.id])
 
 
-job_payload = {"to": "ann", "subject": "hello"}
-
-
-def test_it_is_moved_and_leads_to_the_job_that_took_its_place(page: Page, client: Client, job: Job) -> None:
-    opened(page, job)
+def test_a_job_is_moved_and_then_run_now(page: Page, client: Client, job: Job) -> None:
+    open_job(page, job)
     page.click("button", "Reschedule …")
     page.fill(re.compile("^Delay"), "2d")
     page.click("button", "Reschedule")
     page.says("took its place")
     page.click("button", "Close")
     page.says("It was moved to")
-    moved = client.get(job.id)
-    assert moved.state is State.CANCELLED
+    assert client.get(job.id).state is State.CANCELLED
     page.click("link", re.compile("^[0-9a-f]{8}$"))
     page.says("It waits in the table until it is due.")
-    after = page.path.rpartition("/")[2]
-    assert client.get(after).due - datetime.now(UTC) > timedelta(days=1, hours=23)
-    client.cancel(after)
-
-
-def test_it_is_run_now(page: Page, client: Client, job: Job) -> None:
-    opened(page, job)
+    assert client.get(page.path.rpartition("/")[2]).due - datetime.now(UTC) > timedelta(days=1, hours=23)
     page.click("button", "Run now …")
     page.click("button", "Run now")
     page.says("took its place")
     page.click("link", re.compile("^[0-9a-f]{8}$"))
-    page.says("It was handed to its queue.")
+    page.says("It was sent to its queue.")
     assert page.is_off("Run now …")
 
 
-def test_it_is_cancelled_for_good_and_one_that_has_left_is_promised_nothing(
-    page: Page, client: Client, job: Job
-) -> None:
-    opened(page, job)
+def test_cancelled_is_guaranteed_only_before_dispatch(page: Page, client: Client, job: Job) -> None:
+    open_job(page, job)
     page.click("button", "Cancel the job …")
     page.says("cannot be brought back")
     page.click("button", "Cancel the job")
-    page.says("Cancelled.", "Nothing comes under its id: that is a promise.")
+    page.says("Cancelled.", "It will not be delivered under this id, guaranteed.")
     assert client.get(job.id).state is State.CANCELLED
     page.is_answered(f"/jobs/{job.id}", 200)
 
     left = client.schedule("emails", {"to": "bob"})
-    opened(page, left)
+    open_job(page, left)
     page.click("button", "Cancel the job …")
     page.click("button", "Cancel the job")
-    page.says("Cancel requested.", "It may still come")
+    page.says("Cancel requested.", "It may still be delivered")
     page.is_answered(f"/jobs/{left.id}", 200, 202)
 
 
-def test_of_one_that_was_moved_meanwhile_it_is_not_said_that_it_never_comes(
-    page: Page, client: Client, job: Job
-) -> None:
-    opened(page, job)
+def test_a_job_moved_meanwhile_is_not_called_cancelled(page: Page, client: Client, job: Job) -> None:
+    open_job(page, job)
     page.click("button", "Cancel the job …")
     moved = client.reschedule(job.id, delay=timedelta(hours=5))
     page.click("button", "Cancel the job")
-    page.says("Moved meanwhile, not cancelled: it comes as")
+    page.says("Moved meanwhile, not cancelled: it is now")
     assert client.get(moved.id).state is State.SCHEDULED
     client.cancel(moved.id)
 
 
-def test_its_attempts_and_its_end_are_on_its_way(page: Page, client: Client) -> None:
+def test_attempts_and_the_end_are_on_the_timeline(page: Page, client: Client) -> None:
     worker = Worker("console")
 
     @worker.job("reminders")
@@ -108,11 +95,11 @@ def test_its_attempts_and_its_end_are_on_its_way(page: Page, client: Client) -> 
     job = client.schedule("reminders", {"to": "nobody"})
     with working(worker):
         assert wait_until(lambda: client.get(job.id).state is State.FAILED)
-    opened(page, job)
+    open_job(page, job)
     page.says("attempt 1", "Discard", "Its attempts are used up.")
 
 
-def test_a_payload_that_is_markup_is_shown_as_text_and_does_nothing(page: Page, client: Client, letter: Letter) -> None:
+def test_markup_in_a_payload_is_shown_as_text(page: Page, client: Client, letter: Letter) -> None:
     job = client.schedule("webhooks", {"evil": EVIL}, delay=timedelta(hours=3), tenant="<b>acme")
     client.schedules("webhooks").put("evil", every=timedelta(days=1), payload=EVIL, description=EVIL, owner=EVIL)
     letter("webhooks", job.id, EVIL, error=EVIL[:60], reason=EVIL)
@@ -120,7 +107,7 @@ def test_a_payload_that_is_markup_is_shown_as_text_and_does_nothing(page: Page, 
         page.open(f"/queues/webhooks/{path}")
         page.says("<script>window.evil" if path != "schedules" else "evil")
     page.open("/queues/webhooks/dead-letters")
-    page.click("button", "Look at them")
+    page.click("button", "Inspect")
     page.see("heading", "Samples")
     if EVIL not in page.text:
         page.click("DisclosureTriangle", re.compile("^<script>"))

@@ -16,8 +16,8 @@ its deliveries are one kind of process.
 
 The fourth (schedules): a schedule, its planners, and changes of its definition, over what the others hold.
 
-They follow docs/architecture.md, and import nothing of the code. Each function tells what may come of a step, first
-what does when nothing goes wrong.
+They follow docs/architecture.md, and import nothing of the code. Each function yields what a step may lead
+to, first the case in which nothing goes wrong.
 
     python -m tests.simulation.model [--without RULE]
 """

@@ -1,4 +1,4 @@
-"""Visit every state of the models, and see that a promise is broken without any one of their rules.
+"""Visit every state of the models, and check that a promise is broken without any one of their rules.
 
 Exits with 1 when a promise is broken, when there are other states than there were, or when a rule is not needed.
 """
@@ -9,21 +9,20 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from tests.simulation.model.jobs import MODEL_STATES, AnyModel, Model, trace_of
 from tests.simulation.model.move import MoveRules
-from tests.simulation.model.moves import MOVE_STATES, SCENES, MoveModel, scenes_of
-from tests.simulation.model.producer import ProducerRules
-from tests.simulation.model.producers import ONE_PAGE, PRODUCER_STATES, SIZES, ProducerModel
-from tests.simulation.model.schedules.rules import ScheduleRules
-from tests.simulation.model.schedules.worlds import SCHEDULE_STATES, WORLDS, ScheduleModel, world_without
-from tests.simulation.model.states import MODEL_STATES, AnyModel, Model, story
-from tests.simulation.model.store import Rules
-from tests.simulation.model.submitted_move import SUBMITTED_MOVE_STATES, SubmittedMoveModel
-from tests.simulation.model.without import (
-    BROKEN_WITHOUT,
-    MOVE_BROKEN_WITHOUT,
-    PRODUCER_BROKEN_WITHOUT,
-    SCHEDULE_BROKEN_WITHOUT,
+from tests.simulation.model.moves import (
+    MOVE_STATES,
+    SCENES,
+    SUBMITTED_MOVE_STATES,
+    MoveModel,
+    SubmittedMoveModel,
+    scenes_of,
 )
+from tests.simulation.model.producers import ONE_PAGE, PRODUCER_STATES, SIZES, ProducerModel, ProducerRules
+from tests.simulation.model.schedule_store import ScheduleRules
+from tests.simulation.model.schedules import SCHEDULE_STATES, WORLDS, ScheduleModel, world_without
+from tests.simulation.model.store import Rules, broken_without
 
 TWO_JOBS, SUBMITTED, MOVED, SCHEDULE = "two jobs", "a job submitted", "a job moved", "a schedule"
 STATES = {TWO_JOBS: MODEL_STATES}
@@ -31,16 +30,18 @@ STATES |= {f"{SUBMITTED}, {name}": states for name, states in PRODUCER_STATES.it
 STATES |= {f"{MOVED} {name}": states for name, states in MOVE_STATES.items()}
 STATES |= {f"{SUBMITTED} and moved {name}": states for name, states in SUBMITTED_MOVE_STATES.items()}
 STATES |= {f"{SCHEDULE} {name}": states for name, states in SCHEDULE_STATES.items()}
-RULES = BROKEN_WITHOUT | PRODUCER_BROKEN_WITHOUT | MOVE_BROKEN_WITHOUT | SCHEDULE_BROKEN_WITHOUT
+OF_JOBS, OF_PRODUCERS = broken_without(Rules), broken_without(ProducerRules)
+OF_MOVES, OF_SCHEDULES = broken_without(MoveRules), broken_without(ScheduleRules)
+RULES = OF_JOBS | OF_PRODUCERS | OF_MOVES | OF_SCHEDULES
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Visit every state of the protocol's models.")
-    parser.add_argument("--without", metavar="RULE", choices=list(RULES))
+    parser.add_argument("--without", metavar="RULE", choices=list(RULES), help="leave out one rule of the protocol")
     parser.add_argument("--most", metavar="STATES", type=int, help="leave out worlds of more states")
-    asked = parser.parse_args()
-    chosen = {name: model for name, model in models().items() if STATES[name] <= (asked.most or STATES[name])}
-    wrong = list(visited(models_without(asked.without))) if asked.without else [*visited(chosen), *unneeded()]
+    options = parser.parse_args()
+    chosen = {name: model for name, model in models().items() if STATES[name] <= (options.most or STATES[name])}
+    wrong = list(visited(models_without(options.without))) if options.without else [*visited(chosen), *unneeded()]
     sys.exit("\n".join(wrong) or None)
 
 
@@ -51,7 +52,7 @@ def visited(models: Mapping[str, AnyModel]) -> Iterator[str]:
         explored = model.search()
         seconds = time.perf_counter() - began
         if explored.broken:
-            sys.stdout.writelines(f"{line}\n" for line in story(model, explored))
+            sys.stdout.writelines(f"{line}\n" for line in trace_of(model, explored))
             yield f"{name}: {explored.broken} is broken"
         elif explored.states != STATES[name]:
             yield f"{name}: {explored.states:,} states, and there were {STATES[name]:,}"
@@ -85,12 +86,12 @@ def models() -> dict[str, AnyModel]:
 def models_without(rule: str) -> Mapping[str, AnyModel]:
     """Return the models, without a rule, of worlds that it is a rule of, the smallest of them."""
     left_out = {rule: False}
-    if rule in BROKEN_WITHOUT:
+    if rule in OF_JOBS:
         return {TWO_JOBS: Model(replace(Rules(), **left_out))}
-    if rule in PRODUCER_BROKEN_WITHOUT:
+    if rule in OF_PRODUCERS:
         model = ProducerModel(replace(ProducerRules(), **left_out), SIZES[ONE_PAGE])
         return {f"{SUBMITTED}, {ONE_PAGE}": model}
-    if rule in SCHEDULE_BROKEN_WITHOUT:
+    if rule in OF_SCHEDULES:
         name = world_without(rule)
         return {f"{SCHEDULE} {name}": ScheduleModel(replace(ScheduleRules(), **left_out), WORLDS[name])}
     rules = replace(MoveRules(), **left_out)

@@ -1,60 +1,57 @@
-"""What a reschedule has to do with: the rules for it, where both jobs are, what all processes share, and the move."""
+"""A reschedule: its rules, where both jobs are, the transaction, its caller, and the ingest of its intent."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from tests.simulation.model.store import BEFORE, BETWEEN, END_OF, JOBS, PAST, Rules, Store, union
+from tests.simulation.model.processes import Delivery, Ingest, Tick, Ticking, job_of
+from tests.simulation.model.store import BEFORE, BETWEEN, END_OF, GONE, IDLE, JOBS, PAST, Rules, Store, rule, union
 
 MOVED, REFUSED = "200", "409"
-ASKED, AWAITED = "asked", "awaited"
+# They sort before the rows of their jobs.
+MOVE_PENDING, MOVE_TARGET = "!move-pending", "!move-target"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MoveRules(Rules):
-    """What the protocol asks of a move, of who may not see it yet, of its caller, and of ingest; each may be left out.
+    """What the protocol requires of a move, its readers, its caller, and ingest; each may be left out.
 
     A move in two steps is none: without one of the first two rules, there is no transaction, and ingest takes the
     intent for any other job.
     """
 
-    not_cancelled_then_submitted: bool = True
-    not_submitted_then_cancelled: bool = True
-    moves_before_the_fence_alone: bool = True
-    moves_what_is_not_cancelled: bool = True
-    moves_whole_before_both_alone: bool = True
+    not_cancelled_then_submitted: bool = rule("never neither")
+    not_submitted_then_cancelled: bool = rule("never both")
+    moves_before_the_fence_alone: bool = rule("never both")
+    moves_what_is_not_cancelled: bool = rule("exact cancel")
+    moves_whole_before_both_alone: bool = rule("never neither")
 
-    asked_then_moved: bool = True
-    awaited_then_moved: bool = True
-    tick_asks_whether_moved: bool = True
-    tick_asks_for_the_awaited: bool = True
-    late_path_asks_whether_moved: bool = True
+    pending_row_then_moved: bool = rule("exact cancel")
+    target_row_then_moved: bool = rule("never neither")
+    tick_reads_pending_moves_by_write: bool = rule("exact cancel")
+    tick_reads_move_targets_by_write: bool = rule("never neither")
+    late_path_reads_pending_moves_by_write: bool = rule("exact cancel")
 
-    intent_then_move: bool = True
-    unanswered_move_is_unknown: bool = True
-    caller_looks_who_was_quicker: bool = True
-    looks_again_before_409: bool = True
+    intent_then_move: bool = rule("never neither")
+    unanswered_move_is_unknown: bool = rule("no second job")
+    caller_looks_who_was_quicker: bool = rule("no second job")
+    looks_again_before_409: bool = rule("no second job")
 
-    undone_intent_is_carried_out: bool = True
-    refused_intent_is_dropped: bool = True
-    moved_intent_is_kept: bool = True
-    moved_row_is_written: bool = True
-    unread_look_is_unknown: bool = True
-    moved_job_is_seen_to: bool = True
+    undone_intent_is_carried_out: bool = rule("never neither")
+    refused_intent_is_dropped: bool = rule("never both")
+    moved_intent_is_kept: bool = rule("never neither")
+    moved_row_is_written: bool = rule("never neither")
+    unread_look_is_unknown: bool = rule("never neither")
+    moved_job_is_completed: bool = rule("never neither")
 
-    @classmethod
-    def own(cls) -> list[str]:
-        """Return the rules for moves alone."""
-        return [rule.name for rule in fields(cls) if rule not in fields(Rules)]
-
-    def has_transaction(self) -> bool:
+    def is_one_step(self) -> bool:
         return self.not_cancelled_then_submitted and self.not_submitted_then_cancelled
 
 
 class Shared(NamedTuple):
-    """What all processes share: a store a partition, whether the intent was sent, and what its sender was told.
+    """What all processes share: a store a partition, whether the intent was sent, and what its sender was answered.
 
-    `accepted` tells whether the old job's message waits or was acknowledged, `moved` whether its cancellation names the
+    `accepted` is whether the old job's message waits or was acknowledged, `moved` whether its cancellation names the
     new one, `over` whether a cancel of it that was not moved was promised.
     """
 
@@ -62,7 +59,7 @@ class Shared(NamedTuple):
     accepted: bool = True
     announced: bool = False
     moved: bool = False
-    told: str = ""
+    answer: str = ""
     over: bool = False
 
 
@@ -108,9 +105,9 @@ class Moving:
     """The transaction that lets one job take the other's place.
 
     Reads show all of it once it is answered. Before, they may show nothing of it for as long as they like. That they
-    may show one row without the other adds nothing: who meets the old job asks for its cancellation, and the new row is
-    a row like any other. An answer that takes its time is one that is lost: who asks again, or the intent that comes
-    again, finds what it would tell.
+    may show one row without the other adds nothing: the old job's cancellation is read by a write, and the new row is
+    a row like any other. An answer that takes its time is one that is lost: a retry, or the intent that comes again,
+    finds the same.
     """
 
     def __init__(self, rules: MoveRules, scene: Scene) -> None:
@@ -140,7 +137,7 @@ class Moving:
         return is_late or self.is_refused(shared)
 
     def is_shown(self, shared: Shared) -> bool:
-        """Tell whether reads show the new job's row."""
+        """Return whether reads show the new job's row."""
         return f"{self.scene.new}#job" in self.scene.store_of(self.scene.new, shared).rows
 
     def carried_out(self, shared: Shared) -> Shared:
@@ -148,7 +145,7 @@ class Moving:
 
     def show(self, shared: Shared) -> Iterator[tuple[str, Shared]]:
         """Show the rest of a move."""
-        if shared.moved and self.rules.has_transaction() and shared != (shown := self.carried_out(shared)):
+        if shared.moved and self.rules.is_one_step() and shared != (shown := self.carried_out(shared)):
             yield "reads show all of the move", shown
 
     def cancelled(self, shared: Shared) -> Shared:
@@ -157,20 +154,234 @@ class Moving:
         return self.scene.kept(old, self.scene.store_of(old, decided).put("cancelled", old), decided)
 
     def decided(self, shared: Shared) -> Shared:
-        """Take a move's effect upon whoever writes what it writes: they meet it, whatever a tick's page shows."""
+        """Take a move's effect on all that write the same rows: they see it, whatever a tick's page shows."""
         store = self.scene.store_of(self.scene.old, shared)
         store = store._replace(exact=union(store.exact, self.scene.old))
-        store = store.put(ASKED, self.scene.old if self.rules.asked_then_moved else "")
+        store = store.put(MOVE_PENDING, self.scene.old if self.rules.pending_row_then_moved else "")
         return self.scene.kept(self.scene.old, store, shared)._replace(moved=True)
 
     def decided_whole(self, shared: Shared) -> Shared:
-        """Move the job where a later tick is to see the new one, which it may have to ask for."""
+        """Move the job where a later tick is to see the new one, which it may have to read by a write."""
         new, decided = self.scene.new, self.decided(shared)
-        awaited = new if self.rules.awaited_then_moved else ""
-        return self.scene.kept(new, self.scene.store_of(new, decided).put(AWAITED, awaited), decided)
+        target = new if self.rules.target_row_then_moved else ""
+        return self.scene.kept(new, self.scene.store_of(new, decided).put(MOVE_TARGET, target), decided)
 
     def written(self, shared: Shared) -> Shared:
-        """Put the new job's row. That it is awaited tells nobody anything any more."""
+        """Put the new job's row. The row of its target has no more use."""
         new = self.scene.new
         store = self.scene.store_of(new, shared).put("job", new)
-        return self.scene.kept(new, store._replace(rows=store.rows - {f"{new}#{AWAITED}"}), shared)
+        return self.scene.kept(new, store._replace(rows=store.rows - {f"{new}#{MOVE_TARGET}"}), shared)
+
+
+# Reads by a write, where a plain read may not show a move yet. One without an answer leaves the job for later, as one
+# that cannot be sent. So a row that says only that a move is pending changes nothing, and is put with the move.
+def moved_of(rows: list[str], store: Store) -> str:
+    """Return the jobs of which a row says that a move is pending, and that were moved."""
+    return "".join(job_of(key) for key in rows if key.endswith(MOVE_PENDING) and job_of(key) in store.exact)
+
+
+class MoveTicking(Ticking):
+    rules: MoveRules
+
+    def apply_rows(self, store: Store, me: Tick, rows: list[str]) -> tuple[Store, Tick]:
+        shown = {key for key in rows if not key.endswith((MOVE_PENDING, MOVE_TARGET))}
+        if self.rules.tick_reads_pending_moves_by_write:
+            shown |= {f"{job}#cancelled" for job in moved_of(rows, store)}
+        if self.rules.tick_reads_move_targets_by_write:
+            shown |= {f"{job_of(key)}#job" for key in rows if key.endswith(MOVE_TARGET)}
+        return super().apply_rows(store, me, sorted(shown))
+
+
+class MoveIngest(Ingest):
+    rules: MoveRules
+
+    def cancelled(self, store: Store) -> str:
+        moved = moved_of(sorted(store.rows), store) if self.rules.late_path_reads_pending_moves_by_write else ""
+        return union(store.cancelled(), moved)
+
+
+# The caller, and two ways to do without the transaction, which fail.
+CallerSteps = Iterator[tuple[str, Shared, "Caller"]]
+
+
+class Caller(NamedTuple):
+    """Who reschedules the old job, once."""
+
+    step: str = IDLE
+
+
+class Rescheduling:
+    """Move where the fence is before both jobs; else, or where that is refused, send the intent, and move.
+
+    Where the last is refused, look who was quicker. Callers of earlier versions send an intent wherever the fence is.
+
+    Of its first look at the old job nothing is left but that the row is there, of which it has the payload: a caller
+    that found all well may stand still until nothing is.
+    """
+
+    def __init__(self, rules: MoveRules, moving: Moving) -> None:
+        self.rules, self.moving = rules, moving
+        self.first, self.second = ("announce", "move") if rules.intent_then_move else ("move", "announce")
+
+    def steps(self, shared: Shared, me: Caller) -> CallerSteps:
+        if me.step == IDLE and self.moving.is_written(shared):
+            yield from self.begin(shared)
+        if me.step == GONE and (shared.announced or shared.moved) and not shared.answer and self.rules.is_one_step():
+            yield from self.retry(shared)
+        if me.step not in (IDLE, GONE):
+            yield from self.go_on(shared, me.step)
+        if me.step in ("move_whole", "look_whole", "announce", "move", "cancel"):
+            yield "crashes", shared, Caller(GONE)
+
+    def begin(self, shared: Shared) -> CallerSteps:
+        yield from self.go_on(shared, self.first)
+        is_apart = self.moving.scene.apart or not self.rules.is_one_step()
+        if not is_apart and not self.moving.is_new_past(shared):
+            yield "finds the fence before the new job", shared, Caller("move_whole")
+
+    def move_whole(self, shared: Shared) -> CallerSteps:
+        """Move the job without an intent. Its client may try again by itself when an answer is lost."""
+        if self.moving.is_refused_whole(shared):
+            yield "cannot move the job whole", shared, Caller("look_whole")
+        else:
+            moved = self.moving.decided_whole(shared)
+            yield "moves the job whole", *self.succeeded(self.moving.carried_out(moved))
+            yield "moves the job whole, but the answer is lost", moved, Caller(GONE)
+            yield "moves the job whole, but the answer is lost, tries again", moved, Caller("move_whole")
+
+    def look_whole(self, shared: Shared) -> CallerSteps:
+        """Look whether an earlier try moved the job; no harm is done by looking too early."""
+        if shared.moved:
+            yield "finds that it moved the job, answers 200", *self.succeeded(shared)
+        yield "finds the job not moved", shared, Caller(self.first)
+
+    def go_on(self, shared: Shared, step: str) -> CallerSteps:
+        do: Callable[[Shared], CallerSteps] = getattr(self, step)
+        yield from do(shared)
+
+    def retry(self, shared: Shared) -> CallerSteps:
+        """Look at the job once more, row by row, for one request's reads are not of one instant.
+
+        What comes after a look that finds it still to be moved is not followed.
+        """
+        if self.moving.is_cancelled(shared) or self.moving.is_past(shared):
+            yield self.look(shared, first="tries again, and ")
+        if not self.moving.is_seen_cancelled(shared) and not self.moving.is_past(shared):
+            yield "tries again, and finds no cancellation", shared, Caller("look_at_the_fence")
+
+    def look_at_the_fence(self, shared: Shared) -> CallerSteps:
+        """Read the fence; where it is past due, look again, at once: what there is to see is final by then."""
+        if self.moving.is_past(shared) and self.rules.looks_again_before_409:
+            yield self.look(shared, first="finds the fence past due, looks again, and ")
+        elif self.moving.is_past(shared):
+            yield "finds the fence past due, answers 409", *self.refused(shared)
+
+    def announce(self, shared: Shared) -> CallerSteps:
+        sent = shared._replace(announced=True)
+        yield "sends the intent", *self.next_after("announce", sent)
+        yield "sends the intent, but the answer is lost", sent, Caller(GONE)
+
+    def move(self, shared: Shared) -> CallerSteps:
+        if self.moving.is_refused(shared):
+            yield self.look(shared)
+        else:
+            yield "moves the job", *self.next_after("move", self.moving.carried_out(shared))
+            moved = self.moving.decided(shared)
+            unknown = (moved, Caller(GONE)) if self.rules.unanswered_move_is_unknown else self.refused(moved)
+            yield "moves the job, but the answer is lost", *unknown
+
+    def look(self, shared: Shared, *, first: str = "") -> tuple[str, Shared, Caller]:
+        if shared.moved and self.rules.caller_looks_who_was_quicker:
+            return f"{first}finds the job moved, answers 200", *self.succeeded(shared)
+        return f"{first}finds it not moved, answers 409", *self.refused(shared)
+
+    def next_after(self, step: str, shared: Shared) -> tuple[Shared, Caller]:
+        return (shared, Caller(self.second)) if step == self.first else self.succeeded(shared)
+
+    @staticmethod
+    def succeeded(shared: Shared) -> tuple[Shared, Caller]:
+        return shared._replace(answer=MOVED), Caller(GONE)
+
+    @staticmethod
+    def refused(shared: Shared) -> tuple[Shared, Caller]:
+        return shared._replace(answer=REFUSED), Caller(GONE)
+
+
+class InTwoSteps(Rescheduling):
+    """Cancel the old job and submit the new one, one after the other; each succeeds or fails by itself."""
+
+    def __init__(self, rules: MoveRules, moving: Moving) -> None:
+        super().__init__(rules, moving)
+        cancels_first = not rules.not_cancelled_then_submitted
+        self.first, self.second = ("cancel", "announce") if cancels_first else ("announce", "cancel")
+
+    def cancel(self, shared: Shared) -> CallerSteps:
+        if self.moving.is_refused(shared):
+            yield "cannot cancel the job, answers 409", *self.refused(shared)
+        else:
+            yield "cancels the job", *self.next_after("cancel", self.moving.cancelled(shared))
+
+
+# Ingest of an intent.
+DeliverySteps = Iterator[tuple[str, Shared, Delivery]]
+
+
+class Settling:
+    """Carry the intent out; where that is refused look who was quicker, and drop it or see to its job as to any other.
+
+    That it looks before, too, is left out: what it may find is final, and a move is refused for it. So is a look that
+    was too early for the new job's row alone: it is as good as one before reads show that.
+    """
+
+    def __init__(self, rules: MoveRules, moving: Moving) -> None:
+        self.rules, self.moving = rules, moving
+        self.scene, self.job = moving.scene, moving.scene.new
+        self.ingest = Ingest(rules)
+
+    def steps(self, shared: Shared, me: Delivery) -> DeliverySteps:
+        if me.step == IDLE and self.rules.is_one_step():
+            yield from self.settle(shared) if shared.announced else ()
+        elif me.step != IDLE or shared.announced:
+            me = me if me.step != IDLE else Delivery("write_rows", todo=self.job)
+            for name, store, mine in self.ingest.steps(self.scene.store_of(self.job, shared), me, ()):
+                yield name, self.scene.kept(self.job, store, shared), mine
+
+    def settle(self, shared: Shared) -> DeliverySteps:
+        if self.moving.is_refused(shared):
+            yield from self.look(shared)
+        elif self.rules.undone_intent_is_carried_out:
+            yield "moves the job", *self.see_to(self.moving.carried_out(shared))
+            yield "moves the job, but the answer is lost", self.moving.decided(shared), Delivery(GONE)
+        else:
+            yield "finds the job not moved", *self.drop(shared)
+
+    def look(self, shared: Shared) -> DeliverySteps:
+        if shared.moved and self.rules.moved_intent_is_kept:
+            yield self.find_moved(shared)
+        elif self.rules.refused_intent_is_dropped:
+            yield "is refused the move", *self.drop(shared)
+        else:
+            yield "is refused the move, and writes the new job", *self.see_to(self.moving.written(shared))
+        if not self.rules.unread_look_is_unknown:
+            yield "is refused the move, and gets no answer who was quicker", *self.drop(shared)
+
+    def find_moved(self, shared: Shared) -> tuple[str, Shared, Delivery]:
+        """Write the new job's row, unless it is there to be read. The cancellation is there: it was read.
+
+        A write that takes its time, fails, or loses its answer comes to the same as a look later on.
+        """
+        if self.moving.is_shown(shared):
+            return "finds the job moved", *self.see_to(shared)
+        if self.rules.moved_row_is_written:
+            return "finds the job moved, writes the new one", *self.see_to(self.moving.carried_out(shared))
+        return "finds the job moved, but not the new one", *self.see_to(self.moving.cancelled(shared))
+
+    def see_to(self, shared: Shared) -> tuple[Shared, Delivery]:
+        """Go on as with any job, whose row is written."""
+        return (
+            (shared, Delivery("read_fence", done=self.job)) if self.rules.moved_job_is_completed else self.drop(shared)
+        )
+
+    def drop(self, shared: Shared) -> tuple[Shared, Delivery]:
+        store = self.scene.store_of(self.job, shared).acknowledge(self.job)
+        return self.scene.kept(self.job, store, shared), Delivery(GONE)

@@ -5,15 +5,23 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from tests.simulation.model.asked import AskingIngest, AskingTicking
-from tests.simulation.model.cancel import Cancel, Cancelling
 from tests.simulation.model.explore import Explored, Promises, Search
-from tests.simulation.model.ingest import Delivery
-from tests.simulation.model.move import MOVED, REFUSED, MoveRules, Moving, Scene, Shared
-from tests.simulation.model.reschedule import Caller, InTwoSteps, Rescheduling
-from tests.simulation.model.settle import Settling
+from tests.simulation.model.move import (
+    MOVED,
+    REFUSED,
+    Caller,
+    InTwoSteps,
+    MoveIngest,
+    MoveRules,
+    MoveTicking,
+    Moving,
+    Rescheduling,
+    Scene,
+    Settling,
+    Shared,
+)
+from tests.simulation.model.processes import Cancel, Cancelling, Delivery, Tick
 from tests.simulation.model.store import GONE, IDLE, Store, is_underway
-from tests.simulation.model.tick import Tick
 
 SCENES = {
     "later": Scene(old="a", new="b"),
@@ -21,8 +29,8 @@ SCENES = {
     "elsewhere": Scene(old="a", new="b", apart=True),
 }
 # Rules of a move without an intent, which is within a partition. A fence that is before the sooner job is before both.
-ASKED_IN = {"moves_whole_before_both_alone": ["sooner"]}
-ASKED_IN |= {rule: ["sooner", "later"] for rule in ("awaited_then_moved", "tick_asks_for_the_awaited")}
+RULE_SCENES = {"moves_whole_before_both_alone": ["sooner"]}
+RULE_SCENES |= {rule: ["sooner", "later"] for rule in ("target_row_then_moved", "tick_reads_move_targets_by_write")}
 # How many states there are of each with every rule kept.
 MOVE_STATES = {"later": 812_481, "sooner": 662_043, "elsewhere": 1_255_720}
 # The same where nothing is done twice at once.
@@ -32,8 +40,8 @@ SharedSteps = Iterator[tuple[str, Shared, Any]]
 
 
 def scenes_of(rule: str | None) -> dict[str, Scene]:
-    """Return the scenes in which a rule is asked, all if none is given."""
-    return {name: SCENES[name] for name in ASKED_IN.get(rule or "", SCENES)}
+    """Return the scenes in which a rule matters, all if none is given."""
+    return {name: SCENES[name] for name in RULE_SCENES.get(rule or "", SCENES)}
 
 
 class MoveModel:
@@ -50,9 +58,9 @@ class MoveModel:
         rules = replace(rules, late_path_leaves_a_note=False)
         moving = self.moving = Moving(rules, scene)
         self.scene, self.at_once = scene, at_once
-        self.ingest, self.settling = AskingIngest(rules), Settling(rules, moving)
-        self.rescheduling = (Rescheduling if rules.has_transaction() else InTwoSteps)(rules, moving)
-        self.ticking = AskingTicking(rules, fences=scene.fences, at_once=True)
+        self.ingest, self.settling = MoveIngest(rules), Settling(rules, moving)
+        self.rescheduling = (Rescheduling if rules.is_one_step() else InTwoSteps)(rules, moving)
+        self.ticking = MoveTicking(rules, fences=scene.fences, at_once=True)
         self.cancelling = {job: Cancelling(rules, job=job) for job in (scene.old, scene.new)}
 
     def search(self) -> Explored:
@@ -88,8 +96,8 @@ class MoveModel:
 
     def cancel(self, shared: Shared, cancel: Cancel) -> SharedSteps:
         """Cancel the old job, or the new one once the caller may know of it; one cancel after another."""
-        known = [self.scene.old, self.scene.new] if shared.announced or shared.moved else [self.scene.old]
-        for job in [cancel.job] if cancel.job else known:
+        jobs = [self.scene.old, self.scene.new] if shared.announced or shared.moved else [self.scene.old]
+        for job in [cancel.job] if cancel.job else jobs:
             for name, store, mine in self.cancelling[job].steps(self.scene.store_of(job, shared), cancel):
                 mine = mine if mine == Cancel() else mine._replace(job=job)
                 is_over = not shared.moved and self.scene.old in store.promised
@@ -103,11 +111,11 @@ class MoveModel:
     def broken(self, shared: Shared) -> str:
         """Return the promise that a state breaks at any time."""
         sent = [job for store in shared.stores for job in store.sent]
-        if (shared.told == MOVED and self.scene.old in sent) or (shared.over and self.scene.new in sent):
+        if (shared.answer == MOVED and self.scene.old in sent) or (shared.over and self.scene.new in sent):
             return "exact cancel"
-        if any(store.taken_back or set(store.promised) & set(store.sent) for store in shared.stores):
+        if any(store.promise_withdrawn or set(store.promised) & set(store.sent) for store in shared.stores):
             return "exact cancel"
-        if shared.told == REFUSED and self.scene.new in sent:
+        if shared.answer == REFUSED and self.scene.new in sent:
             return "no second job"
         return "never both" if len(sent) > 1 else ""
 
@@ -116,7 +124,7 @@ class MoveModel:
         _, end = self.undisturbed(shared)
         sent = [job for store in end.stores for job in store.sent]
         cancelled = [job for store in end.stores for job in store.cancelled()]
-        left = self.scene.new if end.moved or end.told == MOVED else self.scene.old
+        left = self.scene.new if end.moved or end.answer == MOVED else self.scene.old
         return self.broken(end) or ("" if left in sent or left in cancelled else "never neither")
 
     def undisturbed(self, shared: Shared) -> tuple[list[str], Shared]:
@@ -149,3 +157,40 @@ class MoveModel:
 
 def anew(process: Any) -> Any:
     return type(process)() if process.step == GONE else process
+
+
+# The same of a job whose row its producers write.
+# How many states there are of each with every rule kept.
+SUBMITTED_MOVE_STATES = {"later": 4_204_553, "sooner": 3_333_413, "elsewhere": 6_569_799}
+
+
+class SubmittedMoveModel(MoveModel):
+    """As a MoveModel, but the old job is no message to begin with.
+
+    Its producers and its deliveries take the same steps with it, any number, two at a time, at any time: a put or a
+    message that comes late is one of them that took its time. Whatever fails ends in a crash, or in the buffer.
+    """
+
+    deliveries = (Delivery(), Delivery())
+
+    def start(self) -> Shared:
+        return super().start()._replace(accepted=False)
+
+    def deliver(self, shared: Shared, deliveries: tuple[Delivery, ...]) -> SharedSteps:
+        if not shared.accepted:
+            yield "producer fills the buffer, answers accepted", shared._replace(accepted=True), deliveries
+        for index, me in enumerate(deliveries):
+            others = deliveries[:index] + deliveries[index + 1 :]
+            if me.step == IDLE:
+                started = me._replace(step="write_rows", todo=self.scene.old)
+                yield "producer or ingest begins", shared, tuple(sorted((started, *others)))
+                continue
+            for name, after, mine in self.ingested(shared, me):
+                is_answered = self.scene.old in self.scene.store_of(self.scene.old, after).acknowledged
+                kept = after._replace(accepted=after.accepted or is_answered)
+                yield f"producer or ingest {name}", kept, tuple(sorted((anew(mine), *others)))
+
+    def lost(self, shared: Shared) -> str:
+        """Return the promise that a state breaks where no process is underway; of the old job none was made before."""
+        is_promised = shared.accepted or shared.moved or shared.answer == MOVED
+        return super().lost(shared) if is_promised else ""

@@ -1,7 +1,7 @@
 """The rules, and what all processes share."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 JOBS = "ab"
@@ -14,40 +14,52 @@ END_OF = {BEFORE: FIRST, BETWEEN: "a~", PAST: LAST}
 Steps = Iterator[tuple[str, "Store", Any]]
 
 
+def rule(breaks: str) -> Any:
+    """Return a rule's field, with the promise that is broken without it."""
+    return field(default=True, metadata={"breaks": breaks})
+
+
+def broken_without(rules: Any) -> dict[str, str]:
+    """Return the promise that is broken without each of the rules that a class adds."""
+    inherited = fields(Rules) if rules is not Rules else ()
+    return {each.name: each.metadata["breaks"] for each in fields(rules) if each not in inherited}
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rules:
-    """What the protocol asks of ingest, then of ticks, then of cancels; each may be left out."""
+    """What the protocol requires of ingest, then of ticks, then of cancels; each may be left out."""
 
-    rows_then_fence: bool = True
-    late_jobs_are_sent: bool = True
-    unwritten_is_not_acknowledged: bool = True
-    unread_fence_is_unknown: bool = True
-    fence_is_consistent_for_ingest: bool = True
-    fence_then_cancellations: bool = True
-    unread_cancellation_is_unknown: bool = True
-    sent_then_noted: bool = True
-    late_path_leaves_a_note: bool = True
+    rows_then_fence: bool = rule("never lost")
+    late_jobs_are_sent: bool = rule("never lost")
+    unwritten_is_not_acknowledged: bool = rule("never lost")
+    unread_fence_is_unknown: bool = rule("never lost")
+    fence_is_consistent_for_ingest: bool = rule("never lost")
+    fence_then_cancellations: bool = rule("exact cancel")
+    unread_cancellation_is_unknown: bool = rule("exact cancel")
+    sent_then_noted: bool = rule("never lost")
+    late_path_leaves_a_note: bool = rule("at least once")
 
-    lease_keeps_others_out: bool = True
-    fence_then_pages: bool = True
-    fence_never_falls: bool = True
-    pages_are_consistent: bool = True
-    settled_is_carried_over_pages: bool = True
-    sent_then_checkpointed: bool = True
-    checkpoint_is_conditional: bool = True
-    cursor_is_a_key: bool = True
-    cursor_stops_before_the_unsent: bool = True
-    cursor_rests_on_jobs: bool = True
-    cursor_ends_where_reading_ended: bool = True
+    lease_keeps_others_out: bool = rule("at least once")
+    fence_then_pages: bool = rule("exact cancel")
+    fence_never_falls: bool = rule("never lost")
+    pages_are_consistent: bool = rule("never lost")
+    settled_is_carried_over_pages: bool = rule("exact cancel")
+    sent_then_checkpointed: bool = rule("never lost")
+    checkpoint_is_conditional: bool = rule("exact cancel")
+    cursor_is_a_key: bool = rule("never lost")
+    cursor_stops_before_the_unsent: bool = rule("never lost")
+    sent_beyond_the_unsent_is_noted: bool = rule("at least once")
+    cursor_rests_on_jobs: bool = rule("exact cancel")
+    cursor_ends_where_reading_ended: bool = rule("never lost")
 
-    cancellation_then_fence: bool = True
-    unread_fence_promises_nothing: bool = True
-    fence_is_consistent_for_cancels: bool = True
-    promise_is_noted: bool = True
+    cancellation_then_fence: bool = rule("exact cancel")
+    unread_fence_promises_nothing: bool = rule("exact cancel")
+    fence_is_consistent_for_cancels: bool = rule("exact cancel")
+    promise_is_noted: bool = rule("exact cancel")
 
 
 class Store(NamedTuple):
-    """What all processes share: the table, the inbound queue, the jobs' queue, and what the caller was told.
+    """What all processes share: the table, the inbound queue, the jobs' queue, and what the caller was answered.
 
     `excused` are jobs of which a repeat has a cause, `repeated` those of which one came without.
     """
@@ -61,7 +73,7 @@ class Store(NamedTuple):
     excused: str = ""
     repeated: str = ""
     promised: str = ""
-    taken_back: bool = False
+    promise_withdrawn: bool = False
 
     def put(self, kind: str, jobs: str) -> "Store":
         return self._replace(rows=self.rows | {f"{job}#{kind}" for job in jobs})
@@ -83,7 +95,7 @@ class Store(NamedTuple):
         return self._replace(promised=union(self.promised, job))
 
     def promise_nothing(self, job: str) -> "Store":
-        return self._replace(taken_back=job in self.promised)
+        return self._replace(promise_withdrawn=job in self.promised)
 
 
 def union(some: str, others: str) -> str:
@@ -95,6 +107,6 @@ def less(some: str, others: str) -> str:
 
 
 def is_underway(processes: Any) -> bool:
-    """Tell whether a process, or one of several, has begun and not ended."""
+    """Return whether a process, or one of several, has started and not ended."""
     each_process = (processes,) if hasattr(processes, "step") else processes
     return any(process.step not in (IDLE, GONE) for process in each_process)

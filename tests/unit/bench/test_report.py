@@ -1,49 +1,53 @@
-"""The docs and README tell what is stored, and nothing else."""
+"""The docs and README say what is stored, and nothing else."""
 
-import re
+from dataclasses import replace
 
 import pytest
+from typer.testing import CliRunner
 
-from bench.report import reported
-from bench.results import STORED, is_current, load
-from bench.run import PARTS
-
-STORED_PARTS = [(part, load(part.name)) for part in PARTS if is_current(part)]
-NAMES = [part.name for part, _ in STORED_PARTS]
-
-
-@pytest.mark.parametrize("path", reported(PARTS, folder=STORED), ids=lambda path: path.name)
-def test_what_is_told_is_what_is_stored(path):
-    assert path.read_text() == reported(PARTS, folder=STORED)[path], "tell it anew: python -m bench report"
+from bench import overload, scale
+from bench.__main__ import app
+from bench.harness import RESULTS, Target, load, save
+from bench.report import SCRIPTS, _targets, reported
 
 
-@pytest.mark.parametrize("part", PARTS, ids=[part.name for part in PARTS])
-def test_each_part_is_told_from_what_is_stored(part):
-    if not is_current(part):
-        pytest.skip("it has not been measured since its figures have another format: make bench")
+@pytest.mark.parametrize("path", reported(), ids=lambda path: path.name)
+def test_the_docs_are_what_the_report_writes(path):
+    assert path.read_text() == reported()[path], "write it anew: python -m bench report"
 
 
-@pytest.mark.parametrize(("part", "result"), STORED_PARTS, ids=NAMES)
-def test_what_is_stored_is_of_a_full_run_of_all_parts(part, result):
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_what_is_stored_is_of_a_full_run_of_one_commit(script, tmp_path):
+    result, first = load(script), load(SCRIPTS[0])
     assert not result.quick
-    assert _commit(result) == _commit(STORED_PARTS[0][1])
+    # What was stored before made it dirty: the results are a part of the tree.
+    assert result.on["commit"].removesuffix("-dirty") == first.on["commit"].removesuffix("-dirty")
+    save(result, folder=tmp_path)
+    assert load(script, folder=tmp_path) == result
 
 
-@pytest.mark.parametrize(("part", "result"), STORED_PARTS, ids=NAMES)
-def test_what_falls_short_says_why(part, result):
-    assert not [target.what for target in result.measured.targets if not target.is_met and not target.why]
+@pytest.mark.parametrize(
+    ("script", "run"), [(scale, lambda figures: figures["outages"][0]), (overload, lambda figures: figures["HTTP"])]
+)
+def test_one_lost_job_misses_a_target(script, run):
+    figures = load(script.__name__.removeprefix("bench.")).figures
+    matches = sum(target.is_met for target in script.targets(figures))
+    run(figures)["lost"] = 1
+    assert sum(target.is_met for target in script.targets(figures)) == matches - 1
 
 
-@pytest.mark.parametrize(("part", "result"), STORED_PARTS, ids=NAMES)
-def test_each_picture_that_is_shown_is_stored_and_no_other(part, result):
-    shown = {f"{part.name}-{name}.svg" for name in _pictures(part.markdown(result.figures))}
-    assert {path.name for path in STORED.glob(f"{part.name}-*.svg")} == shown
+def test_missed_targets_are_bold():
+    targets = [Target("speed", 3.0, 3.0, unit=" s"), Target("share", 2.0, 3.0, at_most=False)]
+    assert (
+        _targets({"cost": replace(load("cost"), targets=targets)})
+        == "1 of 2 targets are met. Missed: **share: 2** (≥ 3)."
+    )
 
 
-def _commit(result):
-    # What was stored before made it so: the results are a part of the tree.
-    return result.on["commit"].removesuffix("-dirty")
-
-
-def _pictures(text):
-    return re.findall(r"!\[[^]]*\]\(\S+/\w+-(\S+)\.svg\)", text)
+def test_compare_shows_what_differs_by_over_5_percent(tmp_path):
+    result = load("producers")
+    faster = {**result.figures["a_second"], "HTTP": 2 * result.figures["a_second"]["HTTP"]}
+    save(replace(result, figures={"a_second": faster}), folder=tmp_path)
+    done = CliRunner().invoke(app, ["compare", str(RESULTS / "producers.json"), str(tmp_path / "producers.json")])
+    assert "a_second/HTTP" in done.output
+    assert "a_second/bare PutItem" not in done.output

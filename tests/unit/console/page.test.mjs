@@ -1,22 +1,45 @@
-// What the console's page decides, without a browser. Run by test_page.py.
+// Functions and components of the console's page, without a browser. Run by test_page.py.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { mock, test } from "node:test";
+import v8 from "node:v8";
+import vm from "node:vm";
 
-mock.timers.enable();
+if (!JSON.rawJSON) {
+  // Node 20 has it behind a flag, which only a new context heeds.
+  v8.setFlagsFromString("--harmony-json-parse-with-source");
+  globalThis.JSON = vm.runInNewContext("JSON");
+}
+// Nor has Node 20 this.
+Object.groupBy ??= (list, key) => list.reduce((all, each) => ({ ...all, [key(each)]: [...(all[key(each)] ?? []), each] }), {});
+mock.timers.enable({ apis: ["setInterval", "setTimeout"] });
+const { setTimeout: wait } = globalThis;
+globalThis.setTimeout = (act, ms = 1) => wait(act, ms); // Node's mock fires none without a delay
 const listeners = new Set();
 globalThis.document = {
   hidden: false,
   addEventListener: (_, listener) => listeners.add(listener),
   removeEventListener: (_, listener) => listeners.delete(listener),
 };
+globalThis.sessionStorage = { getItem: () => "token" };
+globalThis.requestAnimationFrame = queueMicrotask;
+globalThis.cancelAnimationFrame = () => {};
+process.env.TZ = "Europe/Berlin";
 const PAGE = "../../../dueline/console/page";
 
-const { comingWords, filled, grouped, lastHour } = await import(`${PAGE}/figures.js`);
-const { percent, rateWords, relative, span } = await import(`${PAGE}/format.js`);
-const { get, polling, post } = await import(`${PAGE}/api.js`);
+const { get, parseExact, parseResponse, polling, post } = await import(`${PAGE}/api.js`);
+const { dueWords, fill: fillSteps, group } = await import(`${PAGE}/charts.js`);
+const { DeadLetters, Redrive } = await import(`${PAGE}/dead_letters.js`);
+const { fieldText, instant, percent, rateWords, relative, seconds, SPAN, span } = await import(`${PAGE}/format.js`);
+const { STATES, timeline } = await import(`${PAGE}/job.js`);
+const { condition, countWords, fetchJobs, matcher, payloadText, unread } = await import(`${PAGE}/job_list.js`);
+const { CancelMany } = await import(`${PAGE}/jobs.js`);
+const { current, lastHour, sortWorstFirst, statesOf, totalsOf } = await import(`${PAGE}/queue_state.js`);
 const { queuePath, routeOf } = await import(`${PAGE}/route.js`);
-const { standingOf, sumsOf, worstFirst } = await import(`${PAGE}/standing.js`);
+const { bodyOf, fieldsOf, ScheduleForm } = await import(`${PAGE}/schedule_form.js`);
+const { Backfill, Delete, fetchSchedules, runUnchanged } = await import(`${PAGE}/schedules.js`);
+const { h, render } = await import(`${PAGE}/vendor/preact-htm.js`);
 
 const plain = (text) => text.replaceAll("\u00a0", " ");
 const WELL = { scheduled: 5, more_scheduled: false, overdue: false, fence_age: 42, waiting: 0, in_flight: 0, dead: 0 };
@@ -24,89 +47,370 @@ const aQueue = (name, given) => ({ name, ...WELL, paused: false, rate: null, lat
 const UNKNOWN = { error: { detail: "may not" }, fence_age: null, dead: null, rate: null, scheduled: null, lateness: null };
 const FORBIDDEN = { ...UNKNOWN, error: { detail: "may not", status: 403 } };
 
-test("the worst queue is first, then the next, by how badly and by name", () => {
+test("queues are sorted by state, how badly, and name", () => {
   const worst = [
     aQueue("unanswered", UNKNOWN), aQueue("very-late", { lateness: 900 }), aQueue("late", { lateness: 61, dead: 5 }),
     aQueue("overdue", { overdue: true, lateness: 6 }), aQueue("never-ticked", { fence_age: null }), aQueue("ticked-long-ago", { fence_age: 200 }),
     aQueue("many-dead", { dead: 9 }), aQueue("one-dead", { dead: 1, paused: true }), aQueue("paused", { paused: true }),
     aQueue("stopped", { rate: "0/s" }), aQueue("behind", { waiting: 500, in_flight: 2 }), aQueue("was-late", { on_time: 0.99 }),
-    aQueue("limited", { rate: "5/s" }), aQueue("a-well"), aQueue("b-well"), aQueue("another-team's", FORBIDDEN),
+    aQueue("limited", { rate: "5/s" }), aQueue("a-healthy"), aQueue("b-healthy"), aQueue("another-team's", FORBIDDEN),
   ];
-  assert.deepEqual(worstFirst(worst.toReversed()).map(({ name }) => name), worst.map(({ name }) => name));
+  assert.deepEqual(sortWorstFirst(worst.toReversed()).map(({ name }) => name), worst.map(({ name }) => name));
 });
 
-test("a queue tells all that is wrong with it, and nothing where all is well", () => {
-  const words = (given) => standingOf(aQueue("emails", given)).map(({ word }) => word);
+test("a queue has all states that apply", () => {
+  const words = (given) => statesOf(aQueue("emails", given)).map(({ word }) => word);
   assert.deepEqual(words({ lateness: 61, dead: 1, paused: true }), ["late", "dead letters", "paused"]);
   assert.deepEqual(words({ lateness: 60, overdue: true, fence_age: 150, waiting: 100 }), ["late"]);
   assert.deepEqual(words({ lateness: 60, fence_age: 150, waiting: 100, on_time: null }), []);
 });
 
-test("queues that did not answer add nothing to the sums", () => {
-  const sums = sumsOf([aQueue("a", { dead: 2, lateness: 3 }), aQueue("b", { more_scheduled: true }), aQueue("c", UNKNOWN)]);
+test("queues without an answer add nothing to the totals", () => {
+  const sums = totalsOf([aQueue("a", { dead: 2, lateness: 3 }), aQueue("b", { more_scheduled: true }), aQueue("c", UNKNOWN)]);
   assert.deepEqual({ ...sums }, { bad: 2, lateness: 3, scheduled: 10, moreScheduled: true, waiting: 0, inFlight: 0, dead: 2, paused: 0 });
 });
 
-test("figures are told in two units at most, and a share is never rounded up", () => {
+test("spans have two units, and shares are rounded down", () => {
   assert.deepEqual([0, 0.35, 9.97, 59.6, 3661, 604800].map(span).map(plain), ["0 s", "0.3 s", "10 s", "1 min", "1 h 1 min", "7 d"]);
   assert.deepEqual([1, 0.99999, 0.9995, 0].map(percent).map(plain), ["100 %", "99.99 %", "99.95 %", "0.00 %"]);
   assert.deepEqual([relative(0, 95000), relative(200000, 0), relative(0, 0)].map(plain), ["1 min 35 s ago", "in 3 min 20 s", "now"]);
   assert.deepEqual(["1000/m", null].map(rateWords), ["1,000 a minute", "no limit"]);
 });
 
-test("an address names a view and what it shows, and nothing else does", () => {
+test("an address names a view and its parameters", () => {
   const job = { view: "Job", path: "/queues/a-b/jobs/x.1", query: { from: "1" }, queue: "a-b", id: "x.1" };
   assert.deepEqual(routeOf(queuePath("a-b", "jobs", "x.1"), "?from=1"), job);
   assert.deepEqual(["/", "/queues/a/dead-letters", "/queues/", "/queues/a/nothing", "/queues/%zz"].map((path) => routeOf(path).view), ["Queues", "DeadLetters", undefined, undefined, undefined]);
 });
 
-test("a queue's lateness and share of the last hour are those of CloudWatch, or of a job that is overdue", () => {
+test("lateness comes from CloudWatch or an overdue job", () => {
   const at = 7200000;
   const series = { lateness: [[6000, 99], [7100, 4]], on_time: [[3000, 90], [7000, 15], [7100, 10]], delayed: [[7000, 15]] };
-  assert.deepEqual(lastHour({ data: { next_due: null }, at }, series), { lateness: 4, overdue: false, on_time: 0.625 });
+  assert.deepEqual(lastHour({ data: { next_due: null }, at }, { period: 60, series: { emails: series } }, "emails"), { lateness: 4, overdue: false, on_time: 0.625 });
   const overdue = { data: { next_due: new Date(at - 90000).toISOString() }, at };
-  assert.deepEqual(lastHour(overdue, undefined), { lateness: 90, overdue: true, on_time: null });
+  const idle = { lateness: [[7100, 0]], on_time: [], delayed: [] };
+  assert.deepEqual(lastHour(overdue, { period: 60, series: { emails: idle } }, "emails"), { lateness: 90, overdue: true, on_time: null });
 });
 
-test("a chart has every step of its span, and more than is counted is said", () => {
+test("a queue is never healthy without current metrics", () => {
+  const data = (last, period = 60) => ({ period, series: { emails: { lateness: last ? [[last, 0]] : [], on_time: [[4000, 10]], delayed: [] } } });
+  const words = (figures) => {
+    const queue = aQueue("emails", lastHour({ data: { next_due: null }, at: 7200000 }, current(figures), "emails"));
+    return [queue.on_time, ...statesOf(queue).map(({ word }) => word)];
+  };
+  // A point is of the minutes that begin with it.
+  for (const known of [data(7100), data(6960), data(6720, 300)]) assert.deepEqual(words({ data: known, age: 60 }), [1]);
+  for (const unknown of [data(), data(6959), data(6719, 300), { period: 60, series: {} }]) assert.deepEqual(words({ data: unknown, age: 60 }), [undefined, "not known"]);
+  for (const figures of [{ data: data(7100), age: 60, error: { detail: "denied" } }, { data: data(7100), age: 600 }, {}]) {
+    assert.deepEqual(words(figures), [undefined, "not known"]);
+  }
+});
+
+test("a chart has every step of its span", () => {
   const span = { from: "1970-01-01T00:02:00Z", to: "1970-01-01T00:05:00Z", step: 60, gap: 0 };
-  assert.deepEqual(filled([[180, 7]], span), [[120, 180, 240], [0, 7, 0]]);
-  assert.deepEqual(grouped([[600, 1], [660, 2], [1200, 4]], 600), [[600, 3], [1200, 4]]);
+  assert.deepEqual(fillSteps([[180, 7]], span), [[120, 180, 240], [0, 7, 0]]);
+  assert.deepEqual(group([[600, 1], [660, 2], [1200, 4]], 600), [[600, 3], [1200, 4]]);
   const many = { counted: 1000, more: true, until: "2027-01-04T08:00:00Z", overdue: 2 };
-  assert.match(plain(comingWords(many, [[600, 3], [1200, 4]], 600)), /^1,000 or more jobs: counting ended at 2027-01-04 \d\d:\d\d:00, .* 2 overdue\. Most at \d\d:20: 4 in 10 min\.$/);
-  assert.equal(comingWords({ counted: 0, more: false, overdue: 0 }, [], 60), "Nothing is due.");
+  assert.match(plain(dueWords(many, [[600, 3], [1200, 4]], 600)), /^1,000 or more jobs: counting ended at 2027-01-04 \d\d:\d\d:00, .* 2 overdue\. Most at \d\d:20: 4 in 10 min\.$/);
+  assert.equal(dueWords({ counted: 0, more: false, overdue: 0 }, [], 60), "Nothing is due.");
 });
 
-async function settled() {
-  for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
-}
-
-test("it asks again once an answer is there, never twice at a time, and not while the tab is hidden", async () => {
-  const asked = [];
-  const told = [];
-  const poll = polling(() => new Promise((resolve, reject) => asked.push({ resolve, reject })), 5, (news) => told.push(news));
+test("polling waits for answers and pauses in a hidden tab", async () => {
+  const requests = [];
+  const updates = [];
+  const poll = polling(() => new Promise((resolve, reject) => requests.push({ resolve, reject })), 5, (news) => updates.push(news));
   mock.timers.tick(20000);
-  assert.equal(asked.length, 1);
+  assert.equal(requests.length, 1);
   poll.now();
-  asked[0].reject("gone");
-  await settled();
-  assert.deepEqual([asked.length, told[0]], [2, { error: "gone" }]);
+  requests[0].reject("gone");
+  await settle(0);
+  assert.deepEqual([requests.length, updates[0]], [2, { error: "gone" }]);
   document.hidden = true;
-  asked[1].resolve("data");
-  await settled();
+  requests[1].resolve("data");
+  await settle(0);
   mock.timers.tick(60000);
-  assert.deepEqual([asked.length, told[1].data, "error" in told[1]], [2, "data", true]);
+  assert.deepEqual([requests.length, updates[1].data, "error" in updates[1]], [2, "data", true]);
   document.hidden = false;
   listeners.forEach((seen) => seen());
   poll.stop();
-  asked[2].resolve("too late");
-  await settled();
-  assert.deepEqual([asked.length, told.length, listeners.size], [3, 2, 0]);
+  requests[2].resolve("too late");
+  await settle(0);
+  assert.deepEqual([requests.length, updates.length, listeners.size], [3, 2, 0]);
 });
 
-test("a change without an answer may have been done, and is not said to be tried again", async () => {
-  globalThis.sessionStorage = { getItem: () => "token" };
+test("a change without an answer may have been done", async () => {
   globalThis.fetch = async () => { throw Object.assign(new Error(), { name: "TimeoutError" }); };
-  await assert.rejects(post("/api/queues/emails/pause", {}), { detail: /It may have been done: look, then try again\.$/ });
-  await assert.rejects(get("/api/queues"), { detail: /Views ask again by themselves\.$/ });
+  await assert.rejects(post("/api/queues/emails/pause", {}), { detail: /It may have been done: check first\.$/ });
+  await assert.rejects(get("/api/queues"), { detail: /Views load again by themselves\.$/ });
+});
+
+const holds = (text, payload) => condition(text)({ payload });
+const DUE = "2020-01-01T00:00:00.000Z";
+const names = (job) => timeline({ due: DUE, route: "table", ...job }).map(({ name, ahead }) => (ahead ? `(${name})` : name));
+
+test("a field matches its value as JSON or as text", () => {
+  const payload = { campaign: 42, to: { city: "Bonn", "a.b": null }, "x.y": [1, 2], on: true };
+  for (const text of ["campaign = 42", "to.city=Bonn", 'to.city = "Bonn"', "x.y = [1,  2]", "on = true", " campaign=42 "]) assert(holds(text, payload), text);
+  for (const text of ["campaign = 4", "campaign = 420", "to.city = Bon", "on = 1", "none = undefined", "__proto__ = {}", "to = null"]) assert(!holds(text, payload), text);
+  assert(holds("a = b = c", { a: "b = c" }) && !holds("a = 1", null) && !holds("0 = x", "x-ray") && holds("a = 1", { a: "1" }));
+});
+
+test("large numbers keep all their digits", () => {
+  const kept = '{"cid":9007199254740993,"of":[-9007199254740993,1e400],"near":9007199254740991,"part":0.1}';
+  const payload = parseExact(kept);
+  assert.equal(JSON.stringify(payload), kept);
+  assert.equal(payload.near + payload.part, 9007199254740991.1);
+  assert(holds("cid = 9007199254740993", payload) && holds("of = [-9007199254740993, 1e400]", payload));
+  for (const text of ["cid = 9007199254740992", "cid.rawJSON = 9007199254740993"]) assert(!holds(text, payload), text);
+  assert(matcher({ text: "9007199254740993" })({ payload }) && !matcher({ text: "9007199254740992" })({ payload }));
+});
+
+test("numbers of payloads are exact, others are plain", () => {
+  const payload = '{"price":1.0,"zero":-0.0,"e":1e2,"part":0.10000000000000000555,"big":12345678901234567890,"__proto__":{"n":2.50}}';
+  const { fence_age: age, ...schedule } = parseResponse(`{"fence_age":42.0,"schedule":"a","every":60,"payload":${payload}}`);
+  assert.equal(age, 42);
+  assert.equal(JSON.stringify(bodyOf(fieldsOf(schedule)).payload), payload);
+  const job = { payload: schedule.payload };
+  for (const text of ["price = 1.0", "price = 1", "e = 100"]) assert(condition(text)(job), text);
+  assert(!condition("price = 1.5")(job) && matcher({ text: "1.0" })(job));
+});
+
+test("a start in the hour that comes twice stays", () => {
+  for (const start of ["2027-10-31T00:30:00.000Z", "2027-10-31T01:30:00.000Z"]) {
+    const fields = fieldsOf({ schedule: "a", every: 60, payload: null, start });
+    assert.equal(bodyOf(fields).start, start);
+    assert.equal(bodyOf({ ...fields, start: "2027-10-31T03:30:00" }).start, "2027-10-31T02:30:00.000Z");
+    assert.equal(bodyOf({ ...fields, start: "" }).start, undefined);
+  }
+});
+
+test("a filter never matches a payload not fetched", () => {
+  const inS3 = { tenant: "a", payload_at: { bucket: "dueline-payloads", key: "emails/ab", bytes: 300000 } };
+  for (const query of [{ text: "emails" }, { text: "S3" }, { field: "bytes = 300000" }]) {
+    assert(!matcher(query)(inS3), JSON.stringify(query));
+    assert.equal(unread([inS3, { payload: "emails" }], query), 1);
+  }
+  assert(matcher({ tenant: "a" })(inS3) && matcher({})(inS3));
+  assert.deepEqual([{ tenant: "a" }, { tenant: "b", text: "x" }].map((query) => unread([inS3], query)), [0, 0]);
+});
+
+test("unreadable rows are counted over all pages", async () => {
+  const job = { jobs: [{ id: "a" }], next: "b", unreadable: 2 };
+  globalThis.fetch = async (url) => Response.json(`${url}`.includes("next=b") ? { jobs: [], next: null, unreadable: 1 } : job);
+  const { jobs, more, unreadable } = await fetchJobs("emails", {}, 100);
+  assert.deepEqual([jobs.length, more, unreadable], [1, false, 3]);
+  globalThis.fetch = async () => Response.json({ schedules: [], next: "a49", unreadable: 1 });
+  assert.equal((await fetchSchedules("emails", "")).unreadable, 1);
+});
+
+test("pages of deleted schedules are skipped", async () => {
+  const live = { schedules: [{ schedule: "live" }], next: null };
+  const pages = { "": { schedules: [], next: "a49" }, a49: { schedules: [], next: "b49" }, b49: live };
+  globalThis.fetch = async (path) => Response.json(pages[new URL(path, "http://x").searchParams.get("next") ?? ""]);
+  assert.equal((await fetchSchedules("emails", "")).schedules[0].schedule, "live");
+  globalThis.fetch = async () => Response.json({ schedules: [], next: "more" });
+  assert.equal((await fetchSchedules("emails", "")).next, "more");
+});
+
+test("a wrong condition on a field is explained", () => {
+  for (const text of ["campaign", "= 42", "  = "]) assert.throws(() => condition(text), /it must be a field, = and a value/, text);
+});
+
+test("all filters apply, and a text matches in any case", () => {
+  const jobs = [{ tenant: "a", payload: { to: "Ann" } }, { tenant: "b", payload: { to: "ann" } }, { tenant: "a", payload_text: "no JSON" }];
+  const picked = (query) => jobs.map(matcher(query)).map(Number).join("");
+  assert.deepEqual([{}, { tenant: "a" }, { text: "ANN" }, { tenant: "a", text: "ann" }, { field: "to = ann" }].map(picked), ["111", "101", "110", "100", "010"]);
+  assert.equal(payloadText({ payload_at: { bytes: 6000000, bucket: "b", key: "k" } }), "6,000,000 bytes in S3, s3://b/k");
+  assert.equal(countWords(12, { jobs: Array(200), more: true }), "12 of the first 200 jobs");
+});
+
+test("times are parsed as typed, and wrong ones named", () => {
+  assert.deepEqual(["90", "1.5m", "2h", " 3 d "].map((text) => seconds(text)), [90, 90, 7200, 259200]);
+  for (const text of ["", "-1", "5 years", "1e3"]) assert.throws(() => seconds(text, "every"), /every is .* such as 15m/, text);
+  assert.deepEqual(["1.5m", "1.", ".", ""].map((text) => SPAN.test(text)), [true, false, false, false]);
+  assert.equal(instant("2027-01-04T09:00:00"), "2027-01-04T08:00:00.000Z");
+  assert.equal(fieldText("2027-01-04T08:00:00.000Z"), "2027-01-04T09:00:00");
+  assert.deepEqual([undefined, "garbage", "+275760-09-13T00:00:00Z"].map(fieldText), ["", "", ""]);
+  assert.throws(() => instant("", "from"), /from is ""/);
+});
+
+test("a job's timeline has past and future steps", () => {
+  assert.deepEqual(names({ state: "scheduled", due: "9999-01-01T00:00:00Z" }), ["accepted", "scheduled", "(due)", "(dispatched)"]);
+  assert.deepEqual(names({ state: "cancelled", moved_to: "x" }), ["accepted", "scheduled", "moved"]);
+  assert.deepEqual(names({ state: "unrecorded" }), ["due"]);
+  assert.deepEqual(names({ state: "dispatched", route: "direct" }), ["accepted", "due", "dispatched", "(received)"]);
+  const tried = { attempts: 3, started: DUE, ended: DUE, error: "KeyError" };
+  assert.deepEqual(names({ state: "dispatched", ...tried }), ["accepted", "scheduled", "due", "dispatched", "attempts 1 to 2", "attempt 3", "(next attempt)"]);
+  assert.deepEqual(names({ state: "failed", ...tried }).slice(-2), ["attempt 3", "failed"]);
+  assert.deepEqual(names({ state: "cancel_requested" }), ["accepted", "scheduled", "due", "cancel requested"]);
+});
+
+test("every state of openapi.json has a meaning", async () => {
+  const { JobAnswer, RunAnswer } = JSON.parse(readFileSync("../../../docs/openapi.json", "utf8")).components.schemas;
+  for (const { enum: states } of [JobAnswer.properties.state, RunAnswer.properties.state]) for (const state of states) assert(STATES[state], state);
+});
+
+test("a changed schedule is not run or backfilled", async () => {
+  const requests = [];
+  globalThis.fetch = async (path, { headers }) => {
+    requests.push([path, headers["if-match"], headers["idempotency-key"]]);
+    return Response.json({ detail: "it is \"2-3\" now" }, { status: 412 });
+  };
+  const shown = { queue: "emails", schedule: "report", etag: '"1-2"' };
+  for (const verb of ["run", "backfill"]) {
+    await assert.rejects(runUnchanged(shown, verb, {}, { "idempotency-key": "k" }), { title: "Changed meanwhile", detail: /Nothing was done/ });
+  }
+  assert.deepEqual(requests, ["run", "backfill"].map((verb) => [`/api/queues/emails/schedules/report/${verb}`, '"1-2"', "k"]));
+});
+
+/** Run a component's hooks without a DOM. Return a function that finds the props of what it rendered, by name or text. */
+function mount(Component, props) {
+  let tree;
+  const Shell = () => {
+    tree = Component(props);
+    return null;
+  };
+  render(h(Shell), { childNodes: [], firstChild: null });
+  const all = (node) => [node].flat(Infinity).flatMap((each) => (typeof each === "function" ? all(each({ dead: 3 }))
+    : each?.props ? [each, ...all(each.props.children)] : []));
+  return (name) => all(tree).find(({ props }) => [props.verb && "dialog", props.name, props.children, Object.keys(props)].flat().includes(name))?.props;
+}
+
+/** Let answers and frames arrive, and so many milliseconds pass. */
+async function settle(ms = 1) {
+  for (let turn = 0; turn < 5; turn += 1) {
+    mock.timers.tick(turn === 2 ? ms : 1);
+    await new Promise(setImmediate);
+  }
+}
+
+const fill = ({ form: [values, set] }, changed) => set({ ...values, ...changed });
+
+/** Hold requests: return their paths and bodies, each with `answer` to call. */
+function holdRequests() {
+  const requests = [];
+  globalThis.fetch = (path, { method, body }) => new Promise((resolve) => {
+    const answer = (content, status = 200) => resolve(Response.json(content, { status }));
+    requests.push({ path: `${method} ${path}`, body, answer });
+  });
+  return requests;
+}
+
+/** Answer the last start of a run over dead letters, and then its end. */
+async function endRun(requests, ended) {
+  requests.findLast(({ path }) => path.startsWith("POST")).answer({ run: "r" });
+  await settle();
+  requests.at(-1).answer(ended);
+  await settle();
+}
+
+test("a redrive is confirmed only after its own dry run", async () => {
+  const requests = holdRequests();
+  const find = mount(Redrive, { queue: "emails", errors: ["KeyError"] });
+  fill(find("limit"), { limit: "1" });
+  await settle();
+  find("Dry run").onClick();
+  await settle();
+  fill(find("limit"), { limit: "" });
+  await settle();
+  await endRun(requests, { state: "done", result: { wanted: 1, stay: [] } });
+  assert.deepEqual([find("dialog").ready, find("dialog").verb], [false, "Redrive 0 jobs"]);
+  find("Dry run").onClick();
+  await settle();
+  await endRun(requests, { state: "done", result: { wanted: 60, stay: [] } });
+  assert.deepEqual([find("dialog").ready, find("dialog").verb], [true, "Redrive 60 jobs"]);
+  find("dialog").act(() => {});
+  await settle();
+  assert.equal(requests.at(-1).body, '{"errors":["KeyError"],"limit":null,"apply":true}');
+});
+
+test("a backfill is confirmed only with its own count", async () => {
+  const requests = holdRequests();
+  const find = mount(Backfill, { schedule: { queue: "emails", schedule: "digest", cron: "0 * * * *", etag: "1" } });
+  fill(find("from"), { from: "2026-11-02T00:00", to: "2026-11-02T01:00" });
+  await settle();
+  find("Count them").onClick();
+  await settle();
+  fill(find("from"), { to: "2026-11-20T00:00" });
+  await settle();
+  requests[0].answer({ next: [{ scheduled_for: "2026-11-01T23:00:00.000Z" }] });
+  await settle();
+  assert.deepEqual([find("dialog").ready, find("dialog").verb], [false, "Create 0 jobs"]);
+  fill(find("from"), { to: "2026-11-02T01:00" });
+  await settle();
+  find("Count them").onClick();
+  await settle();
+  requests.at(-1).answer({ next: [{ scheduled_for: "2026-11-01T23:00:00.000Z" }] });
+  await settle();
+  assert.deepEqual([find("dialog").ready, find("dialog").verb], [true, "Create 1 job"]);
+});
+
+test("a schedule is changed only with its own preview", async () => {
+  const requests = holdRequests();
+  const find = mount(ScheduleForm, { queue: "emails", schedule: { schedule: "digest", cron: "0 9 * * *", zone: "UTC", payload: null } });
+  const answer = async (words) => {
+    await settle(300);
+    requests.at(-1).answer({ next: [{ scheduled_for: "2026-11-02T09:00:00.000Z" }], words });
+    await settle();
+  };
+  await answer("At 09:00");
+  assert.equal(find("dialog").ready, true);
+  fill(find("rule"), { rule: "* * * * *" });
+  await settle(300);
+  assert.deepEqual([requests.length, find("dialog").ready], [2, false]);
+  await answer("Every minute");
+  assert.equal(find("dialog").ready, true);
+});
+
+test("chosen errors stay until new dead letters are read", async () => {
+  const requests = holdRequests();
+  const find = mount(DeadLetters, { queue: "emails" });
+  await settle();
+  requests[0].answer({ dead: 12 });
+  await settle();
+  const look = async (name, ended) => {
+    find(name).onClick();
+    await settle();
+    await endRun(requests, ended);
+  };
+  const seen = { state: "done", result: { groups: [], received: 12, total: 12, hidden: 0 } };
+  await look("Inspect", seen);
+  find("setChosen").setChosen(["ReadTimeout"]);
+  await settle();
+  await look("Inspect again", { state: "failed", error: { detail: "ExpiredToken" } });
+  assert.deepEqual(find("setChosen").chosen, ["ReadTimeout"]);
+  await look("Inspect again", seen);
+  assert.deepEqual(find("setChosen").chosen, []);
+});
+
+/** The text of what a component rendered. */
+const textOf = (node) => [node].flat(Infinity).map((each) => (each?.props
+  ? typeof each.type === "function" ? textOf(each.type(each.props)) : textOf(each.props.children)
+  : ["string", "number"].includes(typeof each) ? each : "")).join("");
+
+test("a lost answer of a cancel is retried once", async () => {
+  const requests = holdRequests();
+  const find = mount(CancelMany, { queue: "emails", query: {} });
+  await settle();
+  requests[0].answer({ jobs: ["a", "b"].map((id) => ({ id: `emails.0.t.1.${id}`, due: DUE, payload: 1 })), next: null });
+  await settle();
+  const cancel = async (...answers) => {
+    const result = find("dialog").act(() => {});
+    for (const [content, status] of answers) {
+      await settle();
+      requests.at(-1).answer(content, status);
+    }
+    await settle();
+    return textOf(await result);
+  };
+  const jobs = ["cancelled", "cancel_requested"].map((state) => ({ id: "emails.0.t.1.a", state }));
+  assert.match(await cancel([{}, 503], [{ jobs }, 200]), /^1 cancelled.*1 cancel requested.*may\s+still be delivered/s);
+  const lost = await cancel([{}, 503], [{}, 503]);
+  assert.match(lost, /^0 cancelled.*2 not known: look again, the answer was lost/s);
+  assert.doesNotMatch(lost, /still scheduled/);
+});
+
+test("deleting a schedule explains what is kept", () => {
+  const find = mount(Delete, { schedule: { queue: "emails", schedule: "digest" }, onClose: () => {} });
+  assert.match([find("danger").children].flat(9).map((each) => each?.props?.children).join(), /cancelled.*history is kept/s);
 });

@@ -1,40 +1,42 @@
-"""Looking at dead letters, putting them back and deleting them, as the page does."""
+"""Runs over dead letters: look at them, put them back, delete them."""
 
 import pytest
 
-from dueline.console import dead_letters
+from dueline.console import dead_letter_runs
+from dueline.core import instant
+from dueline.core.message import REASON, Message
 from dueline.errors import Forbidden
-from dueline.model import instant
-from dueline.model.message import Message
 from tests.builders import NOW, a_job
-from tests.unit.console.reached import Held, Place, a_letter
+from tests.unit.console.memory_console import Held, MemoryConsole, a_letter
 from tests.wire import failing, on
 
 LOOK, REDRIVE, DELETE = (f"/console/queues/emails/dead-letters/{name}" for name in ("look", "redrive", "delete"))
 
 
-def numbered(count, **given):
-    return [a_letter(f"{number:04}", **given) for number in range(count)]
+def numbered(count, **options):
+    return [a_letter(f"{number:04}", **options) for number in range(count)]
 
 
 def counts(run):
-    return {kind["error"]: kind["count"] for kind in run["result"]["kinds"]}
+    return {group["error"]: group["count"] for group in run["result"]["groups"]}
 
 
-def test_a_look_counts_by_error_with_some_samples_and_leaves_all_as_it_was():
-    place = Place(*numbered(12), *numbered(2, error="TypeError"))
-    run = place.run("look", {})
+def test_a_look_counts_by_error_with_samples_and_changes_nothing():
+    console = MemoryConsole(*numbered(12), *numbered(2, error="TypeError"))
+    run = console.run("look", {})
     assert (run["state"], run["done"], run["of"], run["error"]) == ("done", 14, 14, None)
     assert counts(run) == {"KeyError": 12, "TypeError": 2}
-    assert [len(kind["samples"]) for kind in run["result"]["kinds"]] == [3, 2]
-    assert (run["result"]["found"], run["result"]["there"], len(place.left())) == (14, 14, 14)
+    assert [len(group["samples"]) for group in run["result"]["groups"]] == [3, 2]
+    assert len(console.left()) == 14
 
 
-def test_a_sample_tells_why_and_shows_the_beginning_of_the_payload():
+def test_a_sample_has_the_reason_and_the_start_of_the_payload():
     job = a_job(tenant="acme")
-    told = Message.of(job).attributes | {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01"}
-    place = Place(a_letter("x" * 3000, **told), Message(body="anyone's", attributes={"dueline-attempts": "9" * 99}))
-    (own,), (other,) = (kind["samples"] for kind in place.run("look", {})["result"]["kinds"])
+    attributes = Message.of(job).attributes | {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01"}
+    console = MemoryConsole(
+        a_letter("x" * 3000, **attributes), Message(body="anyone's", attributes={"dueline-attempts": "9" * 99})
+    )
+    (own,), (other,) = (group["samples"] for group in console.run("look", {})["result"]["groups"])
     assert own == {
         "id": str(job.id),
         "payload": "x" * 2000,
@@ -48,39 +50,43 @@ def test_a_sample_tells_why_and_shows_the_beginning_of_the_payload():
     assert (other["id"], other["payload"], other["cut"], other["attempts"]) == (None, "anyone's", False, None)
 
 
-def test_a_look_at_a_full_queue_ends_at_its_limit_and_tells_how_many_there_are(monkeypatch):
-    monkeypatch.setattr(dead_letters, "LOOKED_AT", 100)
-    place = Place(*numbered(300))
-    result = place.run("look", {})["result"]
-    assert result["there"] == 300
-    assert 100 <= result["found"] < 200
-    assert len(place.left()) == 300
+@pytest.mark.parametrize(
+    ("action", "body", "left"),
+    [
+        ("look", {}, 300),
+        ("delete", {"confirm": "emails"}, 205),
+        ("delete", {"confirm": "emails", "errors": ["KeyError"]}, 205),
+    ],
+)
+def test_a_look_or_deletion_receives_its_limit_at_most(monkeypatch, action, body, left):
+    monkeypatch.setattr(dead_letter_runs, "MOST_RECEIVED", 95)
+    console = MemoryConsole(*numbered(300))
+    result = console.run(action, body)["result"]
+    assert (result["received"], result.get("total", 300), len(console.left())) == (95, 300, left)
 
 
-def test_a_dry_redrive_changes_nothing_and_one_that_is_applied_moves_those_of_an_error():
-    place = Place(*numbered(12), *numbered(2, error="TypeError"))
-    asked = {"errors": ["TypeError"], "limit": None, "apply": False}
-    dry = place.run("redrive", asked)["result"]
-    assert (dry["applied"], dry["wanted"], dry["moved"], len(place.left())) == (False, 2, 0, 14)
-    done = place.run("redrive", asked | {"apply": True})["result"]
-    assert (done["applied"], done["wanted"], done["moved"], len(place.left())) == (True, 2, 2, 12)
-    assert len(place.queue.deliveries) == 2
-    assert place.run("redrive", {"errors": [], "apply": True})["result"]["moved"] == 12
+def test_a_redrive_moves_those_of_an_error_unless_it_is_dry():
+    console = MemoryConsole(*numbered(12), *numbered(2, error="TypeError"))
+    body = {"errors": ["TypeError"], "limit": None, "apply": False}
+    dry = console.run("redrive", body)["result"]
+    assert (dry["applied"], dry["wanted"], dry["moved"], len(console.left())) == (False, 2, 0, 14)
+    done = console.run("redrive", body | {"apply": True})["result"]
+    assert (done["applied"], done["wanted"], done["moved"], len(console.left())) == (True, 2, 2, 12)
+    assert len(console.queue.deliveries) == 2
+    assert console.run("redrive", {"errors": [], "apply": True})["result"]["moved"] == 12
 
 
-def test_what_cannot_be_put_back_stays_with_the_reason():
-    place = Place(a_letter(**{"dueline-priority": "3"}))
-    result = place.run("redrive", {"apply": True})["result"]
-    assert (result["moved"], result["failed"], len(place.left())) == (0, [], 1)
-    assert result["stay"] == [{"reason": "the queue has no level 3: it has 1", "count": 1}]
-
-
-def test_those_of_an_error_are_deleted_and_the_rest_is_visible():
-    place = Place(*numbered(12), *numbered(2, error="TypeError"))
-    result = place.run("delete", {"confirm": "emails", "errors": ["KeyError"]})["result"]
-    assert (result["found"], result["wanted"], result["deleted"], result["failed"]) == (14, 12, 12, [])
-    assert place.left() == ["0000", "0001"]
-    assert place.queue.deliveries == []
+@pytest.mark.parametrize("shown", ["KeyError", "moved by a consumer", "ReceivedTooOften"])
+def test_a_redrive_and_a_deletion_take_one_group_alone(shown):
+    """Groups are selected by the same key that shows them: an error, a reason without one, or neither."""
+    moved = Message(body="moved", attributes={REASON: "moved by a consumer"})
+    console = MemoryConsole(*numbered(2), moved, Message(body="neither", attributes={}))
+    ticked = counts(console.run("look", {}))[shown]
+    dry = console.run("redrive", {"errors": [shown], "apply": False})["result"]
+    assert (dry["wanted"], [group["error"] for group in dry["groups"]]) == (ticked, [shown])
+    assert console.run("delete", {"confirm": "emails", "errors": [shown]})["result"]["deleted"] == ticked
+    assert shown not in counts(console.run("look", {}))
+    assert len(console.left()) == 4 - ticked
 
 
 @pytest.mark.parametrize(
@@ -97,37 +103,37 @@ def test_those_of_an_error_are_deleted_and_the_rest_is_visible():
         (LOOK, {"limit": 100}, "'limit' is no field: there is none"),
     ],
 )
-def test_a_wrong_field_is_refused_before_anything_is_begun(path, body, wrong):
-    place = Place(a_letter())
-    status, problem = place.ask(path, body)
+def test_a_wrong_field_is_refused_before_a_run_starts(path, body, wrong):
+    console = MemoryConsole(a_letter())
+    status, problem = console.post(path, body)
     assert (status, wrong in problem["detail"]) == (400, True)
-    assert place.run("redrive", {"apply": True})["result"]["moved"] == 1
+    assert console.run("redrive", {"apply": True})["result"]["moved"] == 1
 
 
 def test_a_queue_has_one_run_at_a_time():
-    place = Place(a_letter())
-    place.wire.around = held = Held("dead.receive")
-    status, begun = place.ask(LOOK, {})
+    console = MemoryConsole(a_letter())
+    console.wire.around = held = Held("dead.receive")
+    status, started = console.post(LOOK, {})
     assert held.is_met.wait(60)
-    status, problem = place.ask(REDRIVE, {"apply": True})
+    status, problem = console.post(REDRIVE, {"apply": True})
     assert (status, problem["code"]) == (409, "busy")
-    assert place.ask(f"/console/runs/{begun['run']}")[1]["state"] == "running"
+    assert console.get(f"/console/runs/{started['run']}")[1]["state"] == "running"
     held.may_go.set()
-    place.runs.find(begun["run"]).thread.join()
-    assert place.run("redrive", {"apply": True})["result"]["moved"] == 1
+    console.runs.find(started["run"]).thread.join()
+    assert console.run("redrive", {"apply": True})["result"]["moved"] == 1
 
 
-def test_a_console_that_ends_shows_what_its_run_holds_again():
-    place = Place(*numbered(500))
-    place.wire.around = held = Held("dead.receive")
-    _, begun = place.ask(REDRIVE, {"errors": ["TypeError"], "apply": True})
-    run = place.runs.find(begun["run"])
+def test_closing_makes_the_messages_of_a_run_visible_again():
+    console = MemoryConsole(*numbered(500))
+    console.wire.around = held = Held("dead.receive")
+    _, started = console.post(REDRIVE, {"errors": ["TypeError"], "apply": True})
+    run = console.runs.find(started["run"])
     assert held.is_met.wait(60)
-    place.runs.close(seconds=0)
+    console.runs.close(seconds=0)
     held.may_go.set()
     run.thread.join()
     assert (run.state, run.error["detail"], run.done < 500) == ("failed", "the console was ended", True)
-    assert len(place.left()) == 500
+    assert len(console.left()) == 500
 
 
 @pytest.mark.parametrize(
@@ -140,27 +146,27 @@ def test_a_console_that_ends_shows_what_its_run_holds_again():
         (DELETE, {"confirm": "emails"}, 403),
     ],
 )
-def test_a_read_only_console_looks_and_does_nothing_else(path, body, status):
-    place = Place(a_letter())
-    assert place.ask(path, body, read_only=True)[0] == status
+def test_a_read_only_console_only_looks_and_counts(path, body, status):
+    console = MemoryConsole(a_letter())
+    assert console.post(path, body, read_only=True)[0] == status
 
 
-def test_a_run_that_fails_says_why():
-    place = Place(a_letter())
-    assert place.run("look", {}, queue="nothing")["error"]["status"] == 404
-    place.wire.around = on("dead.receive", failing(Forbidden("receiving: AccessDenied")))
-    run = place.run("look", {})
+def test_a_failed_run_has_its_error_without_secrets():
+    console = MemoryConsole(a_letter())
+    assert console.run("look", {}, queue="nothing")["error"]["status"] == 404
+    console.wire.around = on("dead.receive", failing(Forbidden("receiving: AccessDenied")))
+    run = console.run("look", {})
     assert (run["state"], run["result"], run["error"]["detail"]) == ("failed", None, "receiving: AccessDenied")
-    place.wire.around = on("dead.receive", failing(ZeroDivisionError("secret")))
-    assert place.run("look", {})["error"]["detail"] == "the console failed: ZeroDivisionError"
+    console.wire.around = on("dead.receive", failing(ZeroDivisionError("secret")))
+    assert console.run("look", {})["error"]["detail"] == "the console failed: ZeroDivisionError"
 
 
 def test_old_runs_are_forgotten():
-    place = Place()
-    first = place.ask(LOOK, {})[1]["run"]
-    assert place.ask(f"/console/runs/{first}")[0] == 200
-    place.runs.find(first).thread.join()
+    console = MemoryConsole()
+    first = console.runs.start("emails", lambda _: {})
+    first.thread.join()
+    assert console.get(f"/console/runs/{first.id}")[0] == 200
     for _ in range(50):
-        place.run("look", {})
-    status, problem = place.ask(f"/console/runs/{first}")
+        console.runs.start("emails", lambda _: {}).thread.join()
+    status, problem = console.get(f"/console/runs/{first.id}")
     assert (status, problem["code"]) == (404, "run_not_found")

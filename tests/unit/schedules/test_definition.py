@@ -7,14 +7,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from dueline.core.job import Route
 from dueline.errors import InvalidSchedule, Unavailable
-from dueline.model.job import Route
 from dueline.schedules.definition import CatchUp, Definition, Overlap
-from dueline.schedules.head import Generation, Head, head_row, read_head
-from dueline.schedules.occurrence import jitter, occurrence, planning_job, step
-from dueline.schedules.rule import Rule
+from dueline.schedules.head import Generation, Head, head_row, jitter, occurrence, planning_job, read_head, step
+from dueline.schedules.rule import LocalTimes, Rule
 from tests.builders import EMAILS, NOW
-from tests.scheduled import A_MINUTE, a_definition, at
+from tests.schedule_system import A_MINUTE, a_definition, at
 
 FULL = {
     "cron": "0 9 * * MON-FRI",
@@ -34,24 +33,24 @@ FULL = {
 
 
 def a_head(**overrides):
-    given = {"queue": "emails", "name": "digest", "definition": a_definition(), "generation": 1, "start": NOW}
-    given |= {"partition": EMAILS, "planned_to": NOW, "retention": timedelta(days=7)}
-    return Head(**(given | overrides))
+    fields = {"queue": "emails", "name": "digest", "definition": a_definition(), "generation": 1, "start": NOW}
+    fields |= {"partition": EMAILS, "planned_to": NOW, "retention": timedelta(days=7)}
+    return Head(**(fields | overrides))
 
 
 # Definition
 
 
-def test_a_definition_is_the_same_after_it_was_written_as_json():
-    for given in (FULL, {"every": 90}, {"cron": "* * * * *"}):
-        definition = Definition.from_dict(given)
-        assert definition.to_dict() == given
+def test_definition_round_trips_as_json():
+    for fields in (FULL, {"every": 90}, {"cron": "* * * * *"}):
+        definition = Definition.from_dict(fields)
+        assert definition.to_dict() == fields
         assert Definition.from_dict(json.loads(json.dumps(definition.to_dict()))) == definition
     assert (Definition.from_dict(FULL).catch_up, Definition.from_dict(FULL).overlap) == (CatchUp.ALL, Overlap.SKIP)
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "reason"),
     [
         ({"payload": "{"}, "payload is '{': it must be the text of JSON"),
         ({"payload": "NaN"}, "payload is 'NaN'"),
@@ -83,18 +82,18 @@ def test_a_definition_is_the_same_after_it_was_written_as_json():
         ({"cron": "0 0 30 2 *", "every": None}, "30 2"),
     ],
 )
-def test_what_is_wrong_with_a_definition_is_named(wrong, told):
-    given = {name: value for name, value in ({"every": 60} | wrong).items() if value is not None}
+def test_wrong_field_is_named(wrong, reason):
+    fields = {name: value for name, value in ({"every": 60} | wrong).items() if value is not None}
     with pytest.raises(InvalidSchedule) as caught:
-        Definition.from_dict(given)
-    assert told in str(caught.value)
+        Definition.from_dict(fields)
+    assert reason in str(caught.value)
 
 
-def test_a_payload_has_no_character_that_sqs_would_refuse():
+def test_payload_is_escaped_to_ascii():
     assert a_definition(payload='{"a":"\u00e9\uffff\U0001f600"}').payload == r'{"a":"\u00e9\uffff\ud83d\ude00"}'
 
 
-def test_a_payload_that_is_small_when_packed_is_taken():
+def test_payload_that_packs_small_is_accepted():
     text = json.dumps(["the same again"] * 10_000)
     assert a_definition(payload=text).payload == text
 
@@ -102,9 +101,10 @@ def test_a_payload_that_is_small_when_packed_is_taken():
 # Head
 
 
-def test_a_head_is_the_same_after_it_was_written_as_a_row():
+def test_head_round_trips_as_a_row():
     definition = Definition.from_dict(FULL)
-    past = Generation(number=1, definition=a_definition(payload="null"), start=at(-5), end=NOW, paused=True)
+    common = {"definition": a_definition(payload="null"), "partition": EMAILS, "retention": timedelta(days=3)}
+    past = Generation(number=1, **common, start=at(-5), end=NOW, paused=True)
     head = a_head(definition=definition, generation=2, generations=(past,), planned_to=at(15), used_to=at(60))
     row = head_row(head)
     assert (row["pk"], row["sk"], row["generation"]) == ("emails#schedules", "digest", 2)
@@ -114,29 +114,46 @@ def test_a_head_is_the_same_after_it_was_written_as_a_row():
 
 
 @pytest.mark.parametrize(("used_to", "kept_from"), [(None, 0), (at(-5), 0), (at(525_600), 525_600)])
-def test_a_deleted_head_is_kept_until_its_name_can_begin_anew(used_to, kept_from):
+def test_deleted_head_expires_after_its_last_run(used_to, kept_from):
     head = a_head(deleted=True, used_to=used_to)
     assert head_row(head)["ttl"] == int((at(kept_from) + timedelta(days=45)).timestamp())
     assert read_head(head_row(head)) == head
 
 
-def test_a_row_with_20_generations_and_large_payloads_is_small():
+def test_row_with_20_generations_is_small():
     noise = random.Random(1)
     head = a_head()
     for _ in range(30):
         payload = json.dumps(noise.randbytes(3000).hex())
         definition = a_definition(payload=payload, cron="*/5 8-17 * * MON-FRI", zone="America/New_York")
-        head = head.next(definition=definition, start=NOW, paused=False, deleted=False, retention=timedelta(days=7))
+        head = head.next(
+            definition=definition, start=NOW, paused=False, deleted=False, partition=EMAILS, retention=head.retention
+        )
     assert len(head_row(head)["packed"]) < 8192
 
 
+def test_reading_a_row_computes_no_runs(monkeypatch):
+    """One queue's rare rules, changed often, would take the planner's time from others."""
+    head = a_head()
+    for second in range(20):
+        start = datetime(2026, 1, 1, 0, 0, second, tzinfo=UTC)
+        definition = a_definition(cron="0 0 29 2 *", start=start, count=1000)
+        head = replace(
+            head, generation=second + 2, definition=definition, generations=(head.up_to(NOW), *head.generations)
+        )
+    row, walks = head_row(head), []
+    monkeypatch.setattr(LocalTimes, "after", lambda *call: walks.append(call) or iter([NOW]))
+    assert read_head(row) == head
+    assert walks == []
+
+
 @pytest.mark.parametrize("broken", [{"packed": b"x"}, {"packed": "text"}, {"generation": "one"}, {"planned_to": ""}])
-def test_a_row_that_is_broken_is_told_by_its_key(broken):
+def test_unreadable_row_is_named_by_its_key(broken):
     with pytest.raises(Unavailable, match=r"row \('emails#schedules', 'digest'\) cannot be read"):
         read_head({**head_row(a_head()), **broken})
 
 
-def test_an_etag_tells_generations_apart_and_not_how_far_they_are_planned():
+def test_etag_changes_with_the_generation_only():
     head = a_head()
     assert head.etag == '"1-1795244700000"'
     assert replace(head, planned_to=at(60)).etag == head.etag
@@ -146,7 +163,7 @@ def test_an_etag_tells_generations_apart_and_not_how_far_they_are_planned():
 # Occurrences
 
 
-def test_an_occurrence_has_one_id_whoever_makes_it():
+def test_occurrence_has_a_stable_id():
     job = occurrence(a_head(), at(1))
     assert (job.id.route, job.id.due, job.expires) == (Route.TABLE, at(1), at(1) + timedelta(days=7))
     # Rows of this id may be in tables: it must never change.
@@ -156,7 +173,7 @@ def test_an_occurrence_has_one_id_whoever_makes_it():
     assert len(uids | {job.id.uid}) == 5
 
 
-def test_all_runs_of_a_schedule_are_later_by_the_same_part_of_the_jitter():
+def test_jitter_is_the_same_for_all_runs_of_a_schedule():
     definition = a_definition(cron="0 * * * *", jitter=timedelta(minutes=10))
     parts = [jitter("emails", f"s{number}", definition) / timedelta(minutes=10) for number in range(200)]
     assert 0 <= min(parts) < 0.05
@@ -175,22 +192,22 @@ def test_all_runs_of_a_schedule_are_later_by_the_same_part_of_the_jitter():
         ({"every": timedelta(hours=1), "start": NOW, "count": 1}, 10, 25),
     ],
 )
-def test_a_step_plans_15_minutes_or_to_the_first_nominal(rule, planned_to, end):
+def test_step_plans_15_minutes_or_to_the_next_run(rule, planned_to, end):
     assert step(Rule(**rule), at(planned_to)) == at(end)
 
 
-def test_a_planning_job_is_due_15_minutes_before_the_first_nominal_and_kept_from_when_it_is_submitted():
+def test_planning_job_is_due_15_minutes_before_the_run():
     head = a_head(definition=a_definition(every=timedelta(hours=1), start=NOW))
     job = planning_job(head, NOW, now=NOW)
     assert (job.id.due, job.tenant, str(job.id.partition)) == (at(45), "emails", "dueline-planner#0")
     assert job.expires == at(45) + timedelta(days=7)
     later = planning_job(head, NOW, now=NOW + timedelta(days=30))
     assert (later.id, later.expires) == (job.id, NOW + timedelta(days=37))
-    asked = {"queue": "emails", "schedule": "digest", "generation": 1, "from": "2026-11-21T07:05:00.000Z"}
-    assert json.loads(job.payload) == asked
+    payload = {"queue": "emails", "schedule": "digest", "generation": 1, "from": "2026-11-21T07:05:00.000Z"}
+    assert json.loads(job.payload) == payload
     assert planning_job(replace(head, generation=2), NOW, now=NOW).id != job.id
 
 
-def test_a_rule_without_another_nominal_has_no_planning_job():
+def test_rule_without_another_run_has_no_planning_job():
     head = a_head(definition=a_definition(every=A_MINUTE, end=datetime(2026, 11, 21, 7, 10, tzinfo=UTC)))
     assert planning_job(head, at(4), now=NOW) is None

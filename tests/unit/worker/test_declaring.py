@@ -1,14 +1,16 @@
 """The schedules in a worker's code, as they are declared when it starts."""
 
 import threading
+from datetime import timedelta
 
 import pytest
 
 from dueline.errors import InvalidSchedule, Throttled, Unavailable
-from dueline.worker.declaring import Declaring
-from dueline.worker.scheduled import ScheduledInCode
-from dueline.worker.watch.event import Kind
-from tests.work import DeclaredSchedules, Events, wait_until
+from dueline.worker.code_schedules import CodeSchedules, ScheduleSync
+from dueline.worker.events import EventKind
+from tests.builders import NOW
+from tests.waiting import HANG_SECONDS, wait_until
+from tests.work import DeclaredSchedules, Events
 
 DAILY = {"cron": "0 9 * * *", "every": None, "zone": "Europe/Berlin", "payload": {"to": "all"}}
 DAILY |= {"start": None, "end": None, "count": None, "jitter": 0, "catch_up": "latest", "overlap": "skip"}
@@ -20,41 +22,51 @@ def events():
 
 
 def declaring(schedules, events, *names, owner="shop", prune=False):
-    code = ScheduledInCode()
+    code = CodeSchedules()
     for name in names:
         code.add("emails", name, DAILY)
-    parts = {"report": events, "jitter": lambda: 0.0, "owner": owner, "prune": prune}
-    return Declaring(scheduled=[("emails", code.of("emails"))], schedules=schedules, **parts)
+    parts = {"report": events, "jitter": lambda: 0.0, "now": lambda: NOW, "owner": owner, "prune": prune}
+    return ScheduleSync(scheduled=[("emails", code.of("emails"))], schedules=schedules, **parts)
 
 
-def told(events, kind):
+def answer(events, kind):
     return [event.reason for event in events.of(kind)]
 
 
 def test_each_schedule_in_the_code_is_put_under_its_owner(events):
     schedules = DeclaredSchedules()
-    with declaring(schedules, events, "digest", "report").declared():
+    with declaring(schedules, events, "digest", "report").run():
         assert schedules.put_so_far == {name: {**DAILY, "owner": "shop"} for name in ("digest", "report")}
-    assert told(events, Kind.DECLARED) == ["schedules digest, report"]
-    assert told(events, Kind.UNDECLARED) == []
+    assert answer(events, EventKind.DECLARED) == ["schedules digest, report"]
+    assert answer(events, EventKind.UNDECLARED) == []
 
 
 @pytest.mark.parametrize("prune", [False, True])
-def test_what_its_owner_declared_before_and_is_no_more_in_the_code_is_told_and_pruned_if_that_is_asked(events, prune):
+def test_undeclared_schedule_is_reported_or_pruned(events, prune):
     schedules = DeclaredSchedules(old="shop", theirs="bank", digest="shop")
-    with declaring(schedules, events, "digest", prune=prune).declared():
+    with declaring(schedules, events, "digest", prune=prune).run():
         assert set(schedules.put_so_far) == {"digest", "theirs"} | (set() if prune else {"old"})
-    (reason,) = told(events, Kind.UNDECLARED)
+    (reason,) = answer(events, EventKind.UNDECLARED)
     assert "'old' of owner 'shop'" in reason
     assert ("deleted" in reason) is prune
 
 
-def test_what_another_service_makes_its_own_while_it_prunes_is_left_and_told(events):
+@pytest.mark.parametrize(("ago", "is_left"), [(0, True), (24 * 3600 - 1, True), (24 * 3600, False)])
+def test_prune_leaves_what_a_rollout_has_just_put(events, ago, is_left):
+    schedules = DeclaredSchedules(digest="shop", report="shop")
+    schedules.changed["report"] = NOW - timedelta(seconds=ago)
+    with declaring(schedules, events, "digest", prune=True).run():
+        assert ("report" in schedules.put_so_far) is is_left
+    (reason,) = answer(events, EventKind.UNDECLARED)
+    assert ("put or changed within the last 24 hours" in reason) is is_left
+
+
+def test_prune_leaves_a_schedule_with_a_new_owner(events):
     schedules = DeclaredSchedules(old="shop", older="shop")
     schedules.put_by_others = {"old": {"owner": "bank"}}
-    with declaring(schedules, events, prune=True).declared():
+    with declaring(schedules, events, prune=True).run():
         assert schedules.put_so_far == {"old": {"owner": "bank"}}
-    left, deleted = told(events, Kind.UNDECLARED)
+    left, deleted = answer(events, EventKind.UNDECLARED)
     assert "'old'" in left
     assert "left alone: somebody has just changed it" in left
     assert "'older'" in deleted
@@ -63,34 +75,49 @@ def test_what_another_service_makes_its_own_while_it_prunes_is_left_and_told(eve
 
 def test_without_an_owner_nothing_is_looked_for(events):
     schedules = DeclaredSchedules(old="shop")
-    with declaring(schedules, events, "digest", owner=None).declared():
+    with declaring(schedules, events, "digest", owner=None).run():
         assert schedules.requests == 1
 
 
-def test_while_aws_is_away_it_works_and_they_are_declared_when_it_is_back(events, monkeypatch):
-    monkeypatch.setattr("dueline.worker.declaring._FIRST_WAIT_SECONDS", 0.01)
+def test_schedules_are_declared_once_aws_is_back(events, monkeypatch):
+    monkeypatch.setattr("dueline.worker.code_schedules._FIRST_WAIT_SECONDS", 0.01)
     schedules = DeclaredSchedules([Unavailable("away"), Throttled("much")])
-    with declaring(schedules, events, "digest").declared():
-        assert wait_until(lambda: told(events, Kind.DECLARED) == ["schedules digest"])
-    assert len(events.of(Kind.TROUBLE)) == 2
-    assert all("are tried again" in reason for reason in told(events, Kind.TROUBLE))
+    with declaring(schedules, events, "digest").run():
+        assert wait_until(lambda: answer(events, EventKind.DECLARED) == ["schedules digest"])
+    assert len(events.of(EventKind.TROUBLE)) == 2
+    assert all("are tried again" in reason for reason in answer(events, EventKind.TROUBLE))
 
 
 def test_one_that_is_refused_ends_the_start_with_the_reason(events):
     schedules = DeclaredSchedules([InvalidSchedule("zone is 'Mars'")])
-    with pytest.raises(InvalidSchedule, match="Mars"), declaring(schedules, events, "digest").declared():
+    with pytest.raises(InvalidSchedule, match="Mars"), declaring(schedules, events, "digest").run():
         """It does not get here."""
 
 
-def test_one_that_is_refused_only_later_is_told(events, monkeypatch):
-    monkeypatch.setattr("dueline.worker.declaring._FIRST_WAIT_SECONDS", 0.01)
+@pytest.mark.parametrize("refusal", [None, InvalidSchedule("zone is 'Mars'")])
+def test_an_api_that_hangs_keeps_no_job_waiting(events, monkeypatch, refusal):
+    monkeypatch.setattr("dueline.worker.code_schedules._JOBS_WAIT_SECONDS", 0.01)
+    answers, schedules = threading.Event(), DeclaredSchedules([refusal] if refusal else [])
+
+    def of(queue):
+        assert answers.wait(HANG_SECONDS)
+        return schedules(queue)
+
+    with declaring(of, events, "digest").run():
+        assert not events.of(EventKind.DECLARED)
+        answers.set()
+        assert wait_until(lambda: bool(events.of(EventKind.TROUBLE if refusal else EventKind.DECLARED)))
+
+
+def test_late_refusal_is_reported(events, monkeypatch):
+    monkeypatch.setattr("dueline.worker.code_schedules._FIRST_WAIT_SECONDS", 0.01)
     schedules = DeclaredSchedules([Unavailable("away"), InvalidSchedule("zone is 'Mars'")])
-    with declaring(schedules, events, "digest").declared():
-        assert wait_until(lambda: len(events.of(Kind.TROUBLE)) == 2)
-    assert "not tried again: zone is 'Mars'" in told(events, Kind.TROUBLE)[1]
+    with declaring(schedules, events, "digest").run():
+        assert wait_until(lambda: len(events.of(EventKind.TROUBLE)) == 2)
+    assert "not tried again: zone is 'Mars'" in answer(events, EventKind.TROUBLE)[1]
 
 
 def test_no_thread_goes_on_when_the_worker_ends(events):
-    with declaring(DeclaredSchedules([Unavailable("away")]), events, "digest").declared():
+    with declaring(DeclaredSchedules([Unavailable("away")]), events, "digest").run():
         assert "declare" in {thread.name for thread in threading.enumerate()}
     assert wait_until(lambda: "declare" not in {thread.name for thread in threading.enumerate()})

@@ -8,18 +8,18 @@ from datetime import timedelta
 
 import pytest
 
-from dueline.clock import SystemClock
+from dueline.core import rows
+from dueline.core.clock import SystemClock
+from dueline.core.job import State
+from dueline.core.ports import Pointer
+from dueline.core.status import read_outcome
 from dueline.errors import Unavailable
-from dueline.lookup.outcome import read_outcome
-from dueline.memory import VirtualClock
-from dueline.model import rows
-from dueline.model.job import State
-from dueline.model.pointer import Pointer
-from dueline.worker.handler_runner import Handler, HandlerRunner
+from dueline.testing import VirtualClock
+from dueline.worker.delivery import DeadLettered, Deferred, Discard, Retry, RetryLater, Succeeded
+from dueline.worker.events import EventKind
+from dueline.worker.execution import Handler, HandlerRunner
 from dueline.worker.runner import event_loop
-from dueline.worker.verdict import Again, Dead, Discard, Done, Held, Retry
-from dueline.worker.watch.event import Kind
-from tests.builders import a_job, a_message, a_queue
+from tests.builders import a_job, a_queue
 from tests.work import Events, a_connection, a_received_message
 
 
@@ -55,37 +55,23 @@ def failing(error):
 def test_a_handler_that_returns_is_done():
     got = []
     running = Running(got.append)
-    assert running.run(a_received_message(a_job(payload='{"to":"ada"}'))) == Done()
+    assert running.run(a_received_message(a_job(payload='{"to":"ada"}'))) == Succeeded()
     assert [job.payload for job in got] == [{"to": "ada"}]
-    assert running.kinds() == [Kind.STARTED, Kind.SUCCEEDED]
+    assert running.kinds() == [EventKind.STARTED, EventKind.SUCCEEDED]
     assert running.events[1].duration >= 0
 
 
-def test_what_is_left_of_the_12_hours_is_counted_from_the_receipt():
+def test_the_12_hours_count_from_the_receipt():
     """SQS counts from there: what waited for its turn, or ran for long, has less."""
     received = SystemClock().monotonic() - 40_000
     assert Running(failing(Retry(2000))).run(a_received_message(received=received)).seconds == 2000
-    assert isinstance(Running(failing(Retry(3000))).run(a_received_message(received=received)), Dead)
-
-
-def test_what_a_handler_raises_decides():
-    assert Running(failing(TypeError("no"))).run(a_received_message()) == Again(
-        seconds=1, error="TypeError", reason="no"
-    )
-    assert Running(failing(Retry(90))).run(a_received_message()).seconds == 90
-    assert Running(failing(Discard("why"))).run(a_received_message()) == Dead(error="Discard", reason="why")
-    assert isinstance(Running(failing(TypeError())).run(a_received_message(receives=3)), Dead)
+    assert isinstance(Running(failing(Retry(3000))).run(a_received_message(received=received)), DeadLettered)
 
 
 def test_a_handler_that_would_end_the_process_has_failed():
     running = Running(failing(SystemExit(1)))
-    assert isinstance(running.run(a_received_message()), Again)
-    assert running.kinds() == [Kind.STARTED, Kind.RETRIED]
-
-
-def test_a_payload_that_is_no_json_is_dead_and_no_handler_runs():
-    running = Running(failing(AssertionError))
-    assert isinstance(running.run(a_received_message(message=a_message(body="no JSON"))), Dead)
+    assert isinstance(running.run(a_received_message()), RetryLater)
+    assert running.kinds() == [EventKind.STARTED, EventKind.RETRIED]
 
 
 def test_a_coroutine_runs_in_the_loop_while_its_thread_waits():
@@ -96,7 +82,7 @@ def test_a_coroutine_runs_in_the_loop_while_its_thread_waits():
         await asyncio.sleep(0)
 
     with event_loop() as loop:
-        assert Running(call, loop=loop).run(a_received_message()) == Done()
+        assert Running(call, loop=loop).run(a_received_message()) == Succeeded()
     assert loops == [loop]
 
 
@@ -108,7 +94,7 @@ def test_a_coroutine_that_raises_or_is_cancelled_has_failed():
         raise asyncio.CancelledError
 
     with event_loop() as loop:
-        assert Running(fail, loop=loop).run(a_received_message()) == Dead(error="Discard", reason="why")
+        assert Running(fail, loop=loop).run(a_received_message()) == DeadLettered(error="Discard", reason="why")
         assert Running(cancelled, loop=loop).run(a_received_message()).error == "CancelledError"
 
 
@@ -122,9 +108,9 @@ class Awaitable:
 
 
 @pytest.mark.parametrize("make", [concurrent.futures.Future, Awaitable, lambda: (each for each in ()), later])
-def test_a_job_whose_handler_returns_what_has_not_run_is_dead_with_the_reason(make):
+def test_unfinished_return_value_is_a_dead_letter(make):
     verdict = Running(lambda job: make()).run(a_received_message())
-    assert isinstance(verdict, Dead)
+    assert isinstance(verdict, DeadLettered)
     assert re.match(rf"the handler returned an object of type {type(make()).__name__}, for which", verdict.reason)
 
 
@@ -132,14 +118,7 @@ def test_a_coroutine_runs_without_a_loop_of_the_workers_too():
     async def call(job):
         await asyncio.sleep(0)
 
-    assert Running(call).run(a_received_message()) == Done()
-
-
-def test_once_a_job_that_comes_again_has_no_second_effect():
-    had = []
-    running, received = Running(had.append, once=True), a_received_message()
-    assert [running.run(received), running.run(received)] == [Done(), Done()]
-    assert len(had) == 1
+    assert Running(call).run(a_received_message()) == Succeeded()
 
 
 def test_once_a_job_that_failed_may_have_its_effect():
@@ -151,53 +130,55 @@ def test_once_a_job_that_failed_may_have_its_effect():
         had.append(job)
 
     running, received = Running(call, once=True), a_received_message()
-    assert isinstance(running.run(received), Again)
-    assert running.run(received) == Done()
+    assert isinstance(running.run(received), RetryLater)
+    assert running.run(received) == Succeeded()
     assert len(had) == 1
 
 
-def test_once_a_job_whose_attempt_ended_without_a_word_is_not_run_again_and_ends_dead():
+def test_once_interrupted_job_ends_as_a_dead_letter():
     running = Running(failing(AssertionError), once=True)
     job = a_job()
     running.connection.once.done[str(job.id)] = False
     assert running.run(a_received_message(job, receives=2)).error == "Interrupted"
     assert running.run(a_received_message(job, receives=3)).error == "Interrupted"
-    assert isinstance(running.run(a_received_message(job, receives=3)), Dead)
+    assert isinstance(running.run(a_received_message(job, receives=3)), DeadLettered)
 
 
-def test_what_aws_keeps_from_beginning_is_never_dead_whatever_the_attempt():
+def test_job_that_cannot_start_is_never_dead():
     def fail(*_):
         raise Unavailable("down")
 
     job = a_job(payload=Pointer(bucket="b", key="k").text, offloaded_bytes=300_000)
     running = Running(failing(AssertionError), queue=a_queue(track=True))
     running.connection.read_payload = fail
-    assert isinstance(running.run(a_received_message(job, receives=99)), Held)
+    assert isinstance(running.run(a_received_message(job, receives=99)), Deferred)
     assert running.outcome(job).state is State.DISPATCHED
     running = Running(failing(AssertionError), once=True)
     running.connection.once = fail
-    assert isinstance(running.run(a_received_message(receives=99)), Held)
+    assert isinstance(running.run(a_received_message(receives=99)), Deferred)
 
 
-def test_what_a_handler_raises_of_aws_is_its_own_failure_and_so_is_a_note_that_fails_after_it():
+def test_aws_error_of_a_handler_is_its_own_failure():
     def noting_fails(key, effect):
         effect()
         raise Unavailable("down")
 
-    assert isinstance(Running(failing(Unavailable("down")), once=True).run(a_received_message(receives=3)), Dead)
-    assert isinstance(Running(failing(Unavailable("down"))).run(a_received_message(receives=3)), Dead)
+    assert isinstance(
+        Running(failing(Unavailable("down")), once=True).run(a_received_message(receives=3)), DeadLettered
+    )
+    assert isinstance(Running(failing(Unavailable("down"))).run(a_received_message(receives=3)), DeadLettered)
     running = Running(lambda _: None, once=True)
     running.connection.once = noting_fails
-    assert isinstance(running.run(a_received_message(receives=3)), Dead)
+    assert isinstance(running.run(a_received_message(receives=3)), DeadLettered)
 
 
 def test_a_payload_that_is_gone_fails_its_job_as_its_policy_says():
     job = a_job(payload=Pointer(bucket="payloads", key="gone").text, offloaded_bytes=300_000)
-    assert isinstance(Running(print).run(a_received_message(job)), Again)
+    assert isinstance(Running(print).run(a_received_message(job)), RetryLater)
     assert Running(print).run(a_received_message(job, receives=3)).error == "InvalidJob"
 
 
-def test_once_a_coroutine_that_was_cancelled_may_have_had_its_effect():
+def test_once_cancelled_coroutine_is_interrupted():
     async def cancelled(job):
         raise asyncio.CancelledError
 
@@ -206,7 +187,7 @@ def test_once_a_coroutine_that_was_cancelled_may_have_had_its_effect():
         assert [running.run(received).error, running.run(received).error] == ["CancelledError", "Interrupted"]
 
 
-def test_once_a_coroutine_that_raised_a_cancellation_of_a_future_may_be_tried_again():
+def test_once_cancelled_future_in_a_coroutine_is_retried():
     """It is an Exception: only the coroutine's own cancellation leaves it open whether it had its effect."""
 
     async def call(job):
@@ -218,14 +199,14 @@ def test_once_a_coroutine_that_raised_a_cancellation_of_a_future_may_be_tried_ag
     with event_loop() as loop:
         running, job = Running(call, once=True, loop=loop), a_job()
         assert running.run(a_received_message(job)).error == "CancelledError"
-        assert running.run(a_received_message(job, receives=2)) == Done()
+        assert running.run(a_received_message(job, receives=2)) == Succeeded()
 
 
 def test_a_queue_that_tracks_notes_what_became_of_its_jobs():
-    seen, job = [], a_job()
-    running = Running(lambda _: seen.append(running.outcome(job)), queue=a_queue(track=True))
+    observed, job = [], a_job()
+    running = Running(lambda _: observed.append(running.outcome(job)), queue=a_queue(track=True))
     running.run(a_received_message(job))
-    assert [outcome.state for outcome in seen] == [State.RUNNING]
+    assert [outcome.state for outcome in observed] == [State.RUNNING]
     done = running.outcome(job)
     assert (done.state, done.attempts, done.error) == (State.SUCCEEDED, 1, None)
     assert done.started <= done.ended
@@ -252,8 +233,8 @@ def test_a_job_is_done_though_its_outcome_could_not_be_noted(monkeypatch):
         raise Unavailable("down")
 
     monkeypatch.setattr(running.connection.table, "record", fail)
-    assert running.run(a_received_message()) == Done()
-    assert Kind.TROUBLE in running.kinds()
+    assert running.run(a_received_message()) == Succeeded()
+    assert EventKind.TROUBLE in running.kinds()
 
 
 def test_the_handler_runs_in_its_jobs_trace():
@@ -274,7 +255,7 @@ def test_the_handler_runs_in_its_jobs_trace():
 
 
 @pytest.mark.parametrize("error", [Retry(1), Discard("x")])
-def test_what_a_handler_asks_for_is_no_error_of_the_trace(error):
+def test_what_a_handler_requests_is_no_error_of_the_trace(error):
     expected = []
 
     def trace(job_trace, **fields):
@@ -286,7 +267,7 @@ def test_what_a_handler_asks_for_is_no_error_of_the_trace(error):
 
 
 @pytest.mark.parametrize(("behind", "bound"), [(0.75, 0.5), (math.inf, None)])
-def test_a_lateness_is_told_as_what_it_is_known_to_be_at_least_and_at_most(behind, bound):
+def test_lateness_is_reported_with_both_bounds(behind, bound):
     got, job = [], a_job()
     running = Running(got.append, behind=behind, clock=VirtualClock(job.id.due - timedelta(seconds=0.25)))
     running.run(a_received_message(job))

@@ -8,15 +8,15 @@ import random
 
 import pytest
 
-from dueline.memory import MemoryLocks, VirtualClock
-from dueline.worker.overlap import Overlap
-from dueline.worker.verdict import Again, Dead, Done
+from dueline.testing import MemoryLocks, VirtualClock
+from dueline.worker.delivery import DeadLettered, RetryLater, Succeeded
+from dueline.worker.execution import OverlapLock
 from tests.builders import NOW, a_job
 from tests.work import Events, a_connection, a_received_message
 
 HIDDEN = 30
-DONE, DEAD = Done(), Dead(error="Discard", reason="no")
-AGAIN, AGAIN_LATER = (Again(seconds=seconds, error="Retry", reason="later") for seconds in (1, 100))
+DONE, DEAD = Succeeded(), DeadLettered(error="Discard", reason="no")
+AGAIN, AGAIN_LATER = (RetryLater(seconds=seconds, error="Retry", reason="later") for seconds in (1, 100))
 
 
 class Crash(BaseException):
@@ -28,8 +28,8 @@ class History:
 
     def __init__(self, seed):
         self.random, self.clock, self.locks = random.Random(seed), VirtualClock(NOW), MemoryLocks()
-        self.visible = {a_job(schedule="digest", nominal=NOW, exclusive=True): 0.0 for _ in range(3)}
-        self.waiting, self.running, self.begun, self.skipped = {}, [], 0, 0
+        self.visible = {a_job(schedule="digest", scheduled_for=NOW, exclusive=True): 0.0 for _ in range(3)}
+        self.waiting, self.running, self.started, self.skipped = {}, [], 0, 0
 
     def play(self, depth=0):
         for _ in range(self.random.randint(2, 6)):
@@ -55,8 +55,8 @@ class History:
         job = self.random.choice(there)
         received = a_received_message(job, visible=now + HIDDEN, received=now)
         self.visible[job] = now + HIDDEN
-        overlap = Overlap(a_connection(clock=self.clock), report=Events())
-        overlap._connection.locks = self.locks
+        overlap = OverlapLock(a_connection(clock=self.clock), report=Events())
+        overlap._context.locks = self.locks
         try:
             verdict = overlap.run(received, lambda _: self._handle(job, received.claim, overlap, depth))
         except Crash:
@@ -66,18 +66,18 @@ class History:
 
     def _settle(self, job, verdict):
         self.waiting.pop(job, None)
-        if isinstance(verdict, Again):
+        if isinstance(verdict, RetryLater):
             self.visible[job] = self.clock.monotonic() + verdict.seconds
             self.waiting[job] = self.visible[job] + HIDDEN
         else:
-            self.visible[job] = self.clock.monotonic() if isinstance(verdict, Dead) else float("inf")
-            self.skipped += not isinstance(verdict, Dead | Done)
+            self.visible[job] = self.clock.monotonic() if isinstance(verdict, DeadLettered) else float("inf")
+            self.skipped += not isinstance(verdict, DeadLettered | Succeeded)
 
     def _handle(self, job, claim, overlap, depth):
         now = self.clock.monotonic()
         assert [other for held, _, other in self.running if other != job and held.is_live(now)] == []
         assert [other for other, until in self.waiting.items() if other != job and now < until] == []
-        self.begun += 1
+        self.started += 1
         self.waiting.pop(job, None)
         self.running.append((claim, overlap, job))
         self.play(depth + 1)
@@ -95,5 +95,5 @@ def test_one_run_at_a_time_is_under_way(block):
     for history in histories:
         for _ in range(6):
             history.play()
-    assert sum(history.begun for history in histories) > 100
+    assert sum(history.started for history in histories) > 100
     assert sum(history.skipped for history in histories) > 20

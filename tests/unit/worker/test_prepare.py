@@ -2,11 +2,11 @@ from datetime import timedelta
 
 import pytest
 
+from dueline.core import rows
+from dueline.core.job import Partition
 from dueline.errors import Throttled, Unavailable
-from dueline.memory import VirtualClock
-from dueline.model import rows
-from dueline.model.job import Partition
-from dueline.worker.prepare import prepare, seconds_until_due
+from dueline.testing import VirtualClock
+from dueline.worker.receiving import prepare, seconds_until_due
 from tests.builders import NOW, a_job, a_message, a_queue
 from tests.work import a_claim, a_connection, a_received_message
 
@@ -20,19 +20,19 @@ def test_a_batch_is_sorted_by_what_can_be_done_with_it():
     prepared = prepare(claims, connection)
     assert [each.claim for each in prepared.ready] == [claims[0], claims[2]]
     assert [each.claim for each in prepared.cancelled] == [claims[1]]
-    (letter,) = prepared.dead
-    assert (letter.received.claim, letter.dead.error) == (claims[3], "InvalidJob")
+    (dead_letter,) = prepared.dead
+    assert (dead_letter.received.claim, dead_letter.dead.error) == (claims[3], "InvalidJob")
 
 
 def test_the_cancellations_of_a_batch_are_read_in_one_request(monkeypatch):
-    connection, asked = a_connection(), []
+    connection, requests = a_connection(), []
     read = connection.table.read
-    monkeypatch.setattr(connection.table, "read", lambda keys: asked.append(len(keys)) or read(keys))
+    monkeypatch.setattr(connection.table, "read", lambda keys: requests.append(len(keys)) or read(keys))
     prepare([a_claim(a_job()) for _ in range(10)], connection)
-    assert asked == [10]
+    assert requests == [10]
 
 
-def test_a_job_of_another_queue_is_dead_with_the_reason_and_its_batch_mates_do_not_wait_for_it(monkeypatch):
+def test_job_of_another_queue_is_dead_and_delays_no_other(monkeypatch):
     connection, read = a_connection(), None
     read = connection.table.read
 
@@ -46,25 +46,25 @@ def test_a_job_of_another_queue_is_dead_with_the_reason_and_its_batch_mates_do_n
     forwarded = a_job(partition=Partition(queue="invoices", number=0))
     prepared = prepare([a_claim(a_job()), a_claim(forwarded), a_claim(a_job())], connection)
     assert len(prepared.ready) == 2
-    (letter,) = prepared.dead
+    (dead_letter,) = prepared.dead
     assert (
-        letter.dead.reason
+        dead_letter.dead.reason
         == f"message attribute dueline-id is {forwarded.id}: it must be of a job of the queue 'emails'"
     )
 
 
-def test_a_batch_of_others_messages_asks_for_nothing(monkeypatch):
+def test_a_batch_of_others_messages_requests_nothing(monkeypatch):
     connection = a_connection()
     monkeypatch.setattr(connection.table, "read", None)
     assert len(prepare([a_claim(message=a_message())], connection).ready) == 1
 
 
-def test_a_message_that_came_twice_at_once_is_asked_for_once():
+def test_a_message_that_came_twice_at_once_is_requested_once():
     job = a_job()
     assert len(prepare([a_claim(job), a_claim(job)], a_connection()).ready) == 2
 
 
-def test_if_the_cancellations_cannot_be_read_nothing_is_known_of_the_batch(monkeypatch):
+def test_unreadable_cancellations_fail_the_batch(monkeypatch):
     connection = a_connection()
 
     def fail(keys):
@@ -76,7 +76,7 @@ def test_if_the_cancellations_cannot_be_read_nothing_is_known_of_the_batch(monke
 
 
 @pytest.mark.parametrize(("later", "seconds"), [(0.25, 0.25), (0.0, 0.0), (-3.0, 0.0)])
-def test_a_precise_queue_waits_out_the_last_fraction_and_no_other_does(later, seconds):
+def test_only_a_precise_queue_holds_jobs_until_due(later, seconds):
     clock = VirtualClock(NOW)
     job = a_job(due=NOW + timedelta(seconds=later))
     assert seconds_until_due(a_received_message(job), a_connection(clock=clock, queue=a_queue(precise=True))) == seconds

@@ -21,14 +21,13 @@ ROOT = Path(__file__).parents[3]
 THEIRS = """
 import contextlib
 from dueline import Worker
-from dueline.clock import SystemClock
-from dueline.model.message import Message
-from dueline.worker import receiver, worker as worker_module
-from dueline.worker.watch import log, metrics
+from dueline.core.clock import SystemClock
+from dueline.core.message import Message
+from dueline.worker import log, prometheus, receiving, worker as worker_module
 from tests.work import a_connection, due_now
 
 def connect(name, session):
-    connection, counted = a_connection(), metrics.Metrics()
+    connection, counted = a_connection(), prometheus.Metrics()
     connection.levels[0].send([Message.of(due_now(1))])
 
     def report(event):
@@ -38,7 +37,7 @@ def connect(name, session):
     needed = {"connect": lambda queue: connection, "clock": SystemClock(), "report": report}
     return worker_module.Environment(**needed, serve=None, schedules=None)
 
-receiver.LONG_POLL_SECONDS = 1
+receiving.LONG_POLL_SECONDS = 1
 worker_module.connect = connect
 worker = Worker()
 worker.job("emails")(lambda job: None)
@@ -95,7 +94,7 @@ def succeeded(port):
     return [sample.value for family in families for sample in family.samples if sample.name.endswith("succeeded_total")]
 
 
-def test_processes_are_told_of_together_replaced_when_killed_and_end_when_their_supervisor_is_gone(start, tmp_path):
+def test_killed_process_is_replaced_and_all_end_with_supervisor(start, tmp_path):
     port = free_port()
     supervisor = start(THEIRS, "--port", str(port))
     first, second = healthy_pids(port)
@@ -110,8 +109,8 @@ def test_processes_are_told_of_together_replaced_when_killed_and_end_when_their_
     supervisor.kill()
     closed = lambda: {line["pid"] for line in lines() if line["message"] == "closed"}  # noqa: E731
     assert wait_until(lambda: closed() == {first, third})
-    told = [(line["level"], line["message"], line["pid"]) for line in lines() if "number" in line]
-    assert told == [
+    reported = [(line["level"], line["message"], line["pid"]) for line in lines() if "number" in line]
+    assert reported == [
         ("INFO", "process started", first),
         ("INFO", "process started", second),
         ("WARNING", "process died", second),
@@ -119,7 +118,7 @@ def test_processes_are_told_of_together_replaced_when_killed_and_end_when_their_
     ]
 
 
-def test_what_is_wrong_with_the_module_is_told_once_with_the_exit_code_of_one_process(start, tmp_path):
+def test_broken_module_is_reported_once_with_exit_code_2(start, tmp_path):
     supervisor = start("1 / 0\n")
     assert supervisor.wait(HANG_SECONDS) == 2
     (line,) = (tmp_path / "err").read_text().splitlines()

@@ -1,4 +1,4 @@
-import threading
+import math
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -7,13 +7,13 @@ from functools import partial
 
 import pytest
 
-from dueline.aws.service_clock import ServiceClock
+from dueline.aws.server_clock import ServiceClock
+from dueline.core.queue_settings import Rate
 from dueline.errors import Throttled
-from dueline.memory import MemoryTable
-from dueline.model.rate import Rate
-from dueline.operate import control
-from dueline.worker.rate_limiter import RateLimiter, common_time
-from dueline.worker.watch.event import Kind
+from dueline.operations import control
+from dueline.testing import MemoryTable
+from dueline.worker.events import EventKind
+from dueline.worker.limits import RateLimiter, common_time
 from tests.builders import NOW
 from tests.work import Events, a_connection
 
@@ -48,12 +48,12 @@ def set_rate(connection, text):
     control.set_rate("emails", text and Rate.parse(text), table=connection.table, now=NOW)
 
 
-def test_a_queue_of_which_nothing_was_said_is_open_and_has_no_limit(connection, wall):
+def test_queue_is_open_and_unlimited_by_default(connection, wall):
     limiter = a_limiter(connection, wall)
     assert (limiter.is_open, limiter.most(), limiter.slots(3)) == (True, 10, [0.0, 0.0, 0.0])
 
 
-def test_a_paused_queue_asks_for_nothing_until_it_is_resumed(connection, wall):
+def test_a_paused_queue_requests_nothing_until_it_is_resumed(connection, wall):
     control.pause("emails", table=connection.table, now=NOW)
     limiter = a_limiter(connection, wall)
     assert (limiter.is_open, limiter.most()) == (False, 0)
@@ -61,11 +61,6 @@ def test_a_paused_queue_asks_for_nothing_until_it_is_resumed(connection, wall):
     assert limiter.read()
     assert (limiter.is_open, limiter.most()) == (True, 10)
     assert not limiter.read()
-
-
-def test_a_rate_of_0_stops(connection, wall):
-    set_rate(connection, "0/s")
-    assert a_limiter(connection, wall).most() == 0
 
 
 def test_slots_follow_one_another_as_the_rate_says(connection, wall):
@@ -84,52 +79,41 @@ def test_a_slot_that_nobody_took_in_time_is_over(connection, wall):
     assert limiter.slots(3) == pytest.approx([0, 1, 2])
 
 
-def test_two_workers_never_have_the_same_slot_and_together_keep_the_rate(connection, wall):
-    set_rate(connection, "50/s")
-    limiters = [a_limiter(connection, wall), a_limiter(connection, wall)]
-    begun = []
-    for turn in range(1000):
-        limiter = limiters[turn % 2]
-        if most := limiter.most():
-            begun += [wall.seconds + slot for slot in limiter.slots(most)]
-        wall.seconds += 0.02
-    assert len(set(begun)) == len(begun)
-    whole = Counter(int(at - begun[0]) // 10 for at in begun)
-    assert whole[0] == 500
-
-
 class Skewed(ServiceClock):
-    """The clock of a machine whose own is so far ahead, and that AWS tells the time at odd moments."""
+    """The clock of a machine whose own is so far ahead, and that AWS gives the time at odd moments."""
 
     def __init__(self, wall, *, ahead):
         self.seconds = lambda: wall() + ahead
         super().__init__(self.seconds)
         self._aws = wall
 
-    def ask(self):
+    def monotonic(self):
+        return self._aws()
+
+    def request(self):
         self._note_sent()
         date = format_datetime(datetime.fromtimestamp(int(self._aws()), UTC), usegmt=True)
         self._note_received({"headers": {"date": date}})
 
 
 @pytest.mark.parametrize("ahead", [-3600.0, -0.5, 0.5, 0.7, 3600.0])
-def test_workers_keep_a_rate_together_whatever_their_own_clocks_say(connection, wall, ahead):
+def test_workers_share_a_rate_whatever_their_clocks(connection, wall, ahead):
     """One is slow, and takes a slot every 50 ms; the other takes what it gets."""
     set_rate(connection, "100/s")
     clocks = [Skewed(wall, ahead=ahead), Skewed(wall, ahead=0.0)]
     connections = [replace(connection, clock=clock, behind=clock.behind) for clock in clocks]
     slow, quick = (a_limiter(each, partial(common_time, each)) for each in connections)
-    begun = []
+    started = []
     for turn in range(3000):
         if turn % 77 == 0:
             for clock in clocks:
-                clock.ask()
+                clock.request()
         if turn % 5 == 0 and slow.most():
-            begun += [wall.seconds + slot for slot in slow.slots(1)]
+            started += [wall.seconds + slot for slot in slow.slots(1)]
         if most := quick.most():
-            begun += [wall.seconds + slot for slot in quick.slots(most)]
+            started += [wall.seconds + slot for slot in quick.slots(most)]
         wall.seconds += 0.01
-    whole = Counter(int(at - begun[0]) // 10 for at in begun)
+    whole = Counter(int(at - started[0]) // 10 for at in started)
     assert whole[1] == pytest.approx(1000, abs=50)
     assert whole[0] <= 1000 + 50
 
@@ -143,7 +127,7 @@ def test_only_jobs_that_were_got_are_charged(connection, wall):
     assert limiter.slots(1) == [0.0]
 
 
-def test_little_is_asked_for_at_a_low_rate_and_nothing_while_the_next_slot_is_far(connection, wall):
+def test_low_rate_receives_little_and_only_near_a_slot(connection, wall):
     set_rate(connection, "6/m")
     limiter = a_limiter(connection, wall)
     assert limiter.most() == 1
@@ -162,52 +146,72 @@ def test_another_rate_begins_anew(connection, wall):
     assert limiter.slots(1) == [0.0]
 
 
+@pytest.mark.parametrize("rate", ["1/h", "3/h", "5/m"])
+def test_idle_workers_take_no_slots_hours_ahead(connection, wall, rate):
+    """All look for room before any has taken a slot, as idle ones do: they request messages in turns."""
+    set_rate(connection, rate)
+    interval = Rate.parse(rate).seconds / Rate.parse(rate).jobs
+    limiters, started = [a_limiter(connection, wall) for _ in range(30)], []
+    begin = wall.seconds
+    while wall.seconds < begin + 4 * interval:
+        requesting = [limiter for limiter in limiters if limiter.most()]
+        started += [wall.seconds - begin + slot for limiter in requesting for slot in limiter.slots(1)]
+        assert all(at <= wall.seconds - begin + 2 * interval for at in started)
+        wall.seconds += 1.5
+    assert started[:4] == pytest.approx([number * interval for number in range(4)], abs=3 * 1.5)
+
+
+def test_dead_worker_delays_the_turns_by_seconds(connection, wall):
+    set_rate(connection, "1/h")
+    dead, alive = a_limiter(connection, wall), a_limiter(connection, wall)
+    assert (dead.most(), alive.most()) == (1, 0)
+    wall.seconds += 6
+    assert alive.most() == 1
+
+
+@pytest.mark.parametrize(("longest_run", "kept"), [(3600, 2), (42_000, 1)])
+def test_jobs_whose_slot_is_too_far_ahead_to_be_kept_get_none(wall, longest_run, kept):
+    connection = a_connection(longest_run=longest_run)
+    set_rate(connection, "1/h")
+    limiter = a_limiter(connection, wall)
+    assert limiter.slots(4) == [number * 3600.0 for number in range(kept)] + [math.inf] * (4 - kept)
+    wall.seconds += kept * 3600
+    assert limiter.slots(1) == [0.0]
+
+
 def test_a_fault_of_aws_is_reported_and_the_last_state_holds(connection, wall, monkeypatch):
-    monkeypatch.setattr("dueline.worker.rate_limiter.WATCH_SECONDS", 0.01)
-    events, changed, stopped = Events(), [], threading.Event()
+    events, changed = Events(), []
     limiter = RateLimiter(connection, wall=wall, report=events)
     control.pause("emails", table=connection.table, now=NOW)
     limiter.read()
 
     def fail(self, keys, *, consistent=True):
-        if len(events) == 2:
-            stopped.set()
         raise Throttled("slow down")
 
     monkeypatch.setattr(MemoryTable, "read", fail)
-    limiter.watch(stopped, on_change=lambda: changed.append(1))
-    assert {event.kind for event in events} == {Kind.TROUBLE}
+    limiter.look(on_change=lambda: changed.append(1))
+    assert [event.kind for event in events] == [EventKind.TROUBLE]
     assert not limiter.is_open
     assert not changed
 
 
-def test_a_change_is_told_and_once_more_a_look_later_and_then_no_more(connection, wall, monkeypatch):
-    monkeypatch.setattr("dueline.worker.rate_limiter.WATCH_SECONDS", 0.01)
-    limiter, calls, looks, stopped = a_limiter(connection, wall), [], [], threading.Event()
-    read = limiter.read
-
-    def look():
-        looks.append(1)
-        if len(looks) == 3:
+def test_change_is_applied_twice(connection, wall):
+    limiter, calls = a_limiter(connection, wall), []
+    for number in range(7):
+        if number == 3:
             control.pause("emails", table=connection.table, now=NOW)
-        if len(looks) == 7:
-            stopped.set()
-        return read()
-
-    monkeypatch.setattr(limiter, "read", look)
-    limiter.watch(stopped, on_change=lambda: calls.append(len(looks)))
+        limiter.look(on_change=lambda number=number: calls.append(number))
     assert calls == [3, 4]
 
 
-def test_a_rate_of_0_that_is_set_while_jobs_are_received_has_no_slots_and_is_no_fault(connection, wall):
+def test_rate_of_0_has_no_slots_and_is_no_error(connection, wall):
     set_rate(connection, "0/s")
     limiter = a_limiter(connection, wall)
-    assert (limiter.slots(2), limiter.is_open) == ([0.0, 0.0], False)
+    assert (limiter.slots(2), limiter.is_open, limiter.most()) == ([0.0, 0.0], False, 0)
 
 
-def test_whatever_goes_wrong_where_a_change_is_applied_it_is_reported_and_tried_again(connection, wall, monkeypatch):
-    monkeypatch.setattr("dueline.worker.rate_limiter.WATCH_SECONDS", 0.01)
-    events, applied, stopped = Events(), [], threading.Event()
+def test_failed_change_is_reported_and_applied_again(connection, wall):
+    events, applied = Events(), []
     limiter = RateLimiter(connection, wall=wall, report=events)
     control.pause("emails", table=connection.table, now=NOW)
 
@@ -215,8 +219,8 @@ def test_whatever_goes_wrong_where_a_change_is_applied_it_is_reported_and_tried_
         applied.append(limiter.is_open)
         if len(applied) < 4:
             raise KeyError("Attributes")
-        stopped.set()
 
-    limiter.watch(stopped, on_change=apply)
+    for _ in range(6):
+        limiter.look(on_change=apply)
     assert applied == [False] * 4
     assert [event.reason for event in events] == ["a changed pause or rate was not applied: KeyError: 'Attributes'"] * 3

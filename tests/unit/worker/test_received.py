@@ -2,11 +2,10 @@ from datetime import timedelta
 
 import pytest
 
+from dueline.core.message import Message
 from dueline.errors import InvalidJob
-from dueline.memory import MemoryPayloads
-from dueline.model.message import Message
-from dueline.worker.received import Lateness, ReceivedMessage
-from dueline.worker.verdict import Discard
+from dueline.testing import MemoryPayloads
+from dueline.worker.delivery import Discard, Lateness, ReceivedMessage
 from tests.builders import NOW, a_job, a_message
 from tests.work import a_claim, a_received_message
 
@@ -25,11 +24,11 @@ def test_a_handler_gets_what_was_scheduled():
     assert (got.lateness, got.lateness_at_most) == (2.0, 2.5)
 
 
-def test_a_handler_is_told_which_schedule_made_its_job_and_for_when():
-    got = for_handler(a_received_message(a_job(schedule="digest", nominal=NOW)))
-    assert (got.schedule, got.nominal) == ("digest", NOW)
+def test_handler_gets_schedule_and_scheduled_for():
+    got = for_handler(a_received_message(a_job(schedule="digest", scheduled_for=NOW)))
+    assert (got.schedule, got.scheduled_for) == ("digest", NOW)
     other = for_handler(a_received_message(a_job()))
-    assert (other.schedule, other.nominal) == (None, None)
+    assert (other.schedule, other.scheduled_for) == (None, None)
 
 
 def test_a_payload_is_not_shown():
@@ -61,7 +60,7 @@ def test_a_message_of_ours_that_cannot_be_read_is_refused():
         ReceivedMessage.of(a_claim(message=a_message(attributes={"dueline-id": "nonsense"})), queue="emails")
 
 
-def test_what_people_let_run_again_has_its_effect_under_another_key():
+def test_redriven_interrupted_job_has_another_once_key():
     sent = Message.of(a_job())
     again = Message(body=sent.body, attributes={**sent.attributes, "dueline-again": "1"})
     received = a_received_message(message=again)

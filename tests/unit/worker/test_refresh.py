@@ -4,13 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from dueline.core.queue_settings import RetryPolicy
 from dueline.errors import Forbidden
-from dueline.memory import VirtualClock
-from dueline.model.retry_policy import RetryPolicy
-from dueline.worker.prepare import seconds_until_due
-from dueline.worker.receiver import Receiver
-from dueline.worker.refresh import SettingsRefresher
-from dueline.worker.watch.event import Kind
+from dueline.testing import VirtualClock
+from dueline.worker.events import EventKind
+from dueline.worker.receiving import Receiver, seconds_until_due
 from tests.builders import NOW, a_job, a_message, a_queue
 from tests.work import Events, SharedQueue, a_connection, a_received_message
 
@@ -21,24 +19,23 @@ class Deployed:
     def __init__(self, *levels, **settings):
         self.levels, self.settings = levels or (SharedQueue(),), settings
         self.connection, self.events = replace(self.now(), reload=self.now), Events()
-        self._refresher = SettingsRefresher(self.connection, report=self.events, jitter=lambda: 0.5)
 
     def now(self):
         return a_connection(*self.levels, clock=VirtualClock(NOW), **self.settings)
 
     def changed(self, *levels, **settings):
         self.levels, self.settings = levels or self.levels, settings
-        self._refresher.read()
+        self.connection.refresh(self.events)
         return [(event.kind, event.reason) for event in self.events]
 
 
 def test_another_visibility_timeout_is_applied_and_reported():
     deployed = Deployed(visibility_timeout=60)
-    assert deployed.changed(visibility_timeout=5) == [(Kind.CHANGED, "visibility_timeout is 5, was 60")]
+    assert deployed.changed(visibility_timeout=5) == [(EventKind.CHANGED, "visibility_timeout is 5, was 60")]
     assert deployed.connection.settings.visibility_timeout == 5
 
 
-def test_a_queue_that_becomes_precise_holds_its_jobs_until_they_are_due_from_then_on():
+def test_queue_that_becomes_precise_holds_its_jobs():
     deployed = Deployed()
     early = a_received_message(a_job(due=NOW.replace(second=1)))
     assert seconds_until_due(early, deployed.connection) == 0
@@ -46,7 +43,7 @@ def test_a_queue_that_becomes_precise_holds_its_jobs_until_they_are_due_from_the
     assert seconds_until_due(early, deployed.connection) == 1
 
 
-def test_a_further_level_is_asked_too_and_one_that_is_gone_no_more():
+def test_new_level_is_polled_and_a_removed_one_is_not():
     one, two = SharedQueue(), SharedQueue()
     deployed = Deployed(one)
     deployed.changed(one, two)
@@ -75,14 +72,17 @@ def test_settings_that_cannot_be_read_stay_as_they_are():
         raise Forbidden("no ssm:GetParameter")
 
     deployed.connection.reload = forbidden
-    reported = [(Kind.TROUBLE, "its published settings were not applied: no ssm:GetParameter")]
+    reported = [(EventKind.TROUBLE, "its published settings were not applied: no ssm:GetParameter")]
     assert deployed.changed(visibility_timeout=5) == reported
     assert deployed.connection.settings.visibility_timeout == 60
 
 
 @pytest.mark.parametrize("hidden", [0, 4])
-def test_a_visibility_timeout_too_short_for_a_worker_is_not_applied_and_reported(hidden):
+def test_too_short_visibility_timeout_is_not_applied(hidden):
     deployed = Deployed(visibility_timeout=60)
     ((kind, reason),) = deployed.changed(visibility_timeout=hidden)
-    assert (kind, f"visibility_timeout of queue emails is {hidden}: for a worker" in reason) == (Kind.TROUBLE, True)
+    assert (kind, f"visibility_timeout of queue emails is {hidden}: for a worker" in reason) == (
+        EventKind.TROUBLE,
+        True,
+    )
     assert deployed.connection.settings.visibility_timeout == 60

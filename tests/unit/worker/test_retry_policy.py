@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dueline.model.retry_policy import MAX_HIDDEN_SECONDS, Backoff, RetryPolicy
+from dueline.core.queue_settings import MAX_HIDDEN_SECONDS, Backoff, RetryPolicy
 
 
 def delays(jitter=1.0, **given):
@@ -9,7 +9,7 @@ def delays(jitter=1.0, **given):
     return [policy.delay_after(attempt, jitter=jitter) for attempt in range(1, policy.attempts)]
 
 
-def test_the_default_grows_by_its_delay_five_times_and_then_doubles():
+def test_default_policy_grows_five_times_then_doubles():
     assert delays() == [30, 60, 90, 120, 150, 300, 600, 1200, 2400]
     assert delays(max_delay=500) == [30, 60, 90, 120, 150, 300, 500, 500, 500]
 
@@ -20,7 +20,7 @@ def test_constant_linear_and_exponential_delays():
     assert delays(backoff=Backoff.EXPONENTIAL, attempts=5, delay=2) == [2, 4, 8, 16]
 
 
-def test_what_doubles_is_spread_over_its_upper_half_and_nothing_else_is():
+def test_only_exponential_delays_have_jitter():
     assert delays(jitter=0.0) == [30, 60, 90, 120, 150, 150, 300, 600, 1200]
     assert delays(jitter=0.0, backoff=Backoff.EXPONENTIAL, attempts=4, delay=2) == [2, 2, 4]
 

@@ -17,7 +17,7 @@ def handled(worker, *schedules):
     return [handler.call(SimpleNamespace(schedule=schedule, queue="emails")) for schedule in schedules]
 
 
-def test_a_schedules_own_function_gets_its_jobs_and_the_queues_all_others():
+def test_schedule_function_gets_its_jobs_alone():
     worker = Worker()
     worker.job("emails", once=True)(lambda job: "the queue's")
     worker.schedule("emails", "digest", cron=NINE, zone="Europe/Berlin")(lambda job: "digest's")
@@ -26,7 +26,7 @@ def test_a_schedules_own_function_gets_its_jobs_and_the_queues_all_others():
     assert worker._chosen(["emails"])[0].once
 
 
-def test_a_queue_may_have_schedules_alone_and_any_other_job_fails_and_is_tried_again():
+def test_job_without_a_function_fails_and_is_retried():
     worker = Worker()
     worker.schedule("emails", "digest", every=900)(lambda job: "digest's")
     assert handled(worker, "digest") == ["digest's"]
@@ -35,7 +35,7 @@ def test_a_queue_may_have_schedules_alone_and_any_other_job_fails_and_is_tried_a
             handled(worker, schedule)
 
 
-def test_a_schedule_whose_jobs_nothing_would_process_ends_the_start():
+def test_schedule_without_a_function_ends_the_start():
     worker = Worker()
     worker.job("invoices")(lambda job: None)
     worker.schedule("emails", "digest", cron=NINE)
@@ -44,7 +44,7 @@ def test_a_schedule_whose_jobs_nothing_would_process_ends_the_start():
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "reason"),
+    ("name", "options", "reason"),
     [
         ("digest", {"cron": "0 9 * * MON-FRI", "zone": "Mars"}, "zone"),
         ("digest", {"every": 59}, "every"),
@@ -53,9 +53,9 @@ def test_a_schedule_whose_jobs_nothing_would_process_ends_the_start():
         ("di#gest", {"cron": NINE}, "name"),
     ],
 )
-def test_a_schedule_that_cannot_be_is_refused_where_it_stands(name, given, reason):
+def test_a_schedule_that_cannot_be_is_refused_where_it_stands(name, options, reason):
     with pytest.raises(InvalidSchedule, match=reason):
-        Worker().schedule("emails", name, **given)
+        Worker().schedule("emails", name, **options)
 
 
 def test_a_name_is_of_one_schedule():

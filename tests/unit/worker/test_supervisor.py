@@ -9,16 +9,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from dueline.clock import SystemClock
-from dueline.memory import VirtualClock
-from dueline.worker.processes.place import Place
-from dueline.worker.processes.process import Process
-from dueline.worker.processes.supervisor import Supervisor
-from dueline.worker.runner import Ending
-from dueline.worker.watch.event import ProcessKind
+from dueline.core.clock import SystemClock
+from dueline.testing import VirtualClock
+from dueline.worker.events import ProcessKind
+from dueline.worker.runner import Shutdown
+from dueline.worker.supervisor import Process, Supervisor, WorkerSlot
 from tests.builders import NOW
-from tests.waiting import HANG_SECONDS
-from tests.work import wait_until
+from tests.waiting import HANG_SECONDS, wait_until
 
 STARTED, FAILED, DIED, ENDED = ProcessKind
 # Tells that it has begun, and ends when it is told to, with a code of its own.
@@ -43,7 +40,7 @@ link.send_bytes(b'{"emails": 0.5}')
 signal.sigwait({signal.SIGTERM})
 with open(sys.argv[1], "a", buffering=1) as said:
     print("told", number, file=said)
-    print("hurried", number, link.recv_bytes().decode(), file=said)
+    print("forced", number, link.recv_bytes().decode(), file=said)
 """
 
 
@@ -61,7 +58,7 @@ class Run:
     """A supervisor that runs in a thread; `events` is what it reported."""
 
     def __init__(self, body, *args, processes=2):
-        self.events, self.ending, self._returned = [], Ending(), []
+        self.events, self.ending, self._returned = [], Shutdown(), []
         self.command = [sys.executable, "-c", PROCESS.replace("BODY", body), *map(str, args)]
         self.supervisor = Supervisor(
             self._start, processes=processes, clock=Fast(), jitter=lambda: 1.0, report=self.events.append
@@ -78,7 +75,7 @@ class Run:
     def begun(self):
         """Return the ids of the processes once all have begun."""
         told = lambda: self.supervisor.health()["processes"]  # noqa: E731
-        assert wait_until(lambda: all("seconds_since_asked" in each for each in told())), self.events
+        assert wait_until(lambda: all("seconds_since_poll" in each for each in told())), self.events
         return [each["pid"] for each in told()]
 
     def of(self, *kinds):
@@ -101,19 +98,19 @@ def run():
 
     yield start
     for each in runs:
-        each.ending.ask()
-        each.ending.ask()
+        each.ending.request()
+        each.ending.request()
         each.returned()
 
 
-def test_one_that_is_killed_is_replaced_and_the_others_go_on_until_all_are_told_to_end(run):
+def test_killed_process_is_replaced_and_others_go_on(run):
     running = run(GENTLE, processes=3)
     first, second, third = running.begun()
     os.kill(second, signal.SIGKILL)
     assert wait_until(lambda: len(running.of(STARTED)) == 4)
     assert running.begun() == [first, (replaced := running.events[-1].pid), third]
     assert replaced != second
-    running.ending.ask()
+    running.ending.request()
     # The highest of their exit codes.
     assert running.returned() == 2
     assert running.of(STARTED, DIED) == [
@@ -124,16 +121,16 @@ def test_one_that_is_killed_is_replaced_and_the_others_go_on_until_all_are_told_
     assert sorted(running.of(ENDED)) == [(ENDED, 1, 0), (ENDED, 2, 1), (ENDED, 3, 2)]
 
 
-def test_the_first_that_cannot_begin_ends_all_with_its_exit_code_and_no_other_is_started(run):
+def test_first_process_that_fails_to_start_ends_all(run):
     running = run("sys.exit(3)")
     assert running.returned() == 3
     assert running.of(*ProcessKind) == [(STARTED, 1, None), (ENDED, 1, 3)]
 
 
-def test_what_dies_again_and_again_comes_later_each_time_until_it_has_worked_for_a_minute():
+def test_restart_delay_doubles_until_a_minute_of_work():
     clock, events = VirtualClock(NOW), []
-    start = lambda number: SimpleNamespace(pid=number, started=clock.monotonic(), has_begun=True)  # noqa: E731
-    place = Place(2, start=start, clock=clock, jitter=lambda: 1.0, report=events.append)
+    start = lambda number: SimpleNamespace(pid=number, started=clock.monotonic(), is_ready=True)  # noqa: E731
+    place = WorkerSlot(2, start=start, clock=clock, jitter=lambda: 1.0, report=events.append)
 
     def delay_after(seconds):
         place.start(at_any_rate=False)
@@ -172,16 +169,16 @@ def test_asked_once_each_has_its_grace_and_asked_twice_none(run, tmp_path):
     def says(*expected):
         return sorted(said.read_text().splitlines()) == sorted(expected)
 
-    running.ending.ask()
+    running.ending.request()
     assert wait_until(lambda: says("told 1", "told 2"))
     assert running.of(ENDED) == []
-    running.ending.ask()
+    running.ending.request()
     assert running.returned() == 0
-    assert says("hurried 1 hurry", "hurried 2 hurry", "told 1", "told 2")
+    assert says("forced 1 force", "forced 2 force", "told 1", "told 2")
     assert running.supervisor.health()["processes"] == []
 
 
-def test_one_that_is_still_starting_ends_at_once_and_that_is_no_failure(run):
+def test_starting_process_ends_at_once_and_without_failure(run):
     running = run("signal.pause()")
     assert wait_until(lambda: running.of(STARTED) == [(STARTED, 1, None)])
     told = running.supervisor.health()
@@ -189,6 +186,17 @@ def test_one_that_is_still_starting_ends_at_once_and_that_is_no_failure(run):
         False,
         [{"pid": running.events[0].pid, "healthy": False}, {"pid": None, "healthy": False}],
     )
-    running.ending.ask()
+    running.ending.request()
     assert running.returned() == 0
     assert running.of(DIED, ENDED) == [(ENDED, 1, 128 + signal.SIGTERM)]
+
+
+def test_exit_code_ignores_a_process_that_failed_to_start(run, tmp_path):
+    """Told to end, a process that cannot begin (its settings cannot be read, say) has no jobs that it could lose."""
+    ready = tmp_path / "ready"
+    body = "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM}); open(sys.argv[1], 'w'); "
+    running = run(body + "signal.sigwait({signal.SIGTERM}); sys.exit(1)", ready)
+    assert wait_until(ready.exists)
+    running.ending.request()
+    assert running.returned() == 0
+    assert running.of(DIED, ENDED) == [(ENDED, 1, 1)]

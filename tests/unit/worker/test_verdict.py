@@ -2,9 +2,9 @@ from datetime import timedelta
 
 import pytest
 
-from dueline.model.retry_policy import Backoff, RetryPolicy
-from dueline.worker.verdict import Again, Dead, Discard, Retry, verdict_on
-from dueline.worker.watch.event import trouble
+from dueline.core.queue_settings import Backoff, RetryPolicy
+from dueline.worker.delivery import DeadLettered, Discard, Retry, RetryLater, verdict_on
+from dueline.worker.events import error_event
 from tests.work import a_connection
 
 SETTINGS = a_connection().settings
@@ -15,7 +15,8 @@ def verdict(error, *, attempt=1, settings=SETTINGS, held=0.0):
 
 
 def test_an_error_is_tried_again_as_the_policy_says():
-    assert verdict(TypeError("no")) == Again(seconds=1, error="TypeError", reason="no")
+    assert verdict(TypeError("no")) == RetryLater(seconds=1, error="TypeError", reason="no")
+    assert verdict(Retry(reason="busy")) == RetryLater(seconds=1, error="Retry", reason="busy")
 
 
 @pytest.mark.parametrize(("delay", "seconds"), [(90, 90), (timedelta(minutes=2), 120), (0, 0), (0.4, 1), (1.4, 2)])
@@ -23,30 +24,26 @@ def test_a_handler_may_say_when_to_try_again(delay, seconds):
     assert verdict(Retry(delay)).seconds == seconds
 
 
-def test_a_retry_without_a_delay_waits_as_the_policy_says():
-    assert verdict(Retry(reason="busy")) == Again(seconds=1, error="Retry", reason="busy")
-
-
 @pytest.mark.parametrize("delay", [-1, 42_601, timedelta(days=1), float("nan"), "5"])
-def test_a_delay_that_sqs_does_not_know_is_refused_where_it_is_given(delay):
+def test_impossible_retry_delay_is_refused(delay):
     with pytest.raises(ValueError, match="it must be from 0 to 42600"):
         Retry(delay)
 
 
-@pytest.mark.parametrize(("asked", "held"), [(7200, 35_400), (42_600, 0), (1, 42_599)])
-def test_a_retry_comes_when_it_was_asked_for_however_long_a_job_may_run(asked, held):
+@pytest.mark.parametrize(("requests", "held"), [(7200, 35_400), (42_600, 0), (1, 42_599)])
+def test_retry_delay_is_kept_whatever_longest_run_is(requests, held):
     settings = a_connection(longest_run=39_600).settings
-    assert verdict(Retry(asked), settings=settings, held=held).seconds == asked
+    assert verdict(Retry(requests), settings=settings, held=held).seconds == requests
 
 
-def test_a_retry_that_sqs_cannot_keep_is_dead_with_the_reason_and_comes_no_sooner():
+def test_retry_that_sqs_cannot_keep_is_dead():
     dead = verdict(Retry(7200, "busy"), held=35_400.5)
-    why = "Retry asked for 7200 s, of which 7199 are left: SQS hides a message for 43200 s in all from its receipt"
-    assert dead == Dead(error="Retry", reason=f"{why}, of which 600 are kept in reserve: busy")
+    why = "Retry requested 7200 s, of which 7199 are left: SQS hides a message for 43200 s in all from its receipt"
+    assert dead == DeadLettered(error="Retry", reason=f"{why}, of which 600 are kept in reserve: busy")
 
 
 @pytest.mark.parametrize(("held", "seconds"), [(42_599.0, 1), (42_600.0, 0), (50_000.0, 0)])
-def test_a_policys_delay_ends_before_the_12_hours_of_a_receipt_are_over(held, seconds):
+def test_policy_delay_ends_within_12_hours_of_receipt(held, seconds):
     policy = RetryPolicy(backoff=Backoff.CONSTANT, delay=3600, max_delay=3600)
     assert verdict(TypeError(), settings=a_connection(retry=policy).settings, held=held).seconds == seconds
 
@@ -66,24 +63,24 @@ class Broken(Discard):
         raise KeyError("message")
 
 
-def test_a_retry_of_a_type_of_its_own_that_tells_no_delay_waits_as_the_policy_says():
-    assert verdict(NotReady(7)) == Again(seconds=1, error="NotReady", reason="7")
+def test_retry_subclass_without_delay_follows_the_policy():
+    assert verdict(NotReady(7)) == RetryLater(seconds=1, error="NotReady", reason="7")
 
 
 @pytest.mark.parametrize(
     ("delay", "seconds"),
     [(90.5, 91), (timedelta(minutes=2), 120), ("90", 1), (-1, 1), (float("nan"), 1), (None, 1)],
 )
-def test_a_delay_that_was_never_checked_is_heeded_where_it_is_one(delay, seconds):
+def test_unchecked_delay_is_used_if_it_is_valid(delay, seconds):
     error = NotReady(7)
     error.delay = delay
     assert verdict(error).seconds == seconds
     error.delay = float("inf")
-    assert isinstance(verdict(error), Dead)
+    assert isinstance(verdict(error), DeadLettered)
 
 
 class Guessing(Retry):
-    """Has a delay that cannot be told."""
+    """Has a delay that cannot be shown."""
 
     def __init__(self):
         """Call none of Retry's own."""
@@ -93,7 +90,7 @@ class Guessing(Retry):
         raise KeyError("delay")
 
 
-def test_a_retry_whose_delay_cannot_be_read_waits_as_the_policy_says():
+def test_unreadable_delay_follows_the_policy():
     assert verdict(Guessing()).seconds == 1
 
 
@@ -102,27 +99,24 @@ class Leaving(Exception):
         raise SystemExit
 
 
-def test_an_error_whose_text_ends_the_thread_is_told_by_its_type():
-    assert verdict(Leaving()) == Again(seconds=1, error="Leaving", reason="Leaving")
-
-
-def test_an_error_whose_text_cannot_be_made_is_told_by_its_type():
-    assert verdict(Speechless()) == Again(seconds=1, error="Speechless", reason="Speechless")
+def test_error_without_a_text_is_reported_by_its_type():
+    assert verdict(Leaving()) == RetryLater(seconds=1, error="Leaving", reason="Leaving")
+    assert verdict(Speechless()) == RetryLater(seconds=1, error="Speechless", reason="Speechless")
     assert verdict(Speechless(), attempt=3).reason == "attempt 3 of 3 failed: Speechless"
-    assert verdict(Broken()) == Dead(error="Broken", reason="Broken")
-    assert trouble(Speechless(), queue="emails").reason == "Speechless: Speechless"
+    assert verdict(Broken()) == DeadLettered(error="Broken", reason="Broken")
+    assert error_event(Speechless(), queue="emails").reason == "Speechless: Speechless"
 
 
 def test_what_is_discarded_is_dead_at_once_with_its_reason():
-    assert verdict(Discard("no such user")) == Dead(error="Discard", reason="no such user")
+    assert verdict(Discard("no such user")) == DeadLettered(error="Discard", reason="no such user")
 
 
 def test_after_the_last_attempt_a_job_is_dead():
-    assert isinstance(verdict(TypeError("no"), attempt=2), Again)
-    assert verdict(TypeError("no"), attempt=3) == Dead(error="TypeError", reason="attempt 3 of 3 failed: no")
-    assert isinstance(verdict(Retry(5), attempt=3), Dead)
+    assert isinstance(verdict(TypeError("no"), attempt=2), RetryLater)
+    assert verdict(TypeError("no"), attempt=3) == DeadLettered(error="TypeError", reason="attempt 3 of 3 failed: no")
+    assert isinstance(verdict(Retry(5), attempt=3), DeadLettered)
 
 
-def test_sqs_must_not_come_first_or_nobody_tells_the_reason():
+def test_sqs_must_not_come_first_or_the_reason_is_lost():
     settings = a_connection(max_receives=2).settings
-    assert isinstance(verdict(TypeError(), attempt=2, settings=settings), Dead)
+    assert isinstance(verdict(TypeError(), attempt=2, settings=settings), DeadLettered)

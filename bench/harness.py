@@ -1,0 +1,168 @@
+"""What scripts share: how they are run, what is kept of a run, and processes that end with it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from local.emulator import CREDENTIALS, REGION, Emulator
+from local.template import ROOT
+
+RESULTS = Path(__file__).parent / "results"
+_STOP_SECONDS = 10
+_READY_SECONDS = 60.0
+
+Figures = dict[str, Any]
+Progress = Callable[[str], None]
+Process = subprocess.Popen[bytes]
+A = TypeVar("A")
+
+
+class Target(NamedTuple):
+    """What a figure is to reach: `bound`, at most or at least."""
+
+    what: str
+    got: float
+    bound: float
+    at_most: bool = True
+    unit: str = ""
+
+    @property
+    def is_met(self) -> bool:
+        return self.got <= self.bound if self.at_most else self.got >= self.bound
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Run:
+    """How a script is run: quick or in full, with a folder for what it needs meanwhile, and what shows its progress."""
+
+    quick: bool
+    scratch: Path
+    progress: Progress
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Result:
+    """What is kept of a run; `on` is the machine, the versions and the time."""
+
+    script: str
+    quick: bool
+    on: dict[str, str]
+    seconds: float
+    figures: Figures
+    targets: Sequence[Target]
+
+
+def save(result: Result, *, folder: Path = RESULTS) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    fields = {name: getattr(result, name) for name in Result.__dataclass_fields__}
+    fields["targets"] = [target._asdict() for target in result.targets]
+    (folder / f"{result.script}.json").write_text(json.dumps(fields, indent=1, ensure_ascii=False) + "\n")
+
+
+def load(script: str, *, folder: Path = RESULTS) -> Result:
+    """Return a stored result. Raises FileNotFoundError where there is none."""
+    fields = json.loads((folder / f"{script}.json").read_text())
+    return Result(**{**fields, "targets": [Target(**target) for target in fields["targets"]]})
+
+
+@contextmanager
+def running(command: Sequence[str], *, log: Path, environment: Mapping[str, str] | None = None) -> Iterator[Process]:
+    """Run a command while the context lasts, with the environment on top of this process's."""
+    env = {**os.environ, **(environment or {})}
+    with log.open("ab") as out:
+        # A session of its own: Ctrl-C reaches the run, which then ends it with all that it started.
+        process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=out, stderr=out, start_new_session=True)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_STOP_SECONDS)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def python(module: str, *arguments: str) -> list[str]:
+    return [sys.executable, "-m", module, *arguments]
+
+
+def run_apart(
+    module: str, *arguments: str, log: Path, progress: Progress, environment: Mapping[str, str] | None = None
+) -> Any:
+    """Run a module in a process in which nothing else computes; return its result. Raises RuntimeError if it fails."""
+    lines: dict[str, Any] = {}
+    with (
+        log.open("w") as errors,
+        subprocess.Popen(
+            python(module, *arguments), cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True
+        ) as process,
+    ):
+        for line in process.stdout or ():
+            lines = json.loads(line)
+            if "progress" in lines:
+                progress(lines["progress"])
+    if process.returncode or "result" not in lines:
+        raise RuntimeError(f"{module} failed: {log.read_text()[-2000:]}")
+    return lines["result"]
+
+
+def print_progress(text: str) -> None:
+    """Show progress, from within such a process."""
+    _print(progress=text)
+
+
+def print_result(result: Any) -> None:
+    _print(result=result)
+
+
+def _print(**line: Any) -> None:
+    # Functions log to `sys.stdout`, which a process that measures them replaces.
+    sys.__stdout__.write(json.dumps(line) + "\n")  # type: ignore[union-attr]
+    sys.__stdout__.flush()  # type: ignore[union-attr]
+
+
+def aws_environment(endpoint: str) -> dict[str, str]:
+    """Return the environment in which boto3 speaks to an emulator."""
+    credentials = {name.upper(): value for name, value in CREDENTIALS.items()}
+    return {**credentials, "AWS_DEFAULT_REGION": REGION, "AWS_ENDPOINT_URL": endpoint}
+
+
+@contextmanager
+def emulated_aws(scratch: Path) -> Iterator[dict[str, str]]:
+    """Yield the environment of an AWS for counting: an emulator, with dynalite for DynamoDB, whose units are AWS's."""
+    from tests.contract import dynalite
+
+    with Emulator(log=scratch / "ministack.log") as emulator, dynalite.running() as dynamodb:
+        others = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+        yield {**others, **aws_environment(emulator.endpoint), "AWS_ENDPOINT_URL_DYNAMODB": dynamodb}
+
+
+def wait_until(met: Callable[[], bool], *, what: str, seconds: float = _READY_SECONDS) -> None:
+    """Wait until a condition is met. Raises TimeoutError, which says `what` did not happen."""
+    deadline = time.monotonic() + seconds
+    while not met():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{what}: not within {seconds:.0f} s")
+        time.sleep(0.05)
+
+
+def chunks(items: Sequence[A], size: int) -> Iterator[list[A]]:
+    """Yield the items in order, so many at a time.
+
+    >>> list(chunks(range(5), 2))
+    [[0, 1], [2, 3], [4]]
+    """
+    left = iter(items)
+    while chunk := list(islice(left, size)):
+        yield chunk

@@ -1,0 +1,173 @@
+"""A deployment on AWS: its table, queues, payloads and operations, built from its name for functions and clients.
+
+What not all of them need is imported when it is built: the cold start of a function loads nothing else.
+"""
+
+import random
+import uuid
+from datetime import timedelta
+from functools import cache, partial
+from typing import TYPE_CHECKING
+
+from dueline.aws.clients import LANES, Clients
+from dueline.aws.dynamodb import DynamoTable
+from dueline.aws.sqs import SqsQueue
+from dueline.config.names import Names
+from dueline.core.clock import SystemClock
+from dueline.core.dispatch import Dispatcher, Parking
+from dueline.core.ports import Clock
+from dueline.core.threads import Threads
+
+if TYPE_CHECKING:
+    from boto3 import Session
+
+    from dueline.aws.s3 import S3Payloads
+    from dueline.aws.server_clock import ServiceClock
+    from dueline.aws.settings import SettingsStore
+    from dueline.aws.time_to_live import DynamoTimeToLive, TickSchedules
+    from dueline.core.overview import Overview
+    from dueline.core.queue_settings import QueueSettings
+    from dueline.core.reschedule import Reschedule
+    from dueline.core.submit import Breaker, Submit
+
+
+class AwsDeployment:
+    """A deployment's table, queues and payloads, and the operations on them.
+
+    No request takes longer than `longest`, its retry included. `queue_urls` is what the URLs of its queues begin with,
+    `bucket` keeps large payloads. Building one costs nothing: each client is made at its first use, with the session's
+    credentials. A `service_clock` learns the time from AWS's answers.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        longest: timedelta,
+        queue_urls: str = "",
+        bucket: str = "",
+        session: "Session | None" = None,
+        service_clock: "ServiceClock | None" = None,
+    ) -> None:
+        self.names = Names(name)
+        self.clock: Clock = service_clock or SystemClock()
+        self.spread = Threads(LANES).spread
+        self.clients = Clients(session, longest=longest, service_clock=service_clock)
+        self.queue = cache(self._queue)
+        self.breaker = cache(self._breaker)
+        self._one_table, self._one_payloads = cache(self._table), cache(self._payloads)
+        self._queue_urls, self._bucket = queue_urls, bucket
+
+    def make_clients(self) -> None:
+        """Make the clients of the table and the queues now, and not in the first request that needs them."""
+        _ = self.table, self.inbound
+
+    @property
+    def table(self) -> DynamoTable:
+        return self._one_table()
+
+    @property
+    def payloads(self) -> "S3Payloads":
+        return self._one_payloads()
+
+    def url(self, name: str) -> str:
+        """Return the URL of an SQS queue."""
+        return self._queue_urls + name
+
+    @property
+    def inbound(self) -> SqsQueue:
+        return self.queue(self.names.inbound)
+
+    def rejects(self) -> SqsQueue:
+        return self.queue(self.names.inbound_dlq)
+
+    def team_queue(self, queue: str, priority: int = 1) -> SqsQueue:
+        return self.queue(self.names.queue(queue, priority))
+
+    def dead_letter_queue(self, queue: str) -> SqsQueue:
+        return self.queue(self.names.queue_dlq(queue))
+
+    def dispatcher(self, queue: str, *, precise: bool) -> Dispatcher:
+        """Return the dispatcher of a queue, which sends ten batches at once."""
+        parking = Parking(table=self.table, dead_letters=self.queue(self.names.dispatch_dlq), clock=self.clock)
+        return Dispatcher(
+            level=partial(self.team_queue, queue),
+            parking=parking,
+            clock=self.clock,
+            jitter=random.random,
+            spread=self.spread,
+            precise=precise,
+        )
+
+    def submit(self, queue: "QueueSettings", *, direct_horizon: timedelta, is_buffered: bool = True) -> "Submit":
+        """Return what submits jobs of a queue; `is_buffered` where the inbound queue takes what the table does not."""
+        from dueline.core.submit import JobFactory, Preparation, Sender, Submit, WriteThrough
+        from dueline.core.table_writer import TableWriter
+
+        clock, spread, level = self.clock, self.spread, partial(self.team_queue, queue.name)
+        dispatcher = partial(self.dispatcher, precise=queue.precise)
+        route = TableWriter(table=self.table, dispatcher=dispatcher, clock=clock, spread=spread)
+        return Submit(
+            JobFactory(queue, direct_horizon=direct_horizon, new_uid=new_uid),
+            preparation=Preparation(queue.name, table=self.table, payloads=self.payloads, clock=clock, spread=spread),
+            table=WriteThrough(route, breaker=self.breaker(queue.name)),
+            sender=Sender(queue, level=level, inbound=self.inbound, clock=clock, spread=spread),
+            clock=clock,
+            is_buffered=is_buffered,
+        )
+
+    def reschedule(self, queue: "QueueSettings") -> "Reschedule":
+        from dueline.core.reschedule import Reschedule
+
+        return Reschedule(
+            queue, inbound=self.inbound, table=self.table, payloads=self.payloads, clock=self.clock, new_uid=new_uid
+        )
+
+    def overview(self, queue: "QueueSettings", *, lookahead: timedelta) -> "Overview":
+        from dueline.core.overview import overview
+
+        return overview(
+            queue,
+            table=self.table,
+            level=partial(self.team_queue, queue.name),
+            dead_letters=self.dead_letter_queue(queue.name),
+            lookahead=lookahead,
+            now=self.clock.now(),
+            spread=self.spread,
+        )
+
+    def settings_store(self) -> "SettingsStore":
+        """Return a new reader of what the deployment and its queues publish, with a cache of its own."""
+        from dueline.aws.settings import SettingsStore
+
+        return SettingsStore(self.clients.ssm(), self.names, clock=self.clock)
+
+    def time_to_live(self) -> "DynamoTimeToLive":
+        from dueline.aws.time_to_live import DynamoTimeToLive
+
+        return DynamoTimeToLive(self.clients.dynamodb(), self.names.table)
+
+    def tick_schedules(self) -> "TickSchedules":
+        from dueline.aws.time_to_live import TickSchedules
+
+        return TickSchedules(self.clients.of("scheduler"), self.names.schedule_group)
+
+    def _table(self) -> DynamoTable:
+        return DynamoTable(self.clients.dynamodb(), self.names.table, state=self.names.state)
+
+    def _queue(self, name: str) -> SqsQueue:
+        return SqsQueue(self.clients.sqs(), self.url(name))
+
+    def _payloads(self) -> "S3Payloads":
+        from dueline.aws.s3 import S3Payloads
+
+        return S3Payloads(self.clients.s3, self._bucket)
+
+    def _breaker(self, _: str) -> "Breaker":
+        from dueline.core.submit import Breaker
+
+        return Breaker(clock=self.clock, jitter=random.random)
+
+
+def new_uid() -> str:
+    return str(uuid.uuid4())

@@ -1,0 +1,181 @@
+"""Faults: translate botocore's exceptions into Dueline's errors, in this one place."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from botocore import exceptions
+from botocore.exceptions import BotoCoreError, ClientError
+
+from dueline.errors import (
+    DeploymentNotFound,
+    DuelineError,
+    Forbidden,
+    InvalidJob,
+    QueueNotFound,
+    Throttled,
+    Unavailable,
+)
+
+_THROTTLED = {
+    "OverLimit",
+    "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded",
+    "RequestThrottled",
+    "SlowDown",
+    "ThrottlingException",
+    "Throttling",
+    "KMS.ThrottlingException",
+    "TransactionConflictException",
+    "TransactionInProgressException",
+}
+# What DynamoDB gives as the reason of one action for which a whole transaction was cancelled.
+_REFUSED_ACTION = "ConditionalCheckFailed"
+_THROTTLED_ACTIONS = {"TransactionConflict", "ProvisionedThroughputExceeded", "ThrottlingError"}
+_QUEUE_GONE = {"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"}
+_FORBIDDEN = {
+    "AccessDenied",
+    "AccessDeniedException",
+    "ExpiredToken",
+    "ExpiredTokenException",
+    "IncompleteSignature",
+    "InvalidClientTokenId",
+    "InvalidSignatureException",
+    "MissingAuthenticationToken",
+    "NotAuthorized",
+    "OptInRequired",
+    "RequestExpired",
+    "SignatureDoesNotMatch",
+    "UnrecognizedClientException",
+}
+# What SQS says of a receipt that is over. Others, such as throttling, may pass.
+_LOST_CLAIM = {
+    "AWS.SimpleQueueService.MessageNotInflight",
+    "InvalidParameterValue",
+    "MessageNotInflight",
+    "ReceiptHandleIsInvalid",
+}
+_UNSENDABLE = {
+    "AWS.SimpleQueueService.BatchRequestTooLong",
+    "BatchRequestTooLong",
+    "InvalidMessageContents",
+    "InvalidParameterValue",
+}
+
+
+@contextmanager
+def map_botocore_errors(doing: str) -> Iterator[None]:
+    """Raise Dueline's errors in place of botocore's, and of what reading an odd answer raises.
+
+    `doing` says what was being done.
+    """
+    try:
+        yield
+    except DuelineError:
+        raise
+    except ClientError as error:
+        raise _of(error, doing) from error
+    except BotoCoreError as error:
+        raise Unavailable(f"{doing}: {error}") from error
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise Unavailable(f"{doing}: the answer is not as AWS documents it ({type(error).__name__})") from error
+    except RuntimeError as error:
+        if "credentials are still expired" not in str(error):
+            raise
+        expired = exceptions.CredentialRetrievalError(provider="the session", error_msg=str(error))
+        raise Unavailable(f"{doing}: {error}") from expired
+
+
+@contextmanager
+def map_caller_errors(doing: str) -> Iterator[None]:
+    """Like `map_botocore_errors` with a caller's own credentials: what no retry can help raises Forbidden."""
+    try:
+        with map_botocore_errors(doing):
+            yield
+    except Unavailable as fault:
+        raise as_caller_error(fault) from fault.__cause__
+
+
+def as_caller_error(error: DuelineError) -> DuelineError:
+    """Return what an error means where the credentials are a caller's, about the same job."""
+    if not (isinstance(error, Unavailable) and isinstance(error.__cause__, BotoCoreError | ClientError)):
+        return error
+    meant = _of_callers(error.__cause__, str(error))
+    meant.job_id, meant.__cause__ = error.job_id, error.__cause__
+    return meant
+
+
+def is_failed_condition(error: ClientError) -> bool:
+    """Return whether a conditional write was refused by its condition, of a transaction by that of any action."""
+    return _code(error) == "ConditionalCheckFailedException" or _REFUSED_ACTION in _cancellation_reasons(error)
+
+
+def failed_conditions(error: ClientError) -> set[int]:
+    """Return the indexes of a transaction's actions whose conditions refused it."""
+    reasons = error.response.get("CancellationReasons", [])
+    return {index for index, reason in enumerate(reasons) if reason.get("Code") == _REFUSED_ACTION}
+
+
+def is_refused_object(error: ClientError) -> bool:
+    """Return whether S3 has no such object, or refuses to read it: without the right to list, S3 does not say which."""
+    return _code(error) in ("403", "404", "AccessDenied", "NoSuchBucket", "NoSuchKey")
+
+
+def is_missing_object(error: ClientError) -> bool:
+    """Return whether S3 has no such object: a HEAD has no body, and so no code but its status."""
+    return _code(error) in ("404", "NoSuchKey")
+
+
+def is_refused_setting(error: ClientError) -> bool:
+    """Return whether DynamoDB refused a request as it is: of a change of TTL, because it was changed lately."""
+    return _code(error) == "ValidationException"
+
+
+def is_missing_table(error: ClientError) -> bool:
+    """Return whether DynamoDB has no such table."""
+    return _code(error) == "ResourceNotFoundException"
+
+
+def is_conflict(error: ClientError) -> bool:
+    """Return whether a write met a transaction at the same row, which ends within milliseconds."""
+    if is_failed_condition(error):
+        return False
+    return _code(error) == "TransactionConflictException" or "TransactionConflict" in _cancellation_reasons(error)
+
+
+def is_unsendable(code: str) -> bool:
+    """Return whether SQS's error code says that a message's content can never be sent."""
+    return code in _UNSENDABLE
+
+
+def is_lost_claim(code: str) -> bool:
+    """Return whether SQS's error code says that a received message is no longer the receiver's."""
+    return code in _LOST_CLAIM
+
+
+def _of(error: ClientError, doing: str) -> DuelineError:
+    code, reasons = _code(error), _cancellation_reasons(error)
+    message = f"{doing}: {code}: {error.response['Error'].get('Message', '')}"
+    if code in _THROTTLED or reasons & _THROTTLED_ACTIONS:
+        return Throttled(message)
+    if code in _QUEUE_GONE:
+        return QueueNotFound(message)
+    return InvalidJob(message) if is_unsendable(code) else Unavailable(message)
+
+
+def _cancellation_reasons(error: ClientError) -> set[str]:
+    """Return why a transaction was cancelled, as the codes of its actions."""
+    return {str(reason.get("Code")) for reason in error.response.get("CancellationReasons", [])}
+
+
+def _of_callers(error: BotoCoreError | ClientError, message: str) -> DuelineError:
+    if isinstance(error, ClientError):
+        if _code(error) == "ParameterNotFound":
+            return DeploymentNotFound(f"{message}: there is none in this account and region")
+        return Forbidden(message) if _code(error) in _FORBIDDEN else Unavailable(message)
+    # Of what botocore raises, only this comes from the network; the rest from the caller's settings and credentials.
+    is_of_network = isinstance(error, exceptions.ConnectionError | exceptions.HTTPClientError)
+    return Unavailable(message) if is_of_network else Forbidden(message)
+
+
+def _code(error: ClientError) -> str:
+    return str(error.response["Error"].get("Code", "?"))

@@ -1,0 +1,150 @@
+"""Place: where a deployment is, with a caller's clients of the services there, and what it published of itself."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from email.utils import parsedate_to_datetime
+from functools import cached_property
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from dueline.aws import clients
+from dueline.aws.botocore_errors import map_caller_errors
+from dueline.aws.settings import reading
+from dueline.config.names import Names
+from dueline.core.queue_settings import QueueSettings
+from dueline.errors import DeploymentNotFound, Unavailable
+from dueline.operations.observation import DeployedQueue, ObservedDeployment
+
+if TYPE_CHECKING:
+    from boto3 import Session
+
+_LONGEST_REQUEST = timedelta(seconds=15)
+# Every other name is made of these two: https://sqs.{region}.{suffix}/{account}/
+_REGION_AND_ACCOUNT = re.compile(r"https?://sqs\.([a-z0-9-]+)\..*/(\d{12})/")
+# A Date header is cut to them: what was measured in this second counts, too.
+_WHOLE_SECONDS = timedelta(seconds=1)
+NEEDS = "ssm:GetParametersByPath"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeploymentContext:
+    """A deployment in an account and region, looked at from the instant `now`, by AWS's clock."""
+
+    deployment: ObservedDeployment
+    session: "Session"
+    queue_urls: str
+    now: datetime
+    _clients: dict[str, Any] = field(default_factory=dict, init=False)
+    _making: Lock = field(default_factory=Lock, init=False)
+
+    @property
+    def names(self) -> Names:
+        return self.deployment.names
+
+    @cached_property
+    def region_and_account(self) -> tuple[str, str]:
+        values = _REGION_AND_ACCOUNT.fullmatch(self.queue_urls)
+        return (values[1], values[2]) if values else ("", "")
+
+    def client(self, service: str) -> Any:
+        """Return the client of a service, the same for all threads: a session makes one at a time."""
+        with self._making:
+            if service not in self._clients:
+                self._clients[service] = clients.service_client(service, self.session, longest=_LONGEST_REQUEST)
+            return self._clients[service]
+
+    def queue(self, name: str) -> str:
+        """Return the ARN of an SQS queue."""
+        region, account = self.region_and_account
+        return f"arn:aws:sqs:{region}:{account}:{name}"
+
+    def topic(self, name: str) -> str:
+        region, account = self.region_and_account
+        return f"arn:aws:sns:{region}:{account}:{name}"
+
+
+def _refuse(_queue: str, error: Unavailable) -> None:
+    raise error
+
+
+def find_deployment(
+    name: str, *, session: "Session", now: datetime, on_unreadable: Callable[[str, Unavailable], None] = _refuse
+) -> DeploymentContext:
+    """Return a deployment's place, from its SSM parameters.
+
+    Where SSM's answer has no time, it is `now`. Raises DeploymentNotFound, Forbidden or Unavailable, also
+    for a queue whose parameter cannot be read: unless `on_unreadable` does not, then the queue is left out.
+    """
+    names = Names(name)
+    with map_caller_errors(f"finding the deployment {name!r}, which needs the right {NEEDS}"):
+        ssm = clients.service_client("ssm", session, longest=_LONGEST_REQUEST)
+        pages = list(ssm.get_paginator("get_parameters_by_path").paginate(Path=f"/dueline/{name}", Recursive=True))
+        values = {each["Name"]: each["Value"] for page in pages for each in page["Parameters"]}
+    if names.settings_parameter not in values:
+        if any(each.startswith(names.queue_parameters) for each in values):
+            gone = f"parameter {names.settings_parameter} is gone, though queues of the deployment are there"
+            raise Unavailable(f"finding the deployment {name!r}: {gone}")
+        raise DeploymentNotFound(f"there is no deployment {name!r} in this account and region")
+    with reading(names.settings_parameter):
+        settings = json.loads(values[names.settings_parameter])
+        lookahead, queue_urls = timedelta(seconds=settings["lookahead"]), settings["queue_urls"]
+    return DeploymentContext(
+        deployment=_deployment(names, values, lookahead=lookahead, on_unreadable=on_unreadable),
+        session=session,
+        queue_urls=queue_urls,
+        now=_time_of(pages[0]) or now,
+    )
+
+
+def _time_of(answer: Mapping[str, Any]) -> datetime | None:
+    """Return the time of AWS's answer: a caller's clock may be hours off, and botocore makes up for it."""
+    date = answer["ResponseMetadata"].get("HTTPHeaders", {}).get("date")
+    return parsedate_to_datetime(date) + _WHOLE_SECONDS if date else None
+
+
+def _deployment(
+    names: Names,
+    values: Mapping[str, str],
+    *,
+    lookahead: timedelta,
+    on_unreadable: Callable[[str, Unavailable], None],
+) -> ObservedDeployment:
+    with reading(names.schema_parameter):
+        schemas = json.loads(values.get(names.schema_parameter, "{}"))
+        version, schema, oldest = schemas.get("version"), schemas.get("schema", 0), schemas.get("oldest_schema", 0)
+    return ObservedDeployment(
+        names=names,
+        lookahead=lookahead,
+        queues=tuple(_queues(names, values, on_unreadable)),
+        version=version,
+        schema=schema,
+        oldest_schema=oldest,
+        api_id=values.get(names.api_id_parameter, ""),
+    )
+
+
+def _queues(
+    names: Names, values: Mapping[str, str], on_unreadable: Callable[[str, Unavailable], None]
+) -> Iterator[DeployedQueue]:
+    prefix = f"{names.queue_parameters}/"
+    for parameter in sorted(each for each in values if each.startswith(prefix)):
+        name = parameter.removeprefix(prefix)
+        try:
+            with reading(parameter):
+                queue = _queue(name, json.loads(values[parameter]))
+        except Unavailable as error:
+            on_unreadable(name, error)
+        else:
+            yield queue
+
+
+def _queue(name: str, parameter: Mapping[str, Any]) -> DeployedQueue:
+    deployed = parameter.get("deployed", {})
+    return DeployedQueue(
+        settings=QueueSettings.from_json(parameter, name=name),
+        version=deployed.get("version"),
+        expected_rate=deployed.get("expected_rate"),
+    )

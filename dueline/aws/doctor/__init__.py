@@ -1,1 +1,0 @@
-"""Looking around in a deployment with read rights alone, as `dueline doctor` does. Nothing is changed."""

@@ -1,0 +1,422 @@
+"""The table of jobs on DynamoDB, its items as rows, and the conditions of each write in DynamoDB's language."""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from boto3.dynamodb.types import TypeDeserializer, TypeSerializer
+from botocore.exceptions import ClientError
+
+from dueline.aws.botocore_errors import failed_conditions, is_conflict, is_failed_condition, map_botocore_errors
+from dueline.core import rows
+from dueline.core.job import Partition, State
+from dueline.core.ports import BatchRead, Page
+from dueline.core.rows import Key, PartitionState, Row
+from dueline.errors import Throttled, Unavailable
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+    from dueline.schedules.schedule_rows import Change
+
+Answer = TypeVar("Answer")
+
+# A row that a transaction has in hand is free again within milliseconds, and the SDK does not try again.
+CONFLICT_ATTEMPTS = 4
+_SERIALIZER = TypeSerializer()
+_DESERIALIZER = TypeDeserializer()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Update:
+    """A conditional update; `names` are the attributes that it names, some of them words reserved by DynamoDB."""
+
+    expression: str
+    condition: str
+    names: tuple[str, ...]
+
+
+TAKE = Update(
+    expression="SET #owner = :owner, #lease = :lease, #fence = :fence",
+    condition="(attribute_not_exists(#owner) OR #owner = :owner OR #lease <= :now)"
+    " AND (attribute_not_exists(#fence) OR #fence <= :fence)",
+    names=("owner", "lease", "fence"),
+)
+_HELD = "#owner = :owner AND (attribute_not_exists(#cursor) OR #cursor <= :cursor) AND #fence <= :fence"
+RENEW = Update(
+    expression="SET #cursor = :cursor, #fence = :fence, #lease = :lease",
+    condition=_HELD,
+    names=("owner", "cursor", "fence", "lease"),
+)
+RELEASE = Update(
+    expression="SET #cursor = :cursor, #fence = :fence REMOVE #owner, #lease",
+    condition=_HELD,
+    names=("owner", "cursor", "fence", "lease"),
+)
+# It changes nothing, and is refused while a transaction has the row in hand, as every write is.
+TOUCH = Update(expression="SET #ttl = #ttl", condition="#ttl > :none", names=("ttl",))
+MARK_EXACT = Update(expression="SET #exact = :exact", condition="attribute_exists(#exact)", names=("exact",))
+MARK_DONE = Update(expression="SET #done = :done", condition="#id = :id", names=("done", "id"))
+SHARE = Update(
+    expression="SET #shared = :shared",
+    condition="#id = :id AND attribute_not_exists(#released)",
+    names=("shared", "id", "released"),
+)
+RELEASE_KEY = Update(
+    expression="SET #released = :released, #ttl = :ttl",
+    condition="#id = :id AND #done = :false AND attribute_not_exists(#shared)",
+    names=("released", "ttl", "id", "done", "shared"),
+)
+ADVANCE = Update(
+    expression="SET #until = #until + :amount, #ttl = :ttl", condition="#until >= :now", names=("until", "ttl")
+)
+BEGIN = Update(
+    expression="SET #until = :begin, #ttl = :ttl",
+    condition="attribute_not_exists(#until) OR #until < :now",
+    names=("until", "ttl"),
+)
+PLAN = Update(
+    expression="SET #planned_to = :to",
+    condition="#generation = :generation AND #planned_to = :planned_to",
+    names=("generation", "planned_to"),
+)
+# Another may begin between the first two: the third succeeds, unless TTL has collected the row meanwhile.
+RESERVE_ATTEMPTS = 4
+_IS_NEW = "attribute_not_exists(pk)"
+# An outcome over another, as Table.record has it.
+_IS_NEWS = (
+    f"{_IS_NEW} OR #attempts < :attempts OR (#attempts = :attempts AND NOT #state IN (:succeeded, :failed, :skipped))"
+    " OR (#state <> :succeeded AND #started < :started)"
+)
+_IS_NEWS_OF_A_SKIP = f"({_IS_NEWS}) AND ({_IS_NEW} OR #state <> :succeeded)"
+_IS_AS_READ = "#generation = :generation AND #planned_to = :planned_to"
+# A cancellation that exists says what became of the job: it keeps its values.
+_CANCEL = "SET #at = if_not_exists(#at, :at), #exact = :exact, #ttl = if_not_exists(#ttl, :ttl)"
+_HAS_ROOM = "attribute_not_exists(#count) OR #count < :most"
+
+
+class DynamoTable:
+    """The table of jobs on DynamoDB, which has two: what is only added is in `name`, what is updated in `state`.
+
+    `client` is boto3's. `page_rows` limits a page's rows; without it DynamoDB's 1 MB does.
+    """
+
+    def __init__(self, client: "DynamoDBClient", name: str, *, state: str, page_rows: int | None = None) -> None:
+        self._client = client
+        self._name = name
+        self._state = state
+        self._page_rows = page_rows
+        self._items = Items(client)
+
+    def write(self, written: Sequence[Row]) -> list[Row]:
+        requests: Any = defaultdict(list)
+        for row in written:
+            requests[self._of(rows.key(row))].append({"PutRequest": {"Item": item(row)}})
+        with map_botocore_errors(f"writing {len(written)} rows"):
+            answer = self._client.batch_write_item(RequestItems=dict(requests))
+            left = chain.from_iterable(answer["UnprocessedItems"].values())
+            return [as_row(each["PutRequest"]["Item"]) for each in left]
+
+    def read(self, keys: Sequence[Key], *, consistent: bool = True) -> BatchRead:
+        request: dict[str, list[Key]] = defaultdict(list)
+        for key in keys:
+            request[self._of(key)].append(key)
+        return self._items.read(request, consistent=consistent) if keys else BatchRead()
+
+    def page(
+        self, partition: Partition, *, after: str, until: str, consistent: bool = True, limit: int | None = None
+    ) -> Page:
+        return self._query(self._name, str(partition), after, until, consistent=consistent, limit=limit)
+
+    def last(self, partition: Partition) -> Row | None:
+        with map_botocore_errors(f"reading the end of partition {partition}"):
+            answer = self._client.query(
+                TableName=self._name,
+                KeyConditionExpression="pk = :pk",
+                ExpressionAttributeValues=item({":pk": str(partition)}),
+                ConsistentRead=True,
+                ScanIndexForward=False,
+                Limit=1,
+            )
+            return as_row(answer["Items"][0]) if answer["Items"] else None
+
+    def add(self, row: Row) -> Row:
+        if self._put(row, on=_IS_NEW):
+            return row
+        return self._read_one(rows.key(row)) or row
+
+    def claim(self, row: Row, *, now: datetime) -> Row:
+        condition = {
+            "ExpressionAttributeNames": {"#ttl": "ttl"},
+            "ExpressionAttributeValues": item({":now": int(now.timestamp())}),
+        }
+        if self._put(row, on=f"{_IS_NEW} OR #ttl <= :now", **condition):
+            return row
+        there = self._read_one(rows.key(row))
+        if there is None:
+            raise Unavailable(f"row {rows.key(row)} was deleted by its TTL meanwhile: try again")
+        return there
+
+    def record(self, row: Row) -> bool:
+        values = {":attempts": row["attempts"], ":started": row["started"]}
+        values |= {f":{state}": state.value for state in (State.SUCCEEDED, State.FAILED, State.SKIPPED)}
+        names = {f"#{name}": name for name in ("attempts", "state", "started")}
+        on = _IS_NEWS_OF_A_SKIP if row["state"] == State.SKIPPED else _IS_NEWS
+        return self._put(row, on=on, ExpressionAttributeNames=names, ExpressionAttributeValues=item(values))
+
+    def share(self, key: Key, *, id: str) -> bool:
+        return self._update(key, SHARE, {"shared": True, "id": id}) is not None
+
+    def release(self, key: Key, *, id: str, ttl: int) -> bool:
+        values: Row = {"released": True, "ttl": ttl, "id": id, "false": False}
+        return self._update(key, RELEASE_KEY, values) is not None
+
+    def mark_done(self, key: Key, *, id: str) -> None:
+        self._update(key, MARK_DONE, {"done": True, "id": id})
+
+    def read_barrier(self, key: Key) -> Row | None:
+        return self._update(key, TOUCH, {"none": 0})
+
+    def move(self, cancellation: Row, job: Row, *, state: Key, fence_below: str) -> bool:
+        puts: Any = [
+            {"Put": {"TableName": self._name, "Item": item(cancellation), "ConditionExpression": _IS_NEW}},
+            {"Put": {"TableName": self._name, "Item": item(job)}},
+        ]
+        with map_botocore_errors("moving a job"):
+            return self._transact_below(puts, state=state, fence_below=fence_below)
+
+    def change(self, change: "Change") -> bool:
+        actions = _schedule_actions(change, jobs=self._name, state=self._state)
+        with map_botocore_errors(f"changing schedule {rows.key(change.head)}"):
+            if change.state is None:
+                return not self._items.transact(actions)
+            return self._transact_below(actions, state=change.state, fence_below=change.fence_below)
+
+    def plan(self, key: Key, *, generation: int, planned_to: str, to: str) -> bool:
+        return self._update(key, PLAN, {"generation": generation, "planned_to": planned_to, "to": to}) is not None
+
+    def heads(self, queue: str, *, after: str, limit: int) -> Page:
+        from dueline.schedules.schedule_rows import BEFORE_HEADS, schedules_of
+
+        after = max(after, BEFORE_HEADS)
+        return self._query(self._state, schedules_of(queue), after, "~", consistent=True, limit=limit)
+
+    def mark_exact(self, key: Key) -> None:
+        self._update(key, MARK_EXACT, {"exact": True})
+
+    def acquire_lease(self, partition: Partition, *, owner: str, now: str, lease: str, fence: str) -> PartitionState:
+        key = rows.state_key(partition)
+        values = {"owner": owner, "lease": lease, "fence": fence, "now": now}
+        state = self._update(key, TAKE, values) or self._items.read_one(key, table=self._state)
+        return rows.read_state(state)
+
+    def checkpoint(self, partition: Partition, *, owner: str, cursor: str, fence: str, lease: str) -> bool:
+        values = {"owner": owner, "cursor": cursor, "fence": fence} | ({"lease": lease} if lease else {})
+        return self._update(rows.state_key(partition), RENEW if lease else RELEASE, values) is not None
+
+    def reserve(self, key: Key, *, now: int, amount: int, ttl: int) -> int:
+        advance = ADVANCE, {"now": now, "amount": amount, "ttl": ttl}
+        begin = BEGIN, {"now": now, "begin": now + amount, "ttl": ttl}
+        # One of the two conditions holds whenever it is looked at: who is refused by one may have the other.
+        for update, values in (advance, begin) * (RESERVE_ATTEMPTS // 2):
+            row = self._update(key, update, values)
+            if row is not None:
+                return int(row["until"])
+        raise Throttled(f"row {key} was changed by others at each of {RESERVE_ATTEMPTS} tries: try again")
+
+    def _query(self, table: str, pk: str, after: str, until: str, *, consistent: bool, limit: int | None) -> Page:
+        if after >= until:  # DynamoDB refuses a BETWEEN whose bounds are the wrong way round
+            return Page(rows=[], more=False)
+        # BETWEEN includes both ends: the least key above `after` has one NUL more, if that may be a key.
+        is_longest = len(after.encode()) >= rows.MAX_KEY_BYTES
+        bounds = item({":pk": pk, ":low": after if is_longest else after + "\0", ":high": until})
+        start: Any = {"ExclusiveStartKey": key_item((pk, after))} if is_longest else {}
+        with map_botocore_errors(f"reading partition {pk}"):
+            answer = self._client.query(
+                TableName=table,
+                KeyConditionExpression="pk = :pk AND sk BETWEEN :low AND :high",
+                ExpressionAttributeValues=bounds,
+                ConsistentRead=consistent,
+                **_limited(self._page_rows, limit),
+                **start,
+            )
+            return Page(rows=[as_row(each) for each in answer["Items"]], more="LastEvaluatedKey" in answer)
+
+    def _transact_below(self, actions: Sequence[Any], *, state: Key, fence_below: str) -> bool:
+        """Do all actions or none, on condition that a fence is absent or below; return whether they were done."""
+        is_below = {
+            "TableName": self._state,
+            "Key": key_item(state),
+            "ConditionExpression": "attribute_not_exists(#fence) OR #fence < :fence",
+            "ExpressionAttributeNames": {"#fence": "fence"},
+            "ExpressionAttributeValues": item({":fence": fence_below}),
+        }
+        return not self._items.transact([{"ConditionCheck": is_below}, *actions])
+
+    def _of(self, key: Key) -> str:
+        return self._state if rows.in_state_table(key) else self._name
+
+    def _read_one(self, key: Key) -> Row | None:
+        return self._items.read_one(key, table=self._of(key))
+
+    def _put(self, row: Row, *, on: str, **condition: Any) -> bool:
+        return self._items.put(row, table=self._of(rows.key(row)), on=on, **condition)
+
+    def _update(self, key: Key, update: Update, values: Row) -> Row | None:
+        return self._items.update(key, update, values, table=self._of(key))
+
+
+def _limited(*limits: int | None) -> dict[str, Any]:
+    bounds = [limit for limit in limits if limit is not None]
+    return {"Limit": min(bounds)} if bounds else {}
+
+
+def _schedule_actions(change: "Change", *, jobs: str, state: str) -> list[Any]:
+    """Return the actions of a schedule's change, all but the check of the fence."""
+    cancellations = [_cancel(row, table=jobs) for row in change.cancellations]
+    return [_put_head(change, table=state), *_count_schedules(change, table=state), *cancellations]
+
+
+def _put_head(change: "Change", *, table: str) -> Any:
+    put = {"TableName": table, "Item": item(change.head)}
+    if not change.generation:
+        return {"Put": {**put, "ConditionExpression": _IS_NEW}}
+    as_read: Row = {"generation": change.generation, "planned_to": change.planned_to}
+    return {"Put": {**put, "ConditionExpression": _IS_AS_READ, **_named(as_read)}}
+
+
+def _count_schedules(change: "Change", *, table: str) -> list[Any]:
+    if not change.counted:
+        return []
+    count = {"#count": "count"}, {":counted": change.counted}
+    update = _update(change.counter, "ADD #count :counted", table=table, names=count[0], values=count[1])
+    if change.counted > 0:
+        from dueline.schedules.schedule_rows import MOST_SCHEDULES  # what ticks and ingest do not load
+
+        update["ConditionExpression"] = _HAS_ROOM
+        update["ExpressionAttributeValues"] |= item({":most": MOST_SCHEDULES})
+    return [{"Update": update}]
+
+
+def _cancel(row: Row, *, table: str) -> Any:
+    values = {name: row[name] for name in ("at", "exact", "ttl")}
+    names = {f"#{name}": name for name in values}
+    parameters: Row = {f":{name}": value for name, value in values.items()}
+    return {"Update": _update(rows.key(row), _CANCEL, table=table, names=names, values=parameters)}
+
+
+def _update(key: Key, expression: str, *, table: str, names: dict[str, str], values: Row) -> dict[str, Any]:
+    return {
+        "TableName": table,
+        "Key": key_item(key),
+        "UpdateExpression": expression,
+        "ExpressionAttributeNames": names,
+        "ExpressionAttributeValues": item(values),
+    }
+
+
+def _named(values: Row) -> dict[str, Any]:
+    return {
+        "ExpressionAttributeNames": {f"#{name}": name for name in values},
+        "ExpressionAttributeValues": item({f":{name}": value for name, value in values.items()}),
+    }
+
+
+class Items:
+    """The items of whatever tables `client`, which is boto3's, reaches."""
+
+    def __init__(self, client: "DynamoDBClient") -> None:
+        self._client = client
+
+    def read(self, keys: Mapping[str, Sequence[Key]], *, consistent: bool = True) -> BatchRead:
+        """Read up to 100 items in all, named by their tables."""
+        request: Any = {
+            table: {"Keys": [key_item(key) for key in its], "ConsistentRead": consistent} for table, its in keys.items()
+        }
+        with map_botocore_errors(f"reading {sum(map(len, keys.values()))} rows"):
+            answer = self._client.batch_get_item(RequestItems=request)
+            items = map(as_row, chain.from_iterable(answer["Responses"].values()))
+            left = chain.from_iterable(each["Keys"] for each in answer["UnprocessedKeys"].values())
+            return BatchRead(
+                rows={rows.key(row): row for row in items}, unread=frozenset(rows.key(as_row(key)) for key in left)
+            )
+
+    def read_one(self, key: Key, *, table: str) -> Row | None:
+        """Read an item. Raises Unavailable when it was left unread."""
+        reading = self.read({table: [key]})
+        if key in reading.unread:
+            raise Unavailable(f"row {key} was left unread: try again")
+        return reading.rows.get(key)
+
+    def put(self, row: Row, *, table: str, on: str, **condition: Any) -> bool:
+        """Put an item on a condition; return whether it was put."""
+        with map_botocore_errors("adding a row"):
+            try:
+                patiently(
+                    lambda: self._client.put_item(TableName=table, Item=item(row), ConditionExpression=on, **condition)
+                )
+            except ClientError as error:
+                if is_failed_condition(error):
+                    return False
+                raise
+        return True
+
+    def update(self, key: Key, update: Update, values: Row, *, table: str) -> Row | None:
+        """Update an item on a condition; return the updated item, or None when the condition failed."""
+        with map_botocore_errors(f"updating row {key}"):
+            try:
+                answer = patiently(
+                    lambda: self._client.update_item(
+                        TableName=table,
+                        Key=key_item(key),
+                        UpdateExpression=update.expression,
+                        ConditionExpression=update.condition,
+                        ExpressionAttributeNames={f"#{name}": name for name in update.names},
+                        ExpressionAttributeValues=item({f":{name}": value for name, value in values.items()}),
+                        ReturnValues="ALL_NEW",
+                    )
+                )
+            except ClientError as error:
+                if is_failed_condition(error):
+                    return None
+                raise
+            return as_row(answer["Attributes"])
+
+    def transact(self, actions: Sequence[Any]) -> set[int]:
+        """Do all actions or none; return the indexes of those whose conditions refused it, none if they were done."""
+        try:
+            patiently(lambda: self._client.transact_write_items(TransactItems=actions))
+        except ClientError as error:
+            if refused := failed_conditions(error):
+                return refused
+            raise
+        return set()
+
+
+def patiently(request: Callable[[], Answer]) -> Answer:
+    """Make a request, and repeat it while it conflicts with a transaction on its row."""
+    for _ in range(CONFLICT_ATTEMPTS - 1):
+        try:
+            return request()
+        except ClientError as error:
+            if not is_conflict(error):
+                raise
+    return request()
+
+
+def item(row: Row) -> dict[str, Any]:
+    """Return a row as DynamoDB writes it, each value with its type. Raises TypeError where there is no type for one."""
+    return {name: _SERIALIZER.serialize(value) for name, value in row.items()}
+
+
+def key_item(key: Key) -> dict[str, Any]:
+    return item({"pk": key[0], "sk": key[1]})
+
+
+def as_row(item: Mapping[str, Any]) -> Row:
+    """Return an item's values without their types: a number as a Decimal, bytes as they are."""
+    # boto3 would wrap bytes into a type of its own.
+    return {name: each["B"] if "B" in each else _DESERIALIZER.deserialize(each) for name, each in item.items()}

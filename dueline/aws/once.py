@@ -1,0 +1,112 @@
+"""Once: remember which jobs had their effect, with Powertools' Idempotency, in a table of its own."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, cast
+
+from aws_lambda_powertools.utilities.idempotency import DynamoDBPersistenceLayer, IdempotencyConfig, idempotent_function
+from aws_lambda_powertools.utilities.idempotency.exceptions import (
+    IdempotencyAlreadyInProgressError,
+    IdempotencyInconsistentStateError,
+    IdempotencyPersistenceLayerError,
+)
+from botocore.exceptions import BotoCoreError, ClientError
+
+from dueline.aws.botocore_errors import map_botocore_errors
+from dueline.core.text import text_of
+from dueline.errors import Unavailable
+from dueline.worker.delivery import Discard, Interrupted
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+# After this, a job that comes again has its effect again: one is sent 30 days past its due time at the latest, and SQS
+# keeps it for 14.
+REMEMBERED = timedelta(days=30 + 14 + 1)
+
+
+class _NeverOver:
+    """Says to Powertools that an attempt without a result never expires: it may have had its effect."""
+
+    @staticmethod
+    def get_remaining_time_in_millis() -> int:
+        return int(REMEMBERED.total_seconds() * 1000)
+
+
+class _NoEffect(Exception):
+    """What Powertools hears of an effect that raised: it gives errors of its own types a meaning."""
+
+
+class _Effect:
+    """An effect, and what it raised."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        self._call = call
+        self.error: Exception | None = None
+
+    def have(self, *, key: str) -> None:
+        try:
+            self._call()
+        except Exception as error:
+            self.error = error
+            raise _NoEffect from None
+
+
+class DynamoOnce:
+    """The notes on one queue's jobs, under keys that begin with `{queue}#`. Threads may share it.
+
+    With POWERTOOLS_IDEMPOTENCY_DISABLED in the environment, Powertools warns and notes nothing.
+    """
+
+    def __init__(self, client: "DynamoDBClient", table: str, *, queue: str) -> None:
+        self._notes = DynamoDBPersistenceLayer(table_name=table, boto3_client=client)
+        self._prefix = queue
+        self._config = IdempotencyConfig(
+            expires_after_seconds=int(REMEMBERED.total_seconds()),
+            hash_function="sha256",
+            lambda_context=cast("Any", _NeverOver),
+        )
+        # Otherwise the first call does so, and a second thread sees it half done, with another hash.
+        self._notes.configure(self._config, key_prefix=queue)
+
+    def __call__(self, key: str, effect: Callable[[], None]) -> None:
+        tried = _Effect(effect)
+        fault = self._try(key, tried)
+        # What a discarded job left in the table keeps nothing back: it does not come again by itself.
+        if tried.error is not None and (fault is None or isinstance(tried.error, Discard)):
+            # Outside of any `except`, which would be noted as what it happened in.
+            raise tried.error
+        if fault is not None:
+            _raise(fault, key, tried.error)
+
+    def _try(self, key: str, effect: _Effect) -> Exception | None:
+        """Run an effect unless it was run before; return the error if a note could not be read or written."""
+        once = idempotent_function(
+            effect.have,
+            data_keyword_argument="key",
+            persistence_store=self._notes,
+            config=self._config,
+            key_prefix=self._prefix,
+        )
+        try:
+            once(key=key)
+        except IdempotencyAlreadyInProgressError:
+            raise Interrupted(
+                "an earlier attempt began and is not known to have ended: whether it had its effect is unknown"
+            ) from None
+        except (IdempotencyPersistenceLayerError, IdempotencyInconsistentStateError) as fault:
+            return fault
+        except _NoEffect:
+            pass
+        return None
+
+
+def _raise(fault: Exception, key: str, error: Exception | None) -> None:
+    """Raise Throttled or Unavailable, with the error of the effect if that raised as well."""
+    doing = f"noting whether job {key} had its effect"
+    if error is not None:
+        doing += f", which raised {type(error).__name__}: {text_of(error)}"
+    with map_botocore_errors(doing):
+        if isinstance(fault.__cause__, BotoCoreError | ClientError):
+            raise fault.__cause__
+    raise Unavailable(f"{doing}: {fault}") from fault

@@ -1,0 +1,246 @@
+"""Published: the settings of a deployment and its queues, as SSM parameters."""
+
+import json
+import math
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import fields
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from dueline.aws.botocore_errors import map_botocore_errors
+from dueline.config.environment import ApiSettings
+from dueline.config.names import Names
+from dueline.core.job import queue_name
+from dueline.core.message import check_deployment
+from dueline.core.ports import Clock
+from dueline.core.queue_settings import QueueSettings, WorkSettings
+from dueline.core.threads import FAILED_FOR_SECONDS, RefreshingValue
+from dueline.errors import RETRYABLE, DeploymentNotFound, DuelineError, QueueNotFound, Unavailable
+
+if TYPE_CHECKING:
+    from mypy_boto3_ssm import SSMClient
+
+# A queue whose count of partitions grows is known to grow after so long; jobs go to the old ones meanwhile.
+KNOWN_FOR_SECONDS = 60.0
+# Source: https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_GetParameters.html
+_MOST_A_REQUEST = 10
+# The longest time before what is not deployed yet is read again.
+RETRY_SECONDS = 5.0
+
+
+class SettingsStore:
+    """Reads the SSM parameters of a deployment. A queue's is cached for up to a minute.
+
+    If reading it again fails, the cached one is used on: what a deployment takes away stays, and hands over what comes.
+    """
+
+    def __init__(
+        self, client: "SSMClient", names: Names, *, clock: Clock, jitter: Callable[[], float] = random.random
+    ) -> None:
+        self._client = client
+        self._names = names
+        self._clock = clock
+        self._jitter = jitter
+        self._queues: dict[str, RefreshingValue[QueueSettings]] = {}
+
+    def settings(self) -> ApiSettings:
+        """Return the settings that the HTTP API runs with, whatever else is published by now.
+
+        Raises DeploymentNotFound, DeploymentTooOld or ClientTooOld.
+        """
+        settings = self._deployment()
+        # First: another version's settings may have other names.
+        latest, oldest = settings.get("schema", 0), settings.get("oldest_schema", 0)
+        check_deployment(self._names.deployment, latest=latest, oldest=oldest)
+        return ApiSettings(**{each.name: settings[each.name] for each in fields(ApiSettings)})
+
+    def queue(self, name: str) -> QueueSettings:
+        """Return a queue's settings. Raises QueueNotFound."""
+        try:
+            return self._kept(name)()
+        except QueueNotFound:
+            self._queues.pop(name, None)
+            raise
+
+    def anew(self, name: str) -> QueueSettings:
+        """Return a queue's settings as they are now. Raises QueueNotFound."""
+        try:
+            return self._kept(name).anew()
+        except QueueNotFound:
+            self._queues.pop(name, None)
+            raise
+
+    def work(self, name: str) -> WorkSettings:
+        """Return a queue's settings for its workers, read anew each time. Raises QueueNotFound."""
+        return WorkSettings.from_json(self._parameter(queue_name(name)), name=name)
+
+    def queues(self) -> list[QueueSettings]:
+        """Return all queues, by name."""
+        pages = self._client.get_paginator("get_parameters_by_path").paginate(Path=self._names.queue_parameters)
+        values = {each["Name"].rpartition("/")[2]: each["Value"] for page in pages for each in page["Parameters"]}
+        return [QueueSettings.from_json(json.loads(value), name=name) for name, value in sorted(values.items())]
+
+    def some(self, names: Sequence[str]) -> dict[str, QueueSettings]:
+        """Return the settings of these queues, read anew, ten a request; those that do not exist are left out."""
+        settings: dict[str, QueueSettings] = {}
+        for start in range(0, len(names), _MOST_A_REQUEST):
+            queue_names = {self._names.queue_parameter(name): name for name in names[start : start + _MOST_A_REQUEST]}
+            for each in self._client.get_parameters(Names=list(queue_names))["Parameters"]:
+                name = queue_names[each["Name"]]
+                settings[name] = QueueSettings.from_json(json.loads(each["Value"]), name=name)
+        return settings
+
+    def _deployment(self) -> dict[str, Any]:
+        """Return the settings and the schemas."""
+        names = [self._names.settings_parameter, self._names.schema_parameter]
+        values = {each["Name"]: each["Value"] for each in self._client.get_parameters(Names=names)["Parameters"]}
+        if names[0] not in values:
+            deployment = self._names.deployment
+            raise DeploymentNotFound(
+                f"finding the deployment {deployment!r}: parameter {names[0]}: there is none in this account and region"
+            )
+        return {**json.loads(values[names[0]]), **json.loads(values.get(names[1], "{}"))}
+
+    def _kept(self, name: str) -> RefreshingValue[QueueSettings]:
+        if name not in self._queues:
+            value = RefreshingValue(
+                lambda: QueueSettings.from_json(self._parameter(queue_name(name)), name=name),
+                seconds=KNOWN_FOR_SECONDS,
+                clock=self._clock,
+                jitter=self._jitter,
+                faults=(BotoCoreError, ClientError),
+            )
+            self._queues.setdefault(name, value)
+        return self._queues[name]
+
+    def _parameter(self, name: str) -> dict[str, Any]:
+        try:
+            content: dict[str, Any] = json.loads(self._value(self._names.queue_parameter(name)))
+        except ClientError as error:
+            if error.response["Error"].get("Code") == "ParameterNotFound":
+                raise QueueNotFound(f"there is no queue {name!r}: it is not in queues.yaml") from None
+            raise
+        return content
+
+    def _value(self, name: str) -> str:
+        return self._client.get_parameter(Name=name)["Parameter"]["Value"]
+
+
+@contextmanager
+def reading(parameter: str) -> Iterator[None]:
+    """Raise Unavailable, which names the SSM parameter, where its content is not as a deployment writes it."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise Unavailable(f"parameter {parameter} cannot be read: {type(error).__name__}: {error}") from error
+
+
+# Standing: how many partitions of a queue are deployed, with the schedules of their ticks.
+class ActivePartitions:
+    """Knows how many partitions of a queue stand: those that its stack published after it made their schedules.
+
+    SSM answers 40 requests a second per account. So a queue is read until all partitions stand that queues.yaml
+    declares, and never again: no schedule is removed while it is declared. `published` returns a queue as it is
+    published; `all_published` returns several at once, without those that do not exist.
+    """
+
+    def __init__(
+        self,
+        published: Callable[[str], QueueSettings],
+        *,
+        clock: Clock,
+        all_published: Callable[[Sequence[str]], Mapping[str, QueueSettings]] = lambda _: {},
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._published = published
+        self._all_published = all_published
+        self._clock = clock
+        self._jitter = jitter
+        self._counts: dict[str, RefreshingValue[int]] = {}
+        self._fault: DuelineError | None = None
+        self._fault_over = 0.0
+
+    def __call__(self, queue: QueueSettings) -> int:
+        """Return how many partitions of a queue stand, as last read; none while it is not deployed.
+
+        Raises Throttled or Unavailable where it was never read.
+        """
+        count = self._count(queue.name)
+        return count.last if count.last is not None and count.last >= queue.partitions else count()
+
+    def of_each(self, queues: Iterable[QueueSettings]) -> dict[str, int]:
+        """Return how many partitions of each queue stand, by name, as far as that is known; all are read at once.
+
+        What is known at least: of a queue that grows, that may be fewer than another process knows to stand.
+        """
+        all_queues = list(queues)
+        counts = {queue.name: self._count(queue.name) for queue in all_queues}
+        old = [queue.name for queue in all_queues if not _is_known(counts[queue.name], queue)]
+        if old:
+            with suppress(*RETRYABLE), self._noting_faults():
+                settings = self._all_published(old)
+                for name in old:
+                    counts[name].keep(settings[name].partitions if name in settings else 0)
+        return {name: count.last for name, count in counts.items() if count.last is not None}
+
+    def _count(self, name: str) -> RefreshingValue[int]:
+        if name not in self._counts:
+            read = partial(self._read, name)
+            value = RefreshingValue(read, seconds=RETRY_SECONDS, clock=self._clock, jitter=self._jitter)
+            self._counts.setdefault(name, value)
+        return self._counts[name]
+
+    def _read(self, name: str) -> int:
+        with self._noting_faults():
+            try:
+                return self._published(name).partitions
+            except QueueNotFound:
+                return 0
+
+    @contextmanager
+    def _noting_faults(self) -> Iterator[None]:
+        # A request that is not answered takes seconds: one for each of many queues would outlast a function.
+        if self._fault is not None and self._clock.monotonic() < self._fault_over:
+            raise self._fault.copy()
+        try:
+            with map_botocore_errors("reading how far queues are deployed"):
+                yield
+        except RETRYABLE as fault:
+            self._fault, self._fault_over = fault, self._clock.monotonic() + FAILED_FOR_SECONDS
+            raise
+
+
+def _is_known(count: RefreshingValue[int], queue: QueueSettings) -> bool:
+    """Return whether a queue need not be read now: lately it was, or all its partitions stand."""
+    return count.is_fresh or (count.last is not None and count.last >= queue.partitions)
+
+
+class TicksFirst:
+    """Knows by their ticks that all partitions of a queue stand; calls `active_partitions` only where some do not tick.
+
+    Functions that start at once, by the hundred, find out so from the state table: SSM would refuse them.
+    """
+
+    def __init__(
+        self,
+        all_tick: Callable[[QueueSettings], bool],
+        *,
+        active_partitions: Callable[[QueueSettings], int],
+        clock: Clock,
+    ) -> None:
+        self._all_tick = all_tick
+        self._active_partitions = active_partitions
+        self._clock = clock
+        self._looks_again: dict[str, float] = {}
+
+    def __call__(self, queue: QueueSettings) -> int:
+        """Return how many partitions of a queue stand. Raises Throttled or Unavailable where that is not known."""
+        now = self._clock.monotonic()
+        if now >= self._looks_again.get(queue.name, now):
+            # No schedule is removed while it is declared.
+            self._looks_again[queue.name] = math.inf if self._all_tick(queue) else now + RETRY_SECONDS
+        return queue.partitions if self._looks_again[queue.name] == math.inf else self._active_partitions(queue)

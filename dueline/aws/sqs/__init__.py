@@ -1,1 +1,0 @@
-"""Queues on SQS: sending, receiving and acknowledging, and moving dead letters."""

@@ -1,1 +1,0 @@
-"""The functions' requests for every job: signed and sent without botocore, over connections that stay open."""

@@ -1,0 +1,204 @@
+"""Schedule jobs, look them up, list, reschedule and cancel them."""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dueline.cli import options
+from dueline.cli.connect import CommandRun, run_of
+from dueline.cli.import_command import Import, ImportIds, ImportRest, LineOptions, lines_of
+from dueline.cli.screen import DONE, TOO_LATE, end_with, json_of
+from dueline.client.models import Job, ScheduledJob
+from dueline.core.job import State
+from dueline.core.retry import attempt, in_lanes
+from dueline.errors import RETRYABLE, DuelineError
+
+# A table's cell of a payload.
+_SHOWN_CHARACTERS = 80
+_TOO_LATE = "it is or may be in its queue already; a worker that uses the library still skips it"
+
+From = Annotated[datetime | None, options.time_option("Jobs due from then on; by default, now.", "--from")]
+To = Annotated[datetime | None, options.time_option("Jobs due before then.", "--to")]
+Limit = Annotated[int, typer.Option(min=1, max=10**9, help="How many at most.")]
+Payload = Annotated[
+    str, typer.Argument(metavar="PAYLOAD", show_default=False, help="JSON; - reads stdin, @name a file.")
+]
+Key = Annotated[
+    str | None,
+    typer.Option(help="Its idempotency key: repeated, it schedules no second job. With --lines, a key's beginning."),
+]
+Id = Annotated[str | None, typer.Option("--id", help="Its id, such as an error names, in place of a time and a key.")]
+OfLines = Annotated[
+    bool, typer.Option("--lines", help="PAYLOAD has one job a line; all are checked before any is sent.")
+]
+OfRun = Annotated[
+    ImportIds | None,
+    typer.Option(
+        "--run",
+        parser=ImportIds.parse,
+        metavar="TOKEN",
+        help="With --lines: continue an earlier run, which printed it.",
+    ),
+]
+LeftFile = Annotated[
+    Path | None,
+    typer.Option("--left", metavar="FILE", show_default=False, help="With --lines: a new file for lines that failed."),
+]
+
+
+def get(ctx: typer.Context, ids: options.Ids) -> None:
+    """Look jobs up."""
+    run = run_of(ctx)
+    _show_each(run, ids, run.client.get)
+
+
+def cancel(ctx: typer.Context, ids: options.Ids) -> None:
+    """Cancel (unschedule) jobs. Exits 4 when one is or may be in its queue already."""
+    run = run_of(ctx)
+    results = run.client.cancel_many(ids)
+    for id, result in zip(ids, results, strict=True):
+        if not isinstance(result, DuelineError):
+            _show_state(run, id, result)
+    late = [TOO_LATE for result in results if result is State.CANCEL_REQUESTED]
+    end_with([*_codes(run, ids, results), *late])
+
+
+def reschedule(
+    ctx: typer.Context,
+    id: Annotated[str, typer.Argument(metavar="ID", show_default=False)],
+    at: options.At = None,
+    delay: options.Delay = None,
+) -> None:
+    """Move a job to another time; show the job that takes its place."""
+    run = run_of(ctx)
+    show_job(run, run.client.reschedule(id, at=at, delay=delay))
+
+
+def run_now(ctx: typer.Context, ids: options.Ids) -> None:
+    """Run scheduled jobs now; show the jobs that take their places. Exits 4 when one has left already."""
+    run = run_of(ctx)
+    _show_each(run, ids, run.client.run_now)
+
+
+def jobs(ctx: typer.Context, queue: options.Queue, start: From = None, end: To = None, limit: Limit = 100) -> None:
+    """List a queue's scheduled jobs, in due order."""
+    run = run_of(ctx)
+    scheduled = islice(run.client.jobs(queue, start=start, end=end), limit)
+    if run.screen.as_json:
+        for job in scheduled:
+            has_payload = job.payload_at is None and job.payload_text is None
+            run.screen.json(json_of(job) | ({"payload": job.payload} if has_payload else {}))
+        return
+    jobs = list(scheduled)
+    run.screen.table(*_table(jobs))
+    if len(jobs) == limit:
+        run.screen.line(f"the first {limit}: --limit shows more, --from continues")
+
+
+def _show_each(run: CommandRun, ids: Sequence[str], call: Callable[[str], Job]) -> None:
+    results = list(in_lanes(partial(attempt, call), ids))
+    jobs = [each for each in results if isinstance(each, Job)]
+    if run.screen.as_json or len(jobs) == 1:
+        for job in jobs:
+            show_job(run, job)
+    elif jobs:
+        run.screen.table(["id", "due", "state"], ((job.id, job.due, job.state.value) for job in jobs))
+    end_with(_codes(run, ids, results))
+
+
+def _codes(run: CommandRun, ids: Iterable[str], results: Iterable[object]) -> list[int]:
+    """Report the errors among the results; return the exit codes of all."""
+    return [
+        run.screen.error(result, id=id) if isinstance(result, DuelineError) else DONE
+        for id, result in zip(ids, results, strict=True)
+    ]
+
+
+def _show_state(run: CommandRun, id: str, state: State) -> None:
+    if run.screen.as_json:
+        return run.screen.json({"id": id, "state": state.value})
+    return run.screen.line(f"{id}: {state.value}" + (f": {_TOO_LATE}" if state is State.CANCEL_REQUESTED else ""))
+
+
+def _table(jobs: Sequence[ScheduledJob]) -> tuple[list[str], list[tuple[object, ...]]]:
+    """Return the columns and the rows of jobs; with their schedules, if one is a run of a schedule."""
+    if any(job.schedule for job in jobs):
+        columns = ["id", "due", "schedule", "for", "payload"]
+        return columns, [(job.id, job.due, job.schedule, job.scheduled_for, _shown(job)) for job in jobs]
+    return ["id", "due", "payload"], [(job.id, job.due, _shown(job)) for job in jobs]
+
+
+def _shown(job: ScheduledJob) -> str:
+    if job.payload_at:
+        return f"{job.payload_at.bytes} bytes in s3://{job.payload_at.bucket}/{job.payload_at.key}"
+    text = json.dumps(job.payload) if job.payload_text is None else job.payload_text
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
+
+
+def schedule(
+    ctx: typer.Context,
+    queue: options.Queue,
+    payload: Payload,
+    at: options.At = None,
+    delay: options.Delay = None,
+    key: Key = None,
+    id: Id = None,
+    tenant: options.Tenant = None,
+    priority: options.Priority = 1,
+    lines: OfLines = False,
+    of_run: OfRun = None,
+    left: LeftFile = None,
+) -> None:
+    """Schedule a job: at a time, after a delay, or now."""
+    run = run_of(ctx)
+    rest: dict[str, Any] = {"tenant": tenant, "priority": priority}
+    if lines:
+        if id:
+            raise typer.BadParameter("--id is of one job: with --lines give --key")
+        chosen = LineOptions(at=at, delay=delay, key=key, run=of_run, rest=rest)
+        return _schedule_lines(run, queue, payload, chosen=chosen, left=left)
+    for option, value in (("--left", left), ("--run", of_run)):
+        if value:
+            raise typer.BadParameter(f"{option} goes with --lines")
+    try:
+        job = run.client.schedule(queue, options.payload(payload), at=at, delay=delay, key=key, id=id, **rest)
+    except RETRYABLE as error:
+        if error.job_id and not error.key:
+            error.add_note(f"repeating the command with --id {error.job_id}, and no time, schedules it once")
+        raise
+    return show_job(run, job)
+
+
+def show_job(run: CommandRun, job: Job) -> None:
+    """Show one job."""
+    if run.screen.as_json:
+        return run.screen.json(json_of(job))
+    return run.screen.record(
+        {
+            "id": job.id,
+            "queue": job.queue,
+            "due": job.due,
+            "state": job.state.value,
+            "moved to": job.moved_to,
+            "schedule": job.schedule,
+            "for": job.scheduled_for,
+        }
+    )
+
+
+def _schedule_lines(run: CommandRun, queue: str, source: str, *, chosen: LineOptions, left: Path | None) -> None:
+    beside = {"--at": chosen.at, "--delay": chosen.delay, "--key": chosen.key}
+    if chosen.run and (more := [name for name, value in beside.items() if value is not None]):
+        reason = "a run says which jobs its lines are, and when they are due"
+        raise typer.BadParameter(f"--run and {more[0]} are both given: give one of them, {reason}")
+    if left is not None and left.exists():
+        raise typer.BadParameter(f"--left is {str(left)!r}, which exists: it must be a new file")
+    importing = Import(run, queue, source, chosen=chosen, left=ImportRest(left, now=run.screen.now))
+    with lines_of(source) as lines:
+        importing.carry_out(lines)

@@ -1,0 +1,433 @@
+"""What people on call run: queues and workers, dead letters, restored tables, and what is wrong with a deployment."""
+
+import random
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from threading import Timer
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dueline.cli import connect, options
+from dueline.cli.connect import CommandRun, run_for, run_of
+from dueline.cli.screen import AGAIN, DONE, Screen, end_with, json_of
+from dueline.config.names import Names
+from dueline.core.clock import SystemClock
+from dueline.core.overview import Control, Overview
+from dueline.core.queue_settings import QueueSettings, Rate
+from dueline.core.retry import Calls, Patience, in_lanes
+from dueline.errors import DuelineError
+from dueline.operations.dead_letters import DeadLetterFilter, error_groups_json, reasons_json, to_inbound, to_its_queue
+from dueline.operations.doctor import examine
+from dueline.operations.observation import DoctorReport, Severity, Unchecked
+from dueline.operations.redrive import HIDDEN_SECONDS, Redrive, RedriveQueues, RedriveResult
+from dueline.operations.restore import RestoreResult
+from dueline.operations.restore_part import BEFORE, LATER, NOW, SETTLED, THERE, UNREADABLE
+
+if TYPE_CHECKING:
+    from dueline.config.deployment import Deployment
+
+_NO_RATE = "none"
+# Exit codes of doctor and preflight.
+HEALTHY, PROBLEM, NOT_CHECKED = 0, 1, 2
+_PROGRESS_AFTER_SECONDS = 2.1
+Apply = Annotated[bool, typer.Option("--apply", help="Do it; without it, only show what it would do.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Skip the confirmation.")]
+
+
+# Queues, and their workers.
+def queues(
+    ctx: typer.Context, name: Annotated[str | None, typer.Argument(metavar="QUEUE", show_default=False)] = None
+) -> None:
+    """List the queues, or show how one of them is doing."""
+    run = run_of(ctx)
+    if name is not None:
+        return _show_overview(run.screen, name, run.client.queue(name))
+    settings = run.client.queues()
+    if run.screen.as_json:
+        return run.screen.json({"queues": list(map(_settings_fields, settings))})
+    columns = ["queue", "partitions", "priorities", "precise", "retention"]
+    rows = ((q.name, q.partitions, q.priorities, q.precise, options.span_text(q.retention)) for q in settings)
+    return run.screen.table(columns, rows)
+
+
+def pause(ctx: typer.Context, queue: options.Queue) -> None:
+    """Stop a queue's workers from starting jobs."""
+    run = run_of(ctx)
+    _show_control(run.screen, queue, run.client.pause(queue))
+
+
+def resume(ctx: typer.Context, queue: options.Queue) -> None:
+    """Let a queue's workers start jobs again."""
+    run = run_of(ctx)
+    _show_control(run.screen, queue, run.client.resume(queue))
+
+
+def rate(
+    ctx: typer.Context,
+    queue: options.Queue,
+    rate: Annotated[
+        str | None,
+        typer.Argument(metavar="RATE", show_default=False, help="Such as 50/s, 90/m or 200/h; none is no limit."),
+    ] = None,
+) -> None:
+    """Limit how fast a queue's workers start jobs, or show it.
+
+    The rate is that of all its workers together; 0/s lets them start nothing.
+    """
+    run = run_of(ctx)
+    if rate is None:
+        return _show_control(run.screen, queue, run.client.queue(queue).control, changed=False)
+    return _show_control(run.screen, queue, run.client.set_rate(queue, None if rate == _NO_RATE else Rate.parse(rate)))
+
+
+def _settings_fields(queue: QueueSettings) -> dict[str, Any]:
+    fields = json_of(queue)
+    return {"queue": fields.pop("name"), **fields, "retention": int(queue.retention.total_seconds())}
+
+
+def _control_fields(control: Control) -> dict[str, Any]:
+    return {"paused": control.paused, "rate": None if control.rate is None else str(control.rate)}
+
+
+def _show_control(screen: Screen, queue: str, control: Control, *, changed: bool = True) -> None:
+    if screen.as_json:
+        return screen.json({"queue": queue, **_control_fields(control)})
+    state = f"{queue}: {'paused' if control.paused else 'running'}, rate {control.rate or _NO_RATE}"
+    return screen.line(f"{state}; its workers follow within 5 s" if changed else state)
+
+
+def _show_overview(screen: Screen, name: str, overview: Overview) -> None:
+    counts = json_of(overview) | _control_fields(overview.control)
+    levels, _ = counts.pop("levels"), counts.pop("control")
+    # Null where it is unknown yet, as in the API's answer.
+    fields = {"queue": name, "next_due": None, "fence_age": None, **counts, **json_of(overview.depth)}
+    levels = levels if len(levels) > 1 else []
+    if screen.as_json:
+        return screen.json(fields | ({"levels": levels} if levels else {}))
+    more = "+" if fields.pop("more_scheduled") else ""
+    screen.record(fields | {"scheduled": f"{overview.scheduled}{more}", "next_due": overview.next_due})
+    if levels:
+        rows = ((number, *level.values()) for number, level in enumerate(levels, start=1))
+        screen.table(["priority", *levels[0]], rows)
+    return None
+
+
+def can_confirm() -> bool:
+    """Return whether a person is there to answer a question."""
+    return sys.stdin.isatty()
+
+
+def _must_confirm(run: CommandRun, *, apply: bool, yes: bool) -> bool:
+    """Return whether --apply needs a confirmation. Raises typer.BadParameter where nobody can give it."""
+    if apply and not yes and (run.screen.as_json or not can_confirm()):
+        raise typer.BadParameter("--apply needs a confirmation, which only a person at a terminal can give: add --yes")
+    return apply and not yes
+
+
+# Dead letters.
+def redrive(
+    ctx: typer.Context,
+    queue: Annotated[str | None, typer.Argument(metavar="QUEUE", show_default=False)] = None,
+    parked: Annotated[
+        bool, typer.Option("--parked", help="The deployment's parked jobs, in place of a queue's.")
+    ] = False,
+    of_queue: Annotated[str | None, typer.Option("--queue", help="With --parked: jobs of this queue.")] = None,
+    past_retention: Annotated[
+        bool, typer.Option("--past-retention", help="With --parked: also jobs past their retention.")
+    ] = False,
+    apply: Apply = False,
+    yes: Yes = False,
+    older_than: Annotated[timedelta | None, options.span_option("Sent longer ago, such as 2h.")] = None,
+    younger_than: Annotated[timedelta | None, options.span_option("Sent since so long ago.")] = None,
+    error: Annotated[list[str] | None, typer.Option(metavar="TYPE", help="Of this error; can be repeated.")] = None,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="With this in the reason.", show_default=False)] = "",
+    limit: options.Limit = None,
+    id: Annotated[list[str] | None, typer.Option(metavar="ID", help="This job; can be repeated.")] = None,
+) -> None:
+    """Show a queue's dead letters, or put them back into the queue.
+
+    Without --apply they are counted, by error and age, and left as they are. Ages count from when the message was last
+    sent to SQS, which its own move to a dead-letter queue leaves as it was.
+    """
+    run = run_of(ctx)
+    if (queue is None) is not parked:
+        raise typer.BadParameter("give a QUEUE or --parked, and not both")
+    if not parked and (of_queue or past_retention):
+        raise typer.BadParameter("--queue and --past-retention go with --parked")
+    now = run.screen.now
+    selected = DeadLetterFilter(
+        errors=frozenset(error or ()),
+        reason=reason,
+        ids=frozenset(id or ()),
+        queue=of_queue,
+        sent_before=options.before(now, older_than, "--older-than"),
+        sent_after=options.before(now, younger_than, "--younger-than"),
+    )
+    plan = RedrivePlan(run=run, queue=queue, selected=selected, limit=limit, past_retention=past_retention)
+    must_confirm = _must_confirm(run, apply=apply, yes=yes)
+    ends = connect.dead_letters(run.target, queue)
+    if not apply or must_confirm:
+        preview = plan.carry_out(ends, apply=False)
+        plan.show(preview, applied=False)
+        if not (must_confirm and preview.selected and typer.confirm("Put them back?", err=True)):
+            return
+    result = plan.carry_out(ends, apply=True)
+    plan.show(result, applied=True)
+    end_with([AGAIN if result.failed else DONE])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RedrivePlan:
+    """Which messages to put back: of a queue, or without one those that the deployment parked."""
+
+    run: CommandRun
+    queue: str | None
+    selected: DeadLetterFilter
+    limit: int | None
+    past_retention: bool
+
+    @property
+    def source(self) -> str:
+        return f"queue {self.queue}" if self.queue else "parked jobs"
+
+    def carry_out(self, ends: RedriveQueues, *, apply: bool) -> RedriveResult:
+        """Put the messages back, or only count them."""
+        if self.queue:
+            rule = partial(to_its_queue, levels=len(ends.queues))
+        else:
+            rule = partial(to_inbound, now=self.run.screen.now, past_retention=self.past_retention)
+        calls = Calls(patience=Patience(), clock=SystemClock(), jitter=random.random)
+        with self.run.screen.progress(f"redriving {self.source}") as bar:
+            redrive = Redrive(
+                ends,
+                rule=rule,
+                calls=calls,
+                selection=self.selected,
+                limit=self.limit,
+                spread=in_lanes,
+                on_progress=bar,
+            )
+            return redrive.apply() if apply else redrive.look()
+
+    def show(self, result: RedriveResult, *, applied: bool) -> None:
+        screen = self.run.screen
+        if screen.as_json:
+            return screen.json(
+                {
+                    "queue": self.queue,
+                    "applied": applied,
+                    "found": result.received,
+                    "wanted": result.selected,
+                    "moved": result.moved,
+                    "hidden": result.hidden,
+                    "by_error": error_groups_json(result.kinds),
+                    "stay": reasons_json(result.stay),
+                    "failed": reasons_json(result.failed),
+                }
+            )
+        if result.kinds:
+            rows = ((kind.error, kind.count, kind.oldest, kind.newest) for kind in result.kinds)
+            screen.table(["error" if self.queue else "reason", "jobs", "oldest", "newest"], rows)
+        counts = f"{result.selected} of {result.received} dead letters of {self.source}"
+        screen.line(f"{counts}: {result.moved} put back" if applied else f"{counts}: --apply puts them back")
+        for reason, count in (*result.stay.items(), *result.failed.items()):
+            screen.line(f"{count} stay: {reason}")
+        if result.hidden:
+            minutes = HIDDEN_SECONDS // 60
+            screen.line(f"{result.hidden} more are in flight, and visible again within {minutes} minutes")
+        return None
+
+
+# Tables that were restored to a point in time.
+_COLUMNS = {
+    BEFORE: "handed over before",
+    SETTLED: "cancelled or sent late",
+    THERE: "there already",
+    NOW: "now",
+    LATER: "later",
+    UNREADABLE: "unreadable",
+}
+UNKNOWN = (
+    "No backup has what came after it:",
+    "- jobs that were accepted since are lost, unless their callers schedule them again",
+    "- jobs that were cancelled since are handed over, unless they are cancelled again, best before --apply",
+    "- jobs that were moved since come at their old times; pauses, rates and schedules are as they were",
+    "- jobs that were handed over since are handed over again: --hand-over-from leaves out those due before an instant",
+)
+
+
+def restore(
+    ctx: typer.Context,
+    jobs: Annotated[str, typer.Option(metavar="TABLE", help="The restored table of jobs.", show_default=False)],
+    state: Annotated[str, typer.Option(metavar="TABLE", help="The restored table of states.", show_default=False)],
+    hand_over_from: Annotated[
+        datetime | None,
+        options.time_option(
+            "Hand over jobs due from then on; by default those that had not been when the backup was made."
+        ),
+    ] = None,
+    apply: Apply = False,
+    yes: Yes = False,
+) -> None:
+    """Copy restored tables into the deployment, or preview it.
+
+    They are tables that AWS restored to a point in time. Rows that the deployment has stay as they are. The next run
+    continues one that ended early.
+    """
+    run = run_of(ctx)
+    _check_tables(run, jobs, state, hand_over_from)
+    must_confirm = _must_confirm(run, apply=apply, yes=yes)
+    tables = {"jobs": jobs, "state": state, "hand_over_from": hand_over_from}
+    if not apply or must_confirm:
+        _show_restored(run.screen, _restored(run, tables, apply=False), applied=False)
+        if not (must_confirm and typer.confirm("Take them over?", err=True)):
+            return
+    _show_restored(run.screen, _restored(run, tables, apply=True), applied=True)
+
+
+def _check_tables(run: CommandRun, jobs: str, state: str, hand_over_from: datetime | None) -> None:
+    names = Names(run.target.name)
+    for option, table, live in (("--jobs", jobs, names.table), ("--state", state, names.state)):
+        if table in (names.table, names.state):
+            raise typer.BadParameter(
+                f"{option} is {table!r}, which the deployment has: name what {live} was restored to"
+            )
+    if jobs == state:
+        raise typer.BadParameter(f"--jobs and --state are both {jobs!r}: they are two tables")
+    if hand_over_from and hand_over_from > run.screen.now:
+        raise typer.BadParameter("--hand-over-from is in the future: what is due then was never handed over")
+
+
+def _restored(run: CommandRun, tables: dict[str, Any], *, apply: bool) -> RestoreResult:
+    with run.screen.progress(f"{'restoring' if apply else 'reading'} {tables['jobs']}") as bar:
+        restore = connect.restore(run.target, **tables, on_progress=bar)
+        return restore.apply() if apply else restore.look()
+
+
+def _show_restored(screen: Screen, result: RestoreResult, *, applied: bool) -> None:
+    if screen.as_json:
+        counts = {queue: {kind: its[kind] for kind in _COLUMNS} for queue, its in result.jobs.items()}
+        return screen.json({"applied": applied, "rows": result.rows, "queues": counts, "left": not result.is_over})
+    if result.is_over:
+        return screen.line("all was taken over before: nothing is left")
+    if result.jobs:
+        lines = ((queue, *(its[kind] for kind in _COLUMNS)) for queue, its in result.jobs.items())
+        screen.table(["queue", *_COLUMNS.values()], lines)
+    for line in () if applied else UNKNOWN:
+        screen.line(line)
+    return screen.line(f"rows: {result.rows}; " + ("taken over" if applied else "--apply takes them over"))
+
+
+# What is wrong with a deployment, and what stands against the next.
+def doctor(
+    ctx: typer.Context,
+    sample: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Receive N messages of each dead-letter queue for their reasons; this hides them for a moment.",
+        ),
+    ] = 0,
+) -> None:
+    """Report what is wrong with the deployment, and what to do.
+
+    The worst comes first. It changes nothing. Exit codes: 0 everything was checked and is well; 1 something is wrong; 2
+    nothing is known to be wrong, but not everything could be checked.
+    """
+    run = run_of(ctx)
+    try:
+        checks, observe = connect.doctor(run.target, now=run.screen.now, sample=sample)
+    except DuelineError as error:
+        run.screen.error(error)
+        raise typer.Exit(NOT_CHECKED) from None
+    with run.screen.progress(f"checking {run.target.name}") as bar:
+        report = examine(checks, observe=observe, spread=in_lanes, on_progress=bar)
+    _show_findings(run.screen, report, checks=len(checks))
+    end_with([PROBLEM if report.findings else NOT_CHECKED if report.unseen else HEALTHY])
+
+
+def _show_findings(screen: Screen, report: DoctorReport, *, checks: int) -> None:
+    if screen.as_json:
+        for finding in report.findings:
+            fields = ("code", "about", "what", "do", "page")
+            screen.json({"severity": finding.severity.value, **{name: getattr(finding, name) for name in fields}})
+        for each in report.unseen:
+            code = {"severity": "unknown", "code": "not_looked_at"}
+            screen.json({**code, "about": each.what, "what": each.reason, "needs": each.needs})
+        return
+    for finding in report.findings:
+        screen.line(f"{finding.severity.value.upper():<8}  {finding.about}: {finding.what}")
+        screen.line(f"{'':8}  do: {finding.do}")
+        screen.line(f"{'':8}  see: {finding.page}")
+    _show_unchecked(screen, report.unseen)
+    counts = Counter(finding.severity for finding in report.findings)
+    nothing = "nothing is known to be wrong" if report.unseen else "nothing is wrong"
+    totals = ", ".join(f"{counts[each]} {each.value}" for each in Severity if counts[each]) or nothing
+    screen.line(f"{totals}; checked {checks - sum(bool(each.needs) for each in report.unseen)} of {checks} things")
+
+
+def _show_unchecked(screen: Screen, unchecked: Sequence[Unchecked]) -> None:
+    for each in unchecked:
+        needs = f": needs the right {each.needs}" if each.needs else ""
+        screen.line(f"NOT SEEN  {each.what}: not checked{needs}")
+        screen.line(f"{'':8}  {each.reason}")
+
+
+def preflight(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What you are about to deploy.")] = Path("queues.yaml"),
+) -> None:
+    """Report what stands against deploying FILE.
+
+    That is jobs that it would strand, and what the account lacks. It changes nothing. Exit codes: 0 everything was
+    checked and is well; 1 something stands against it, or it is unknown whether jobs would be stranded; 2 nothing is
+    known to stand against it, but not everything could be checked.
+    """
+    deployment = _read(file)
+    run = run_for(ctx, deployment.name, file=file)
+    checks = connect.preflight(run.target, declared=deployment, queues=file, now=run.screen.now)
+    with run.screen.progress(f"checking {deployment.name}") as bar:
+        # The first check may take long.
+        timer = Timer(_PROGRESS_AFTER_SECONDS, partial(bar, 0, len(checks.looks)))
+        timer.daemon = True
+        timer.start()
+        report = checks.run(spread=in_lanes, on_progress=bar)
+        timer.cancel()
+    _show_problems(run.screen, report, file=file)
+    end_with([PROBLEM if report.problems else NOT_CHECKED if report.unseen else HEALTHY])
+
+
+def _read(file: Path) -> "Deployment":
+    # They take a while to import, and few commands need them.
+    from dueline.config.deployment import load
+    from dueline.config.yaml_file import ConfigurationError
+
+    try:
+        return load(file)
+    except ConfigurationError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def _show_problems(screen: Screen, report: Any, *, file: Path) -> None:
+    if screen.as_json:
+        for problem in report.problems:
+            screen.json({"problem": problem.about, "what": problem.what, "do": problem.do})
+        for each in report.unseen:
+            screen.json({"not_looked_at": each.what, "what": each.reason, "needs": each.needs})
+        return
+    for problem in report.problems:
+        screen.line(f"PROBLEM   {problem.about}: {problem.what}. Do: {problem.do}")
+    _show_unchecked(screen, report.unseen)
+    if report.problems:
+        screen.line(f"{len(report.problems)} against deploying {file}")
+    elif report.unseen:
+        screen.line(f"nothing is known against deploying {file}, but not everything could be checked")
+    else:
+        screen.line(f"everything was checked, and nothing stands against deploying {file}")

@@ -1,0 +1,94 @@
+"""Run a worker, or several processes of it."""
+
+import importlib
+import os
+import sys
+import traceback
+from typing import Annotated, Any
+
+import typer
+
+from dueline.errors import DuelineError
+from dueline.worker.runner import SupervisorLink
+from dueline.worker.worker import GRACE_SECONDS, Worker, set_supervisor
+
+
+def worker(
+    target: Annotated[
+        str,
+        typer.Argument(metavar="MODULE:NAME", show_default=False, help="The Worker, in a module that can be imported."),
+    ],
+    concurrency: Annotated[
+        int | None, typer.Option(min=1, help="How many jobs of each queue a process runs at once.")
+    ] = None,
+    processes: Annotated[
+        int, typer.Option(min=1, help="How many processes run: for jobs that compute, one for each core.")
+    ] = 1,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="The port of /health and /metrics.")] = None,
+    grace: Annotated[
+        float, typer.Option(min=0, help="Seconds that running jobs have to finish after SIGTERM.")
+    ] = GRACE_SECONDS,
+    queue: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this queue; can be repeated.")] = None,
+) -> None:
+    """Run a worker until SIGTERM or Ctrl-C. The current folder is searched for its module too.
+
+    The Worker names its deployment. Several processes stop together, report together, and are restarted when they die.
+    """
+    link = SupervisorLink.from_env(os.environ)
+    if processes > 1 and link is None:
+        raise typer.Exit(_supervise(processes, port=port))
+    if link is not None:
+        _label_process(link)
+    worker = worker_of(target)
+    if link is not None:
+        set_supervisor(worker, link)
+    try:
+        worker.run(concurrency=concurrency, port=port, grace=grace, queues=queue or None)
+    except ValueError as error:
+        raise error if isinstance(error, DuelineError) else typer.BadParameter(str(error)) from None
+
+
+def _supervise(processes: int, *, port: int | None) -> int:
+    from dueline.worker.supervisor import supervise
+
+    # The same command, with Python's own options.
+    return supervise([sys.executable, *sys.orig_argv[1:]], processes=processes, port=port)
+
+
+def _label_process(link: SupervisorLink) -> None:
+    """Label this process in the log and the metrics, before the worker's module is imported, which may have metrics."""
+    from dueline.worker import log, prometheus
+
+    log.log_process_id()
+    if prometheus.SHARED in os.environ:
+        prometheus.count_on_as(f"{os.getppid()}-{link.number}")
+
+
+def worker_of(target: str) -> Worker:
+    """Return the Worker that a text such as `shop.worker:worker` names."""
+    module_name, colon, name = target.partition(":")
+    if not (module_name and colon and name):
+        raise typer.BadParameter(f"{target!r} names no worker: it must be MODULE:NAME, such as shop.worker:worker")
+    module = _module(module_name)
+    worker = getattr(module, name, None)
+    if worker is None:
+        raise typer.BadParameter(f"the module {module_name!r} has no {name!r}")
+    if not isinstance(worker, Worker):
+        raise typer.BadParameter(f"{target} is no dueline.Worker, but of type {type(worker).__name__}")
+    return worker
+
+
+def _module(name: str) -> Any:
+    folder = os.getcwd()
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        return importlib.import_module(name)
+    except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
+            raise typer.BadParameter(
+                f"there is no module {name!r}: looked in {folder} and where Python looks"
+            ) from None
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{last.filename}:{last.lineno}"
+        raise typer.BadParameter(f"importing {name!r} failed: {type(error).__name__}: {error} ({place})") from None

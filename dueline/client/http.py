@@ -1,0 +1,311 @@
+"""The HTTP API as a client uses it: what it sends, and how responses and their problem details (RFC 9457) are read."""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from functools import partial
+from http import HTTPStatus
+from typing import Any, Protocol
+from urllib.parse import urlencode
+
+from dueline.client.api import MOST_BYTES, Draft
+from dueline.client.job_ids import IdParameters, JobIdFactory
+from dueline.client.models import Job, NewJob, ScheduledJob, control_of, overview_of, page_of, queues_of, upload_of
+from dueline.core import instant
+from dueline.core.clock import LearnedTime
+from dueline.core.job import JobId, State
+from dueline.core.listing import MOST_JOBS
+from dueline.core.overview import Control, Overview
+from dueline.core.ports import Clock
+from dueline.core.queue_settings import QueueSettings, Rate
+from dueline.core.request import Request
+from dueline.core.retry import attempt
+from dueline.core.trace import TraceContext
+from dueline.errors import ERRORS, DuelineError, InvalidJob, Unavailable
+
+_NO_HEADERS: Mapping[str, str] = {}
+_BY_CODE: dict[object, type[DuelineError]] = {kind.code: kind.error for kind in ERRORS if kind.over_http}
+# For what API Gateway refuses itself, and for codes of a later version.
+_BY_STATUS = {kind.status: kind.error for kind in reversed(ERRORS)}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HttpResponse:
+    """A response; the names of its headers are in lower case. `request` is the method and path of its request."""
+
+    request: str
+    status: int
+    headers: Mapping[str, str]
+    body: bytes = field(repr=False)
+
+    def content(self, *, now: datetime) -> dict[str, Any]:
+        """Return the JSON object in this response, or raise the error that it reports.
+
+        An error quotes nothing but a problem's own text: a response that echoes the request would show a payload.
+        """
+        content = self._json()
+        if not self.is_success:
+            error = error_of(content, status=self.status, request=self.request)
+            error.retry_after = _seconds_to_wait(self.headers.get("retry-after", ""), now=now)
+            raise error
+        if not isinstance(content, dict):
+            raise Unavailable(f"{self.request}: the answer is no JSON object")
+        return content
+
+    @property
+    def is_success(self) -> bool:
+        return HTTPStatus.OK <= self.status < HTTPStatus.MULTIPLE_CHOICES
+
+    def _json(self) -> Any:
+        try:
+            return json.loads(self.body)
+        except (ValueError, RecursionError):
+            return None
+
+
+def error_of(content: Any, *, status: object, request: str) -> DuelineError:
+    """Return the error that problem details report; without any, the error that the HTTP status stands for."""
+    problem: Mapping[str, Any] = content if isinstance(content, dict) else {}
+    code, id = problem.get("code"), problem.get("id")
+    kind = _BY_CODE.get(code) if isinstance(code, str) else None
+    # API Gateway explains what it refuses itself in a message.
+    texts = {name: text for name in ("detail", "message", "Message") if isinstance(text := problem.get(name), str)}
+    reason = texts.get("message") or texts.get("Message") or f"status {status}"
+    error = (kind or _kind_of(status))(texts.get("detail") or f"{request}: {reason}")
+    error.job_id = id if isinstance(id, str) else None
+    error.status = status if isinstance(status, int) else error.status
+    return error
+
+
+def _kind_of(status: object) -> type[DuelineError]:
+    if not isinstance(status, int) or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return Unavailable
+    return _BY_STATUS.get(status, DuelineError)
+
+
+def _seconds_to_wait(retry_after: str, *, now: datetime) -> float | None:
+    """Return the seconds that Retry-After names, itself or by a date (RFC 9110); None when it names neither."""
+    if retry_after.isascii() and retry_after.isdigit():
+        return float(retry_after)
+    try:
+        return max(0.0, (parsedate_to_datetime(retry_after) - now).total_seconds())
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+class Transport(Protocol):
+    """Sends each request once. Raises Unavailable when there is no response."""
+
+    def send(self, method: str, path: str, body: str | None, *, headers: Mapping[str, str]) -> HttpResponse:
+        """Send a request to the API, with `headers` added to the usual ones. Raises Forbidden without credentials."""
+
+    def put(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
+        """PUT a body to a presigned URL."""
+
+
+class HttpApi:
+    """The client's calls over HTTP.
+
+    A job without an id or a key of its caller's gets an id before it is first sent, made by AWS's clock, as the dates
+    of responses show it; where the deployment does not say what an id needs, it gets a key. `new_uuid` returns either.
+    """
+
+    def __init__(self, transport: Transport, *, clock: Clock, new_uuid: Callable[[], str]) -> None:
+        self._transport = transport
+        self._clock = clock
+        self._new_uuid = new_uuid
+        self._time = LearnedTime(wall=lambda: clock.now().timestamp(), monotonic=clock.monotonic)
+        self._ids = JobIdFactory(
+            partial(self._request, "GET", "/queues"), self._time.moment, clock=clock, new_uid=new_uuid
+        )
+
+    def draft(self, job: NewJob, *, trace: TraceContext | None = None) -> Draft:
+        # How far ahead it is due the API checks: by this machine's clock, which may be wrong, it could be too far.
+        request = job.checked(now=None, trace=trace)
+        # A request has one trace, in its headers.
+        return Draft(request=request, size=_size_of(request), group=trace)
+
+    def schedule(self, queue: str, draft: Draft) -> Job:
+        has_new_id = bool(self._give_ids(queue, [draft]))
+        try:
+            return self._post(queue, draft)
+        except InvalidJob as error:
+            if not (has_new_id and _refuses_id(error)):
+                raise
+        self._replace_ids([draft])
+        return self._post(queue, draft)
+
+    def schedule_many(self, queue: str, drafts: Sequence[Draft]) -> Sequence[Job | DuelineError]:
+        if len(drafts) == 1:
+            return [attempt(partial(self.schedule, queue), drafts[0])]
+        new = self._give_ids(queue, drafts)
+        results = self._post_many(queue, drafts)
+        refused = [
+            draft for draft, result in zip(drafts, results, strict=True) if id(draft) in new and _refuses_id(result)
+        ]
+        if not refused:
+            return results
+        self._replace_ids(refused)
+        try:
+            repeated = self._post_many(queue, refused)
+        except DuelineError as error:
+            # It is only theirs: the other jobs of this call are scheduled.
+            repeated = [error.copy() for _ in refused]
+        by_draft = dict(zip(map(id, refused), repeated, strict=True))
+        return [by_draft.get(id(draft), result) for draft, result in zip(drafts, results, strict=True)]
+
+    def id_parameters(self, queue: str) -> IdParameters | None:
+        return self._ids.parameters(queue)
+
+    def get(self, id: JobId) -> Job:
+        return Job.of(self._request("GET", _job_path(id)))
+
+    def cancel(self, id: JobId) -> State:
+        return Job.of(self._request("DELETE", _job_path(id))).state
+
+    def cancel_many(self, queue: str, ids: Sequence[JobId]) -> Sequence[State | DuelineError]:
+        if len(ids) == 1:
+            return [attempt(self.cancel, ids[0])]
+        body = json.dumps({"ids": [str(id) for id in ids]})
+        results = self._request_each(f"/queues/{queue}/cancellations", body, count=len(ids))
+        return [result.state if isinstance(result, Job) else result for result in results]
+
+    def reschedule(self, id: JobId, *, at: datetime | None, delay: float | None, key: str) -> Job:
+        # A delay is sent as it is: by this machine's clock, which may be wrong, it would be another instant.
+        time = {"delay": delay} if at is None else {"at": instant.text(instant.round_up(at))}
+        return Job.of(self._request("PATCH", _job_path(id), json.dumps(time), headers={"idempotency-key": key}))
+
+    def page(
+        self, queue: str, *, start: datetime | None, end: datetime | None, after: str
+    ) -> tuple[Sequence[ScheduledJob], str]:
+        times = {"from": start, "to": end}
+        query = {name: instant.text(instant.round_up(at)) for name, at in times.items() if at is not None}
+        query |= {"limit": str(MOST_JOBS)} | ({"next": after} if after else {})
+        return page_of(self._request("GET", f"{_jobs_path(queue)}?{urlencode(query)}"))
+
+    def queues(self) -> Sequence[QueueSettings]:
+        return queues_of(self._request("GET", "/queues"))
+
+    def overview(self, queue: str) -> Overview:
+        return overview_of(self._request("GET", f"/queues/{queue}"))
+
+    def pause(self, queue: str) -> Control:
+        return control_of(self._request("POST", f"/queues/{queue}/pause"))
+
+    def resume(self, queue: str) -> Control:
+        return control_of(self._request("POST", f"/queues/{queue}/resume"))
+
+    def set_rate(self, queue: str, rate: Rate | None) -> Control:
+        body = json.dumps({"rate": None if rate is None else str(rate)})
+        return control_of(self._request("PUT", f"/queues/{queue}/rate", body))
+
+    def requester(self) -> Callable[..., dict[str, Any]]:
+        return self._request
+
+    def _give_ids(self, queue: str, drafts: Sequence[Draft]) -> set[int]:
+        """Give drafts without an id or a key one; return which got an id, by their identity."""
+        new = [draft for draft in drafts if draft.request.id is None and draft.request.key is None]
+        ids = self._ids.ids(queue, [draft.request for draft in new]) if new else None
+        if ids is None:
+            self._give_keys(new)
+            return set()
+        for draft, job_id in zip(new, ids, strict=True):
+            draft.request = replace(draft.request, id=str(job_id))
+        return set(map(id, new))
+
+    def _give_keys(self, drafts: Sequence[Draft]) -> None:
+        for draft in drafts:
+            draft.request = replace(draft.request, id=None, key=self._new_uuid())
+
+    def _replace_ids(self, drafts: Sequence[Draft]) -> None:
+        """Give drafts keys in place of ids that were new and are refused: there are no such jobs."""
+        self._ids.forget()
+        self._give_keys(drafts)
+
+    def _post(self, queue: str, draft: Draft) -> Job:
+        upload = self._upload(queue, draft.request) if draft.size > MOST_BYTES else None
+        body, headers = _json_of(draft.request, upload=upload), _headers_of(draft)
+        return Job.of(self._request("POST", _jobs_path(queue), body, headers=headers))
+
+    def _post_many(self, queue: str, drafts: Sequence[Draft]) -> list[Job | DuelineError]:
+        body = f'{{"jobs":[{",".join(_json_of(draft.request) for draft in drafts)}]}}'
+        return self._request_each(_jobs_path(queue), body, count=len(drafts), headers=_headers_of(drafts[0]))
+
+    def _upload(self, queue: str, request: Request) -> str:
+        """Upload a payload; return the id of the upload."""
+        content = (request.text or "").encode()
+        body = json.dumps({"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()})
+        upload = upload_of(self._request("POST", f"/queues/{queue}/uploads", body))
+        response = self._transport.put(upload.url, upload.headers, content)
+        if not response.is_success:
+            raise Unavailable(f"uploading a payload: status {response.status}")
+        return upload.id
+
+    def _request(
+        self, method: str, path: str, body: str | None = None, *, headers: Mapping[str, str] = _NO_HEADERS
+    ) -> dict[str, Any]:
+        sent = self._time.sent()
+        response = self._transport.send(method, path, body, headers=headers)
+        self._time.learn(response.headers.get("date", ""), sent=sent)
+        return response.content(now=self._clock.now())
+
+    def _request_each(
+        self, path: str, body: str, *, count: int, headers: Mapping[str, str] = _NO_HEADERS
+    ) -> list[Job | DuelineError]:
+        """Post a request for several jobs; return the job or the error of each."""
+        results = self._request("POST", path, body, headers=headers).get("jobs")
+        if not isinstance(results, list) or len(results) != count:
+            raise Unavailable(f"POST {path}: the answer does not have one result for each job")
+        return [attempt(_job_among_many, each) for each in results]
+
+
+# What the other fields of a job take of a request at most: an id, or a time and a key, and a tenant.
+_MOST_BYTES_OF_FIELDS = 2_000
+
+
+def _size_of(request: Request) -> int:
+    """Return the bytes that a job takes of a function's event, in which a request's body is a JSON string, escaped."""
+    return len(json.dumps(request.text)) + _MOST_BYTES_OF_FIELDS
+
+
+def _json_of(request: Request, *, upload: str | None = None) -> str:
+    """Return a job as it is posted, with its payload or the id of its upload. An id says when the job is due."""
+    has_time = request.id is None
+    optional = {
+        "id": request.id,
+        "at": instant.text(instant.round_up(request.at)) if has_time and request.at is not None else None,
+        "delay": request.delay if has_time else None,
+        "key": request.key,
+        "tenant": request.tenant,
+        "priority": None if request.priority == 1 else request.priority,
+    }
+    fields = json.dumps({name: value for name, value in optional.items() if value is not None})[1:-1]
+    content = f'"payload":{request.text}' if upload is None else f'"upload":{json.dumps(upload)}'
+    return f"{{{content},{fields}}}" if fields else f"{{{content}}}"
+
+
+def _headers_of(draft: Draft) -> Mapping[str, str]:
+    return _NO_HEADERS if draft.request.trace is None else draft.request.trace.headers
+
+
+def _refuses_id(result: object) -> bool:
+    """Return whether a first try was refused, which certainly scheduled nothing, in a way that may be for its id."""
+    return type(result) is InvalidJob
+
+
+def _job_among_many(result: Any) -> Job:
+    """Return one job of several in a response, or raise its error."""
+    if isinstance(result, dict) and isinstance(problem := result.get("error"), dict):
+        raise error_of(problem, status=problem.get("status"), request="the job")
+    return Job.of(result)
+
+
+def _jobs_path(queue: str) -> str:
+    return f"/queues/{queue}/jobs"
+
+
+def _job_path(id: JobId) -> str:
+    return f"{_jobs_path(id.queue)}/{id}"

@@ -1,0 +1,151 @@
+"""Job ids that the client makes: a job that is scheduled again under its id is the same job, and costs no key."""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from dueline.core import instant
+from dueline.core.clock import TimeBounds
+from dueline.core.job import JobId, Partition, Route
+from dueline.core.ports import Clock
+from dueline.core.request import JOBS_TO_A_PARTITION, Request, partition_of, route_of
+from dueline.core.threads import FAILED_FOR_SECONDS, RefreshingValue
+from dueline.errors import RETRYABLE, DuelineError
+
+# A queue whose number of partitions grows is seen to after so long; jobs go to the old ones meanwhile.
+CACHE_SECONDS = 60.0
+# No queue has so many partitions, or so long a horizon, which a timedelta may not even hold.
+_NONSENSE = 10**9
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class IdParameters:
+    """What the id of a queue's job needs: partitions that accept jobs, how soon a job goes the direct route, and now.
+
+    `moment` is the time by AWS's clock.
+    """
+
+    partitions: int
+    direct_horizon: timedelta
+    moment: TimeBounds
+
+    def due(self, *, at: datetime | None, delay: float | None) -> datetime:
+        """Return when a job is due, as the API would: in whole milliseconds, and never in the past.
+
+        A delay starts now, and never ends early.
+        """
+        if delay:
+            return instant.round_up(self.moment.latest + timedelta(seconds=delay))
+        present = instant.from_epoch_ms(instant.epoch_ms(self.moment.earliest))
+        return present if at is None else max(present, instant.round_up(at))
+
+    def route(self, due: datetime) -> Route:
+        """Return the route of a job that is due then."""
+        # By the earliest time: SQS must be able to hold what goes the direct route.
+        return route_of(due, now=self.moment.earliest, direct_horizon=self.direct_horizon)
+
+
+# Of each queue, its partitions that accept jobs, and its direct horizon.
+_Queues = Mapping[str, tuple[int, timedelta]]
+
+
+class JobIdFactory:
+    """Makes the ids of jobs before they are first sent, as the API would make them.
+
+    `read_queues` returns the response of `GET /queues`, which is read again after up to a minute; if that fails, the
+    last response is used: the number of partitions only ever grows. `moment` returns the time by AWS's clock, None
+    before its first response; `new_uid` a random UUID.
+    """
+
+    def __init__(
+        self,
+        read_queues: Callable[[], Mapping[str, Any]],
+        moment: Callable[[], TimeBounds | None],
+        *,
+        clock: Clock,
+        new_uid: Callable[[], str],
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._read_queues = read_queues
+        self._moment = moment
+        self._clock = clock
+        self._new_uid = new_uid
+        self._failed_until = 0.0
+        self._queues = RefreshingValue(self._refresh, seconds=CACHE_SECONDS, clock=clock, jitter=jitter)
+
+    def ids(self, queue: str, requests: Sequence[Request]) -> list[JobId] | None:
+        """Return an id for each job, or None where the deployment does not say what an id needs.
+
+        A delay starts now, by AWS's clock, and is never shorter. Up to 100 jobs share a partition.
+        """
+        parameters = self._of(self._cached(), queue)
+        if parameters is None:
+            return None
+        ids: list[JobId] = []
+        for place, request in enumerate(requests):
+            if place % JOBS_TO_A_PARTITION == 0:
+                partition = Partition(queue=queue, number=partition_of(self._new_uid(), parameters.partitions))
+            due = parameters.due(at=request.at, delay=request.delay)
+            ids.append(JobId(partition=partition, route=parameters.route(due), due=due, uid=self._new_uid()))
+        return ids
+
+    def parameters(self, queue: str) -> IdParameters | None:
+        """Read what the ids of a queue's jobs need; return None where the deployment does not say.
+
+        Raises Throttled or Unavailable.
+        """
+        try:
+            return self._of(self._read(), queue)
+        except RETRYABLE:
+            raise
+        except DuelineError:
+            return None
+
+    def forget(self) -> None:
+        """Read the queues again before the next id, after one was refused."""
+        self._queues.last = None
+
+    def _of(self, queues: _Queues, queue: str) -> IdParameters | None:
+        of_queue, moment = queues.get(queue), self._moment()
+        if of_queue is None or moment is None:
+            return None
+        return IdParameters(partitions=of_queue[0], direct_horizon=of_queue[1], moment=moment)
+
+    def _cached(self) -> _Queues:
+        if self._queues.last is None and self._clock.monotonic() < self._failed_until:
+            return {}
+        try:
+            return self._queues()
+        except RETRYABLE:
+            self._failed_until = self._clock.monotonic() + FAILED_FOR_SECONDS
+            return {}
+
+    def _refresh(self) -> _Queues:
+        """Read the queues, or return what was read last where that is refused now."""
+        try:
+            return self._read()
+        except RETRYABLE:
+            raise
+        except DuelineError:
+            return self._queues.last or {}
+
+    def _read(self) -> _Queues:
+        queues = self._read_queues().get("queues")
+        if not isinstance(queues, list):
+            return {}
+        return {
+            each["queue"]: (each["taking"], timedelta(seconds=each["direct_horizon"]))
+            for each in queues
+            if _has_parameters(each)
+        }
+
+
+def _has_parameters(queue: Any) -> bool:
+    """Return whether a queue in a response has what its ids need: one of an older deployment has not."""
+    return (
+        isinstance(queue, dict)
+        and isinstance(queue.get("queue"), str)
+        and all(type(queue.get(name)) is int and 0 < queue[name] < _NONSENSE for name in ("taking", "direct_horizon"))
+    )

@@ -1,0 +1,326 @@
+"""Jobs and queues as a client returns them, and a job to schedule, checked before any request is made."""
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import wraps
+from typing import Any, ClassVar, Self, TypeAlias, TypeVar
+
+from dueline.core import idempotency, instant
+from dueline.core import job as core
+from dueline.core.job import JobId, Route, State, check_priority, check_tenant
+from dueline.core.listing import FAR_END
+from dueline.core.overview import Control, Overview
+from dueline.core.payloads import check_size
+from dueline.core.ports import Depth, Pointer
+from dueline.core.queue_settings import QueueSettings, Rate
+from dueline.core.request import Request, check_time, json_text
+from dueline.core.status import Status
+from dueline.core.text import shown
+from dueline.core.trace import TraceContext
+from dueline.errors import InvalidJob, Unavailable
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NewJob:
+    """A job to schedule: its payload, and when it is due.
+
+    `payload` is any JSON value of up to 10 MiB, nested up to 200 levels deep. The job is due `at` a datetime with a
+    time zone, or after `delay` (seconds or a timedelta); without either, now. `key` is an idempotency key: scheduling
+    again with the same queue and key returns the job that is there. `id` takes the place of these three: it is the id
+    that the job is to have, such as the `job_id` of an error. There is one job under it, however often that is
+    scheduled. `tenant` is the customer or group that the job belongs to: SQS fair queues keep one tenant's backlog from
+    delaying the others. `priority` is from 1, the most urgent, to as many as the queue has.
+    """
+
+    payload: object = field(repr=False)
+    at: datetime | None = None
+    delay: float | timedelta | None = None
+    key: str | None = None
+    id: str | None = None
+    tenant: str | None = None
+    priority: int = 1
+
+    def checked(self, *, now: datetime | None, trace: TraceContext | None = None) -> Request:
+        """Return the request to schedule this job, checked, with its payload as text; the job will carry `trace`.
+
+        Without `now`, how far ahead the job may be due is left to the deployment to check. Raises InvalidJob, naming
+        the field, its value and what is allowed, or PayloadTooLarge.
+        """
+        check_tenant(self.tenant)
+        check_priority(self.priority)
+        request = Request(
+            # As text: the caller may change the payload before it is sent, or sent again.
+            text=json_text(self.payload),
+            at=checked_instant(self.at),
+            delay=_checked_seconds(self.delay),
+            key=None if self.key is None else idempotency.checked_key(self.key),
+            id=None if self.id is None else str(idempotency.parsed(self.id)),
+            tenant=self.tenant,
+            priority=self.priority,
+            trace=trace,
+        )
+        idempotency.check_alone(request)
+        check_time(request, now=now)
+        check_size(len(request.text or ""))
+        return request
+
+
+def checked_instant(at: object, *, name: str = "at") -> datetime | None:
+    """Return a datetime, or None. Raises InvalidJob for anything else."""
+    if at is not None and not isinstance(at, datetime):
+        raise InvalidJob(f"{name} is {shown(at)}: it must be a datetime with a time zone")
+    return at
+
+
+def checked_bound(at: object, *, name: str) -> datetime | None:
+    """Return the start or the end of a listing, or None. Raises InvalidJob."""
+    bound = checked_instant(at, name=name)
+    if bound is not None and (bound.utcoffset() is None or not instant.EPOCH <= bound <= FAR_END):
+        allowed = f"from {instant.text(instant.EPOCH)} to {instant.text(FAR_END)}"
+        raise InvalidJob(f"{name} is {bound.isoformat()}: it must have a time zone, and be {allowed}")
+    return bound
+
+
+def _checked_seconds(delay: object) -> float | None:
+    if delay is None:
+        return None
+    if isinstance(delay, timedelta):
+        return delay.total_seconds()
+    if isinstance(delay, bool) or not isinstance(delay, int | float):
+        raise InvalidJob(f"delay is {shown(delay)}: it must be a number of seconds, or a timedelta")
+    return delay
+
+
+A = TypeVar("A")
+_logger = logging.getLogger("dueline")
+
+
+def reader(what: str) -> Callable[[Callable[..., A]], Callable[..., A]]:
+    """Have a function that reads a response raise Unavailable when that does not hold what it should."""
+
+    def decorate(read: Callable[..., A]) -> Callable[..., A]:
+        @wraps(read)
+        def checked(*args: Any) -> A:
+            try:
+                return read(*args)
+            except (LookupError, TypeError, ValueError, OverflowError) as fault:
+                # The text of a ValueError may quote the response.
+                raise Unavailable(f"the answer holds no {what}: {type(fault).__name__}") from None
+
+        return checked
+
+    return decorate
+
+
+def text_of(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def number_of(value: object) -> int:
+    if type(value) is not int:
+        raise TypeError
+    return value
+
+
+# The names of fields, and what reads each.
+Fields: TypeAlias = dict[str, Callable[[Any], Any]]
+
+# Of a job's last attempt, in a queue that is set to `track`.
+OUTCOME: Fields = {"attempts": number_of, "started": instant.parse, "ended": instant.parse, "error": text_of}
+
+
+def read_optional(response: Mapping[str, Any], fields: Fields) -> dict[str, Any]:
+    """Return those of the fields that a response has."""
+    return {name: read(response[name]) for name, read in fields.items() if name in response}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Job:
+    """A job as the client returns it: its id, its queue, when it is due (in UTC), its route there, and its state.
+
+    `moved_to` is the id of the job that replaced it, if it was rescheduled. If its queue is set to `track` its jobs and
+    a worker has received it: how many `attempts` there were, when the last one `started` and `ended`, and its `error`
+    if it failed. If it was looked up or listed, and a schedule planned it: that `schedule`, and `scheduled_for`, the
+    instant of its rule.
+    """
+
+    id: str
+    queue: str
+    due: datetime
+    route: Route
+    state: State
+    moved_to: str | None = None
+    attempts: int | None = None
+    started: datetime | None = None
+    ended: datetime | None = None
+    error: str | None = None
+    schedule: str | None = None
+    scheduled_for: datetime | None = None
+
+    _OPTIONAL: ClassVar[Fields] = OUTCOME | {
+        "moved_to": text_of,
+        "schedule": text_of,
+        "scheduled_for": instant.parse,
+    }
+
+    @classmethod
+    @reader("job")
+    def of(cls, response: Mapping[str, Any]) -> Self:
+        """Return the job in a response. Raises Unavailable when it holds none."""
+        return cls(
+            id=text_of(response["id"]),
+            queue=text_of(response["queue"]),
+            due=instant.parse(response["due"]),
+            route=Route[text_of(response["route"]).upper()],
+            state=State(response["state"]),
+            **read_optional(response, cls._OPTIONAL),
+        )
+
+    @classmethod
+    def of_status(cls, id: JobId, status: Status) -> "Job":
+        """Return the job with that id and status."""
+        outcome = {} if status.outcome is None else {name: getattr(status.outcome, name) for name in OUTCOME}
+        return Job(
+            id=str(id),
+            queue=id.queue,
+            due=id.due,
+            route=id.route,
+            state=status.state,
+            moved_to=None if status.moved_to is None else str(status.moved_to),
+            schedule=status.schedule,
+            scheduled_for=status.scheduled_for,
+            **outcome,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Upload:
+    """An upload: its id, and the URL and the headers of the PUT that sends it."""
+
+    id: str
+    url: str = field(repr=False)
+    headers: Mapping[str, str] = field(repr=False)
+
+
+@reader("upload")
+def upload_of(response: Mapping[str, Any]) -> Upload:
+    """Return the upload in a response. Raises Unavailable when it holds none."""
+    return Upload(id=text_of(response["upload"]), url=text_of(response["url"]), headers={**response["headers"]})
+
+
+@reader("queues")
+def queues_of(response: Mapping[str, Any]) -> list[QueueSettings]:
+    """Return the queues in a response. Raises Unavailable when it holds none."""
+    return [QueueSettings.from_json(queue, name=text_of(queue["queue"])) for queue in response["queues"]]
+
+
+@reader("pause and rate")
+def control_of(response: Mapping[str, Any]) -> Control:
+    """Return a queue's pause and rate in a response. Raises Unavailable when it holds none."""
+    rate = None if response["rate"] is None else Rate.parse(text_of(response["rate"]))
+    return Control(paused=bool(response["paused"]), rate=rate)
+
+
+@reader("queue")
+def overview_of(response: Mapping[str, Any]) -> Overview:
+    """Return the overview of a queue in a response. Raises Unavailable when it holds none."""
+    # A queue with one priority has its depth beside the other fields.
+    levels = response.get("levels", [response])
+    return Overview(
+        scheduled=response["scheduled"],
+        more_scheduled=response["more_scheduled"],
+        next_due=None if response["next_due"] is None else instant.parse(response["next_due"]),
+        fence_age=response["fence_age"],
+        levels=tuple(Depth(**{name: level[name] for name in ("waiting", "in_flight", "delayed")}) for level in levels),
+        dead=response["dead"],
+        control=control_of(response),
+    )
+
+
+def warn_of_unreadable(page: Mapping[str, Any]) -> None:
+    """Log how many rows a page leaves out because they cannot be read."""
+    if number := number_of(page.get("unreadable", 0)):
+        _logger.warning("rows that cannot be read were left out: %d; the API's log has the first one's key", number)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PayloadPlace:
+    """Where a large payload is kept: the bucket and key of an S3 object, and its size in bytes."""
+
+    bucket: str
+    key: str
+    bytes: int
+
+
+def _unchanged(value: object) -> object:
+    return value
+
+
+def _place_of(place: Mapping[str, Any]) -> PayloadPlace:
+    return PayloadPlace(**place)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScheduledJob(Job):
+    """A job that waits in the table, with its `payload`, or where a large payload is kept (`payload_at`).
+
+    A payload that is not JSON is in `payload_text`.
+    """
+
+    payload: object = field(default=None, repr=False)
+    payload_text: str | None = field(default=None, repr=False)
+    payload_at: PayloadPlace | None = None
+    tenant: str | None = None
+    priority: int = 1
+    traceparent: str | None = None
+
+    _OPTIONAL: ClassVar[Fields] = Job._OPTIONAL | {
+        "payload": _unchanged,
+        "payload_text": text_of,
+        "payload_at": _place_of,
+        "tenant": text_of,
+        "priority": number_of,
+        "traceparent": text_of,
+    }
+
+    @classmethod
+    def of_job(cls, job: core.Job) -> "ScheduledJob":
+        """Return a job that waits in the table, as the client returns it."""
+        payload = read_optional(payload_fields(job), cls._OPTIONAL)
+        at: dict[str, Any] = {"id": str(job.id), "queue": job.id.queue, "route": job.id.route, "due": job.id.due}
+        return cls(**at, state=State.SCHEDULED, **attributes(job), **payload)
+
+
+@reader("jobs")
+def page_of(response: Mapping[str, Any]) -> tuple[list[ScheduledJob], str]:
+    """Return the jobs of a page, and where the next one begins: "" after the last. Raises Unavailable."""
+    warn_of_unreadable(response)
+    return [ScheduledJob.of(job) for job in response["jobs"]], response["next"] or ""
+
+
+def attributes(job: core.Job) -> dict[str, Any]:
+    """Return a job's attributes besides its id and its payload, without those that are None."""
+    values = {name: getattr(job, name) for name in ("tenant", "priority", "schedule", "scheduled_for")}
+    values["traceparent"] = job.trace and job.trace.parent
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def payload_fields(job: core.Job) -> dict[str, Any]:
+    """Return a job's payload as JSON, or where it is kept, or as text where it is neither.
+
+    A job that was sent to the inbound queue directly may have any text.
+    """
+    try:
+        if job.offloaded_bytes is not None:
+            place = Pointer.parse(job.payload)
+            return {"payload_at": {"bucket": place.bucket, "key": place.key, "bytes": job.offloaded_bytes}}
+        value = json.loads(job.payload)
+        json_text(value)  # what JSON cannot write, such as NaN, or reads no deeper, fails here and not below
+    except (ValueError, RecursionError):
+        return {"payload_text": job.payload}
+    return {"payload": value}

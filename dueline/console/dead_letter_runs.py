@@ -1,0 +1,247 @@
+"""Runs over dead letters, in the background: they take longer than a page waits for, and the page polls them."""
+
+import random
+import secrets
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from http import HTTPStatus
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from dueline.console.backend import Backend
+from dueline.console.problem_details import Refused, to_problem
+from dueline.console.queue_views import read_route
+from dueline.console.routing import always, make_route, never, parse_object
+from dueline.core import instant
+from dueline.core.message import ATTEMPTS, ID, REASON, TENANT, unfolded
+from dueline.core.ports import QueueMessage
+from dueline.core.retry import Calls, Patience
+from dueline.core.text import shown
+from dueline.core.trace import TraceContext
+from dueline.errors import InvalidJob
+from dueline.operations.dead_letters import (
+    SAMPLE_CHARACTERS,
+    DeadLetterFilter,
+    error_groups_json,
+    number,
+    reasons_json,
+    to_its_queue,
+)
+from dueline.operations.redrive import DeleteResult, Redrive, RedriveResult, delete_dead_letters
+
+# Receiving more dead letters would take minutes, in which they are hidden from everyone else.
+MOST_RECEIVED = 10_000
+_MOST_KEPT_RUNS = 50
+# As long as it takes to make a few thousand messages visible again.
+_CLOSING_SECONDS = 20.0
+
+Body = Mapping[str, Any]
+Progress = Callable[[int, int], None]
+Work = Callable[[Progress], dict[str, Any]]
+
+
+@dataclass(kw_only=True)
+class BackgroundRun:
+    """A run over the dead letters of a queue, and how far it is: `done` of so many messages, None at first."""
+
+    id: str
+    queue: str
+    state: str = "running"
+    done: int = 0
+    of: int | None = None
+    result: dict[str, Any] | None = None
+    error: dict[str, Any] | None = None
+    thread: threading.Thread = field(default_factory=threading.Thread, repr=False)
+
+    def as_json(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("state", "done", "of", "result", "error")}
+
+
+class BackgroundRuns:
+    """The runs of a console, in memory: one at a time for each queue. The last 50 that ended are kept. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._runs: dict[str, BackgroundRun] = {}
+        self._closing = False
+
+    def start(self, queue: str, work: Work) -> BackgroundRun:
+        """Start a run, whose `work` a thread does. Raises Refused while the queue has another one."""
+        run = BackgroundRun(id=secrets.token_hex(8), queue=queue)
+        run.thread = threading.Thread(target=self._work, args=(run, work), daemon=True)
+        with self._lock:
+            ended = [each.id for each in self._runs.values() if each.state != "running"]
+            if any(each.queue == queue for id, each in self._runs.items() if id not in ended):
+                detail = f"a run over the dead letters of queue {queue!r} is under way: wait for its end"
+                raise Refused(HTTPStatus.CONFLICT, detail, code="busy")
+            for id in ended[: 1 - _MOST_KEPT_RUNS]:
+                del self._runs[id]
+            # Where no thread can be started, there is no run, and the queue is free for the next one.
+            run.thread.start()
+            self._runs[run.id] = run
+        return run
+
+    def find(self, id: str) -> BackgroundRun:
+        """Return a run. Raises Refused where there is none."""
+        if (run := self._runs.get(id)) is None:
+            detail = f"there is no run {shown(id)}: it ended long ago, or with the console that started it"
+            raise Refused(HTTPStatus.NOT_FOUND, detail, code="run_not_found")
+        return run
+
+    def close(self, *, seconds: float = _CLOSING_SECONDS) -> None:
+        """End all runs, and wait so long for the messages that they hold to become visible again."""
+        self._closing = True
+        for run in list(self._runs.values()):
+            if run.thread.is_alive():
+                run.thread.join(seconds)
+
+    def _work(self, run: BackgroundRun, work: Work) -> None:
+        def progress(done: int, of: int) -> None:
+            run.done, run.of = done, of
+            if self._closing:
+                raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "the console was ended", code="console_ended")
+
+        try:
+            run.result = work(progress)
+        except Exception as error:
+            run.error = to_problem(error)
+        # Last: a reader of the state goes on to the rest.
+        run.state = "failed" if run.error else "done"
+
+
+def dead_letter_routes(backend: Backend, runs: BackgroundRuns) -> Iterator[Route]:
+    """Return the routes that start a run over dead letters, and the one that reads how far it is.
+
+    Each start raises InvalidJob for a wrong field, and Refused while a run of the queue is under way.
+    """
+    dead_letters = DeadLetterRuns(backend, runs)
+    yield _start_route("look", dead_letters.look, changes=never)
+    yield _start_route(
+        "redrive", dead_letters.redrive, changes=lambda body: parse_object(body).get("apply") is not False
+    )
+    yield _start_route("delete", dead_letters.delete, changes=always)
+    yield read_route("/console/runs/{id}", lambda request: runs.find(request.path_params["id"]).as_json())
+
+
+def _start_route(name: str, start: Callable[[str, Body], BackgroundRun], *, changes: Callable[[bytes], bool]) -> Route:
+    def handler(request: Request, body: bytes) -> Response:
+        run = start(request.path_params["queue"], parse_object(body))
+        return JSONResponse({"run": run.id}, HTTPStatus.ACCEPTED)
+
+    return make_route(f"/console/queues/{{queue}}/dead-letters/{name}", ["POST"], handler, changes=changes)
+
+
+class DeadLetterRuns:
+    """Starts runs over the dead letters of queues."""
+
+    def __init__(self, backend: Backend, runs: BackgroundRuns) -> None:
+        self._backend, self._runs = backend, runs
+
+    def look(self, queue: str, body: Body) -> BackgroundRun:
+        """Count dead letters by their error, with samples. After it all are as before, and visible to others."""
+        _check_fields(body)
+
+        def work(progress: Progress) -> dict[str, Any]:
+            done = self._redrive(queue, progress, most=MOST_RECEIVED).look()
+            pairs = zip(error_groups_json(done.kinds), done.kinds, strict=True)
+            groups = [group | {"samples": list(map(_sample, each.samples))} for group, each in pairs]
+            return {"received": done.received, "total": done.there, "hidden": done.hidden, "groups": groups}
+
+        return self._runs.start(queue, work)
+
+    def redrive(self, queue: str, body: Body) -> BackgroundRun:
+        """Put dead letters back, or with `apply` false count those that would be."""
+        _check_fields(body, "errors", "limit", "apply")
+        selection, limit, apply = DeadLetterFilter(errors=_errors(body)), _limit(body), _apply(body)
+
+        def work(progress: Progress) -> dict[str, Any]:
+            redrive = self._redrive(queue, progress, selection=selection, limit=limit)
+            done = redrive.apply() if apply else redrive.look()
+            return _counts(done) | {"applied": apply, "moved": done.moved, "stay": reasons_json(done.stay)}
+
+        return self._runs.start(queue, work)
+
+    def delete(self, queue: str, body: Body) -> BackgroundRun:
+        """Delete dead letters for good, once `confirm` is the queue's name: of no more than a look receives."""
+        _check_fields(body, "confirm", "errors")
+        _check_confirmed(body, queue)
+        selection = DeadLetterFilter(errors=_errors(body))
+
+        def work(progress: Progress) -> dict[str, Any]:
+            dead_letters = self._backend.dead_letters(queue).dead_letters
+            done = delete_dead_letters(dead_letters, selection=selection, most=MOST_RECEIVED, **self._options(progress))
+            return _counts(done) | {"deleted": done.deleted}
+
+        return self._runs.start(queue, work)
+
+    def _redrive(self, queue: str, progress: Progress, **filters: Any) -> Redrive:
+        queues = self._backend.dead_letters(queue)
+        rule = partial(to_its_queue, levels=len(queues.queues))
+        return Redrive(queues, rule=rule, **self._options(progress), **filters)
+
+    def _options(self, progress: Progress) -> dict[str, Any]:
+        calls = Calls(patience=Patience(), clock=self._backend.clock, jitter=random.random)
+        return {"calls": calls, "spread": self._backend.parallel_map, "on_progress": progress}
+
+
+def _counts(done: RedriveResult | DeleteResult) -> dict[str, Any]:
+    counts = {"received": done.received, "wanted": done.selected, "hidden": done.hidden}
+    return {**counts, "groups": error_groups_json(done.kinds), "failed": reasons_json(done.failed)}
+
+
+def _sample(received: QueueMessage) -> dict[str, Any]:
+    """Return a dead letter's job, why it failed, and the beginning of its payload."""
+    attributes, body = unfolded(received.message.attributes), received.message.body
+    trace = TraceContext.from_headers(attributes)
+    return {
+        "id": attributes.get(ID),
+        "payload": body[:SAMPLE_CHARACTERS],
+        "cut": len(body) > SAMPLE_CHARACTERS,
+        "reason": attributes.get(REASON),
+        "attempts": number(attributes.get(ATTEMPTS)) or None,
+        "sent": instant.text(received.sent),
+        "tenant": attributes.get(TENANT),
+        "trace": trace.parent.split("-")[1] if trace else None,
+    }
+
+
+def _limit(body: Body) -> int | None:
+    """Return the field `limit` of a body; None is no limit."""
+    value = body.get("limit")
+    if value is not None and (type(value) is not int or value < 1):
+        raise InvalidJob(f"limit is {shown(value)}: it must be a whole number from 1, or null")
+    return value
+
+
+def _errors(body: Body) -> frozenset[str]:
+    """Return the field `errors` of a body; none are all."""
+    value = body.get("errors", [])
+    if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
+        raise InvalidJob(f"errors is {shown(value)}: it must be a list of names of errors, empty for all")
+    return frozenset(value)
+
+
+def _apply(body: Body) -> bool:
+    """Return the field `apply` of a body."""
+    value = body.get("apply", False)
+    if not isinstance(value, bool):
+        raise InvalidJob(f"apply is {shown(value)}: it must be true or false")
+    return value
+
+
+def _check_confirmed(body: Body, queue: str) -> None:
+    """Raise InvalidJob unless the field `confirm` of a body is the queue's name."""
+    if body.get("confirm") != queue:
+        raise InvalidJob(f"confirm is {shown(body.get('confirm'))}: it must be the queue's name, {queue!r}")
+
+
+def _check_fields(body: Body, *allowed: str) -> None:
+    """Raise InvalidJob where a body has other fields: a misspelt filter would select all."""
+    unknown = [name for name in body if name not in allowed]
+    if unknown:
+        raise InvalidJob(f"{shown(unknown[0])} is no field: there is {', '.join(allowed) or 'none'}")

@@ -1,0 +1,156 @@
+// What is due in a queue's next hours, and how its last hours were, as charts.
+
+import { html, useEffect, useRef, useState } from "./vendor/preact-htm.js";
+import { clock, local, number, percent, plural, span } from "./format.js";
+import { Button, Loaded, Table } from "./parts.js";
+import { shareOf, total } from "./queue_state.js";
+import { queuePath } from "./route.js";
+
+const HEIGHT = 150;
+const COUNTS = Array.from({ length: 9 }, (_, power) => [1, 2, 5].map((each) => each * 10 ** power)).flat();
+const SPANS = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400, 604800];
+
+const iso = (seconds) => new Date(seconds * 1000).toISOString().replace(".000", "");
+const stepWords = (step) => (step === 60 ? "a minute" : span(step));
+const highest = (points) => points.reduce((most, point) => (point[1] > most[1] ? point : most), [0, -1]);
+
+export function DueChart({ name, polled, hours }) {
+  const step = hours > 6 ? 600 : 60;
+  const pick = (from) =>
+    location.assign(`${queuePath(name, "jobs")}?${new URLSearchParams({ from: iso(from), to: iso(from + step) })}`);
+  return html`<${Loaded} polled=${polled} what="what is due">${(data) => {
+    const points = group(data.minutes, step);
+    return html`<${Chart} title=${`Due in the next ${plural(hours, "hour")}`} summary=${dueWords(data, points, step)}
+      points=${points} step=${step} from=${data.from} to=${data.until} bars gap=${0} unit="jobs" format=${number}
+      onPick=${pick} />`;
+  }}<//>`;
+}
+
+export function group(points, step) {
+  const totals = new Map();
+  for (const [at, count] of points) {
+    const from = at - (at % step);
+    totals.set(from, (totals.get(from) ?? 0) + count);
+  }
+  return [...totals];
+}
+
+export function dueWords({ counted, more, until, overdue }, points, step) {
+  if (!counted && !more) return "Nothing is due.";
+  const [at, most] = highest(points);
+  const peak = points.length > 1 ? ` Most at ${clock(at * 1000)}: ${number(most)} in ${stepWords(step)}.` : "";
+  const late = overdue ? ` ${number(overdue)} overdue.` : "";
+  const end = more && `counting ended at ${local(until, Date.now())}, and the chart with it.`;
+  return `${more ? `${number(counted)} or more jobs: ${end}` : `${plural(counted, "job")}.`}${late}${peak}`;
+}
+
+export const History = ({ name, polled, hours }) => html`<${Loaded} polled=${polled} what="the last hours">
+  ${({ series, reason, from, to, period: step }) => (reason
+    ? html`<div class="notice"><strong>Lateness and throughput of the last hours are not known</strong>
+        <p>${reason}</p></div>`
+    : html`<div class="charts"><${Lateness} points=${series[name].lateness} ...${{ hours, from, to, step }} />
+        <${Throughput} series=${series[name]} ...${{ hours, from, to, step }} /></div>`)}<//>`;
+
+function Lateness({ hours, points, ...range }) {
+  const [at, most] = highest(points);
+  const worst = most > 0 ? `At worst ${span(most)}, at ${clock(at * 1000)}.` : "No job was dispatched late.";
+  return html`<${Chart} title=${`Lateness, last ${plural(hours, "hour")}`} points=${points} format=${span} unit="late"
+    summary=${most < 0 ? "Nothing was reported." : worst} ...${range} />`;
+}
+
+function Throughput({ hours, series: { throughput: points, on_time, delayed }, ...range }) {
+  const [at, most] = highest(points);
+  const share = shareOf(on_time, delayed);
+  const onTime = share === null ? "" : ` ${percent(share)} on time.`;
+  const peak = most > 0 ? `, at most ${number(most)} in ${stepWords(range.step)}, at ${clock(at * 1000)}` : "";
+  return html`<${Chart} title=${`Throughput, last ${plural(hours, "hour")}`} gap=${0} points=${points} format=${number}
+    unit="jobs" summary=${`${plural(total(points), "job")} dispatched${peak}.${onTime}`} ...${range} />`;
+}
+
+/**
+ * A chart, its summary in words, and its values as a table. `points`: [[epoch seconds, value]], sparse;
+ * `from` and `to`: ISO; `step`: seconds of a point. `bars`: as bars, else in steps. `gap`: what no point means, 0
+ * or null. `onPick` (epoch seconds): a point was chosen.
+ */
+function Chart({ title, summary, ...shown }) {
+  const { points, from, to, onPick } = shown;
+  const place = useRef(null);
+  useEffect(() => place.current && draw(place.current, shown), [JSON.stringify(points), from, to]);
+  return html`<figure class="chart panel">
+    <figcaption><h2>${title}</h2><p class="muted">${summary}</p></figcaption>
+    ${points.length > 0 && html`<div class=${onPick && "pick"} ref=${place} aria-hidden="true" />`}
+    ${points.length > 0 && html`<${Values} title=${title} ...${shown} />`}
+  </figure>`;
+}
+
+function Values({ title, points, format, unit, onPick }) {
+  const [open, setOpen] = useState(false);
+  const columns = [
+    { name: "at", label: "From", head: true, cell: ([at]) => whenOf(at, onPick) },
+    { name: "value", label: unit, end: true, cell: ([, value]) => format(value) },
+  ];
+  return html`<details onToggle=${(event) => setOpen(event.currentTarget.open)}>
+    <summary>As a table<span class="hidden">: ${title}</span></summary>
+    ${open && html`<${Table} caption=${title} columns=${columns} rows=${points} keyOf=${([at]) => at} />`}
+  </details>`;
+}
+
+function whenOf(at, onPick) {
+  const text = local(at * 1000, Date.now());
+  if (!onPick) return text;
+  return html`<${Button} kind="quiet" label=${`Jobs due at ${text}`} onClick=${() => onPick(at)}>${text}<//>`;
+}
+
+/** Every step from `from` to `to`, with `gap` where there is no point: [times, values]. */
+export function fill(points, { from, to, step, gap }) {
+  const values = new Map(points.map(([at, value]) => [Math.floor(at / step) * step, value]));
+  const first = Math.floor(Date.parse(from) / 1000 / step) * step;
+  const length = Math.max(1, Math.ceil((Date.parse(to) / 1000 - first) / step));
+  const times = Array.from({ length }, (_, index) => first + index * step);
+  return [times, times.map((at) => values.get(at) ?? gap)];
+}
+
+/** Draw it in `place`; return what takes it away. */
+function draw(place, shown) {
+  const plot = new uPlot(options(place, shown), fill(shown.points, { gap: null, ...shown }), place);
+  const fit = new ResizeObserver(() => plot.setSize({ width: place.clientWidth, height: HEIGHT }));
+  fit.observe(place);
+  plot.over.addEventListener("click", () => {
+    const [at, value] = plot.data.map((values) => values[plot.cursor.idxs[1]]);
+    if (value) shown.onPick?.(at);
+  });
+  return () => {
+    fit.disconnect();
+    plot.destroy();
+  };
+}
+
+function options(place, { bars, from, to, step, format, unit }) {
+  const colour = (name) => getComputedStyle(place).getPropertyValue(name);
+  const axis = { stroke: () => colour("--muted"), font: "12px system-ui", ticks: { show: false } };
+  const paths = bars ? uPlot.paths.bars({ size: [0.8, 40, 1], align: 1 }) : uPlot.paths.stepped({ align: 1 });
+  const fill = () => colour(bars ? "--accent" : "--accent-soft");
+  const widest = (_, labels) => 14 + 7 * Math.max(3, ...(labels ?? []).map((label) => label.length));
+  // The step below the pointer; uPlot itself returns the step whose start is nearest.
+  const dataIdx = ({ data: [times] }, _, nearest, at) => (times[nearest] > at ? nearest - 1 : nearest);
+  return {
+    width: place.clientWidth,
+    height: HEIGHT,
+    padding: [8, 18, 0, 0],
+    cursor: { y: false, drag: { x: false, y: false }, points: { show: !bars }, dataIdx },
+    scales: {
+      x: { range: () => [Math.floor(Date.parse(from) / 1000 / step) * step, Date.parse(to) / 1000] },
+      y: { range: (_, __, most) => [0, Math.max(most * 1.1, 1)] },
+    },
+    axes: [
+      { ...axis, grid: { show: false }, values: (_, times) => times.map((at) => clock(at * 1000)), size: 26 },
+      { ...axis, grid: { stroke: () => colour("--line"), width: 1 }, values: (_, values) => values.map(format),
+        incrs: unit === "jobs" ? COUNTS : SPANS, size: widest, space: 32 },
+    ],
+    series: [
+      { label: "At", value: (_, at) => (at ? clock(at * 1000) : "") },
+      { label: unit, value: (_, value) => (value == null ? "" : format(value)), paths, fill, width: bars ? 0 : 1.5,
+        stroke: () => colour("--accent"), points: { show: false } },
+    ],
+  };
+}

@@ -1,0 +1,96 @@
+// The state of a queue, in words, and the order of queues.
+
+import { percent, plural, span } from "./format.js";
+
+const HOUR = 3600;
+const RECENT_SECONDS = 300;
+const OLD_SECONDS = 180;
+const LATE_SECONDS = 60;
+const GRACE_SECONDS = 5;
+export const STALE_SECONDS = 150;
+const ON_TIME_GOAL = 0.999 - 1e-9; // sums of floats may be a little less
+
+const isStopped = ({ rate }) => rate?.startsWith("0/");
+export const isPoor = (share) => share != null && share < ON_TIME_GOAL;
+
+/** The states that a queue may have, the worst first: a word, its tone, whether it applies, why, and how badly. */
+const STATES = [
+  ["late", "bad", (queue) => queue.lateness > (queue.overdue ? GRACE_SECONDS : LATE_SECONDS),
+    ({ lateness }) => `The oldest job not yet dispatched is ${span(lateness)} past due`, ({ lateness }) => lateness],
+  ["no tick", "bad", ({ fence_age: age }) => age === null || age > STALE_SECONDS,
+    ({ fence_age: age }) => (age === null
+      ? "A partition has never had a tick: its jobs are not dispatched"
+      : `The last tick was ${span(age)} ago; one a minute is normal`), ({ fence_age: age }) => age ?? Infinity],
+  ["dead letters", "bad", ({ dead }) => dead,
+    ({ dead }) => `${plural(dead, "job")} failed for good`, ({ dead }) => dead],
+  ["paused", "warn", ({ paused }) => paused, () => "Its workers start no jobs", ({ waiting }) => waiting],
+  ["stopped", "warn", (queue) => isStopped(queue) && !queue.paused,
+    () => "Its workers start no jobs: its rate is 0", ({ waiting }) => waiting],
+  ["waiting", "warn", ({ waiting, in_flight, paused }) => waiting > 100 && waiting > 10 * in_flight && !paused,
+    ({ waiting }) => `${plural(waiting, "job")} wait for workers`, ({ waiting }) => waiting],
+  ["was late", "warn", (queue) => isPoor(queue.on_time),
+    (queue) => `${percent(queue.on_time)} of the last hour's jobs were on time`, (queue) => 1 - queue.on_time],
+  ["limited", "idle", (queue) => queue.rate && !isStopped(queue),
+    ({ rate }) => `Its rate is limited to ${rate}`, () => 0],
+  ["not known", "idle", (queue) => queue.on_time === undefined,
+    () => "CloudWatch has no recent metrics: whether the last hour's jobs were on time is not known", () => 0],
+];
+const NO_ANSWER = -1;
+const HEALTHY = STATES.length;
+const NO_ACCESS = HEALTHY + 1;
+
+/** The states of a queue, the worst first: [{word, tone, why, rank, size}]; the last two order queues. */
+export function statesOf(queue) {
+  const { status, detail: why } = queue.error ?? {};
+  if (status === 403) return [{ word: "no access", tone: "idle", why, rank: NO_ACCESS, size: 0 }];
+  if (queue.error) return [{ word: "no answer", tone: "bad", why, rank: NO_ANSWER, size: 0 }];
+  return STATES.flatMap(([word, tone, applies, why, size], rank) =>
+    applies(queue) ? [{ word, tone, why: why(queue), rank, size: size(queue) }] : []);
+}
+
+/** The queues, the worst first; those of the same state by how badly, then by name. */
+export function sortWorstFirst(queues) {
+  const worst = (queue) => statesOf(queue)[0] ?? { rank: HEALTHY, size: 0 };
+  const ranked = queues.map((queue) => ({ name: queue.name, queue, ...worst(queue) }));
+  const bySize = (a, b) => (a.size === b.size ? a.name.localeCompare(b.name, "en") : b.size - a.size);
+  return ranked.sort((a, b) => a.rank - b.rank || bySize(a, b)).map(({ queue }) => queue);
+}
+
+/** The totals of all queues; those without an answer count as nothing. */
+export function totalsOf(queues) {
+  const sum = (field) => queues.reduce((all, queue) => all + (queue[field] ?? 0), 0);
+  return {
+    bad: queues.filter((queue) => statesOf(queue)[0]?.tone === "bad").length,
+    lateness: Math.max(0, ...queues.map((queue) => queue.lateness ?? 0)),
+    scheduled: sum("scheduled"),
+    moreScheduled: queues.some((queue) => queue.more_scheduled),
+    waiting: sum("waiting"),
+    inFlight: sum("in_flight"),
+    dead: sum("dead"),
+    paused: queues.filter((queue) => queue.paused).length,
+  };
+}
+
+/** The metrics that were polled, undefined where they could not be read or are old. */
+export const current = ({ data, error, age }) => (error || age > OLD_SECONDS ? undefined : data);
+
+/**
+ * How late a queue is, by its overview and its metrics: lateness, on_time, overdue. `on_time` is null where nothing was
+ * dispatched, and undefined where that is not known, as while no tick has reported a lateness.
+ */
+export function lastHour({ data, at }, metrics, name) {
+  const series = metrics?.series[name];
+  const overdue = data.next_due ? Math.max(0, (at - Date.parse(data.next_due)) / 1000) : 0;
+  const since = (points, seconds) => (points ?? []).filter(([when]) => when >= at / 1000 - seconds);
+  const lateness = Math.max(overdue, ...since(series?.lateness, RECENT_SECONDS).map(([, value]) => value));
+  const isKnown = since(series?.lateness, OLD_SECONDS + metrics?.period).length > 0;
+  const on_time = isKnown ? shareOf(since(series.on_time, HOUR), since(series.delayed, HOUR)) : undefined;
+  return { lateness, overdue: overdue > 0, on_time };
+}
+
+export const total = (points) => points.reduce((sum, [, value]) => sum + value, 0);
+
+export function shareOf(onTime, delayed) {
+  const all = total(onTime) + total(delayed);
+  return all ? total(onTime) / all : null;
+}

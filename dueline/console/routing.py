@@ -1,0 +1,136 @@
+"""Routes of the console: a path must match exactly as it was sent, and each request runs in a thread."""
+
+import json
+import re
+import sys
+import traceback
+from collections.abc import Callable, Collection
+from http import HTTPStatus
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.convertors import StringConvertor, register_url_convertor
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from dueline.console.problem_details import Refused, problem_response
+from dueline.core.job import QUEUE_NAME, SCHEDULE_NAME
+from dueline.core.text import shown
+from dueline.errors import DuelineError
+
+READS = ("GET", "HEAD")
+# The limit of Lambda, and so of the API.
+MOST_BYTES = 6 * 1024 * 1024
+# So much is read and dropped: a client that is still sending would not see the answer.
+_MOST_DROPPED_BYTES = 8 * MOST_BYTES
+
+Handler = Callable[[Request, bytes], Response]
+
+
+class QueueName(StringConvertor):
+    regex = QUEUE_NAME
+
+
+class ScheduleName(StringConvertor):
+    regex = SCHEDULE_NAME
+
+
+class JobOrRunId(StringConvertor):
+    regex = r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}"
+
+
+for name, convertor in {"queue": QueueName(), "schedule": ScheduleName(), "id": JobOrRunId()}.items():
+    register_url_convertor(name, convertor)
+
+
+def always(_: bytes) -> bool:
+    """Return that a request changes something."""
+    return True
+
+
+def never(_: bytes) -> bool:
+    """Return that a request changes nothing."""
+    return False
+
+
+def make_route(
+    path: str, methods: Collection[str], handler: Handler, *, changes: Callable[[bytes], bool] = always
+) -> Route:
+    """Return a route such as `/queues/{queue}`, whose `handler` gets each request and its body, in a thread.
+
+    `changes` returns whether a request with that body changes anything. A read-only console refuses those.
+    """
+
+    async def endpoint(request: Request) -> Response:
+        try:
+            body = await _read_body(request)
+            if request.app.state.read_only and request.method not in READS and changes(body):
+                raise Refused(HTTPStatus.FORBIDDEN, "the console was started with --read-only", code="read_only")
+            return await run_in_threadpool(handler, request, body)
+        except ClientDisconnect:
+            return Response(status_code=HTTPStatus.BAD_REQUEST)
+        except Exception as error:
+            if not isinstance(error, Refused | DuelineError):
+                _log(error, request)
+            return problem_response(error)
+
+    return Route(re.sub(r"\{(\w+)\}", r"{\1:\1}", path), endpoint, methods=methods)
+
+
+async def _read_body(request: Request) -> bytes:
+    """Return a request's body. Raises Refused where it is too large or its length is not declared."""
+    if "transfer-encoding" in request.headers:
+        detail = "the body must come with a content-length, not in chunks"
+        raise Refused(HTTPStatus.LENGTH_REQUIRED, detail, headers={"connection": "close"})
+    body, length = bytearray(), 0
+    async for part in request.stream():
+        length += len(part)
+        if length <= MOST_BYTES:
+            body += part
+        elif length > _MOST_DROPPED_BYTES:
+            break
+    if length > MOST_BYTES:
+        detail = f"the body has {request.headers['content-length']} bytes: it may have up to {MOST_BYTES}"
+        raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail, code="payload_too_large")
+    return bytes(body)
+
+
+def header(request: Request, name: str) -> str | None:
+    """Return a header. A repeated one has all its values, and so none that anything expects."""
+    return ", ".join(request.headers.getlist(name)) if name in request.headers else None
+
+
+def parse_object(body: bytes) -> dict[str, Any]:
+    """Return the JSON object in a body, an empty one where there is no body. Raises Refused."""
+    value = parse_json(body or b"{}")
+    if not isinstance(value, dict):
+        raise Refused(HTTPStatus.BAD_REQUEST, "the body must be a JSON object", code="no_json")
+    return value
+
+
+def parse_json(content: bytes) -> Any:
+    """Return what JSON holds, None where it is invalid."""
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+
+
+def unmatched(request: Request, error: Exception) -> Response:
+    """Return the response to a request that no route matches: 404, or 405 where its path has other methods."""
+    path, allow = shown(request.scope["path"]), getattr(error, "headers", None)
+    if not allow:
+        detail = f"there is nothing at {path}: paths must match exactly"
+        return problem_response(Refused(HTTPStatus.NOT_FOUND, detail, code="route_not_found"))
+    allowed = ", ".join(sorted({*allow["Allow"].split(", ")} - {"HEAD"}))
+    detail = f"{path} does not allow {request.method}: it allows {allowed}"
+    headers = {"allow": allowed}
+    return problem_response(Refused(HTTPStatus.METHOD_NOT_ALLOWED, detail, code="method_not_allowed", headers=headers))
+
+
+def _log(error: Exception, request: Request) -> None:
+    """Write where an unexpected error was raised, and nothing of the request's query and body."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    path = request.scope["path"].encode("unicode_escape").decode()
+    sys.stderr.write(f"dueline: {request.method} {path}: {type(error).__name__} at {last.filename}:{last.lineno}\n")

@@ -1,0 +1,167 @@
+"""What makes retries idempotent: the key under which a job is scheduled, or an id that the caller chose."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from dueline.core import instant, rows
+from dueline.core.job import Job, JobId, Route
+from dueline.core.ports import ParallelMap, Table
+from dueline.core.queue_settings import QueueSettings
+from dueline.core.request import FURTHEST, MAX_DELAY_SECONDS, Request
+from dueline.core.rows import Row
+from dueline.core.text import shown
+from dueline.errors import RETRYABLE, InvalidJob, JobNotFound, KeyReused, Unavailable
+
+MAX_CHARACTERS = 255
+# So that a key is free by every caller's clock.
+_CLOCKS_DIFFER = timedelta(hours=1)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KeyClaim:
+    """The job that belongs to a key, and whether an earlier call has submitted it already."""
+
+    job: Job
+    is_done: bool = False
+
+
+def checked_key(key: object) -> str:
+    """Return a key. Raises InvalidJob unless it has 1 to 255 printable ASCII characters."""
+    if isinstance(key, str) and 1 <= len(key) <= MAX_CHARACTERS and key.isascii() and key.isprintable():
+        return key
+    raise InvalidJob(f"key is {shown(key)}: it must have 1 to {MAX_CHARACTERS} printable ASCII characters")
+
+
+def claim(key: str, job: Job, *, payload_hash: str, table: Table, now: datetime) -> KeyClaim:
+    """Return the job to submit under a key: this one, or that of an earlier call, which may not have submitted it.
+
+    Raises KeyReused when the key was used for another payload, Throttled or
+    Unavailable: then this call submitted nothing.
+    """
+    row = table.claim(rows.idempotency_row(job, key, payload_hash=payload_hash), now=now)
+    first = first_of(row, key, job, payload_hash=payload_hash)
+    is_unsettled = first.job.id != job.id and not first.is_done
+    if is_unsettled and not table.share(rows.key(row), id=str(first.job.id)):
+        raise Unavailable(f"key is {key!r}: the call that used it was refused at this moment: try again")
+    return first
+
+
+def release(key: str, id: JobId, *, table: Table, now: datetime) -> None:
+    """Free a key whose job was refused and never sent. If that fails, the key stays that job's."""
+    try:
+        table.release(rows.idempotency_key(id.queue, key), id=str(id), ttl=int((now - _CLOCKS_DIFFER).timestamp()))
+    except RETRYABLE:
+        return
+
+
+def first_of(row: Row, key: str, job: Job, *, payload_hash: str) -> KeyClaim:
+    """Return this job with the id, tenant and priority that a key's row has, as `claim` does. Raises KeyReused."""
+    try:
+        first = JobId.parse(str(row.get("id")))
+        tenant, priority = str(row["tenant"]) if "tenant" in row else None, int(row.get("priority", 1))
+        kept = replace(job, id=first, expires=first.due + (job.expires - job.id.due), tenant=tenant, priority=priority)
+    except (InvalidJob, JobNotFound, ValueError, TypeError):
+        # A direct producer may write anything there: it is no reason to submit a second job.
+        raise KeyReused(f"key is {key!r}: its row names no job: use another key") from None
+    if first.queue != job.id.queue:
+        # Only a direct producer's own row names one: it is not to reach that queue with the API's rights.
+        raise KeyReused(f"key is {key!r}: it was used for job {first}, which is of another queue")
+    if row.get("payload_hash") != payload_hash:
+        raise KeyReused(f"key is {key!r}: it was used for job {first}, which has another payload")
+    return KeyClaim(job=kept, is_done=bool(row.get("done")))
+
+
+def is_free(key: str, queue: str, *, table: Table, now: datetime) -> bool:
+    """Return whether it was read that no call has claimed a key. Raises Throttled or Unavailable."""
+    row_key = rows.idempotency_key(queue, key)
+    reading = table.read([row_key])
+    return row_key not in reading.unread and not rows.is_live(reading.rows.get(row_key), now=now)
+
+
+def job_under(key: str, queue: str, *, table: Table, now: datetime) -> tuple[JobId, bool]:
+    """Return the job that a call scheduled under a key, and whether the key's row says that it was submitted.
+
+    Raises JobNotFound where there is none, InvalidJob for what is no key, Throttled or Unavailable.
+    """
+    row_key = rows.idempotency_key(queue, checked_key(key))
+    reading = table.read([row_key])
+    if row_key in reading.unread:
+        raise Unavailable(f"the row of key {key!r} could not be read: try again")
+    row = reading.rows.get(row_key)
+    try:
+        id = JobId.parse(str(row.get("id"))) if row and rows.is_live(row, now=now) else None
+    except JobNotFound:
+        id = None
+    # Only a direct producer's own row names no job, or one of another queue.
+    if id is None or id.queue != queue:
+        raise JobNotFound(f"no job of queue {queue} was scheduled under the key {key!r}, or its retention is over")
+    return id, bool(row and row.get("done"))
+
+
+def note_done(jobs: Iterable[tuple[str, JobId]], *, table: Table, spread: ParallelMap) -> None:
+    """Mark keys as done: their jobs were submitted. If that fails, a repeat submits the same id once more.
+
+    A key that was claimed for another job meanwhile, after its retention, is left alone.
+    """
+
+    def note(submitted: tuple[str, JobId]) -> None:
+        key, id = submitted
+        try:
+            table.mark_done(rows.idempotency_key(id.queue, key), id=str(id))
+        except RETRYABLE:
+            return
+
+    list(spread(note, jobs))
+
+
+# By how much the caller's clock may be ahead: its id for 10 years from now is to be as good as a delay of 10 years.
+_AHEAD = timedelta(minutes=1)
+_EXCLUDED = {"at": "an id says when its job is due", "delay": "an id says when its job is due"} | {
+    "key": "a job that has an id of its own is there once without a key"
+}
+
+
+def parsed(text: object) -> JobId:
+    """Return the id in a text. Raises InvalidJob unless it is written as ids are."""
+    try:
+        return JobId.parse(text)  # type: ignore[arg-type]  # it may be anything
+    except JobNotFound:
+        form = "{queue}.{partition}.{d or t}.{due in ms}.{UUID}, in lower case"
+        raise InvalidJob(f"id is {shown(text, most=200)}: it must be of the form {form}") from None
+
+
+def check_alone(request: Request) -> None:
+    """Raise InvalidJob if a request has an id, and beside it what an id takes the place of."""
+    for name, reason in _EXCLUDED.items():
+        if request.id is not None and getattr(request, name) is not None:
+            raise InvalidJob(f"id and {name} are both given: give one of them, {reason}")
+
+
+def checked_id(text: str, *, queue: QueueSettings, now: datetime) -> JobId:
+    """Return the id in a text, if a job may be scheduled under it now.
+
+    Raises InvalidJob, which says why, where it is another queue's, or in a partition that takes no jobs; where its job
+    is due in over 10 years, or is past its retention; and where its route is direct and SQS cannot hold it until it is
+    due. The table's route takes whatever is due, however soon.
+    """
+    id = parsed(text)
+    if reason := _refusal(id, queue=queue, now=now):
+        raise InvalidJob(f"id is {text!r}: {reason}")
+    return id
+
+
+def _refusal(id: JobId, *, queue: QueueSettings, now: datetime) -> str | None:
+    due = instant.text(id.due)
+    if id.queue != queue.name:
+        return f"it is of queue {id.queue!r}, and the job is for {queue.name!r}"
+    if not queue.declares(id.partition):
+        return f"partition {id.partition.number} takes no jobs, queue {queue.name!r} has 0 to {queue.partitions - 1}"
+    if id.due + queue.retention <= now:
+        days = queue.retention / timedelta(days=1)
+        return f"its job was due at {due}, and is past its retention of {days:g} days: it would never be sent"
+    if id.due > now + FURTHEST + _AHEAD:
+        return f"its job is due at {due}: the latest is {instant.text(instant.round_up(now + FURTHEST))}, in 10 years"
+    if id.route is Route.DIRECT and id.due - now > timedelta(seconds=MAX_DELAY_SECONDS):
+        return f"its job is due at {due}, and by route d SQS can hold it for {MAX_DELAY_SECONDS} s: give it route t"
+    return None

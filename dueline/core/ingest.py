@@ -1,0 +1,309 @@
+"""Ingest: write the jobs of inbound messages into the table, and park those that could never be sent."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+
+from dueline.core import rows
+from dueline.core.dispatch import Dispatcher, ParkedJob
+from dueline.core.job import Job, JobId, Partition, Route
+from dueline.core.message import Message, batches
+from dueline.core.ports import BatchRead, Clock, ParallelMap, Queue, Table
+from dueline.core.request import MAX_DELAY_SECONDS
+from dueline.core.reschedule import Intent, settle_all
+from dueline.core.retry import Patience, RetryTimer
+from dueline.core.rows import Key
+from dueline.core.table_writer import ORDER, TableWriter, read_all
+from dueline.errors import DuelineError, InvalidJob, QueueNotFound, Throttled, Unavailable
+
+# While a deployment adds a queue or a partition, a function may not know yet what its callers do.
+PATIENT_RECEIVES = 3
+_NO_TICK = "it is not in queues.yaml, or its queue's stack is not deployed yet"
+
+
+@dataclass(kw_only=True, slots=True)
+class Undeliverable:
+    """Jobs to be parked, and jobs of which that is not clear yet, each with the reason.
+
+    Of the `unread` among the latter, the state could not be read.
+    """
+
+    parked: dict[Job, str] = field(default_factory=dict)
+    unclear: dict[Job, str] = field(default_factory=dict)
+    unread: set[Job] = field(default_factory=set)
+
+
+class Ticks:
+    """Knows which partitions have ticks: those that are declared, and those that were found to have some.
+
+    `stands` is called for partitions that are not declared and that no tick has read yet.
+    """
+
+    def __init__(self, *, is_declared: Callable[[Partition], bool], stands: Callable[[Partition], bool]) -> None:
+        self._is_declared = is_declared
+        self._stands = stands
+        self._with_ticks: set[Partition] = set()
+
+    def are_known(self, partition: Partition) -> bool:
+        return partition in self._with_ticks or self._is_declared(partition)
+
+    def are_found(self, partition: Partition, *, has_state: bool) -> bool:
+        """Return whether a partition has ticks, by its state or its schedule. A positive answer is remembered."""
+        if has_state or self._stands(partition):
+            self._with_ticks.add(partition)
+        return partition in self._with_ticks
+
+
+def find_undeliverable(
+    receives: Mapping[Job, int], *, ticks: Ticks, read: Callable[[Iterable[Key]], BatchRead], now: datetime
+) -> Undeliverable:
+    """Find the jobs that would never be sent; `receives` is how often the message of each was received.
+
+    They are direct jobs that SQS cannot hold, and jobs in a partition that no tick reads: it has neither a state nor a
+    schedule. (A partition that was removed from queues.yaml has a state, and is still read.) To be sure, the message
+    must have been received several times.
+    """
+    undeliverable = Undeliverable()
+    strange = [job for job in receives if job.id.route is Route.TABLE and not ticks.are_known(job.id.partition)]
+    states = read({rows.state_key(job.id.partition) for job in strange})
+    for job in strange:
+        key, reason = rows.state_key(job.id.partition), f"no tick reads {job.id.partition}: {_NO_TICK}"
+        if key not in states.unread and ticks.are_found(job.id.partition, has_state=key in states.rows):
+            continue
+        if key in states.unread or receives[job] < PATIENT_RECEIVES:
+            undeliverable.unclear[job] = reason
+            undeliverable.unread |= {job} if key in states.unread else set()
+        else:
+            undeliverable.parked[job] = reason
+    for job in receives:
+        if job.id.route is Route.DIRECT and job.id.due - now > timedelta(seconds=MAX_DELAY_SECONDS):
+            undeliverable.parked[job] = (
+                f"a direct job is due in over {MAX_DELAY_SECONDS} s, longer than SQS can hold it"
+            )
+    return undeliverable
+
+
+# A table that takes a thousand rows a second, and ten functions: each may write its 500 in some five seconds.
+_FIRST_WAIT, _LONGEST_WAIT, _ATTEMPTS = 0.2, 2.0, 100
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class InboundMessage:
+    """A message of the inbound queue, with its SQS message id, and how often it was received."""
+
+    message_id: str
+    message: Message
+    receives: int = 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RejectedMessage:
+    """A message that carries no job, and why."""
+
+    received: InboundMessage
+    reason: str
+
+
+@dataclass(kw_only=True, slots=True)
+class IngestResult:
+    """What became of a batch.
+
+    `failed` holds the ids of messages that SQS must bring again, `again` the jobs of those, and `faults` what went
+    wrong, at whichever try. The jobs of `rows` have theirs. `moved` are the jobs of reschedules that took effect,
+    `dropped` those that came to nothing. The ids of `reused` are other jobs', whose rows stay as they are.
+    """
+
+    failed: set[str] = field(default_factory=set)
+    again: set[Job] = field(default_factory=set)
+    faults: set[str] = field(default_factory=set)
+    rows: set[Job] = field(default_factory=set)
+    moved: set[Job] = field(default_factory=set)
+    dropped: set[Job] = field(default_factory=set)
+    reused: set[Job] = field(default_factory=set)
+    late: list[Job] = field(default_factory=list)
+    parked: list[ParkedJob] = field(default_factory=list)
+    rejected: list[RejectedMessage] = field(default_factory=list)
+
+    @property
+    def written(self) -> int:
+        return len(self.rows)
+
+    def note(self, fault: DuelineError) -> None:
+        self.faults.add(str(fault))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Ends:
+    """When an invocation settles no more reschedules, and when it begins no more sends (monotonic)."""
+
+    settling: float
+    sending: float
+
+
+class Ingest:
+    """Ingests batches of inbound messages. `jitter` returns a random number from 0 to 1.
+
+    `rejects` returns the inbound queue's dead-letter queue, which few batches need; `is_declared` and
+    `stands` say which partitions have `Ticks`.
+    """
+
+    def __init__(
+        self,
+        *,
+        table: Table,
+        dispatcher: Callable[[str], Dispatcher],
+        rejects: Callable[[], Queue],
+        is_declared: Callable[[Partition], bool],
+        stands: Callable[[Partition], bool] = lambda _: False,
+        clock: Clock,
+        jitter: Callable[[], float],
+        spread: ParallelMap = map,
+    ) -> None:
+        self._table = table
+        self._dispatcher = dispatcher
+        self._rejects = rejects
+        self._ticks = Ticks(is_declared=is_declared, stands=stands)
+        self._clock = clock
+        self._jitter = jitter
+        self._spread = spread
+        self._table_route = TableWriter(table=table, dispatcher=dispatcher, clock=clock, spread=spread)
+
+    def run(self, batch: Sequence[InboundMessage], *, until: float) -> IngestResult:
+        """Ingest a batch, each message for itself; begin no send after `until` (monotonic).
+
+        A message that carries no job goes to the inbound dead-letter queue with the reason. What could not be
+        written, read or sent is tried again until then, with backoff, and what is done is not repeated. What is left is
+        reported as failed: SQS brings it again.
+        """
+        done = IngestResult()
+        parsed = parse(batch)
+        receives = _receives(batch, parsed.jobs)
+        started, waits = self._clock.monotonic(), self._waits(until)
+        ends = _Ends(settling=started + (until - started) / 2, sending=until)
+        left = self._attempt(receives, parsed, done, ends)
+        self._reject(parsed.rejected, done, until)
+        while left and waits.wait(()):
+            left = self._attempt({job: receives[job] for job in left}, parsed, done, ends)
+        done.failed |= {message_id for message_id, job in parsed.jobs.items() if job in done.again}
+        return done
+
+    def _waits(self, until: float) -> RetryTimer:
+        seconds = max(0.0, until - self._clock.monotonic())
+        patience = Patience(attempts=_ATTEMPTS, seconds=seconds, first_wait=_FIRST_WAIT, longest_wait=_LONGEST_WAIT)
+        return RetryTimer(patience, clock=self._clock, jitter=self._jitter)
+
+    def _attempt(self, receives: Mapping[Job, int], parsed: "Parsed", done: IngestResult, ends: _Ends) -> set[Job]:
+        """Ingest those of the jobs that are not done; return which of them to try again now.
+
+        Only time, and not another try, shows a partition that no tick reads yet.
+        """
+        unsettled = self._settle([each for each in parsed.intents if each.job in receives], done, ends.settling)
+        done.dropped -= parsed.submitted
+        here = receives.keys() - unsettled - done.dropped
+        undeliverable = self._find_undeliverable({job: receives[job] for job in here}, done)
+        ours = here - undeliverable.parked.keys() - undeliverable.unclear.keys()
+        undone = self._park(undeliverable.parked, done, ends.sending) | self._take(ours, done, ends.sending)
+        done.again -= receives.keys()
+        done.again |= unsettled | set(undeliverable.unclear) | undone
+        return undone | undeliverable.unread | (unsettled if self._clock.monotonic() < ends.settling else set())
+
+    def _reject(self, rejects: Iterable[RejectedMessage], done: IngestResult, until: float) -> None:
+        """Park messages that carry no job."""
+        send = partial(self._reject_some, done=done, until=until)
+        for rejected in self._spread(send, batches(rejects, size=lambda each: each.received.message.size)):
+            done.rejected += rejected
+        parked = {each.received.message_id for each in done.rejected}
+        done.failed |= {each.received.message_id for each in rejects} - parked
+
+    def _reject_some(
+        self, some: Sequence[RejectedMessage], *, done: IngestResult, until: float
+    ) -> list[RejectedMessage]:
+        """Park a batch of messages that carry no job; return those that were parked."""
+        if self._clock.monotonic() >= until:
+            return []
+        try:
+            refusals = self._rejects().send([each.received.message.with_reason(each.reason) for each in some])
+        except (QueueNotFound, Throttled, Unavailable) as fault:
+            done.faults.add(str(fault))
+            return []
+        refused = {refusal.index for refusal in refusals}
+        return [each for index, each in enumerate(some) if index not in refused]
+
+    def _settle(self, intents: Sequence[Intent], done: IngestResult, until: float) -> set[Job]:
+        """Settle reschedules; return the jobs of those that are to come again."""
+        unmoved = [each for each in intents if each.job not in done.moved]
+        settled = settle_all(unmoved, table=self._table, clock=self._clock, spread=self._spread, until=until)
+        done.moved |= settled.moved
+        done.dropped |= settled.dropped
+        done.faults |= set(settled.unclear.values())
+        return set(settled.unclear)
+
+    def _find_undeliverable(self, receives: Mapping[Job, int], done: IngestResult) -> Undeliverable:
+        read = partial(read_all, table=self._table, spread=self._spread, note=done.note)
+        undeliverable = find_undeliverable(receives, ticks=self._ticks, read=read, now=self._clock.now())
+        done.faults |= set(undeliverable.unclear.values())
+        return undeliverable
+
+    def _take(self, jobs: set[Job], done: IngestResult, until: float) -> set[Job]:
+        """Take jobs to the table; return those that are to be written again."""
+        written = self._table_route.write_new(jobs, until=until, have_rows=done.moved | done.rows)
+        done.reused |= written.reused
+        done.rows |= written.written
+        done.late += written.late
+        done.parked += written.parked
+        done.faults |= written.faults
+        return written.undone
+
+    def _park(self, undeliverable: Mapping[Job, str], done: IngestResult, until: float) -> set[Job]:
+        """Park jobs, each for its reason; return those that could not be parked."""
+        again: set[Job] = set()
+        for job in sorted(undeliverable, key=ORDER):
+            parked = self._dispatcher(job.id.queue).park([job], reason=undeliverable[job], until=until)
+            done.parked += parked.parked
+            again |= set(parked.unfinished)
+            done.faults |= {parked.fault} if parked.unfinished else set()
+        return again
+
+
+def _receives(batch: Sequence[InboundMessage], jobs: Mapping[str, Job]) -> dict[Job, int]:
+    """Return how often the message of each job was received; of its messages, the one that came most often counts."""
+    counted: dict[Job, int] = {}
+    for each in batch:
+        job = jobs.get(each.message_id)
+        if job is not None:
+            counted[job] = max(each.receives, counted.get(job, 0))
+    return counted
+
+
+@dataclass(kw_only=True, slots=True)
+class Parsed:
+    """A batch: the job of each message by its message id, the reschedules among them, and what carries no job.
+
+    The `submitted` jobs have a message of their own, which is no reschedule's.
+    """
+
+    jobs: dict[str, Job] = field(default_factory=dict)
+    submitted: set[Job] = field(default_factory=set)
+    intents: list[Intent] = field(default_factory=list)
+    rejected: list[RejectedMessage] = field(default_factory=list)
+
+
+def parse(batch: Iterable[InboundMessage]) -> Parsed:
+    """Read the messages of a batch. Messages with one job id give one job: SQS may repeat them."""
+    parsed, first, messages = Parsed(), dict[JobId, Job](), list[tuple[str, Job, JobId | None]]()
+    for received in batch:
+        try:
+            messages.append((received.message_id, received.message.job(), received.message.moves()))
+        except InvalidJob as error:
+            parsed.rejected.append(RejectedMessage(received=received, reason=str(error)))
+    intents: dict[Job, Intent] = {}
+    # Submissions first: their content counts when the reschedule to the same id is refused.
+    for message_id, read, old in sorted(messages, key=lambda each: each[2] is not None):
+        job = parsed.jobs[message_id] = first.setdefault(read.id, read)
+        if old is None:
+            parsed.submitted.add(job)
+        else:
+            intents[job] = Intent(job=job, old=old)
+    parsed.intents = list(intents.values())
+    return parsed

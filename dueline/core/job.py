@@ -1,0 +1,242 @@
+"""A job and its id, which alone says where to find it."""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any
+
+from dueline.core import instant
+from dueline.core.text import shown
+from dueline.core.trace import TraceContext
+from dueline.errors import InvalidJob, InvalidSchedule, JobNotFound, PayloadTooLarge, QueueNotFound
+
+MAX_PAYLOAD_BYTES = 256 * 1024
+MAX_OFFLOADED_BYTES = 10 * 1024 * 1024
+# The days that an offloaded payload may be kept, up to 10 years and what comes on top: powers of two.
+KEEP_DAYS = tuple(2**power for power in range(5, 13))
+MAX_PARTITIONS = 999
+MAX_RETENTION = timedelta(days=30)
+MAX_TENANT_CHARACTERS = 128
+MAX_PRIORITY = 5
+
+QUEUE_NAME = r"[a-z0-9-]{1,60}"
+_UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+# What an id looks like: {queue}.{partition}.{route}.{due in ms}.{UUID}.
+FORM = rf"({QUEUE_NAME})\.(0|[1-9][0-9]{{0,2}})\.([dt])\.(0|[1-9][0-9]{{0,12}})\.({_UUID})"
+_ID = re.compile(FORM)
+# No dot comes first: clients shorten a path with `.` or `..` in it.
+SCHEDULE_NAME = r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}"
+_NAME_CHARACTERS = "a name has 1 to 64 of a-z, A-Z, 0-9, -, _ and ., which may not come first"
+_SKIP = "!skip"
+_ORIGIN = re.compile(rf"({SCHEDULE_NAME})@([^!]+)({_SKIP})?")
+
+
+class Route(StrEnum):
+    """How a job gets to its queue, decided once, when it is submitted: straight to SQS, or through the table."""
+
+    DIRECT = "d"
+    TABLE = "t"
+
+
+class State(StrEnum):
+    """The state of a job. Only jobs of queues that `track` are ever RUNNING, SUCCEEDED, FAILED or SKIPPED.
+
+    ACCEPTED answers a submission that waits in the inbound queue. UNRECORDED answers a look-up that finds no record.
+    """
+
+    ACCEPTED = "accepted"
+    SCHEDULED = "scheduled"
+    DISPATCHED = "dispatched"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    CANCELLED = "cancelled"
+    CANCEL_REQUESTED = "cancel_requested"
+    PARKED = "parked"
+    UNRECORDED = "unrecorded"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Partition:
+    """A slice of one queue's jobs in the table. Each tick reads one."""
+
+    queue: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.queue}#{self.number}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobId:
+    """Where a job is found: its partition, its route, its due time and a random UUID."""
+
+    partition: Partition
+    route: Route
+    due: datetime
+    uid: str
+
+    def __hash__(self) -> int:
+        # It is random: no more is needed to distinguish jobs, and ingest looks into sets of them a dozen times a job.
+        return hash(self.uid)
+
+    @property
+    def queue(self) -> str:
+        return self.partition.queue
+
+    def __str__(self) -> str:
+        due_ms = instant.epoch_ms(self.due)
+        return f"{self.queue}.{self.partition.number}.{self.route}.{due_ms}.{self.uid}"
+
+    @property
+    def is_well_formed(self) -> bool:
+        """Whether `parse` reads what `str` writes: anyone may write a table's row under any key."""
+        return _ID.fullmatch(str(self)) is not None
+
+    @classmethod
+    def parse(cls, text: str) -> "JobId":
+        """Return the id in a text.
+
+        Raises JobNotFound when it is not of the form `{queue}.{partition}.{d|t}.{due in ms}.{uuid}`.
+        """
+        match = _ID.fullmatch(text) if isinstance(text, str) else None
+        if match is None:
+            raise JobNotFound(f"no job has the id {shown(text, most=200)}: it is not of the form of an id")
+        queue, number, route, due_ms, uid = match.groups()
+        due = instant.from_epoch_ms(int(due_ms))
+        return cls(partition=_partition(queue, number), route=Route(route), due=due, uid=uid)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Job:
+    """A payload, which is JSON text, with its id and the instant after which it is no longer sent.
+
+    `tenant` is the message group of SQS fair queues. `priority` is from 1, the most urgent; each has an SQS queue of
+    its own. If the payload is kept in S3, `offloaded_bytes` is its size and `payload` the pointer to it. `trace` is the
+    trace context in which the job was scheduled, if any. A job that a schedule made has its name and the instant that
+    its rule names, `scheduled_for`; one that is `exclusive` is skipped while another job of its schedule runs.
+    """
+
+    id: JobId
+    payload: str
+    expires: datetime
+    tenant: str | None = None
+    priority: int = 1
+    offloaded_bytes: int | None = None
+    trace: TraceContext | None = None
+    schedule: str | None = None
+    scheduled_for: datetime | None = None
+    exclusive: bool = False
+
+    def __hash__(self) -> int:
+        return hash(self.id.uid)
+
+    def __post_init__(self) -> None:
+        if self.size > MAX_PAYLOAD_BYTES:
+            raise PayloadTooLarge(f"payload has {self.size} bytes: at most {MAX_PAYLOAD_BYTES} are allowed")
+        if not self.payload:
+            raise InvalidJob("payload is empty: it must be JSON")
+        check_tenant(self.tenant)
+        check_priority(self.priority)
+        _check_origin(self.schedule, self.scheduled_for, exclusive=self.exclusive)
+        if self.offloaded_bytes is not None and self.offloaded_bytes < 1:
+            raise InvalidJob(
+                f"a payload that is kept elsewhere has {self.offloaded_bytes} bytes: it must have 1 or more"
+            )
+
+    @property
+    def origin(self) -> str | None:
+        """What its row and its message say of the schedule that made it, if one did."""
+        if self.schedule is None or self.scheduled_for is None:
+            return None
+        return origin_text(self.schedule, self.scheduled_for, exclusive=self.exclusive)
+
+    @property
+    def size(self) -> int:
+        """The payload's size in bytes, as SQS and DynamoDB count it."""
+        return len(self.payload) if self.payload.isascii() else len(self.payload.encode())
+
+
+# Thousands of jobs are read of each of a few.
+@lru_cache(maxsize=1024)
+def _partition(queue: str, number: str) -> Partition:
+    return Partition(queue=queue, number=int(number))
+
+
+def queue_name(text: str) -> str:
+    """Return the name of a queue. Raises QueueNotFound for a text that cannot be one."""
+    if not (isinstance(text, str) and re.fullmatch(QUEUE_NAME, text)):
+        raise QueueNotFound(f"no queue is named {shown(text)}: a name has 1 to 60 of a-z, 0-9 and -")
+    return text
+
+
+def check_tenant(tenant: object) -> None:
+    """Raise InvalidJob unless it is None or a valid tenant."""
+    if tenant is not None and not (isinstance(tenant, str) and _is_message_group(tenant)):
+        must = f"it must have 1 to {MAX_TENANT_CHARACTERS} letters, digits and punctuation of ASCII, no spaces"
+        raise InvalidJob(f"tenant is {shown(tenant, most=200)}: {must}")
+
+
+def check_priority(priority: object) -> None:
+    """Raise InvalidJob unless it is a priority that a queue can have."""
+    if not isinstance(priority, int) or isinstance(priority, bool) or not 1 <= priority <= MAX_PRIORITY:
+        raise InvalidJob(f"priority is {shown(priority)}: it must be a whole number from 1 to {MAX_PRIORITY}")
+
+
+def _is_message_group(text: str) -> bool:
+    """Return whether SQS takes a text as MessageGroupId.
+
+    Source: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
+    """
+    return 1 <= len(text) <= MAX_TENANT_CHARACTERS and all("!" <= character <= "~" for character in text)
+
+
+# Which run of a schedule a job is, as its row and its message say it: a worker reads no schedule.
+def origin_text(schedule: str, scheduled_for: datetime, *, exclusive: bool) -> str:
+    """Return what a row and a message say of a job that a schedule made.
+
+    >>> from datetime import UTC
+    >>> origin_text("digest", datetime(2026, 11, 23, 8, tzinfo=UTC), exclusive=True)
+    'digest@2026-11-23T08:00:00.000Z!skip'
+    """
+    return f"{schedule}@{instant.text(scheduled_for)}{_SKIP if exclusive else ''}"
+
+
+def origin_fields(origin: object) -> dict[str, Any]:
+    """Return the fields of a Job that `origin_text` wrote; none of None. Raises InvalidJob.
+
+    >>> origin_fields("digest@2026-11-23T08:00:00.000Z")["schedule"]
+    'digest'
+    """
+    if origin is None:
+        return {}
+    match = _ORIGIN.fullmatch(origin) if isinstance(origin, str) else None
+    try:
+        if match is None:
+            raise ValueError("it must be {schedule}@{scheduled_for}, and !skip behind it or nothing")
+        return {"schedule": match[1], "scheduled_for": instant.parse(match[2]), "exclusive": match[3] is not None}
+    except ValueError as error:
+        raise InvalidJob(f"its schedule is {shown(origin, most=200)}: {error}") from None
+
+
+def checked_schedule_name(name: object) -> str:
+    """Return a schedule's name: 1 to 64 of a-z, A-Z, 0-9, -, _ and ., which may not come first.
+
+    Raises InvalidSchedule for any other.
+    """
+    if isinstance(name, str) and re.fullmatch(SCHEDULE_NAME, name):
+        return name
+    raise InvalidSchedule(f"name is {shown(name)}: {_NAME_CHARACTERS}")
+
+
+def _check_origin(schedule: object, scheduled_for: object, *, exclusive: bool) -> None:
+    """Raise InvalidJob unless a job is of no schedule, or of one and for an instant."""
+    if schedule is None and scheduled_for is None and not exclusive:
+        return
+    if not (isinstance(schedule, str) and re.fullmatch(SCHEDULE_NAME, schedule)):
+        raise InvalidJob(f"schedule is {shown(schedule)}: {_NAME_CHARACTERS}")
+    if not (isinstance(scheduled_for, datetime) and scheduled_for.tzinfo is not None):
+        raise InvalidJob(f"scheduled_for is {shown(scheduled_for)}: it must be an instant with a time zone")

@@ -1,0 +1,180 @@
+"""The states of partitions: which exist, which a tick reads, and the lease, cursor and fence of a tick."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from dueline.core import instant, rows
+from dueline.core.job import JobId, Partition
+from dueline.core.ports import READ_KEYS, BatchRead, Clock, ParallelMap, Table
+from dueline.core.queue_settings import QueueSettings
+from dueline.core.rows import FIRST, PartitionState
+from dueline.errors import RETRYABLE, DuelineError, JobNotFound, Unavailable
+
+
+def states_of(partitions: Collection[Partition], *, table: Table, spread: ParallelMap = map) -> BatchRead:
+    """Read the states of distinct partitions, consistently, 100 a request. Raises Throttled or Unavailable."""
+    keys = [rows.state_key(partition) for partition in partitions]
+    chunks = [keys[start : start + READ_KEYS] for start in range(0, len(keys), READ_KEYS)]
+    readings = list(spread(table.read, chunks))
+    return BatchRead(
+        rows={key: row for reading in readings for key, row in reading.rows.items()},
+        unread=frozenset(key for reading in readings for key in reading.unread),
+    )
+
+
+def undeclared(ids: Iterable[JobId | DuelineError], *, queue: QueueSettings) -> set[Partition]:
+    """Return the partitions of ids that queues.yaml does not declare, or not any more."""
+    return {id.partition for id in ids if isinstance(id, JobId) and not queue.declares(id.partition)}
+
+
+def check_partition(id: JobId, states: BatchRead, *, queue: QueueSettings) -> None:
+    """Raise JobNotFound when a job's partition never existed: queues.yaml does not declare it, and it has no state.
+
+    `states` has the states of partitions that are not declared: one that was removed from queues.yaml keeps its ticks,
+    and so its state. Raises Unavailable when its state could not be read.
+    """
+    key = rows.state_key(id.partition)
+    if queue.declares(id.partition) or key in states.rows:
+        return
+    if key in states.unread:
+        raise Unavailable(f"the state of {id.partition} could not be read: try again").copy(job_id=str(id))
+    has = "0 alone" if queue.partitions == 1 else f"0 to {queue.partitions - 1}"
+    never = f"queue {queue.name!r} never had a partition {id.partition.number}: it has {has}"
+    raise JobNotFound(f"no job has the id {id}: {never}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WithoutTick:
+    """The partitions that no tick reads any more, and those that none ever read."""
+
+    stopped: Sequence[Partition]
+    never: Sequence[Partition]
+
+
+def without_tick(
+    partitions: Sequence[Partition], *, table: Table, now: datetime, spread: ParallelMap = map
+) -> WithoutTick:
+    """Return the partitions that no tick reads: their fence lies in the past, or they have none.
+
+    Each tick raises the fence to the end of its lookahead, which is three periods or more. So no tick came for that
+    long, or ever. Partitions that could not be read are left out. Raises Throttled or Unavailable.
+    """
+    states = states_of(partitions, table=table, spread=spread)
+    keys = {partition: rows.state_key(partition) for partition in partitions}
+    read = {each: key for each, key in keys.items() if key not in states.unread}
+    fences = {each: rows.read_state(states.rows.get(key)).fence for each, key in read.items()}
+    return WithoutTick(
+        stopped=[each for each, fence in fences.items() if fence and fence < instant.text(now)],
+        never=[each for each, fence in fences.items() if not fence],
+    )
+
+
+def all_tick(queue: QueueSettings, *, table: Table, now: datetime, spread: ParallelMap = map) -> bool:
+    """Return whether each partition of a queue is known to tick: its fence lies ahead, so a tick came lately."""
+    try:
+        states = states_of(queue.all_partitions(), table=table, spread=spread)
+    except RETRYABLE:
+        return False
+    rows_read = (states.rows.get(rows.state_key(each)) for each in queue.all_partitions())
+    return all(rows.read_state(row).fence > instant.text(now) for row in rows_read)
+
+
+_FENCE_ATTEMPTS = 3
+_RENEW_SECONDS = 10.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Periods:
+    """How often ticks fire, how far they look ahead, how long a lease lasts, and the longest send with its retries."""
+
+    period: timedelta
+    lookahead: timedelta
+    lease: timedelta
+    longest_send: timedelta
+
+
+class Lease:
+    """One owner's lease on one partition. `owner` is unique to the run, which begins no send after `until` (monotonic).
+
+    No promise depends on it: it only avoids that two ticks send the same jobs. `renew_at` (monotonic) is when to renew
+    it, `stop_at` the last moment to begin a send that ends before the lease does.
+    """
+
+    def __init__(
+        self, partition: Partition, *, table: Table, clock: Clock, periods: Periods, owner: str, until: float
+    ) -> None:
+        self._partition = partition
+        self._table = table
+        self._clock = clock
+        self._periods = periods
+        self._owner = owner
+        self._until = until
+        self.renew_at = self.stop_at = until
+        self.fence = ""
+        self.cursor = FIRST
+
+    def acquire(self) -> bool:
+        """Take the lease and raise the fence to the end of the lookahead; return whether it was taken.
+
+        If not, `cursor` is where its holder last was. If another tick has the lease, wait for its expiry once: it is
+        taken over at once from a tick that died, and left to one that renewed it.
+        """
+        holder = self._try()
+        if holder is None:
+            return True
+        if not holder.lease:  # free again, but others took it in between at every attempt
+            return False
+        wait = (instant.parse(holder.lease) - self._clock.now()).total_seconds()
+        if self._clock.monotonic() + wait >= self._until:
+            return False
+        self._clock.sleep(max(0.0, wait))
+        return self._try() is None
+
+    def checkpoint(self, cursor: str) -> bool:
+        """Move the cursor, renew the lease and raise the fence again; return whether the lease was still held."""
+        started, lease, fence = self._terms()
+        kept = self._table.checkpoint(self._partition, owner=self._owner, cursor=cursor, fence=fence, lease=lease)
+        if kept:
+            self._adopt(PartitionState(fence=fence, cursor=cursor), started)
+        return kept
+
+    @property
+    def period_seconds(self) -> float:
+        return self._periods.period.total_seconds()
+
+    @property
+    def outlasts_the_period(self) -> bool:
+        """Whether the next tick would have to wait for a lease that was not released."""
+        return self._periods.lease >= self._periods.period
+
+    def release(self, cursor: str) -> bool:
+        """Move the cursor and release the lease; return whether it was still held."""
+        return self._table.checkpoint(self._partition, owner=self._owner, cursor=cursor, fence=self.fence, lease="")
+
+    def _try(self) -> PartitionState | None:
+        """Try to take the lease; return None if it was taken, or the state in which another holds it."""
+        state = PartitionState()
+        for _ in range(_FENCE_ATTEMPTS):
+            started, lease, fence = self._terms()
+            now = instant.text(self._clock.now())
+            state = self._table.acquire_lease(self._partition, owner=self._owner, now=now, lease=lease, fence=fence)
+            if (state.owner, state.lease) == (self._owner, lease):
+                self._adopt(state, started)
+                return None
+            self.cursor = state.cursor
+            if state.lease > now:
+                return state
+            self.fence = max(self.fence, state.fence)
+        return state
+
+    def _terms(self) -> tuple[float, str, str]:
+        started, now = self._clock.monotonic(), self._clock.now()
+        lease = instant.text(now + self._periods.lease)
+        return started, lease, max(self.fence, instant.text(now + self._periods.lookahead))
+
+    def _adopt(self, state: PartitionState, started: float) -> None:
+        self.fence, self.cursor = state.fence, state.cursor
+        margin = (self._periods.lease - self._periods.longest_send).total_seconds()
+        self.renew_at = started + min(_RENEW_SECONDS, margin / 2)
+        self.stop_at = min(self._until, started + margin)

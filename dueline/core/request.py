@@ -1,0 +1,164 @@
+"""A request for a job: what is to be scheduled, when it is due, and by which route it goes."""
+
+import json
+import math
+import re
+import zlib
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import accumulate
+
+from dueline.core import instant
+from dueline.core.job import Route
+from dueline.core.text import shown
+from dueline.core.trace import TraceContext
+from dueline.errors import InvalidJob
+
+FURTHEST = timedelta(days=3653)
+# How deep Python reads depends on how deep its caller's stack is, and ends at a thousand in all.
+MOST_LEVELS = 200
+_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
+_BRACKETS = re.compile(r"[\[\]{}]")
+# What can be written out, whatever the time is.
+_LATEST = datetime(9999, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Request:
+    """A job to schedule: `payload` is any JSON value, `delay` is in seconds; without `at` or `delay` it is due now.
+
+    `text`, the payload as JSON text, replaces `payload`, and so does `upload`, the id of an upload. `key` is an
+    idempotency key: one job is submitted under it within its retention. `tenant` is the message group of SQS fair
+    queues. `priority` is from 1, the most urgent, to as many as the queue has. `id` is one that the caller made, or
+    that of an earlier attempt, which may have submitted the job: there is one job under it. `trace` goes with it.
+    """
+
+    payload: object = None
+    text: str | None = field(default=None, repr=False)
+    at: datetime | None = None
+    delay: float | None = None
+    key: str | None = None
+    tenant: str | None = None
+    priority: int = 1
+    upload: str | None = None
+    id: str | None = None
+    trace: TraceContext | None = None
+
+
+def due_of(request: Request, *, now: datetime) -> datetime:
+    """Return when a request is due: `at`, or `now` plus `delay`, in whole milliseconds, and never in the past.
+
+    Raises InvalidJob, naming the field, its value and what is allowed.
+    """
+    check_time(request, now=now)
+    # The present is this millisecond: rounded up, what is due now would wait for a whole second of SQS's.
+    present = instant.from_epoch_ms(instant.epoch_ms(now))
+    if request.delay:
+        return instant.round_up(now + timedelta(seconds=request.delay))
+    return present if request.at is None else max(present, instant.round_up(request.at))
+
+
+def check_time(request: Request, *, now: datetime | None) -> None:
+    """Raise InvalidJob, as `due_of` does, unless the time of a request is valid.
+
+    Without `now` it is not checked how far ahead `at` is: the caller's clock may be wrong.
+    """
+    if request.at is not None and request.delay is not None:
+        raise InvalidJob("at and delay are both given: give one of them")
+    if request.delay is not None:
+        _check_delay(request.delay)
+    if request.at is not None:
+        _check_at(request.at, latest=_LATEST if now is None else now + FURTHEST)
+
+
+def json_text(payload: object) -> str:
+    """Return a payload as JSON text, compact, with every character beyond ASCII escaped.
+
+    Raises InvalidJob when it is no JSON value, or nests more than 200 levels deep.
+    """
+    try:
+        text = json.dumps(payload, separators=(",", ":"), allow_nan=False)
+    except RecursionError:
+        raise InvalidJob(f"payload nests too deep: at most {MOST_LEVELS} levels are allowed") from None
+    except (TypeError, ValueError) as error:
+        if "digits" in str(error):
+            error = ValueError("an integer has too many digits: send it as a text")
+        raise InvalidJob(f"payload is not JSON: {error}") from None
+    if (levels := _levels(text)) > MOST_LEVELS:
+        raise InvalidJob(f"payload nests {levels} levels deep: at most {MOST_LEVELS} are allowed")
+    return text
+
+
+def _levels(text: str) -> int:
+    """Return how deep a JSON text nests; where it has no more brackets than levels are allowed, their number."""
+    most = text.count("[") + text.count("{")
+    if most <= MOST_LEVELS:
+        return most
+    brackets = _BRACKETS.findall(_STRING.sub("", text))
+    return max(accumulate(1 if each in "[{" else -1 for each in brackets), default=0)
+
+
+def text_of(request: Request) -> str:
+    """Return a request's payload as JSON text, as it was given. Raises InvalidJob when it is no JSON value."""
+    return json_text(request.payload) if request.text is None else request.text
+
+
+def _check_delay(delay: float) -> None:
+    furthest = FURTHEST.total_seconds()
+    if not 0 <= delay <= furthest:  # also NaN and infinity
+        raise InvalidJob(f"delay is {shown(delay)}: it must be from 0 to {furthest:.0f} seconds (10 years)")
+
+
+def _check_at(at: datetime, *, latest: datetime) -> None:
+    if at.utcoffset() is None:
+        raise InvalidJob(f"at is {at.isoformat()}, which has no time zone: add one, such as Z or +01:00")
+    if not instant.EPOCH <= at <= latest:
+        allowed = f"from {instant.text(instant.EPOCH)} to {instant.text(latest)}"
+        raise InvalidJob(f"at is {at.isoformat()}: it must be {allowed}")
+
+
+MAX_DELAY_SECONDS = 900
+# By how much a job of a precise queue is visible before it is due at least, so that a worker has it in time.
+PRECISE_MARGIN_SECONDS = 0.25
+
+# Of one call: one fence is read for them. A partition key takes 1,000 write units a second: so few do not throttle it.
+JOBS_TO_A_PARTITION = 100
+
+
+def partition_of(uid: str, partitions: int) -> int:
+    """Return the partition of a job, the same for a uid in every process.
+
+    >>> partition_of("5f0f3f5e-0000-4000-8000-000000000000", 1)
+    0
+    """
+    return zlib.crc32(uid.encode()) % partitions
+
+
+def route_of(due: datetime, *, now: datetime, direct_horizon: timedelta) -> Route:
+    """Return the direct route for a job that SQS's own timer can hold, the table's for any later one."""
+    return Route.DIRECT if due - now <= direct_horizon else Route.TABLE
+
+
+def delay_seconds(due: datetime, *, now: datetime, precise: bool = False) -> int:
+    """Return the whole seconds that SQS must hold a job, 0 to 900.
+
+    Rounds up: SQS counts in seconds, and a job is never early. Rounds down for a `precise` queue, so that a message is
+    visible 0.25 to 1.25 s before its job is due: its workers wait out the rest. Raises ValueError when `due` is over
+    900 s away (the limit of SQS message timers).
+
+    >>> from dueline.core.instant import parse
+    >>> delay_seconds(parse("2026-01-01T00:00:00.001Z"), now=parse("2026-01-01T00:00:00Z"))
+    1
+    """
+    return whole_seconds((due - now).total_seconds(), precise=precise)
+
+
+def whole_seconds(delay: float, *, precise: bool = False) -> int:
+    """Return `delay` as SQS takes it: rounded up, or down and less a margin if `precise`, and never negative.
+
+    Raises ValueError when it is over 900 s.
+    """
+    whole = math.floor(delay) if precise else math.ceil(delay)
+    if whole > MAX_DELAY_SECONDS:
+        raise ValueError(f"a delay of {whole} s is over the {MAX_DELAY_SECONDS} s that SQS can hold a message")
+    return max(0, math.floor(delay - PRECISE_MARGIN_SECONDS) if precise else whole)

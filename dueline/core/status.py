@@ -1,0 +1,298 @@
+"""Status: the state of one job or of many, as recorded, and how its last attempt ended."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from itertools import chain
+
+from dueline.core import instant, rows
+from dueline.core.idempotency import job_under
+from dueline.core.job import JobId, Route, State, origin_fields
+from dueline.core.partitions import check_partition
+from dueline.core.ports import READ_KEYS, BatchRead, Clock, ParallelMap, Table
+from dueline.core.queue_settings import QueueSettings
+from dueline.core.request import FURTHEST, MAX_DELAY_SECONDS
+from dueline.core.reschedule import RescheduleResult, naming
+from dueline.core.rows import Key, Row, moved_to
+from dueline.core.submit import SubmitResult
+from dueline.core.text import plain
+from dueline.errors import RETRYABLE, DuelineError, InvalidJob, JobNotFound, NotYet, Unavailable
+
+FINAL = (State.SUCCEEDED, State.FAILED, State.SKIPPED)
+OF_WORKERS = (State.RUNNING, State.DISPATCHED, *FINAL)
+MAX_ERROR_CHARACTERS = 200
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """A job's last attempt: its state, the number of attempts so far, and when the last one started and ended.
+
+    DISPATCHED: the last attempt failed, and the job waits for the next. SKIPPED: another job of its schedule had not
+    ended, so it did not run. `error` is the name of an exception type or a
+    short reason, never a payload; up to 200 printable ASCII characters are kept. Raises InvalidJob.
+    """
+
+    state: State
+    attempts: int
+    started: datetime
+    ended: datetime | None = None
+    error: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.state not in OF_WORKERS:
+            raise InvalidJob(f"an outcome is {self.state}: it must be one of {', '.join(OF_WORKERS)}")
+        if self.attempts < 1:
+            raise InvalidJob(f"attempts is {self.attempts}: it must be 1 or more")
+        if (self.ended is None) is not (self.state is State.RUNNING):
+            raise InvalidJob(f"ended is {self.ended} of an outcome that is {self.state}: all but running have it")
+        if any(at is not None and at.tzinfo is None for at in (self.started, self.ended)):
+            raise InvalidJob(f"started is {self.started}, ended {self.ended}: each must have a time zone")
+        if self.error is not None:
+            object.__setattr__(self, "error", plain(self.error, most=MAX_ERROR_CHARACTERS))
+
+
+def note_outcome(id: JobId, outcome: Outcome, *, expires: datetime, table: Table) -> bool:
+    """Note a job's outcome, kept until the job `expires`; return whether it was newer, as `Table.record` defines it.
+
+    Safe to repeat. Raises Throttled or Unavailable.
+    """
+    return table.record(outcome_row(id, outcome, expires=expires))
+
+
+def outcome_row(id: JobId, outcome: Outcome, *, expires: datetime) -> Row:
+    pk, sk = rows.outcome_key(id)
+    ended = {} if outcome.ended is None else {"ended": instant.text(outcome.ended)}
+    error = {} if outcome.error is None else {"error": outcome.error}
+    always = {"state": outcome.state.value, "attempts": outcome.attempts, "started": instant.text(outcome.started)}
+    return {"pk": pk, "sk": sk, **always, **ended, **error, "ttl": int(expires.timestamp())}
+
+
+def read_outcome(row: Row) -> Outcome:
+    """Return the outcome that a row holds. Raises InvalidJob when it cannot be read: any worker may write it."""
+    try:
+        int(row["ttl"])
+        return Outcome(
+            state=State(str(row["state"])),
+            attempts=int(row["attempts"]),
+            started=instant.parse(str(row["started"])),
+            ended=instant.parse(str(row["ended"])) if "ended" in row else None,
+            error=str(row["error"]) if "error" in row else None,
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidJob(f"row {rows.key(row)} cannot be read: {type(error).__name__}: {error}") from None
+
+
+CLOCKS_DIFFER = timedelta(minutes=5)
+_KEYS_READ = 6
+_MOST_AT_ONCE = READ_KEYS // _KEYS_READ
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Status:
+    """A job's state. A rescheduled job is CANCELLED, and `moved_to` is the job that replaced it.
+
+    If its queue is set to `track` its jobs, `outcome` is what workers noted of its last attempt, and decides the state.
+    Of a run of a schedule by the table's route, which has a row that says so, there are its `schedule` and
+    `scheduled_for`.
+    """
+
+    state: State
+    moved_to: JobId | None = None
+    outcome: Outcome | None = None
+    schedule: str | None = None
+    scheduled_for: datetime | None = None
+
+
+def look_up(id: JobId, *, queue: QueueSettings, table: Table, now: datetime) -> State:
+    """Return a job's state; as `status_of`, whose promises and errors are the same."""
+    return status_of(id, queue=queue, table=table, now=now).state
+
+
+def status_of(id: JobId, *, queue: QueueSettings, table: Table, now: datetime) -> Status:
+    """Return the status of a job.
+
+    It is what a record shows, never a guess. UNRECORDED: there is none. A direct job leaves none until a worker of a
+    queue that tracks begins it; one by the table's route is on its way to the table, or was never scheduled.
+    DISPATCHED: it was sent to its queue; with an `outcome`, an attempt failed and the job waits for a retry. Raises
+    JobNotFound for an id that no submission can have made, past a job's retention, or when its partition never existed;
+    Throttled or Unavailable.
+    """
+    return _status(id, table.read(_keys_read(id, queue)), queue=queue, now=now)
+
+
+def statuses_of(
+    ids: Iterable[JobId], *, queue: QueueSettings, table: Table, clock: Clock, until: float, spread: ParallelMap = map
+) -> dict[JobId, Status | DuelineError]:
+    """Return for each job, by its id, what `status_of` returns or raises; jobs are read in batches, several at once.
+
+    Begins no request after `until` (monotonic).
+    """
+    distinct = list(dict.fromkeys(ids))
+    some = [distinct[start : start + _MOST_AT_ONCE] for start in range(0, len(distinct), _MOST_AT_ONCE)]
+    read = partial(_statuses, queue=queue, table=table, clock=clock, until=until)
+    return dict(chain.from_iterable(spread(read, some)))
+
+
+def _statuses(
+    ids: Sequence[JobId], *, queue: QueueSettings, table: Table, clock: Clock, until: float
+) -> list[tuple[JobId, Status | DuelineError]]:
+    """Return the statuses of as many jobs as fit into one read."""
+    try:
+        if clock.monotonic() >= until:
+            raise NotYet("out of time: it was not looked up")
+        reading = table.read(list(dict.fromkeys(key for id in ids for key in _keys_read(id, queue))))
+    except RETRYABLE as error:
+        return [(id, error.copy(job_id=str(id))) for id in ids]
+    return [(id, _status_or_error(id, reading, queue=queue, now=clock.now())) for id in ids]
+
+
+def _status_or_error(id: JobId, reading: BatchRead, *, queue: QueueSettings, now: datetime) -> Status | DuelineError:
+    try:
+        return _status(id, reading, queue=queue, now=now)
+    except DuelineError as error:
+        return error
+
+
+def _status(id: JobId, reading: BatchRead, *, queue: QueueSettings, now: datetime) -> Status:
+    if not reading.unread.isdisjoint(_keys_read(id, queue)):
+        raise Unavailable(f"the rows of job {id} could not be read: try again").copy(job_id=str(id))
+    cancellation = reading.rows.get(rows.cancellation_key(id))
+    outcome = _outcome_of(id, reading.rows, now=now)
+    state = outcome.state if outcome else state_of(id, reading.rows, queue=queue, now=now)
+    moved = moved_to(cancellation) if cancellation and rows.is_promised(cancellation) else None
+    schedule, planned_for = _origin_of(reading.rows.get(rows.job_key(id)))
+    return Status(state=state, moved_to=moved, outcome=outcome, schedule=schedule, scheduled_for=planned_for)
+
+
+def state_of(id: JobId, existing: Mapping[Key, Row], *, queue: QueueSettings, now: datetime) -> State:
+    """Return a job's state, from its rows and its partition's state. Raises JobNotFound as `look_up` does."""
+    state = rows.state_key(id.partition)
+    live = {key: existing[key] for key in _keys(id) if rows.is_live(existing.get(key), now=now)}
+    live |= {state: existing[state]} if state in existing else {}
+    if by_rows := _withdrawn(id, live) or _under_way(id, live):
+        return by_rows
+    check_partition(id, BatchRead(rows=live), queue=queue)
+    if now >= id.due + queue.retention:
+        raise JobNotFound(f"nothing is known of job {id}: it is past its retention")
+    furthest = timedelta(seconds=MAX_DELAY_SECONDS) if id.route is Route.DIRECT else FURTHEST
+    if id.due > now + furthest + CLOCKS_DIFFER:
+        raise JobNotFound(f"no job has the id {id}: by its route, none can be due so late")
+    return State.UNRECORDED
+
+
+def _keys_read(id: JobId, queue: QueueSettings) -> list[Key]:
+    """Return the keys of all rows that decide a job's state, `_KEYS_READ` at most."""
+    return [*_keys(id), rows.state_key(id.partition), *([rows.outcome_key(id)] if queue.track else [])]
+
+
+def _keys(id: JobId) -> list[Key]:
+    return [rows.cancellation_key(id), rows.parked_key(id), rows.handled_key(id), rows.job_key(id)]
+
+
+def _origin_of(row: Row | None) -> tuple[str | None, datetime | None]:
+    """Return which schedule made a job, and for when, as far as its row says."""
+    try:
+        origin = origin_fields((row or {}).get("schedule"))
+    except InvalidJob:
+        return None, None
+    return origin.get("schedule"), origin.get("scheduled_for")
+
+
+def _outcome_of(id: JobId, existing: Mapping[Key, Row], *, now: datetime) -> Outcome | None:
+    """Return what workers noted of a job, even after a cancel that came too late, unless one was promised."""
+    row, cancellation = existing.get(rows.outcome_key(id)), existing.get(rows.cancellation_key(id))
+    if row is None or (cancellation and rows.is_promised(cancellation) and rows.is_live(cancellation, now=now)):
+        return None
+    try:
+        outcome = read_outcome(row)
+    except InvalidJob:
+        return None
+    return outcome if rows.is_live(row, now=now) else None
+
+
+def _withdrawn(id: JobId, live: Mapping[Key, Row]) -> State | None:
+    cancellation = live.get(rows.cancellation_key(id))
+    if cancellation and rows.is_promised(cancellation):
+        return State.CANCELLED
+    if rows.parked_key(id) in live and not _is_late_dispatched(id, live):
+        return State.PARKED
+    return State.CANCEL_REQUESTED if cancellation else None
+
+
+def _under_way(id: JobId, live: Mapping[Key, Row]) -> State | None:
+    if _is_late_dispatched(id, live):
+        return State.DISPATCHED
+    if rows.job_key(id) in live:
+        cursor = rows.read_state(live.get(rows.state_key(id.partition))).cursor
+        return State.DISPATCHED if rows.job_key(id)[1] <= cursor else State.SCHEDULED
+    return None
+
+
+def _is_late_dispatched(id: JobId, live: Mapping[Key, Row]) -> bool:
+    """Return whether the late path sent a job, perhaps after it had been parked and was put back."""
+    return rows.is_dispatched(live.get(rows.handled_key(id)))
+
+
+JobStatus = tuple[JobId, Status]
+
+
+def submitted_statuses(
+    results: Sequence[SubmitResult | DuelineError],
+    *,
+    queue: QueueSettings,
+    table: Table,
+    clock: Clock,
+    until: float,
+    spread: ParallelMap = map,
+) -> list[JobStatus | DuelineError]:
+    """Return the job and the status of each result of a submission, in order, or its error.
+
+    Repeats are looked up, many at once, and none after `until` (monotonic). One that could not be looked up becomes
+    Throttled or Unavailable, which names its job; the results beside it stay as they are.
+    """
+    repeats = [each.job.id for each in results if isinstance(each, SubmitResult) and each.is_repeat]
+    repeated = statuses_of(repeats, queue=queue, table=table, clock=clock, until=until, spread=spread)
+    return [
+        result if isinstance(result, DuelineError) else _job_status(result, repeated.get(result.job.id))
+        for result in results
+    ]
+
+
+def moved_status(moved: RescheduleResult, *, queue: QueueSettings, table: Table, now: datetime) -> JobStatus:
+    """Return the status of a job that took another's place: scheduled, unless an earlier call put it there.
+
+    Raises Throttled or Unavailable, which name the job: it was moved all the same.
+    """
+    if not moved.was_before:
+        return moved.id, Status(state=State.SCHEDULED)
+    with naming(str(moved.id)):
+        status = status_of(moved.id, queue=queue, table=table, now=now)
+    # The old job's cancellation is the record; the new row may not be seen yet.
+    return moved.id, Status(state=State.ACCEPTED) if status.state is State.UNRECORDED else status
+
+
+def status_under(key: str, *, queue: QueueSettings, table: Table, now: datetime) -> JobStatus:
+    """Return the job that was scheduled under a key, and its status.
+
+    Raises JobNotFound where there is none, or where it is past its retention; Throttled or Unavailable.
+    """
+    id, is_submitted = job_under(key, queue.name, table=table, now=now)
+    status = status_of(id, queue=queue, table=table, now=now)
+    return id, _by_key(id) if is_submitted and status.state is State.UNRECORDED else status
+
+
+def _job_status(result: SubmitResult, existing: Status | DuelineError | None) -> JobStatus | DuelineError:
+    id = result.job.id
+    if result.state is not None:
+        return id, Status(state=result.state)
+    if existing is None or isinstance(existing, JobNotFound):
+        return id, _by_key(id)
+    if isinstance(existing, DuelineError):
+        return existing
+    return id, _by_key(id) if existing.state is State.UNRECORDED else existing
+
+
+def _by_key(id: JobId) -> Status:
+    """Return the status of a job of which its key's row alone says that it was submitted."""
+    return Status(state=State.DISPATCHED if id.route is Route.DIRECT else State.ACCEPTED)

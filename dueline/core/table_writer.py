@@ -1,0 +1,223 @@
+"""Write jobs into the table, then dispatch those that a tick may have missed."""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
+from operator import attrgetter
+from typing import TypeVar
+
+from dueline.core import instant, rows
+from dueline.core.dispatch import Dispatcher, DispatchResult, ParkedJob
+from dueline.core.job import Job, Route
+from dueline.core.message import escaped
+from dueline.core.ports import READ_KEYS, WRITE_ROWS, BatchRead, Clock, ParallelMap, Pointer, Table
+from dueline.core.rows import Key, Row, move_pending_key
+from dueline.errors import RETRYABLE, DuelineError, InvalidJob
+
+Item = TypeVar("Item")
+ORDER = attrgetter("id.due", "id.uid")
+
+
+@dataclass(kw_only=True, slots=True)
+class WriteResult:
+    """What became of jobs.
+
+    `written` have rows, `late` were sent by the late path, `parked` can never be sent. `undone` are to be retried,
+    because of `faults`, of which `cause` is the first. The ids of `reused` are other jobs', which stay as they are.
+    """
+
+    written: set[Job] = field(default_factory=set)
+    undone: set[Job] = field(default_factory=set)
+    reused: set[Job] = field(default_factory=set)
+    late: list[Job] = field(default_factory=list)
+    parked: list[ParkedJob] = field(default_factory=list)
+    faults: set[str] = field(default_factory=set)
+    cause: DuelineError | None = None
+
+    def note(self, fault: DuelineError) -> None:
+        self.faults.add(str(fault))
+        self.cause = self.cause or fault
+
+
+class TableWriter:
+    """Writes jobs into the table. `dispatcher` returns that of a queue, for the late path."""
+
+    def __init__(
+        self, *, table: Table, dispatcher: Callable[[str], Dispatcher], clock: Clock, spread: ParallelMap = map
+    ) -> None:
+        self._table = table
+        self._dispatcher = dispatcher
+        self._clock = clock
+        self._spread = spread
+
+    def write(self, jobs: Iterable[Job], *, until: float, have_rows: Collection[Job] = ()) -> WriteResult:
+        """Write each job and ensure that it is sent; begin no send after `until` (monotonic).
+
+        Safe to repeat. Jobs that `have_rows` already get none. A job on the direct route, or past its retention, gets
+        no row: it is sent or parked at once.
+        """
+        result = WriteResult()
+        return self._verify_visibility(set(jobs), self._write(set(jobs), result, have_rows), result, until)
+
+    def write_first(self, job: Job, *, until: float) -> WriteResult:
+        """Write one job whose id may be another's: as `write` does, but never over another job's row."""
+        result = WriteResult()
+        return self._verify_visibility({job}, self._add(job, result), result, until)
+
+    def write_new(self, jobs: Iterable[Job], *, until: float, have_rows: Collection[Job] = ()) -> WriteResult:
+        """Write jobs as `write` does, but none whose id has another job's row: those are `reused`."""
+        result, chosen = WriteResult(), set(jobs)
+        by_key = {rows.job_key(job.id): job for job in chosen if _has_row(job) and job not in have_rows}
+        there = self._read(by_key, result)
+        unread = {by_key[key] for key in there.unread}
+        result.reused = {by_key[key] for key, row in there.rows.items() if _is_row_of(row, by_key[key]) is False}
+        chosen -= unread | result.reused
+        self._verify_visibility(chosen, self._write(chosen, result, have_rows), result, until)
+        result.undone |= unread
+        return result
+
+    def _verify_visibility(self, jobs: set[Job], unwritten: set[Job], result: WriteResult, until: float) -> WriteResult:
+        late, unknown = self._needs_late_send(jobs - unwritten - result.reused, result)
+        result.undone = unwritten | unknown
+        result.undone |= self._late_path(late, result, until)
+        return result
+
+    def _write(self, jobs: set[Job], result: WriteResult, have_rows: Collection[Job]) -> set[Job]:
+        """Write the rows of jobs that a tick is to find, but those that are there; return what was not written."""
+        now = self._clock.now()
+        of_table = [(rows.job_row(job), job) for job in jobs if _has_row(job) and now < job.expires]
+        of_table.sort(key=lambda pair: str(pair[0]["sk"]))
+        by_key = {rows.key(row): job for row, job in of_table}
+        pending = [row for row, job in of_table if job not in have_rows]
+        write = partial(self._write_some, result=result)
+        unwritten = {rows.key(row) for row in chain.from_iterable(self._spread(write, _cut(pending, WRITE_ROWS)))}
+        left = {job for key, job in by_key.items() if key in unwritten}
+        result.written = set(by_key.values()) - left
+        return left
+
+    def _write_some(self, some: Sequence[Row], *, result: WriteResult) -> Sequence[Row]:
+        try:
+            return self._table.write(some)
+        except RETRYABLE as fault:
+            result.note(fault)
+            return some
+
+    def _add(self, job: Job, result: WriteResult) -> set[Job]:
+        """Write the row of a job unless another job has its id; return the job if that is not known."""
+        if not _has_row(job) or self._clock.now() >= job.expires:
+            return set()
+        row = rows.job_row(job)
+        try:
+            there = self._table.add(row)
+        except RETRYABLE as fault:
+            result.note(fault)
+            return {job}
+        is_ours = there == row or _is_row_of(there, job)
+        (result.written if is_ours else result.reused).add(job)
+        return set()
+
+    def _needs_late_send(self, jobs: set[Job], result: WriteResult) -> tuple[set[Job], set[Job]]:
+        """Return the jobs that no tick is sure to see, and those whose fence could not be read."""
+        by_state = defaultdict[Key, list[Job]](list)
+        for job in result.written:
+            by_state[rows.state_key(job.id.partition)].append(job)
+        fences = self._read(by_state, result)
+        unknown = set(chain.from_iterable(by_state[key] for key in fences.unread))
+        left_to_ticks = set[Job]()
+        for key, its in by_state.items():
+            fence = rows.read_state(fences.rows.get(key)).fence
+            left_to_ticks.update(job for job in its if fence < instant.text(job.id.due))
+        return jobs - unknown - left_to_ticks, unknown
+
+    def _late_path(self, late: set[Job], result: WriteResult, until: float) -> set[Job]:
+        """Send late jobs that are not cancelled, or park those past retention; return those left undone."""
+        cancelled, undone = self._cancelled_among(late, result)
+        by_queue: dict[str, list[Job]] = defaultdict(list)
+        for job in sorted(late - undone - cancelled, key=ORDER):
+            by_queue[job.id.queue].append(job)
+        for queue, jobs in by_queue.items():
+            sent = self._dispatcher(queue).dispatch(jobs, until=until)
+            self._note(sent, result)
+            result.late += sent.dispatched
+            result.parked += sent.parked
+            undone |= set(sent.unfinished)
+            result.faults |= {sent.fault} if sent.unfinished else set()
+        return undone
+
+    def _cancelled_among(self, late: set[Job], result: WriteResult) -> tuple[set[Job], set[Job]]:
+        """Return which jobs are cancelled, and of which that is not known."""
+        of_jobs = {job: {rows.cancellation_key(job.id), move_pending_key(job.id)} for job in late}
+        read = self._read(set().union(*of_jobs.values()), result)
+        unread = {job for job, keys in of_jobs.items() if keys & read.unread}
+        cancelled = {job for job in late - unread if rows.cancellation_key(job.id) in read.rows}
+        pending = [job for job in late - unread - cancelled if move_pending_key(job.id) in read.rows]
+        answers = dict(zip(pending, self._spread(partial(self._is_moved, result=result), pending), strict=True))
+        cancelled |= {job for job, is_moved in answers.items() if is_moved}
+        return cancelled, unread | {job for job, is_moved in answers.items() if is_moved is None}
+
+    def _is_moved(self, job: Job, *, result: WriteResult) -> bool | None:
+        """Read by a barrier whether a job with a pending move was moved; None if that is not known."""
+        try:
+            return self._table.read_barrier(rows.cancellation_key(job.id)) is not None
+        except RETRYABLE as fault:
+            result.note(fault)
+            return None
+
+    def _note(self, sent: DispatchResult, result: WriteResult) -> None:
+        """Note for the next tick what is handled. A lost note costs a repeat, and nothing else."""
+        parked = [each.job for each in sent.parked]
+        notes = [rows.handled_row(job, dispatched=True) for job in sent.dispatched if _has_row(job)]
+        notes += [rows.handled_row(job, dispatched=False) for job in parked if _has_row(job)]
+        list(self._spread(partial(self._write_some, result=result), _cut(notes, WRITE_ROWS)))
+
+    def _read(self, keys: Iterable[Key], result: WriteResult) -> BatchRead:
+        return read_all(keys, table=self._table, spread=self._spread, note=result.note)
+
+
+def read_all(
+    keys: Iterable[Key], *, table: Table, spread: ParallelMap, note: Callable[[DuelineError], None]
+) -> BatchRead:
+    """Read any number of distinct keys. Those whose read failed are unread, and `note` gets why."""
+
+    def read(some: Sequence[Key]) -> BatchRead:
+        try:
+            return table.read(some)
+        except RETRYABLE as fault:
+            note(fault)
+            return BatchRead(unread=frozenset(some))
+
+    readings = list(spread(read, _cut(sorted(keys), READ_KEYS)))
+    existing = {key: row for reading in readings for key, row in reading.rows.items()}
+    return BatchRead(rows=existing, unread=frozenset(chain.from_iterable(reading.unread for reading in readings)))
+
+
+def _has_row(job: Job) -> bool:
+    return job.id.route is Route.TABLE
+
+
+def _is_row_of(row: Row, job: Job) -> bool | None:
+    """Return whether a row is this job's, and no other's with its id; None if it cannot be read."""
+    try:
+        return _content(rows.read_job(row)) == _content(job)
+    except InvalidJob:
+        return None
+
+
+def _content(job: Job) -> tuple[str, str | None, int]:
+    """Return what a worker gets of a job. A pointer is compared without what says how long its object is kept.
+
+    A direct producer may write pointers in a form of its own, which are compared as text. A payload whose characters
+    SQS refuses comes back from its dead letter with these as JSON escapes, which say the same.
+    """
+    payload = escaped(job.payload)
+    if job.offloaded_bytes is not None:
+        with suppress(ValueError):
+            payload = Pointer.parse(job.payload).content
+    return payload, job.tenant, job.priority
+
+
+def _cut(items: Sequence[Item], size: int) -> Iterable[Sequence[Item]]:
+    return (items[start : start + size] for start in range(0, len(items), size))

@@ -1,0 +1,170 @@
+"""Threads that share calls, values that are refreshed, and objects that are made anew after a fork."""
+
+import asyncio
+import os
+import random
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from contextvars import copy_context
+from functools import partial
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from dueline.core.ports import Clock
+from dueline.errors import RETRYABLE, Unavailable
+
+A = TypeVar("A")
+B = TypeVar("B")
+P = ParamSpec("P")
+
+
+class Threads:
+    """Runs calls in up to `most` threads, which are started as they are needed. Threads may share it."""
+
+    def __init__(self, most: int) -> None:
+        self._pool = ThreadPoolExecutor(most)
+        self._has_threads = False
+
+    def spread(self, call: Callable[[A], B], items: Iterable[A], /) -> Iterator[B]:
+        """Run a call for each item, several at once; return the results in order. A single call needs no thread.
+
+        After a call that raises, those that have not started never start. Raises Unavailable where no thread can be
+        started: some calls may have been made if others were started before.
+        """
+        every = list(items)
+        if len(every) <= 1:
+            return iter([call(item) for item in every])
+        with unavailable_without_threads():
+            if not self._has_threads:
+                # What the pool could start no thread for stays in its queue: that is to be no call.
+                self._pool.submit(int)
+                self._has_threads = True
+            return self._pool.map(call, every)
+
+
+async def in_thread(call: Callable[P, A], *args: P.args, **kwargs: P.kwargs) -> A:
+    """Run a call in a thread while the event loop goes on. Raises Unavailable where no thread can be started."""
+    return await in_pool(None, partial(copy_context().run, call, *args, **kwargs))
+
+
+async def in_pool(pool: Executor | None, call: Callable[[], A]) -> A:
+    """Run a call in a thread of a pool, or of the event loop's own. Raises Unavailable, and never runs it then."""
+    waiting = deque([call])
+    try:
+        with unavailable_without_threads():
+            under_way = asyncio.get_running_loop().run_in_executor(pool, lambda: waiting.popleft()())
+    except Unavailable:
+        # The executor keeps what it could start no thread for, and would run it later.
+        waiting.clear()
+        raise
+    return await under_way
+
+
+@contextmanager
+def unavailable_without_threads() -> Iterator[None]:
+    """Raise Unavailable where a pool can start no thread, as once the main thread has ended, or beyond a limit."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise Unavailable(f"no thread can be started: {error}") from error
+
+
+class PerProcess(Generic[A]):
+    """What `make` returns, made once in each process, at its first use there. Threads may share it.
+
+    A fork copies connections, on which both processes would then read each other's answers, thread pools without their
+    threads, and locks in whatever state they were. So a child keeps its parent's object and never touches it: even to
+    free it may take one of these locks. If two threads make one at the same time, one of the two is kept.
+    """
+
+    def __init__(self, make: Callable[[], A]) -> None:
+        self._make = make
+        self._made: list[A] = []
+        self._of_parents: list[A] = []
+        _ALL.add(self)
+
+    def __call__(self) -> A:
+        made = self._made
+        if not made:
+            made.append(self._make())
+        return made[0]
+
+    def forget(self) -> None:
+        """Have it made anew at its next use, in a process that was forked."""
+        self._of_parents += self._made
+        self._made = []
+
+
+_ALL: "weakref.WeakSet[PerProcess[Any]]" = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    for each in list(_ALL):
+        each.forget()
+
+
+os.register_at_fork(after_in_child=_forget_all)
+
+
+T = TypeVar("T")
+
+# The share of the time by which a value may be read earlier: processes that started together are not to read together.
+_SPREAD = 0.5
+# How long nobody reads again after a first read failed: what failed is over sooner than any value gets old.
+FAILED_FOR_SECONDS = 0.5
+
+
+class RefreshingValue(Generic[T]):
+    """What `read` returned last, read again once it is `seconds` old, or up to half of that earlier by `jitter`.
+
+    Where reading again fails with one of `faults`, the last value is used on. Threads may share it: one reads again,
+    and the others use the last value meanwhile. `last` is that value, None before the first.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[], T],
+        *,
+        seconds: float,
+        clock: Clock,
+        jitter: Callable[[], float] = random.random,
+        faults: tuple[type[Exception], ...] = RETRYABLE,
+    ) -> None:
+        self.last: T | None = None
+        self._read = read
+        self._seconds = seconds
+        self._clock = clock
+        self._jitter = jitter
+        self._faults = faults
+        self._until = 0.0
+
+    def __call__(self) -> T:
+        """Return the value, read again if it is old. Raises what `read` raises where there is none yet."""
+        last = self.last
+        if last is None:
+            return self.anew()
+        if self.is_fresh:
+            return last
+        self._until = self._later()
+        with suppress(*self._faults):
+            return self.anew()
+        return last
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether the value need not be read again yet."""
+        return self.last is not None and self._clock.monotonic() < self._until
+
+    def anew(self) -> T:
+        """Return the value as it is read now."""
+        return self.keep(self._read())
+
+    def keep(self, value: T) -> T:
+        """Return a value that was read by other means, and keep it."""
+        self.last, self._until = value, self._later()
+        return value
+
+    def _later(self) -> float:
+        return self._clock.monotonic() + self._seconds * (1 - _SPREAD * self._jitter())

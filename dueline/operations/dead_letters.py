@@ -1,0 +1,195 @@
+"""Dead letters: why each failed, which ones a redrive selects, and the message that is put back."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from dueline.core import instant
+from dueline.core.job import JobId
+from dueline.core.message import (
+    AGAIN,
+    ATTEMPTS,
+    ERROR,
+    EXPIRES,
+    ID,
+    OFFLOADED_BYTES,
+    PRIORITY,
+    REASON,
+    Message,
+    unfolded,
+)
+from dueline.core.ports import Pointer, QueueMessage
+from dueline.errors import InvalidJob, JobNotFound
+
+# The group of a job that SQS itself moved, after the last receive that it allows.
+BY_SQS = "ReceivedTooOften"
+# The error of a once-only job whose earlier attempt ended without a word.
+INTERRUPTED = "Interrupted"
+LONGER = timedelta(days=1)
+SAMPLE_CHARACTERS = 2000
+_SAMPLES = 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RedriveMessage:
+    """A message as it is put back, and the priority of the SQS queue that gets it. The inbound queue has only 1."""
+
+    message: Message
+    level: int = 1
+
+
+Rule = Callable[[Message], RedriveMessage]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeadLetterFilter:
+    """Selects dead letters: those to which every given condition applies.
+
+    `errors` are the groups in which dead letters are shown (see `error_of`), `reason` is a part of the reason's text,
+    `ids` are job ids, and `queue` is the jobs' queue. `sent_before` and `sent_after` limit when the message was sent;
+    SQS keeps that time when it moves a message to the dead-letter queue itself.
+    """
+
+    errors: frozenset[str] = frozenset()
+    reason: str = ""
+    ids: frozenset[str] = frozenset()
+    queue: str | None = None
+    sent_before: datetime | None = None
+    sent_after: datetime | None = None
+
+    def has(self, arrival: QueueMessage) -> bool:
+        """Return whether a message is selected."""
+        attributes = arrival.message.attributes
+        return (
+            (not self.errors or error_of(arrival.message) in self.errors)
+            and self.reason in attributes.get(REASON, "")
+            and (not self.ids or attributes.get(ID) in self.ids)
+            and (self.queue is None or _queue_of(arrival.message) == self.queue)
+            and (self.sent_before is None or arrival.sent < self.sent_before)
+            and (self.sent_after is None or arrival.sent > self.sent_after)
+        )
+
+
+def error_of(message: Message) -> str:
+    """Return the group of a dead letter, to show and to select it: its exception's name, or without one the reason."""
+    return message.attributes.get(ERROR) or message.attributes.get(REASON) or BY_SQS
+
+
+def to_its_queue(message: Message, *, levels: int) -> RedriveMessage:
+    """Return a failed job as it is sent to its queue again: without the attributes that describe its failure.
+
+    A message without a job gets priority 1. Raises InvalidJob when the queue does not have the job's priority.
+    """
+    sent = unfolded(message.attributes)
+    attributes = {name: value for name, value in sent.items() if name not in (REASON, ERROR, ATTEMPTS)}
+    if sent.get(ERROR) == INTERRUPTED:
+        attributes[AGAIN] = str(number(sent.get(AGAIN)) + 1)
+    level = number(sent.get(PRIORITY)) or 1
+    if level > levels:
+        raise InvalidJob(f"the queue has no level {level}: it has {levels}")
+    return RedriveMessage(
+        message=Message(body=message.body, attributes=attributes, group=_tenant_of(message)), level=level
+    )
+
+
+def to_inbound(message: Message, *, now: datetime, past_retention: bool) -> RedriveMessage:
+    """Return a parked job as it is sent to the inbound queue again: without the reason.
+
+    Raises InvalidJob when the message has no job, or one past its retention, unless `past_retention` gives it another
+    day.
+    """
+    if ID not in message.attributes:
+        raise InvalidJob(
+            "it has no job id: a row that cannot be read or sent is parked as JSON. Schedule it again by hand"
+        )
+    job = message.job()
+    attributes = {name: value for name, value in unfolded(message.attributes).items() if name != REASON}
+    if job.expires <= now:
+        if not past_retention:
+            raise InvalidJob("the job is past its retention")
+        attributes[EXPIRES] = instant.text(now + LONGER)
+    return RedriveMessage(message=Message(body=message.body, attributes=attributes, group=job.id.queue))
+
+
+def own_pointer(message: Message) -> Pointer | None:
+    """Return where the payload of a message's job is kept in S3, if it is one of its own queue's."""
+    queue = _queue_of(message)
+    if queue is None or OFFLOADED_BYTES not in message.attributes:
+        return None
+    try:
+        pointer = Pointer.parse(message.body)
+    except ValueError:
+        return None
+    return pointer if pointer.is_of(queue) else None
+
+
+def _queue_of(message: Message) -> str | None:
+    try:
+        return JobId.parse(message.attributes.get(ID, "")).queue
+    except JobNotFound:
+        return None
+
+
+def _tenant_of(message: Message) -> str | None:
+    """Return the tenant of a message's job, if it has a valid one: SQS does not take any text as a message group."""
+    try:
+        return message.job().tenant
+    except InvalidJob:
+        return None
+
+
+def number(text: str | None) -> int:
+    """Return the number in an attribute, 0 where it has none: anyone may write any text there."""
+    return int(text) if text is not None and text.isascii() and text.isdecimal() and len(text) < 10 else 0
+
+
+# Kinds: dead letters by their errors, and counts of them as JSON, alike for the command line and the console.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ErrorGroup:
+    """How many dead letters of one error there are, and when the oldest and the newest of them were sent.
+
+    `samples` are the first few, without the end of a body of over SAMPLE_CHARACTERS.
+    """
+
+    error: str
+    count: int
+    oldest: datetime
+    newest: datetime
+    samples: tuple[QueueMessage, ...] = field(default=(), compare=False, repr=False)
+
+
+class ErrorGroups:
+    """Counts dead letters by their error, or what they are counted under without one. It does not keep them all."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[str, ErrorGroup] = {}
+        self.total = 0
+
+    def add(self, arrival: QueueMessage) -> None:
+        error, sent = error_of(arrival.message), arrival.sent
+        kind = self._kinds.get(error) or ErrorGroup(error=error, count=0, oldest=sent, newest=sent)
+        samples = kind.samples if len(kind.samples) == _SAMPLES else (*kind.samples, _sample(arrival))
+        oldest, newest = min(kind.oldest, sent), max(kind.newest, sent)
+        self._kinds[error] = replace(kind, count=kind.count + 1, oldest=oldest, newest=newest, samples=samples)
+        self.total += 1
+
+    def by_frequency(self) -> tuple[ErrorGroup, ...]:
+        """Return each kind, the most frequent first."""
+        return tuple(sorted(self._kinds.values(), key=lambda kind: (-kind.count, kind.error)))
+
+
+def _sample(arrival: QueueMessage) -> QueueMessage:
+    # One character more says that there are more.
+    return replace(arrival, message=replace(arrival.message, body=arrival.message.body[: SAMPLE_CHARACTERS + 1]))
+
+
+def error_groups_json(kinds: Iterable[ErrorGroup]) -> list[dict[str, Any]]:
+    return [
+        {"error": k.error, "count": k.count, "oldest": instant.text(k.oldest), "newest": instant.text(k.newest)}
+        for k in kinds
+    ]
+
+
+def reasons_json(counted: Mapping[str, int]) -> list[dict[str, Any]]:
+    return [{"reason": reason, "count": count} for reason, count in counted.items()]

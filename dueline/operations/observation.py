@@ -1,0 +1,207 @@
+"""Observation: what was looked at of a deployment. A part that is None was not, or could not be."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Protocol
+
+from dueline.config.names import Names
+from dueline.core.job import Partition
+from dueline.core.overview import Control
+from dueline.core.queue_settings import PLANNER, QueueSettings
+from dueline.operations.dead_letters import ErrorGroup
+
+# What figures were read over, and logs.
+LOOKED_BACK = timedelta(hours=1)
+# The measured subject, such as a queue's name or a function's, and what was measured of it.
+Figure = tuple[str, str]
+FUNCTIONS = ("api", "ingest", "planner", "tick", "ttl")
+_GUIDE = "docs/doctor.md"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeployedQueue:
+    """A queue as its stack published it: the version that deployed it is None where it published none."""
+
+    settings: QueueSettings
+    version: str | None = None
+    expected_rate: int | None = None
+
+    @property
+    def name(self) -> str:
+        return self.settings.name
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ObservedDeployment:
+    """A deployment as it published itself. `schema` is 0, and `api_id` empty, where it published none."""
+
+    names: Names
+    lookahead: timedelta
+    queues: tuple[DeployedQueue, ...]
+    version: str | None = None
+    schema: int = 0
+    oldest_schema: int = 0
+    api_id: str = ""
+
+    def ticking(self) -> list[QueueSettings]:
+        """Return all queues that have ticks, Dueline's own among them."""
+        return [*(queue.settings for queue in self.queues), PLANNER]
+
+    def partitions(self) -> list[Partition]:
+        return [partition for queue in self.ticking() for partition in queue.all_partitions()]
+
+    def levels(self, queue: DeployedQueue) -> list[str]:
+        """Return the names of a queue's SQS queues, that of priority 1 first."""
+        return [self.names.queue(queue.name, priority) for priority in range(1, queue.settings.priorities + 1)]
+
+    def sqs_queues(self) -> list[str]:
+        """Return the names of all SQS queues."""
+        names = self.names
+        of_queues = [name for each in self.queues for name in (*self.levels(each), names.queue_dlq(each.name))]
+        own = [names.inbound, names.inbound_dlq, names.dispatch_dlq, names.tick_dlq]
+        return [*own, names.queue(PLANNER.name), names.queue_dlq(PLANNER.name), *of_queues]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QueueDepth:
+    """How many messages an SQS queue holds, and for how long it keeps them."""
+
+    waiting: int
+    in_flight: int = 0
+    retention: timedelta = timedelta(days=4)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LogLine:
+    """What a function logged of what went wrong, of which queue if it named one, and how often."""
+
+    function: str
+    message: str
+    reason: str
+    queue: str | None = None
+    count: int = 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Alarm:
+    """An alarm of the deployment. `page` is the runbook that its description names, if it names one.
+
+    The metric of one that `is_silent` is not reported any more.
+    """
+
+    name: str
+    is_ringing: bool
+    description: str
+    notifies: bool
+    page: str | None = None
+    is_silent: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Share:
+    """How much of a quota is used."""
+
+    used: int
+    quota: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Observation:
+    """What was seen at the instant `now`, by its parts, each as the check of that name returns it."""
+
+    deployment: ObservedDeployment
+    now: datetime
+    schedules: Mapping[str, str] | None = None
+    watches: Mapping[str, str] | None = None
+    fences: Mapping[Partition, str] | None = None
+    controls: Mapping[str, Control] | None = None
+    depths: Mapping[str, QueueDepth | None] | None = None
+    left: Mapping[str, QueueDepth] | None = None
+    figures: Mapping[Figure, float] = field(default_factory=dict)
+    logged: Sequence[LogLine] = ()
+    logs_gone: Sequence[str] = ()
+    reserved: Mapping[str, int | None] | None = None
+    sources: Mapping[str, Sequence[str]] | None = None
+    concurrency: int | None = None
+    alarms: Sequence[Alarm] | None = None
+    subscribers: Mapping[str, int] | None = None
+    stacks: Mapping[str, str] | None = None
+    policies: Share | None = None
+    roles: Mapping[str, Share] | None = None
+    error_groups: Mapping[str, Sequence[ErrorGroup]] = field(default_factory=dict)
+
+    def figure(self, about: str, what: str) -> float:
+        """Return what was measured, 0 where nothing was."""
+        return self.figures.get((about, what), 0.0)
+
+
+Points = Sequence[tuple[datetime, float]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Series:
+    """One metric of a queue, or of the deployment (None), and which statistic of its values: Sum or Maximum."""
+
+    queue: str | None
+    metric: str
+    statistic: str
+
+
+class Figures(Protocol):
+    """The metrics that a deployment's functions report."""
+
+    def read(self, series: Sequence[Series], *, start: datetime, end: datetime, period: int) -> list[Points]:
+        """Return the points of each series, in order of time: one for each period, in seconds, that has a value.
+
+        Raises Forbidden, Throttled or Unavailable.
+        """
+
+
+# Findings: what is wrong, what to do about it, and the page with more.
+class Severity(Enum):
+    """How bad a finding is, the worst first."""
+
+    CRITICAL = "critical"
+    WARNING = "warning"
+    NOTE = "note"
+
+    @property
+    def rank(self) -> int:
+        """Its place among all, 0 the worst."""
+        return list(Severity).index(self)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """What is wrong, with what it is about: a queue, a function, a table. `code` never changes; `do` is the remedy."""
+
+    code: str
+    severity: Severity
+    about: str
+    what: str
+    do: str
+    page: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unchecked:
+    """What could not be looked at, the right that this needs, "" if no right helps, and what AWS said."""
+
+    what: str
+    needs: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DoctorReport:
+    """All that was found, the worst first, and what could not be looked at."""
+
+    findings: tuple[Finding, ...]
+    unseen: tuple[Unchecked, ...] = field(default=())
+
+
+def guide(heading: str) -> str:
+    """Return a section of the doctor's guide."""
+    return f"{_GUIDE}#{heading}"

@@ -1,0 +1,346 @@
+"""Redrive: put dead chosen back into their queues. However it is interrupted, none is lost.
+
+A message is sent first and deleted after: a crash in between sends it twice. Messages that are not selected stay hidden
+during the run, so that each is received once, and become visible again at its end. If the run is killed, they do after
+HIDDEN_SECONDS.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, groupby
+from typing import Protocol
+
+from dueline.core.message import BATCH_MESSAGES, Message, batches
+from dueline.core.ports import BatchFailure, Depth, ParallelMap, Payloads, Queue, QueueMessage, QueueReader
+from dueline.core.retry import LANES, Calls, attempt
+from dueline.errors import DuelineError, InvalidJob
+from dueline.operations.dead_letters import DeadLetterFilter, ErrorGroup, ErrorGroups, RedriveMessage, Rule, own_pointer
+
+HIDDEN_SECONDS = 600
+_WAIT_SECONDS = 1
+# An SQS queue that is nearly empty may answer with nothing though something is there.
+_EMPTY_ROUNDS = 2
+
+
+class DeadLetters(QueueReader, Protocol):
+    """A dead-letter queue, to receive from, with its depth."""
+
+    def depth(self) -> Depth:
+        """Return how many messages there are. Raises QueueNotFound."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RedriveQueues:
+    """A dead-letter queue, and the SQS queues that its messages are put back into, by priority.
+
+    `payloads` has the payloads in S3 of what is put back.
+    """
+
+    dead_letters: DeadLetters
+    queues: Sequence[Queue]
+    payloads: Payloads | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RedriveResult:
+    """The result of a run.
+
+    `received` messages arrived, those of `kinds` were selected, and `moved` of them were put back. `stay` and
+    `failed` count, by reason, the selected messages that were not: they cannot be, or SQS refused them this time.
+    `there` messages were waiting when the run began, and `hidden` in flight, received by someone else or by a run that
+    was killed.
+    """
+
+    received: int
+    there: int
+    hidden: int
+    kinds: tuple[ErrorGroup, ...]
+    moved: int
+    stay: Mapping[str, int]
+    failed: Mapping[str, int]
+
+    @property
+    def selected(self) -> int:
+        """How many messages were selected, those that stay included."""
+        return sum(kind.count for kind in self.kinds)
+
+
+@dataclass(frozen=True, slots=True)
+class _DeadLetter:
+    arrival: QueueMessage
+    back: RedriveMessage
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _PutBack:
+    """How many of a batch were put back, and why the others stay or SQS refused them."""
+
+    moved: int
+    stay: Counter[str]
+    failed: Counter[str]
+
+
+@dataclass(kw_only=True, slots=True)
+class _Progress:
+    """Progress of a run, by ids of messages: `held` has the receipts of hidden ones, `sent` are those sent."""
+
+    received: set[str] = field(default_factory=set)
+    held: dict[str, str] = field(default_factory=dict)
+    sent: set[str] = field(default_factory=set)
+    selected: ErrorGroups = field(default_factory=ErrorGroups)
+    moved: int = 0
+    stay: Counter[str] = field(default_factory=Counter)
+    failed: Counter[str] = field(default_factory=Counter)
+
+
+class Redrive:
+    """One run over a dead-letter queue. It ends after as many messages as were there when it began.
+
+    So a job that fails again at once is not put back twice. `rule` returns the message to put back, `limit` is how many
+    at most; `most` is how many are received at most, whether or not they can be put back. `spread` runs several calls
+    at once; each is retried as `calls` says. `on_progress` gets the number of messages received so far, and of all.
+    Raises QueueNotFound, or what the last attempt raised.
+    """
+
+    def __init__(
+        self,
+        ends: RedriveQueues,
+        *,
+        rule: Rule,
+        calls: Calls,
+        selection: DeadLetterFilter | None = None,
+        limit: int | None = None,
+        most: int | None = None,
+        spread: ParallelMap = map,
+        on_progress: Callable[[int, int], None] = lambda _done, _of: None,
+    ) -> None:
+        self._dead_letters, self._queues, self._payloads = ends.dead_letters, ends.queues, ends.payloads
+        self._rule, self._calls, self._spread = rule, calls, spread
+        self._selection, self._limit, self._most = selection or DeadLetterFilter(), limit, most
+        self._on_progress = on_progress
+        self._progress = _Progress()
+
+    def look(self) -> RedriveResult:
+        """Return what would be put back, and change nothing."""
+        return self._run(lambda _: None)
+
+    def apply(self) -> RedriveResult:
+        """Put back the selected messages. If it ends early, another run continues with the rest."""
+        return self._run(self._move)
+
+    def _run(self, act: Callable[[Sequence[_DeadLetter]], None]) -> RedriveResult:
+        depth = self._calls.run(self._dead_letters.depth)
+        empty = 0
+        try:
+            while empty < _EMPTY_ROUNDS and (sizes := self._receive_sizes(depth.waiting)):
+                arrivals = self._new(chain.from_iterable(self._spread(self._receive, sizes)))
+                empty = 0 if arrivals else empty + 1
+                act(self._chosen(arrivals))
+                self._on_progress(len(self._progress.received), depth.waiting)
+        finally:
+            self._let_go()
+        return self._redriven(depth)
+
+    def _receive_sizes(self, there: int) -> list[int]:
+        """Return how many messages to request in each receive of the next round."""
+        most = there if self._most is None else min(there, self._most)
+        left = 0 if self._has_enough else max(0, most - len(self._progress.received))
+        full, rest = divmod(left, BATCH_MESSAGES)
+        return [*[BATCH_MESSAGES] * min(full, LANES), *([rest] if rest else [])][:LANES]
+
+    @property
+    def _has_enough(self) -> bool:
+        return self._limit is not None and self._progress.selected.total - self._progress.stay.total() >= self._limit
+
+    def _receive(self, most: int) -> Sequence[QueueMessage]:
+        def receive() -> Sequence[QueueMessage]:
+            return self._dead_letters.receive(most=most, wait=_WAIT_SECONDS, hidden=HIDDEN_SECONDS)
+
+        arrivals = self._calls.run(receive)
+        # Noted here and not by the reader of the answers: an interrupt may come in between.
+        self._progress.held.update((each.message_id, each.receipt) for each in arrivals)
+        return arrivals
+
+    def _new(self, arrivals: Iterable[QueueMessage]) -> list[QueueMessage]:
+        new = {each.message_id: each for each in arrivals if each.message_id not in self._progress.received}
+        self._progress.received.update(new)
+        return list(new.values())
+
+    def _chosen(self, arrivals: Sequence[QueueMessage]) -> list[_DeadLetter]:
+        """Return what is to be put back of these, and note what is selected and stays."""
+        chosen = []
+        for arrival in arrivals:
+            if self._has_enough or not self._selection.has(arrival):
+                continue
+            self._progress.selected.add(arrival)
+            try:
+                chosen.append(_DeadLetter(arrival, self._rule(arrival.message)))
+            except InvalidJob as error:
+                self._progress.stay[str(error)] += 1
+        return chosen
+
+    def _move(self, chosen: Sequence[_DeadLetter]) -> None:
+        levels = groupby(sorted(chosen, key=_level), key=_level)
+        cut = chain.from_iterable(batches(level, size=_bytes) for _, level in levels)
+        for done in self._spread(self._put_back, cut):
+            self._progress.moved += done.moved
+            self._progress.stay.update(done.stay)
+            self._progress.failed.update(done.failed)
+
+    def _put_back(self, batch: Sequence[_DeadLetter]) -> _PutBack:
+        """Send a batch to its queue, then delete it."""
+        stay = Counter[str]()
+        batch = [each for each in batch if self._is_payload_kept(each.back.message, stay)]
+        return self._send(batch, stay) if batch else _PutBack(moved=0, stay=stay, failed=Counter())
+
+    def _is_payload_kept(self, message: Message, stay: Counter[str]) -> bool:
+        """Have a payload in S3 kept for as long as the message that is put back may need it."""
+        pointer = own_pointer(message)
+        if pointer is None or self._payloads is None:
+            return True
+        payloads = self._payloads
+        try:
+            self._calls.run(lambda: payloads.renew(pointer))
+        except InvalidJob as error:
+            stay[str(error)] += 1
+            return False
+        return True
+
+    def _send(self, batch: Sequence[_DeadLetter], stay: Counter[str]) -> _PutBack:
+        queue = self._queues[batch[0].back.level - 1]
+        refusals = self._calls.run(lambda: queue.send([each.back.message for each in batch]))
+        refused = {refusal.index for refusal in refusals}
+        ids = [each.arrival.message_id for index, each in enumerate(batch) if index not in refused]
+        self._progress.sent.update(ids)
+        self._delete(ids)
+        return _PutBack(moved=len(ids), stay=stay, failed=Counter(refusal.reason for refusal in refusals))
+
+    def _delete(self, ids: Sequence[str]) -> None:
+        """Delete messages that were sent. Those of which SQS says no for now are tried once more at the end."""
+        if not ids:
+            return
+        refusals = self._calls.run(lambda: self._dead_letters.delete([self._progress.held[id] for id in ids]))
+        left = {refusal.index for refusal in refusals if not refusal.final}
+        for index, id in enumerate(ids):
+            if index not in left:
+                self._progress.sent.discard(id)
+                del self._progress.held[id]
+
+    def _let_go(self) -> None:
+        """Delete what was sent and is still there, and show the rest again; what fails shows itself after its time."""
+        sent = list(batches(sorted(self._progress.sent), size=lambda _: 0))
+        list(self._spread(lambda ids: attempt(self._delete, ids), sent))
+        kept = [receipt for id, receipt in self._progress.held.items() if id not in self._progress.sent]
+        list(self._spread(self._show, batches(kept, size=lambda _: 0)))
+
+    def _show(self, receipts: Sequence[str]) -> Sequence[BatchFailure] | DuelineError:
+        return attempt(
+            lambda shown: self._calls.run(lambda: self._dead_letters.hide(shown, [0] * len(shown))), receipts
+        )
+
+    def _redriven(self, depth: Depth) -> RedriveResult:
+        progress = self._progress
+        return RedriveResult(
+            received=len(progress.received),
+            there=depth.waiting,
+            hidden=depth.in_flight,
+            kinds=progress.selected.by_frequency(),
+            moved=progress.moved,
+            stay=progress.stay,
+            failed=progress.failed,
+        )
+
+
+def _level(dead_letter: _DeadLetter) -> int:
+    return dead_letter.back.level
+
+
+def _bytes(dead_letter: _DeadLetter) -> int:
+    return dead_letter.back.message.sent_bytes
+
+
+# Delete chosen dead letters for good. Those that are not selected stay, and are visible again at the end. It is a
+# redrive that puts them back nowhere: received and selected in the same way, and deleted once they were sent.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeleteResult:
+    """The result of a run: `received` messages arrived, those of `kinds` were selected, and `deleted` are gone.
+
+    `failed` counts, by reason, the selected messages that SQS did not delete this time: they stay, and are visible
+    again within HIDDEN_SECONDS. `hidden` messages were in flight when the run began.
+    """
+
+    received: int
+    hidden: int
+    kinds: tuple[ErrorGroup, ...]
+    deleted: int
+    failed: Mapping[str, int]
+
+    @property
+    def selected(self) -> int:
+        """How many messages were selected."""
+        return sum(kind.count for kind in self.kinds)
+
+
+def delete_dead_letters(
+    dead_letters: DeadLetters,
+    *,
+    calls: Calls,
+    selection: DeadLetterFilter | None = None,
+    most: int | None = None,
+    spread: ParallelMap = map,
+    on_progress: Callable[[int, int], None] = lambda _done, _of: None,
+) -> DeleteResult:
+    """Delete the selected messages, by default all, of as many as were there when it began.
+
+    `most` is how many are received at most, whether or not they are selected. If it ends early, what was deleted is
+    gone, and another run continues. Raises QueueNotFound, or what the last attempt of a call raised.
+    """
+    noted = _Noted(dead_letters)
+    ends = RedriveQueues(dead_letters=noted, queues=(_Nowhere(),))
+    run = Redrive(
+        ends, rule=_as_it_is, calls=calls, selection=selection, most=most, spread=spread, on_progress=on_progress
+    )
+    done = run.apply()
+    failed = Counter(noted.refused.values())
+    deleted = done.moved - failed.total()
+    return DeleteResult(received=done.received, hidden=done.hidden, kinds=done.kinds, deleted=deleted, failed=failed)
+
+
+def _as_it_is(message: Message) -> RedriveMessage:
+    return RedriveMessage(message=message)
+
+
+class _Nowhere:
+    """A queue that keeps nothing."""
+
+    def send(self, messages: Sequence[Message]) -> list[BatchFailure]:
+        return []
+
+    def depth(self) -> Depth:
+        return Depth(waiting=0, in_flight=0, delayed=0)
+
+
+@dataclass(slots=True)
+class _Noted:
+    """A dead-letter queue, and the receipts that it did not delete, with why."""
+
+    inner: DeadLetters
+    refused: dict[str, str] = field(default_factory=dict)
+
+    def receive(self, *, most: int, wait: int, hidden: int | None = None) -> list[QueueMessage]:
+        return self.inner.receive(most=most, wait=wait, hidden=hidden)
+
+    def hide(self, receipts: Sequence[str], seconds: Sequence[int]) -> list[BatchFailure]:
+        return self.inner.hide(receipts, seconds)
+
+    def depth(self) -> Depth:
+        return self.inner.depth()
+
+    def delete(self, receipts: Sequence[str]) -> list[BatchFailure]:
+        refusals = self.inner.delete(receipts)
+        refused = {receipts[refusal.index]: refusal.reason for refusal in refusals}
+        for receipt in receipts:
+            self.refused.pop(receipt, None)
+        self.refused.update(refused)
+        return refusals

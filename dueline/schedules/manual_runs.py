@@ -1,0 +1,228 @@
+"""Manual runs: run a schedule now, or backfill past times. Planned runs are not touched."""
+
+import json
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import islice, takewhile
+
+from dueline.core import idempotency, instant, rows
+from dueline.core.idempotency import KeyClaim
+from dueline.core.job import Job, JobId, Route, State
+from dueline.core.payloads import hash_of
+from dueline.core.ports import Clock, ParallelMap, Table
+from dueline.core.rows import Row, pack, unpack
+from dueline.core.submit import SubmitResult
+from dueline.core.table_writer import TableWriter
+from dueline.core.text import shown
+from dueline.errors import InvalidJob, InvalidSchedule, KeyReused, ScheduleChanged, Unavailable
+from dueline.schedules.changes import PATIENCE, check_match
+from dueline.schedules.definition import Definition
+from dueline.schedules.head import Head, occurrence, submit
+from dueline.schedules.queries import get
+
+# The schedule and the scheduled time are part of the idempotency key as well.
+MAX_KEY_CHARACTERS = 128
+# Jobs' keys are printable, so none has it.
+_SEPARATOR = "\x1f"
+# Far more than a definition has: a payload is packed into 8 KiB at most.
+_MOST_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ManualRun:
+    """A schedule as the first call under a key read it, and the run that this call made."""
+
+    head: Head
+    claim: KeyClaim
+
+
+def key_of(run: str, key: str | None) -> str | None:
+    """Return the idempotency key of a run. Raises InvalidJob unless `key` has 1 to 128 printable ASCII characters."""
+    if key is None:
+        return None
+    if not (isinstance(key, str) and 1 <= len(key) <= MAX_KEY_CHARACTERS and key.isascii() and key.isprintable()):
+        raise InvalidJob(f"key is {shown(key)}: it must have 1 to {MAX_KEY_CHARACTERS} printable ASCII characters")
+    return f"{run}{_SEPARATOR}{key}"
+
+
+def is_claimed(key: str, queue: str, *, table: Table, now: datetime) -> bool:
+    """Return whether an earlier call has claimed a key of a run. Raises Throttled or Unavailable."""
+    row_key = rows.idempotency_key(queue, key)
+    reading = table.read([row_key])
+    if row_key in reading.unread:
+        raise Unavailable(f"row {row_key} was left unread: try again")
+    return rows.is_live(reading.rows.get(row_key), now=now)
+
+
+def claim(key: str, head: Head, run: Job, *, parameters: str, table: Table, now: datetime) -> ManualRun:
+    """Return the schedule and the run of the first call under a key, which is this one if there is none.
+
+    `parameters` is what the caller gave: a schedule that was changed between two calls makes no other run of the
+    second. Raises KeyReused when the key was used with other parameters, Throttled or Unavailable.
+    """
+    parameters_hash = hash_of(parameters)
+    definition = pack(json.dumps(head.definition.to_dict(), separators=(",", ":")))
+    own = {**rows.idempotency_row(run, key, payload_hash=parameters_hash), "definition": definition}
+    row = table.claim(own, now=now)
+    try:
+        first = idempotency.first_of(row, key, run, payload_hash=parameters_hash)
+    except KeyReused:
+        caller_key = key.rpartition(_SEPARATOR)[2]
+        used = f"it was used for something else of schedule {head.name!r}, another payload or other instants"
+        raise KeyReused(f"key is {shown(caller_key)}: {used}") from None
+    then = replace(head, definition=_definition(row) or head.definition)
+    made = replace(occurrence(then, first.job.id.due), id=first.job.id, expires=first.job.expires)
+    return ManualRun(head=then, claim=replace(first, job=made))
+
+
+def _definition(row: Row) -> Definition | None:
+    """Return the definition that a key's row keeps, if it keeps one."""
+    packed = row.get("definition")
+    if not isinstance(packed, bytes):
+        return None
+    try:
+        return Definition.from_row(json.loads(unpack(packed, most=_MOST_BYTES)))
+    except (AttributeError, TypeError, ValueError) as error:
+        raise Unavailable(f"row {rows.key(row)} cannot be read: {type(error).__name__}: {error}") from None
+
+
+MOST_BACKFILLED = 500
+_MOMENT = timedelta(microseconds=1)
+
+
+def _random_uid() -> str:
+    return str(uuid.uuid4())
+
+
+class ManualRuns:
+    """Makes runs of schedules on demand: jobs on the direct route. `new_uid` returns a random UUID.
+
+    `key` makes a call safe to repeat: the same one submits the same jobs once, by the schedule as the first one read
+    it. After Throttled or Unavailable the jobs may or may not be submitted. With `if_match`, as for Changes, a schedule
+    that is not as it was read makes nothing: ScheduleChanged. A repeat under a key is not checked.
+    """
+
+    def __init__(
+        self,
+        *,
+        table: Table,
+        route: TableWriter,
+        clock: Clock,
+        spread: ParallelMap = map,
+        patience: timedelta = PATIENCE,
+        new_uid: Callable[[], str] = _random_uid,
+    ) -> None:
+        self._table = table
+        self._route = route
+        self._clock = clock
+        self._new_uid = new_uid
+        self._spread = spread
+        self._patience = patience
+
+    def run_now(
+        self, queue: str, name: str, *, payload: str | None = None, key: str | None = None, if_match: str | None = None
+    ) -> SubmitResult:
+        """Submit a job of a schedule, scheduled for and due now. A paused schedule runs, too.
+
+        `payload` is JSON text, by default the schedule's. Raises ScheduleNotFound, ScheduleChanged, InvalidSchedule,
+        InvalidJob, KeyReused, Throttled or Unavailable.
+        """
+        head, parameters = get(queue, name, table=self._table), ""
+        of_key = key_of(name, key)
+        self._check(partial(_check_if_match, head, if_match), head, key=of_key)
+        if payload is not None:
+            head = replace(head, definition=replace(head.definition, payload=payload))
+            parameters = head.definition.payload
+        run = self._claim_call(head, of_key, parameters=parameters).claim
+        return self._submit([run], [of_key])[0]
+
+    def backfill(
+        self,
+        queue: str,
+        name: str,
+        *,
+        start: datetime,
+        end: datetime,
+        key: str | None = None,
+        if_match: str | None = None,
+    ) -> list[SubmitResult]:
+        """Submit a job, due now, for each time of the rule as it is now from `start` to just before `end`.
+
+        They may overlap, whatever the schedule says of its runs. Raises InvalidSchedule when there are over 500, when
+        `end` is before `start` or in the future; and as `run_now` does.
+        """
+        now, head = self._present(), get(queue, name, table=self._table)
+        _check_span(start, end, now=now)
+        of_key = key_of(f"{name}@", key)
+        self._check(partial(_check_if_match, head, if_match), head, key=of_key)
+        self._check(partial(_times, head, start, end), head, key=of_key)
+        # By the rule of the first call: after a change, the second would add runs.
+        parameters = f"{start.astimezone(UTC).isoformat()}/{end.astimezone(UTC).isoformat()}"
+        head = self._claim_call(head, of_key, parameters=parameters).head
+        times = _times(head, start, end)
+        jobs = [replace(self._job(head, at), exclusive=False) for at in times]
+        of_keys = [key_of(f"{name}@{instant.text(at)}", key) for at in times]
+        runs = list(self._spread(self._claim, zip(jobs, of_keys, strict=True)))
+        return self._submit(runs, of_keys)
+
+    def _check(self, check: Callable[[], object], head: Head, *, key: str | None) -> None:
+        """Check a head before a key is claimed. A repeat uses the head of its first call, and is not checked."""
+        try:
+            check()
+        except (InvalidSchedule, ScheduleChanged):
+            if key is None or not is_claimed(key, head.queue, table=self._table, now=self._clock.now()):
+                raise
+
+    def _claim_call(self, head: Head, key: str | None, *, parameters: str) -> ManualRun:
+        """Return the run of the first call under a key, which is this one without a key."""
+        run = self._job(head)
+        if key is None:
+            return ManualRun(head=head, claim=KeyClaim(job=run))
+        return claim(key, head, run, parameters=parameters, table=self._table, now=self._clock.now())
+
+    def _job(self, head: Head, scheduled_for: datetime | None = None) -> Job:
+        """Return a job of a schedule that is due now, its scheduled time now unless it is given."""
+        due = self._present()
+        id = JobId(partition=head.partition, route=Route.DIRECT, due=due, uid=self._new_uid())
+        return replace(occurrence(head, scheduled_for or due), id=id, expires=due + head.retention)
+
+    def _present(self) -> datetime:
+        return instant.from_epoch_ms(instant.epoch_ms(self._clock.now()))
+
+    def _submit(self, runs: Sequence[KeyClaim], of_keys: Sequence[str | None]) -> list[SubmitResult]:
+        """Submit the runs that no earlier call did, and mark the keys of all as done."""
+        until = self._clock.monotonic() + self._patience.total_seconds()
+        submit([run.job for run in runs if not run.is_done], route=self._route, until=until)
+        done = [(key, run.job.id) for run, key in zip(runs, of_keys, strict=True) if key is not None]
+        idempotency.note_done(done, table=self._table, spread=self._spread)
+        return [SubmitResult(job=run.job, state=None if run.is_done else State.DISPATCHED) for run in runs]
+
+    def _claim(self, run_and_key: tuple[Job, str | None]) -> KeyClaim:
+        run, key = run_and_key
+        if key is None:
+            return KeyClaim(job=run)
+        now = self._clock.now()
+        return idempotency.claim(key, run, payload_hash=hash_of(run.payload), table=self._table, now=now)
+
+
+def _check_span(start: datetime, end: datetime, *, now: datetime) -> None:
+    if end < start:
+        raise InvalidSchedule(f"to is {instant.text(end)}: it must not be before from, which is {instant.text(start)}")
+    if end > now:
+        raise InvalidSchedule(f"to is {instant.text(end)}: it must not be in the future, it is {instant.text(now)} now")
+
+
+def _check_if_match(head: Head, if_match: str | None) -> None:
+    check_match(if_match, head, what=f"schedule {head.queue}/{head.name}")
+
+
+def _times(head: Head, start: datetime, end: datetime) -> list[datetime]:
+    following = head.definition.rule.after(max(start, instant.EPOCH) - _MOMENT)
+    times = list(islice(takewhile(lambda at: at < end, following), MOST_BACKFILLED + 1))
+    if len(times) > MOST_BACKFILLED:
+        span = f"from {instant.text(start)} to {instant.text(end)}"
+        raise InvalidSchedule(f"there are over {MOST_BACKFILLED} runs {span}: backfill fewer at once")
+    return times

@@ -1,0 +1,158 @@
+"""Queries: which schedules a queue has, and what became of their runs."""
+
+import operator
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from functools import partial
+from itertools import islice, takewhile
+from typing import Any
+
+from dueline.core import instant
+from dueline.core.job import JobId, State, checked_schedule_name
+from dueline.core.ports import Clock, ParallelMap, Table
+from dueline.core.queue_settings import QueueSettings
+from dueline.core.status import Outcome, Status, statuses_of
+from dueline.errors import DuelineError, InvalidSchedule, JobNotFound
+from dueline.schedules.changes import find, not_found
+from dueline.schedules.head import Head, occurrence_id, readable_heads
+
+MOST_HEADS = 100
+MOST_RUNS = 100
+_MOMENT = timedelta(microseconds=1)
+
+
+class RunState(StrEnum):
+    """What became of a run. Only queues that `track` have RUNNING, SUCCEEDED and FAILED.
+
+    MISSED: it was planned, by the head, and has no row, which each run gets first and keeps for its retention: so no
+    job was made of it, other than by a backfill. FORGOTTEN: it is past its retention.
+    """
+
+    PLANNED = "planned"
+    DISPATCHED = "dispatched"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    CANCELLED = "cancelled"
+    PARKED = "parked"
+    MISSED = "missed"
+    FORGOTTEN = "forgotten"
+
+
+# The others are called as a job's.
+_STATES = {State.SCHEDULED: RunState.PLANNED, State.CANCEL_REQUESTED: RunState.CANCELLED}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunRecord:
+    """A run of a schedule. `lateness` is in seconds from due to the start of the last attempt, where that is known."""
+
+    id: JobId
+    scheduled_for: datetime
+    generation: int
+    state: RunState
+    outcome: Outcome | None = None
+    lateness: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleList:
+    """Schedules in the order of their names, and the name after which the next page begins; None after the last.
+
+    `unreadable` counts the schedules among them that cannot be read.
+    """
+
+    heads: tuple[Head, ...]
+    after: str | None
+    unreadable: int = 0
+
+
+def get(queue: str, name: str, *, table: Table) -> Head:
+    """Return a schedule, read consistently. Raises ScheduleNotFound; Throttled or Unavailable."""
+    head = find(queue, checked_schedule_name(name), table=table).head
+    if head is None or head.deleted:
+        raise not_found(queue, name)
+    return head
+
+
+def page(queue: str, *, table: Table, after: str = "", limit: int = 20) -> ScheduleList:
+    """List a queue's schedules, 1 to 100 of them. A page may hold fewer, even none: the end is where `after` is None.
+
+    A schedule whose row cannot be read is counted and logged. Raises InvalidSchedule when `limit` is not from 1 to 100;
+    Throttled or Unavailable.
+    """
+    _check_limit(limit, most=MOST_HEADS)
+    page_of_rows = table.heads(queue, after=after, limit=limit)
+    heads, unreadable = readable_heads(page_of_rows.rows)
+    last = str(page_of_rows.rows[-1]["sk"]) if page_of_rows.rows and page_of_rows.more else None
+    return ScheduleList(heads=tuple(head for head in heads if not head.deleted), after=last, unreadable=unreadable)
+
+
+def history(
+    queue: QueueSettings,
+    name: str,
+    *,
+    table: Table,
+    clock: Clock,
+    until: float,
+    limit: int = 20,
+    before: datetime | None = None,
+    spread: ParallelMap = map,
+) -> list[RunRecord]:
+    """Return the runs of a schedule whose time has come, by its rules, the latest first, 1 to 100 of them.
+
+    With `before`, those scheduled before it: a page goes on behind the last run of the one before; an instant that
+    is to come adds those that are planned by now. They go back over the last 20 changes. What a change cancelled is
+    no run. Raises ScheduleNotFound, InvalidSchedule, Throttled or Unavailable.
+    """
+    _check_limit(limit, most=MOST_RUNS)
+    head = get(queue.name, name, table=table)
+    # Runs are at whole seconds, from 1970 on.
+    latest = clock.now() if before is None else max(before, instant.EPOCH) - _MOMENT
+    planned = list(islice(_planned_runs(head, latest), limit))
+    statuses = statuses_of(
+        [each.id for each in planned], queue=queue, table=table, clock=clock, until=until, spread=spread
+    )
+    now = clock.now()
+    return [_record(each, statuses[each.id], is_kept=now < each.expires) for each in planned]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _PlannedRun:
+    """A run that a generation of a schedule planned, the id of its job, and until when that is kept."""
+
+    scheduled_for: datetime
+    generation: int
+    id: JobId
+    expires: datetime
+
+
+def _planned_runs(head: Head, latest: datetime) -> Iterator[_PlannedRun]:
+    """Yield the runs of all generations that were planned, from `latest` back."""
+    for each in (head.up_to(head.planned_to), *head.generations):
+        if each.is_live:
+            times = takewhile(partial(operator.lt, each.start), each.definition.rule.before(min(each.end, latest)))
+            for at in times:
+                id = occurrence_id(head, at, past=each)
+                yield _PlannedRun(scheduled_for=at, generation=each.number, id=id, expires=id.due + each.retention)
+
+
+def _record(run: _PlannedRun, status: Status | DuelineError, *, is_kept: bool) -> RunRecord:
+    fields: dict[str, Any] = {"id": run.id, "scheduled_for": run.scheduled_for, "generation": run.generation}
+    if isinstance(status, JobNotFound):
+        return RunRecord(**fields, state=RunState.FORGOTTEN)
+    if isinstance(status, DuelineError):
+        raise status
+    if status.state is State.UNRECORDED:
+        return RunRecord(**fields, state=RunState.MISSED if is_kept else RunState.FORGOTTEN)
+    state = _STATES.get(status.state) or RunState(status.state.value)
+    lateness = (status.outcome.started - run.id.due).total_seconds() if status.outcome else None
+    return RunRecord(**fields, state=state, outcome=status.outcome, lateness=lateness)
+
+
+def _check_limit(limit: int, *, most: int) -> None:
+    if not 1 <= limit <= most:
+        raise InvalidSchedule(f"limit is {limit}: it must be from 1 to {most}")

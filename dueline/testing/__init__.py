@@ -1,0 +1,116 @@
+"""The ports in memory, for tests, simulations and programs without AWS.
+
+They keep the contracts of ports.py: one suite of tests checks them and the ports on AWS alike.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from threading import Lock
+
+from dueline.core.ports import Pointer, StoredPayload
+from dueline.errors import InvalidJob
+from dueline.testing.memory_queue import Delivery, MemoryQueue
+from dueline.testing.memory_table import MemoryTable
+
+__all__ = [
+    "Delivery",
+    "MemoryLocks",
+    "MemoryPayloads",
+    "MemoryQueue",
+    "MemoryTable",
+    "VirtualClock",
+]
+
+
+# A clock for tests, which moves only on demand.
+class VirtualClock:
+    """A clock that stands still until `sleep` moves it."""
+
+    def __init__(self, start: datetime) -> None:
+        self._start = start
+        self._elapsed = 0.0
+
+    def now(self) -> datetime:
+        return self._start + timedelta(seconds=self._elapsed)
+
+    def monotonic(self) -> float:
+        return self._elapsed
+
+    def sleep(self, seconds: float) -> None:
+        self._elapsed += seconds
+
+
+# The locks of a queue's schedules in memory.
+class MemoryLocks:
+    """The locks of one queue's schedules: which job has each, and until when. Threads may share it."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, tuple[str, datetime]] = {}
+        self._changing = Lock()
+
+    def take(self, schedule: str, *, job: str, now: datetime, until: datetime) -> bool:
+        with self._changing:
+            holder, end = self.held.get(schedule, (job, now))
+            may = holder == job or end <= now
+            if may:
+                self.held[schedule] = job, until
+        return may
+
+    def renew(self, schedule: str, *, job: str, until: datetime) -> bool:
+        with self._changing:
+            is_ours = self.held.get(schedule, ("", until))[0] == job
+            if is_ours:
+                self.held[schedule] = job, until
+        return is_ours
+
+    def free(self, schedule: str, *, job: str) -> None:
+        with self._changing:
+            if self.held.get(schedule, ("", None))[0] == job:
+                del self.held[schedule]
+
+
+# A bucket in memory.
+@dataclass(kw_only=True, slots=True)
+class MemoryPayloads:
+    """A bucket as a dictionary of what is kept under which key."""
+
+    bucket: str = "payloads"
+    kept: dict[str, bytes] = field(default_factory=dict)
+    renewed: set[str] = field(default_factory=set)
+
+    def put(self, key: str, text: str) -> Pointer:
+        self.kept[key] = text.encode()
+        return Pointer(bucket=self.bucket, key=key)
+
+    def copy(self, source: Pointer, *, to: str) -> Pointer | None:
+        if source.bucket != self.bucket:
+            return source
+        if source.key not in self.kept:
+            return None
+        self.kept[to] = self.kept[source.key]
+        return Pointer(bucket=self.bucket, key=to)
+
+    def renew(self, pointer: Pointer) -> None:
+        if pointer.bucket != self.bucket:
+            return
+        if pointer.key not in self.kept:
+            raise InvalidJob("its payload is gone")
+        self.renewed.add(pointer.key)
+
+    def read(self, pointer: Pointer) -> str:
+        if pointer.bucket != self.bucket or pointer.key not in self.kept:
+            raise InvalidJob(f"reading payload {pointer.key}: there is none")
+        return self.kept[pointer.key].decode()
+
+    def find(self, key: str) -> StoredPayload | None:
+        if key not in self.kept:
+            return None
+        kept = self.kept[key]
+        pointer = Pointer(bucket=self.bucket, key=key)
+        return StoredPayload(pointer=pointer, bytes=len(kept), sha256=hashlib.sha256(kept).hexdigest())
+
+    def upload_url(self, key: str, *, bytes: int, sha256: str, lasts: timedelta) -> tuple[str, Mapping[str, str]]:
+        """Return what names the upload: nobody listens there."""
+        return f"memory://{self.bucket}/{key}", {"content-length": str(bytes), "x-amz-checksum-sha256": sha256}

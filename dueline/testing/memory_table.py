@@ -1,0 +1,232 @@
+"""The table of jobs in memory."""
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from threading import Lock
+
+from dueline.core import rows
+from dueline.core.job import Partition, State
+from dueline.core.ports import READ_KEYS, WRITE_ROWS, BatchRead, Page
+from dueline.core.rows import Key, PartitionState, Row
+from dueline.core.status import FINAL
+from dueline.schedules.schedule_rows import BEFORE_HEADS, CHANGE_CANCELLATIONS, MOST_SCHEDULES, Change, schedules_of
+from dueline.testing.memory_queue import at_most
+
+
+class MemoryTable:
+    """The table of jobs as a dictionary. `page_rows` is the most that one page holds. Every read is consistent."""
+
+    def __init__(self, *, page_rows: int = 1000) -> None:
+        self._page_rows = page_rows
+        self._rows: dict[str, dict[str, Row]] = defaultdict(dict)
+        self._orders: dict[str, list[str]] = {}
+        self._reserving = Lock()
+
+    def write(self, written: Sequence[Row]) -> list[Row]:
+        at_most(WRITE_ROWS, written, "rows in one write")
+        _distinct([rows.key(row) for row in written])
+        for row in written:
+            self._put(row)
+        return []
+
+    def read(self, keys: Sequence[Key], *, consistent: bool = True) -> BatchRead:
+        at_most(READ_KEYS, keys, "keys in one read")
+        _distinct(keys)
+        return BatchRead(rows={(pk, sk): self._rows[pk][sk] for pk, sk in keys if sk in self._rows[pk]})
+
+    def page(
+        self, partition: Partition, *, after: str, until: str, consistent: bool = True, limit: int | None = None
+    ) -> Page:
+        return self._page(str(partition), after=after, until=until, limit=limit)
+
+    def last(self, partition: Partition) -> Row | None:
+        order = self._order_of(str(partition))
+        return self._rows[str(partition)][order[-1]] if order else None
+
+    def _page(self, pk: str, *, after: str, until: str, limit: int | None) -> Page:
+        items, order = self._rows[pk], self._order_of(pk)
+        start, end = bisect_right(order, after), bisect_right(order, until)
+        most = self._page_rows if limit is None else min(self._page_rows, limit)
+        chosen = order[start : min(end, start + most)]
+        return Page(rows=[items[key] for key in chosen], more=end - start > most)
+
+    def add(self, row: Row) -> Row:
+        pk, sk = rows.key(row)
+        if sk not in self._rows[pk]:
+            self._put(row)
+        return self._rows[pk][sk]
+
+    def claim(self, row: Row, *, now: datetime) -> Row:
+        pk, sk = rows.key(row)
+        if not rows.is_live(self._rows[pk].get(sk), now=now):
+            self._put(row)
+        return self._rows[pk][sk]
+
+    def record(self, row: Row) -> bool:
+        pk, sk = rows.key(row)
+        is_news = _is_news(row, self._rows[pk].get(sk))
+        if is_news:
+            self._put(row)
+        return is_news
+
+    def share(self, key: Key, *, id: str) -> bool:
+        row = self._rows[key[0]].get(key[1], {})
+        is_claimed = row.get("id") == id and "released" not in row
+        if is_claimed:
+            self._mark(key, "shared")
+        return is_claimed
+
+    def release(self, key: Key, *, id: str, ttl: int) -> bool:
+        row = self._rows[key[0]].get(key[1], {})
+        is_alone = row.get("id") == id and row.get("done") is False and "shared" not in row
+        if is_alone:
+            self._put({**row, "released": True, "ttl": ttl})
+        return is_alone
+
+    def mark_done(self, key: Key, *, id: str) -> None:
+        pk, sk = key
+        if self._rows[pk].get(sk, {}).get("id") == id:
+            self._mark(key, "done")
+
+    def mark_exact(self, key: Key) -> None:
+        self._mark(key, "exact")
+
+    def read_barrier(self, key: Key) -> Row | None:
+        pk, sk = key
+        return self._rows[pk].get(sk)
+
+    def move(self, cancellation: Row, job: Row, *, state: Key, fence_below: str) -> bool:
+        _distinct([rows.key(cancellation), rows.key(job), state])
+        (pk, sk), (state_pk, state_sk) = rows.key(cancellation), state
+        fence = rows.read_state(self._rows[state_pk].get(state_sk)).fence
+        takes_effect = fence < fence_below and sk not in self._rows[pk]
+        if takes_effect:
+            self._put(cancellation)
+            self._put(job)
+        return takes_effect
+
+    def change(self, change: Change) -> bool:
+        at_most(CHANGE_CANCELLATIONS, change.cancellations, "cancellations in one change")
+        _distinct([rows.key(row) for row in change.cancellations])
+        takes_effect = self._is_as_read(change) and self._has_room(change) and self._is_below(change)
+        if takes_effect:
+            self._put(change.head)
+            for row in change.cancellations:
+                pk, sk = rows.key(row)
+                self._put({**row, **self._rows[pk].get(sk, {}), "exact": True})
+            if change.counted:
+                pk, sk = change.counter
+                self._put({"pk": pk, "sk": sk, "count": self._count(change) + change.counted})
+        return takes_effect
+
+    def plan(self, key: Key, *, generation: int, planned_to: str, to: str) -> bool:
+        pk, sk = key
+        head = self._rows[pk].get(sk, {})
+        is_as_read = (head.get("generation"), head.get("planned_to")) == (generation, planned_to)
+        if is_as_read:
+            self._put({**head, "planned_to": to})
+        return is_as_read
+
+    def heads(self, queue: str, *, after: str, limit: int) -> Page:
+        return self._page(schedules_of(queue), after=max(after, BEFORE_HEADS), until="~", limit=limit)
+
+    def _is_as_read(self, change: Change) -> bool:
+        pk, sk = rows.key(change.head)
+        head = self._rows[pk].get(sk)
+        if head is None:
+            return not change.generation
+        return (head["generation"], head["planned_to"]) == (change.generation, change.planned_to)
+
+    def _has_room(self, change: Change) -> bool:
+        return change.counted <= 0 or self._count(change) < MOST_SCHEDULES
+
+    def _count(self, change: Change) -> int:
+        pk, sk = change.counter
+        return int(self._rows[pk].get(sk, {}).get("count", 0))
+
+    def _is_below(self, change: Change) -> bool:
+        if change.state is None:
+            return True
+        pk, sk = change.state
+        return rows.read_state(self._rows[pk].get(sk)).fence < change.fence_below
+
+    def acquire_lease(self, partition: Partition, *, owner: str, now: str, lease: str, fence: str) -> PartitionState:
+        state = self._state(partition)
+        if state.fence <= fence and (state.owner in ("", owner) or state.lease <= now):
+            state = PartitionState(fence=fence, cursor=state.cursor, owner=owner, lease=lease)
+            self._put_state(partition, state)
+        return state
+
+    def checkpoint(self, partition: Partition, *, owner: str, cursor: str, fence: str, lease: str) -> bool:
+        state = self._state(partition)
+        kept = state.owner == owner and state.cursor <= cursor and state.fence <= fence
+        if kept:
+            holder = owner if lease else ""
+            self._put_state(partition, PartitionState(fence=fence, cursor=cursor, owner=holder, lease=lease))
+        return kept
+
+    def reserve(self, key: Key, *, now: int, amount: int, ttl: int) -> int:
+        pk, sk = key
+        with self._reserving:
+            row = self._rows[pk].get(sk, {"pk": pk, "sk": sk})
+            until = max(int(row.get("until", now)), now) + amount
+            self._put({**row, "until": until, "ttl": ttl})
+        return until
+
+    def all(self) -> list[Row]:
+        """Return all rows."""
+        return [row for items in self._rows.values() for row in items.values()]
+
+    def expired(self, *, now: datetime) -> list[Key]:
+        """Return the keys of the rows that are past their TTL."""
+        return [rows.key(row) for row in self.all() if "ttl" in row and not rows.is_live(row, now=now)]
+
+    def collect(self, keys: Iterable[Key]) -> None:
+        """Delete rows, as DynamoDB does in its own time with those past their TTL."""
+        for pk, sk in keys:
+            self._rows[pk].pop(sk, None)
+            self._orders.pop(pk, None)
+
+    def _mark(self, key: Key, name: str) -> None:
+        pk, sk = key
+        if sk in self._rows[pk]:
+            self._put({**self._rows[pk][sk], name: True})
+
+    def _state(self, partition: Partition) -> PartitionState:
+        return rows.read_state(self._rows[str(partition)].get(rows.STATE))
+
+    def _put_state(self, partition: Partition, state: PartitionState) -> None:
+        pk, sk = rows.state_key(partition)
+        held = {"owner": state.owner, "lease": state.lease} if state.owner else {}
+        self._put({"pk": pk, "sk": sk, "fence": state.fence, "cursor": state.cursor, **held})
+
+    def _put(self, row: Row) -> None:
+        pk, sk = rows.key(row)
+        self._rows[pk][sk] = row
+
+    def _order_of(self, pk: str) -> list[str]:
+        """Return a partition's sort keys in order, sorted again when there are more of them: not for each page."""
+        order = self._orders.get(pk, [])
+        if len(order) != len(self._rows[pk]):
+            order = self._orders[pk] = sorted(self._rows[pk])
+        return order
+
+
+def _is_news(row: Row, there: Row | None) -> bool:
+    """Return whether an outcome is to be put over another, as Table.record has it."""
+    if there is None:
+        return True
+    if there["state"] == State.SUCCEEDED and row["state"] == State.SKIPPED:
+        return False
+    if int(there["attempts"]) < int(row["attempts"]):
+        return True
+    if there["attempts"] == row["attempts"] and there["state"] not in FINAL:
+        return True
+    return there["state"] != State.SUCCEEDED and str(there["started"]) < str(row["started"])
+
+
+def _distinct(keys: Sequence[Key]) -> None:
+    if len(set(keys)) < len(keys):
+        raise ValueError("a key is named twice: AWS refuses the whole call")

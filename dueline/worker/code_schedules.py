@@ -1,0 +1,239 @@
+"""The schedules in a worker's code, and declaring them over the HTTP API when it starts."""
+
+import json
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+from dueline.core.job import checked_schedule_name
+from dueline.errors import RETRYABLE, InvalidSchedule, ScheduleChanged
+from dueline.worker.delivery import ReceivedJob
+from dueline.worker.events import Event, EventKind, Report, error_event
+from dueline.worker.execution import Handler
+
+Call = Callable[[ReceivedJob], Any]
+
+
+@dataclass(kw_only=True, slots=True, eq=False)
+class CodeSchedule:
+    """A schedule in the code: `arguments` are those of the client's `put`, `call` processes its jobs, if set."""
+
+    queue: str
+    name: str
+    arguments: Mapping[str, Any]
+    call: Call | None = None
+
+
+class CodeSchedules:
+    """The schedules of a worker, by queue and name."""
+
+    def __init__(self) -> None:
+        self._all: dict[tuple[str, str], CodeSchedule] = {}
+
+    def add(self, queue: str, name: str, arguments: Mapping[str, Any]) -> CodeSchedule:
+        """Note a schedule. Raises InvalidSchedule, or ValueError when there is one of that name."""
+        _check(name, arguments)
+        if (queue, name) in self._all:
+            raise ValueError(f"schedule {name!r} of queue {queue!r} is in the code already: a name is of one schedule")
+        added = self._all[queue, name] = CodeSchedule(queue=queue, name=name, arguments=arguments)
+        return added
+
+    def of(self, queue: str) -> Sequence[CodeSchedule]:
+        return [each for each in self._all.values() if each.queue == queue]
+
+    def queues(self) -> list[str]:
+        """Return the queues for which some schedule has a function."""
+        return list(dict.fromkeys(each.queue for each in self._all.values() if each.call))
+
+    def check_queues(self, handled: Sequence[str]) -> None:
+        """Raise ValueError where nothing would process the jobs of a schedule."""
+        for each in self._all.values():
+            if each.queue not in handled:
+                must = f"decorate one with it, or with @worker.job({each.queue!r})"
+                raise ValueError(f"schedule {each.name!r} of queue {each.queue!r} has no function: {must}")
+
+    def handler(self, queue: str, own: Handler | None) -> Handler:
+        """Return a handler that gives the jobs of each schedule to its function, and all others to `own`."""
+        calls: dict[str, Call] = {each.name: each.call for each in self.of(queue) if each.call}
+        if not calls and own:
+            return own
+        other: Call = own.call if own else _no_function
+
+        def call(job: ReceivedJob) -> Any:
+            return calls.get(job.schedule or "", other)(job)
+
+        return replace(own, call=call) if own else Handler(queue=queue, call=call)
+
+
+def _no_function(job: ReceivedJob) -> None:
+    made = f"jobs of schedule {job.schedule!r}" if job.schedule else "jobs that no schedule made"
+    raise LookupError(f"this worker has no function for {made}: add @worker.job({job.queue!r})")
+
+
+def _check(name: str, arguments: Mapping[str, Any]) -> None:
+    """Raise InvalidSchedule before any request, where that can be known."""
+    checked_schedule_name(name)
+    try:
+        from dueline.schedules.definition import Definition, check_fires
+        from dueline.schedules.rule import Rule
+    except ModuleNotFoundError:
+        # Of dueline[schedules], which a worker need not have: the API refuses what is wrong when the worker starts.
+        return
+    fields = {**arguments, "payload": _json(arguments["payload"])}
+    fields |= {each: _span(fields[each]) for each in ("every", "jitter")}
+    rule = {each: fields.pop(each) for each in ("cron", "every", "zone", "start", "end", "count")}
+    check_fires(Definition(rule=Rule(**rule), **fields).rule)
+
+
+def _json(payload: object) -> str:
+    try:
+        return json.dumps(payload, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidSchedule(f"payload cannot be written as JSON: {error}") from None
+
+
+def _span(seconds: object) -> object:
+    """Return a number of seconds as a timedelta, and all else as it is."""
+    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    return timedelta(seconds=seconds) if is_number else seconds  # type: ignore[arg-type]
+
+
+# An API that does not answer keeps no job waiting for longer, and no signal to end.
+_JOBS_WAIT_SECONDS = 4.0
+_FIRST_WAIT_SECONDS = 2.0
+_LONGEST_WAIT_SECONDS = 60.0
+# A rollout may be under way for so long: what its new code has just put is not in the old code.
+_ROLLOUT = timedelta(hours=24)
+
+
+class NamedSchedule(Protocol):
+    """A schedule as a list has it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def owner(self) -> str | None: ...
+
+    @property
+    def etag(self) -> str: ...
+
+    @property
+    def effective_from(self) -> datetime: ...
+
+
+class SchedulesClient(Protocol):
+    """The schedules of one queue of the deployment."""
+
+    def put(self, name: str, **arguments: Any) -> object:
+        """Create a schedule, or change it to this; one that is so already stays as it is."""
+
+    def list(self) -> Iterable[NamedSchedule]:
+        """Return those that there are."""
+
+    def delete(self, name: str, *, if_match: str) -> object:
+        """Delete one that is as its etag says. Raises ScheduleChanged."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScheduleSync:
+    """Puts schedules that are in the code, and reports those of `owner` that are no longer in it, or deletes them.
+
+    `scheduled` has those of each queue. Without an owner, nothing is looked for. What was put or changed within the
+    last 24 hours is not deleted. `now` returns the time, `jitter` 0 to 1.
+    """
+
+    scheduled: Sequence[tuple[str, Sequence[CodeSchedule]]]
+    schedules: Callable[[str], SchedulesClient]
+    owner: str | None
+    prune: bool
+    report: Report
+    jitter: Callable[[], float]
+    now: Callable[[], datetime]
+
+    @contextmanager
+    def run(self) -> Iterator[None]:
+        """Declare them in a thread, within seconds. While AWS fails, it goes on trying as long as the context lasts.
+
+        What is refused raises: InvalidSchedule, Forbidden, QueueNotFound, TooManySchedules or TooManyChanges.
+        """
+        first, ended = Future[None](), threading.Event()
+        threading.Thread(target=self._begin, args=(first, ended.wait), name="declare", daemon=True).start()
+        try:
+            wait([first], _JOBS_WAIT_SECONDS)
+            if not first.cancel():
+                first.result()
+            yield
+        finally:
+            ended.set()
+
+    def _begin(self, first: Future[None], wait: Callable[[float], bool]) -> None:
+        try:
+            left = self._declare(self.scheduled)
+        except Exception as fault:
+            if first.set_running_or_notify_cancel():
+                first.set_exception(fault)
+            else:
+                self._give_up(fault, queue=self.scheduled[0][0])
+            return
+        if first.set_running_or_notify_cancel():
+            first.set_result(None)
+        self._go_on(left, wait)
+
+    def _give_up(self, fault: Exception, *, queue: str) -> None:
+        """Report it: a thread that ended without a word would leave the schedules undeclared."""
+        what = "the schedules in the code are not declared, and are not tried again"
+        self.report(error_event(fault, queue=queue, what=what))
+
+    def _go_on(self, left: Sequence[tuple[str, Sequence[CodeSchedule]]], wait: Callable[[float], bool]) -> None:
+        seconds = _FIRST_WAIT_SECONDS
+        while left and not wait(seconds * (1 + self.jitter()) / 2):
+            try:
+                left = self._declare(left)
+            except Exception as fault:
+                self._give_up(fault, queue=left[0][0])
+                return
+            seconds = min(_LONGEST_WAIT_SECONDS, seconds * 2)
+
+    def _declare(
+        self, schedules_of: Sequence[tuple[str, Sequence[CodeSchedule]]]
+    ) -> list[tuple[str, Sequence[CodeSchedule]]]:
+        """Declare the schedules of each queue; return those that are to be tried again."""
+        left = []
+        for queue, of_queue in schedules_of:
+            try:
+                self._declare_of(queue, of_queue)
+            except RETRYABLE as fault:
+                what = "the schedules in the code are not declared yet, and are tried again"
+                self.report(error_event(fault, queue=queue, what=what))
+                left.append((queue, of_queue))
+        return left
+
+    def _declare_of(self, queue: str, declared: Sequence[CodeSchedule]) -> None:
+        schedules = self.schedules(queue)
+        for each in declared:
+            schedules.put(each.name, **each.arguments, owner=self.owner)
+        names = [each.name for each in declared]
+        if names:
+            self.report(Event(kind=EventKind.DECLARED, queue=queue, reason=f"schedules {', '.join(names)}"))
+        if self.owner is None:
+            return
+        gone = [each for each in schedules.list() if each.owner == self.owner and each.name not in names]
+        for undeclared in gone:
+            done = self._pruned(schedules, undeclared) if self.prune else "goes on: delete it, or let the worker prune"
+            reason = f"schedule {undeclared.name!r} of owner {self.owner!r} is no more in the code, and {done}"
+            self.report(Event(kind=EventKind.UNDECLARED, queue=queue, reason=reason))
+
+    def _pruned(self, schedules: SchedulesClient, gone: NamedSchedule) -> str:
+        """Delete a schedule unless it was changed lately, or since it was listed; return what was done."""
+        if gone.effective_from > self.now() - _ROLLOUT:
+            return "was left alone: it was put or changed within the last 24 hours, perhaps by a rollout"
+        try:
+            schedules.delete(gone.name, if_match=gone.etag)
+        except ScheduleChanged:
+            return "was left alone: somebody has just changed it"
+        return "was deleted"

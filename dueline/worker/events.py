@@ -1,0 +1,87 @@
+"""What happens to jobs in a worker, for logs and metrics."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from dueline.core.text import text_of
+from dueline.errors import DuelineError
+
+
+class EventKind(StrEnum):
+    """What happened.
+
+    OPENED, CLOSED: this process begins to process the queue, and has ended. RECEIVED: a message was received. STARTED:
+    its handler begins. SUCCEEDED. RETRIED: it goes back into its queue. FAILED: it goes to the dead-letter queue.
+    SKIPPED: it was cancelled. OVERLAPPED: another job of its schedule has not ended, so it is skipped. RETURNED: it was
+    put back before its handler ran. LOST: the claim was lost, so its message was not acknowledged. TROUBLE: AWS failed;
+    it will be tried again. CHANGED: the queue's published settings have changed, and this process uses the new ones.
+    DECLARED: schedules in the code were declared. UNDECLARED: one that its owner declared before is no more in the
+    code.
+    """
+
+    OPENED = "opened"
+    CLOSED = "closed"
+    RECEIVED = "received"
+    STARTED = "started"
+    SUCCEEDED = "succeeded"
+    RETRIED = "retried"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    OVERLAPPED = "overlapped"
+    RETURNED = "returned"
+    LOST = "lost"
+    TROUBLE = "trouble"
+    CHANGED = "changed"
+    DECLARED = "declared"
+    UNDECLARED = "undeclared"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Event:
+    """What happened to a job of a queue, never its payload. Times are in seconds.
+
+    The job was late by at least `lateness` and at most `lateness_at_most`.
+    """
+
+    kind: EventKind
+    queue: str
+    job: str = ""
+    attempt: int = 0
+    lateness: float | None = None
+    lateness_at_most: float | None = None
+    duration: float | None = None
+    delay: int | None = None
+    error: str = ""
+    reason: str = ""
+
+
+Report = Callable[[Event], None]
+
+
+class ProcessKind(StrEnum):
+    """What happened to a worker process, as its supervisor reports it. FAILED: it could not be started."""
+
+    STARTED = "process started"
+    FAILED = "process failed to start"
+    DIED = "process died"
+    ENDED = "process ended"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProcessEvent:
+    """What happened to a process. `again_in` is in how many seconds another one is started in its place."""
+
+    kind: ProcessKind
+    number: int
+    pid: int = 0
+    exit_code: int | None = None
+    again_in: float | None = None
+    reason: str = ""
+
+
+def error_event(fault: Exception, *, queue: str, job: str = "", what: str = "") -> Event:
+    """Return the event that reports a fault: by its text, and by its type where it is no error of Dueline's own."""
+    text = text_of(fault)
+    reason = text if isinstance(fault, DuelineError) else f"{type(fault).__name__}: {text}"
+    return Event(kind=EventKind.TROUBLE, queue=queue, job=job, reason=f"{what}: {reason}" if what else reason)

@@ -1,0 +1,372 @@
+"""Run the handler for one job, and decide what happens to the job then."""
+
+import asyncio
+import inspect
+import math
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError, Future
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from math import isfinite
+from typing import Any, Protocol
+
+from dueline.core.job import State
+from dueline.core.queue_settings import LEAST_VISIBILITY_TIMEOUT
+from dueline.core.status import Outcome, note_outcome
+from dueline.core.trace import TraceContext
+from dueline.errors import RETRYABLE
+from dueline.worker.claims import Claim
+from dueline.worker.delivery import (
+    DeadLettered,
+    Deferred,
+    Discard,
+    Interrupted,
+    Lateness,
+    ReceivedJob,
+    ReceivedMessage,
+    Retry,
+    RetryLater,
+    Skipped,
+    Succeeded,
+    Verdict,
+    verdict_on,
+)
+from dueline.worker.events import Event, EventKind, Report, error_event
+from dueline.worker.queue_context import QueueContext
+
+# Clocks of workers differ by a second or so, and all are at most as far as AWS's own.
+_MARGIN_SECONDS = 5.0
+# A job that is to be tried again is received within so long, or others may go first.
+_RECEIVED_WITHIN_SECONDS = 60.0
+_CHECKS = 10
+ANOTHER_RUNS = "another job of its schedule has not ended"
+
+
+@dataclass(kw_only=True, slots=True, eq=False)
+class _Lock:
+    """The lock that a job of this process has. `changing` is held while it is written.
+
+    `outlives` is up to when, on the monotonic clock, a claim may last that it outlives.
+    """
+
+    schedule: str
+    job: str
+    claim: Claim
+    outlives: float
+    is_over: bool = False
+    changing: threading.Lock = field(default_factory=threading.Lock)
+
+
+class OverlapLock:
+    """Lets a job of a schedule run, or skips it while another has the lock. Other jobs run as they are."""
+
+    def __init__(self, context: QueueContext, *, report: Report) -> None:
+        self._context, self._report = context, report
+        self._held: set[_Lock] = set()
+        # How often to call `renew`.
+        self.renewal_seconds = min(LEAST_VISIBILITY_TIMEOUT, context.settings.visibility_timeout) / _CHECKS
+
+    def run(self, received: ReceivedMessage, handle: Callable[[ReceivedMessage], Verdict]) -> Verdict:
+        """Return how `handle` ended, or Skipped or Held: then it did not begin."""
+        job = received.job
+        if job is None or job.schedule is None or not job.exclusive:
+            return handle(received)
+        lock = _Lock(schedule=job.schedule, job=str(job.id), claim=received.claim, outlives=received.claim.visible)
+        try:
+            now, until = self._context.clock.now(), self._until(lock)
+            if not self._context.locks.take(lock.schedule, job=lock.job, now=now, until=until):
+                return Skipped()
+        except RETRYABLE as fault:
+            held = Deferred(error=type(fault).__name__, reason=f"its schedule's lock could not be taken: {fault}")
+            self._report(received.event(EventKind.TROUBLE, error=held.error, reason=held.reason))
+            return held
+        # Nobody renews a lock without end, that of a Lambda function's message.
+        if isfinite(lock.outlives):
+            self._held.add(lock)
+        verdict = handle(received)
+        self._let_go(lock, verdict)
+        return verdict
+
+    def renew(self) -> None:
+        """Hold each lock for longer than the claim on its job's message; let go of those whose claim is lost."""
+        now = self._context.clock.monotonic()
+        for lock in self._held.copy():
+            if not lock.claim.is_live(now):
+                self._held.discard(lock)
+            elif lock.claim.visible > lock.outlives:
+                self._renew(lock)
+
+    def _renew(self, lock: _Lock) -> None:
+        with lock.changing:
+            if lock.is_over:
+                return
+            outlives = lock.claim.visible
+            try:
+                if self._context.locks.renew(lock.schedule, job=lock.job, until=self._until(lock)):
+                    lock.outlives = outlives
+                    return
+            except Exception as fault:
+                # The next look tries again: what is written now holds for half of a visibility timeout.
+                self._trouble(lock, fault, "its schedule's lock was not renewed")
+                return
+        self._held.discard(lock)
+        self._trouble(lock, RuntimeError(ANOTHER_RUNS), "its schedule's lock is another's")
+
+    def _let_go(self, lock: _Lock, verdict: Verdict) -> None:
+        """Free a lock, or hold it until the job's next attempt; leave it where that may run elsewhere by now."""
+        self._held.discard(lock)
+        locks, clock = self._context.locks, self._context.clock
+        with lock.changing:
+            lock.is_over = True
+        if not lock.claim.is_live(clock.monotonic()):
+            return
+        try:
+            match verdict:
+                case RetryLater(seconds=seconds):
+                    until = clock.now() + timedelta(seconds=seconds + _RECEIVED_WITHIN_SECONDS)
+                    locks.renew(lock.schedule, job=lock.job, until=until)
+                case Succeeded() | DeadLettered():
+                    locks.free(lock.schedule, job=lock.job)
+        except Exception as fault:
+            self._trouble(lock, fault, "its schedule's lock was not let go, and expires")
+
+    def _until(self, lock: _Lock) -> datetime:
+        """Return up to when a lock is to be held, so that it outlives its job's claim."""
+        clock, visible = self._context.clock, lock.claim.visible
+        # A Lambda function's messages are hidden for as long as their queue says.
+        hidden = self._context.settings.visibility_timeout
+        seconds = visible - clock.monotonic() if isfinite(visible) else hidden
+        return clock.now() + timedelta(seconds=seconds + _MARGIN_SECONDS)
+
+    def _trouble(self, lock: _Lock, fault: Exception, what: str) -> None:
+        self._report(error_event(fault, queue=self._context.queue, job=lock.job, what=what))
+
+
+class Trace(Protocol):
+    """Opens a span around a handler."""
+
+    def __call__(
+        self,
+        job_trace: TraceContext | None,
+        *,
+        queue: str,
+        job_id: str,
+        attempt: int,
+        expected: tuple[type[BaseException], ...],
+    ) -> AbstractContextManager[None]: ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Handler:
+    """A function that processes the jobs of a queue; with `once`, each job has its effect at most once.
+
+    At most `concurrency` jobs run at a time, by default as many as the worker's own setting allows.
+    """
+
+    queue: str
+    call: Callable[[ReceivedJob], Any]
+    once: bool = False
+    concurrency: int | None = None
+
+    def __post_init__(self) -> None:
+        check_function(self.call, queue=self.queue)
+
+
+class _NotStarted(Exception):
+    """AWS failed before a job's handler could begin. It is no failure of the job."""
+
+    def __init__(self, fault: Exception) -> None:
+        super().__init__(str(fault))
+        self.held = Deferred(error=type(fault).__name__, reason=f"it could not begin, and is held: {fault}")
+
+
+class HandlerRunner:
+    """Runs a queue's handler for one job at a time, and decides by how it ended what happens to the job.
+
+    `loop` runs a handler that is a coroutine function; `jitter` returns 0 to 1.
+    """
+
+    def __init__(
+        self,
+        handler: Handler,
+        context: QueueContext,
+        *,
+        loop: asyncio.AbstractEventLoop | None = None,
+        report: Report,
+        trace: Trace,
+        jitter: Callable[[], float],
+    ) -> None:
+        self._handler = handler
+        self._context = context
+        self._loop = loop
+        self._report = report
+        self._trace = trace
+        self.overlap = OverlapLock(context, report=report)
+        self._jitter = jitter
+
+    def run(self, received: ReceivedMessage) -> Verdict:
+        """Run the handler, record the outcome if the queue tracks them, and return what happens to the job.
+
+        A job whose schedule lets one run at a time is skipped while another one has not ended.
+        """
+        verdict = self.overlap.run(received, self._run)
+        if isinstance(verdict, Skipped):
+            now = self._context.clock.now()
+            self._note_outcome(received, State.SKIPPED, started=now, ended=now)
+            self._report(received.event(EventKind.OVERLAPPED, reason=ANOTHER_RUNS))
+        return verdict
+
+    def _run(self, received: ReceivedMessage) -> Verdict:
+        clock = self._context.clock
+        behind, started, since = self._context.behind(), clock.now(), clock.monotonic()
+        held = self._context.settings.queue.precise
+        lateness = Lateness.of(received.due, now=started, behind=behind, held=held)
+        fields: dict[str, Any] = {"queue": received.queue, "job": received.id, "attempt": received.attempt}
+        fields |= {"lateness": lateness.at_least, "lateness_at_most": _finite_or_none(lateness.at_most)}
+        self._report(Event(kind=EventKind.STARTED, **fields))
+        self._note_outcome(received, State.RUNNING, started=started)
+        verdict = self._verdict(received, lateness)
+        self._note_outcome(
+            received, _outcome_state(verdict), started=started, ended=clock.now(), error=getattr(verdict, "error", None)
+        )
+        duration = None if isinstance(verdict, Deferred) else clock.monotonic() - since
+        self._report(Event(duration=duration, **fields, **_event_fields(verdict)))
+        return verdict
+
+    def _verdict(self, received: ReceivedMessage, lateness: Lateness) -> Verdict:
+        try:
+            self._attempt(received, lateness)
+        except _NotStarted as fault:
+            return fault.held
+        except BaseException as error:
+            settings, held = self._context.settings, self._context.clock.monotonic() - received.claim.received
+            return verdict_on(error, attempt=received.attempt, settings=settings, jitter=self._jitter(), held=held)
+        return Succeeded()
+
+    def _attempt(self, received: ReceivedMessage, lateness: Lateness) -> None:
+        try:
+            job = received.for_handler(lateness=lateness, read=self._context.read_payload)
+        except RETRYABLE as fault:
+            raise _NotStarted(fault) from fault
+        expected = (Retry, Discard, Interrupted, _NotStarted)
+        trace = received.job.trace if received.job else None
+        with self._trace(trace, queue=received.queue, job_id=received.id, attempt=received.attempt, expected=expected):
+            if self._handler.once:
+                self._once(received, job)
+            else:
+                self._call(job)
+
+    def _once(self, received: ReceivedMessage, job: ReceivedJob) -> None:
+        tried = False
+
+        def effect() -> None:
+            nonlocal tried
+            tried = True
+            self._call(job)
+
+        try:
+            self._context.once(received.once_key, effect)
+        except RETRYABLE as fault:
+            if tried:
+                raise
+            raise _NotStarted(fault) from fault
+
+    def _call(self, job: ReceivedJob) -> None:
+        """Run the handler. If it returns a coroutine, run that in the loop while this thread waits."""
+        returned = self._handler.call(job)
+        # To asyncio's own iscoroutine, generators are coroutines on Python 3.11.
+        if not isinstance(returned, Coroutine):
+            check_returned(returned)
+            return
+        if self._loop is None:
+            asyncio.run(returned)
+        else:
+            _wait_for(asyncio.run_coroutine_threadsafe(_raised_by(returned), self._loop))
+
+    def _note_outcome(self, received: ReceivedMessage, state: State, **fields: Any) -> None:
+        """Record an outcome if the queue tracks them. A fault is reported; the job goes on."""
+        if not self._context.settings.queue.track or received.job is None:
+            return
+        outcome = Outcome(state=state, attempts=received.attempt, **fields)
+        try:
+            note_outcome(received.job.id, outcome, expires=received.job.expires, table=self._context.table)
+        except RETRYABLE as fault:
+            self._report(error_event(fault, queue=received.queue, job=received.id, what="its outcome was not noted"))
+
+
+async def _raised_by(coroutine: Coroutine[Any, Any, Any]) -> Exception | None:
+    """Return the exception that a coroutine raises: its future would take some for its own cancellation."""
+    try:
+        await coroutine
+    except Exception as error:
+        return error
+    return None
+
+
+def _wait_for(coroutine: "Future[Exception | None]") -> None:
+    try:
+        error = coroutine.result()
+    except CancelledError:
+        # It may have had its effect, unlike a coroutine that raised: `once` distinguishes these by Exception.
+        raise asyncio.CancelledError from None
+    if error is not None:
+        raise error
+
+
+def _finite_or_none(seconds: float) -> float | None:
+    return seconds if math.isfinite(seconds) else None
+
+
+def _outcome_state(verdict: Verdict) -> State:
+    match verdict:
+        case Succeeded():
+            return State.SUCCEEDED
+        case RetryLater() | Deferred():
+            return State.DISPATCHED
+        case DeadLettered():
+            return State.FAILED
+        case Skipped():
+            return State.SKIPPED
+
+
+def _event_fields(verdict: Verdict) -> dict[str, Any]:
+    match verdict:
+        case Succeeded():
+            return {"kind": EventKind.SUCCEEDED}
+        case RetryLater(seconds=seconds, error=error, reason=reason):
+            return {"kind": EventKind.RETRIED, "delay": seconds, "error": error, "reason": reason}
+        case Deferred(error=error, reason=reason):
+            return {"kind": EventKind.TROUBLE, "error": error, "reason": reason}
+        case DeadLettered(error=error, reason=reason):
+            return {"kind": EventKind.FAILED, "error": error, "reason": reason}
+        case Skipped():
+            return {"kind": EventKind.OVERLAPPED, "reason": ANOTHER_RUNS}
+
+
+# What a handler may be, and what it may return: nothing that would run later, when its job counts as done.
+class Unfinished(Discard):
+    """The handler returned what has not run yet, or not to its end, and what nobody waits for."""
+
+
+def check_function(call: Callable[..., Any], *, queue: str = "") -> None:
+    """Raise ValueError for what is no function of a job, or would return before its body runs."""
+    whose = f"the handler of queue {queue!r}" if queue else "the handler"
+    must = "it must be a function or a coroutine function of one job"
+    if not callable(call):
+        raise ValueError(f"{whose} is {call!r}: {must}")
+    # An object's own is that of its type.
+    for each in (call, type(call).__call__):
+        if inspect.isgeneratorfunction(each) or inspect.isasyncgenfunction(each):
+            raise ValueError(f"{whose} is {call!r}, a generator function, of which nothing would run: {must}")
+
+
+def check_returned(returned: object) -> None:
+    """Raise Unfinished, by which the job goes to the dead-letter queue: its next attempt would be no better."""
+    later = inspect.isawaitable(returned) or inspect.isgenerator(returned) or inspect.isasyncgen(returned)
+    if later or isinstance(returned, Future):
+        raise Unfinished(
+            f"the handler returned an object of type {type(returned).__name__}, for which nobody waits: wait for it in"
+            " the handler, or make that a coroutine function"
+        )

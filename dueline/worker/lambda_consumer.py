@@ -1,0 +1,215 @@
+"""Process jobs in a Lambda function whose event source is a queue of Dueline."""
+
+import random
+import re
+import time
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from functools import cache, partial
+from typing import Any, overload
+
+from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, process_partial_response
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+
+from dueline import otel
+from dueline.core.cancel import cancellations_of
+from dueline.core.job import JobId
+from dueline.core.message import Message, batches, from_lambda_event
+from dueline.core.ports import READ_KEYS, QueueMessage, Table
+from dueline.core.text import text_of
+from dueline.errors import RETRYABLE, DuelineError, Unavailable
+from dueline.worker.claims import Claim
+from dueline.worker.delivery import DeadLetter, DeadLettered, Deferred, ReceivedJob, ReceivedMessage, RetryLater
+from dueline.worker.events import EventKind, Report, error_event
+from dueline.worker.execution import Handler, HandlerRunner, check_function
+from dueline.worker.queue_context import QueueContext
+from dueline.worker.receiving import prepare, seconds_until_due
+
+_ARN = re.compile(r"arn:[^:]+:sqs:[^:]+:\d+:(?P<deployment>[^_:]+)_(?P<queue>[^_:]+?)(_p(?P<priority>\d))?")
+_FOR_EVER = float("inf")
+_HIDE_ATTEMPTS = 3
+_RETRY_SECONDS = 0.2
+
+Function = Callable[[ReceivedJob], Any]
+
+
+class NotDone(Exception):
+    """A record that SQS is to deliver again."""
+
+
+class Consumer:
+    """A Lambda handler: it calls the function once for each job of an event. Each job succeeds or fails alone.
+
+    Each event names its queue. A job that is retried waits as the queue's retry policy says.
+    """
+
+    def __init__(self, call: Function, *, once: bool) -> None:
+        check_function(call)
+        self._call = call
+        self._once = once
+        self._connect = cache(connect)
+
+    def __call__(self, event: dict[str, Any], context: Any) -> Any:
+        """Process an event; return the records that SQS is to deliver again. There may be up to 10,000 in one event."""
+        records = [SQSRecord(record) for record in event["Records"]]
+        deployment, queue, level = address_of(records[0].event_source_arn)
+        context, report = self._connect(deployment, queue)
+        handler = Handler(queue=queue, call=self._call, once=self._once)
+        runner = HandlerRunner(handler, context, report=report, trace=otel.handling, jitter=random.random)
+        batch = _Batch(records, level=level, context=context, runner=runner, report=report)
+        processor = BatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False)
+        return process_partial_response(event, batch.process, processor, context)
+
+
+def connect(deployment: str, queue: str) -> tuple[QueueContext, Report]:
+    """Return the connection to a queue, and where to report events."""
+    from dueline.aws.worker_deployment import WorkerDeployment
+    from dueline.worker.log import log
+
+    return WorkerDeployment(deployment).connect(queue), partial(log, deployment=deployment)
+
+
+class _Batch:
+    """The records of an event, in order; `_actions` has what to do with those that are prepared, by message id."""
+
+    def __init__(
+        self,
+        records: Sequence[SQSRecord],
+        *,
+        level: int,
+        context: QueueContext,
+        runner: HandlerRunner,
+        report: Report,
+    ) -> None:
+        # Cancellations are read a hundred at a time, so that those of the last jobs are fresh when these run.
+        self._unprepared = batches(records, size=lambda _: 0, most=READ_KEYS)
+        self._level = level
+        self._context = context
+        self._runner = runner
+        self._report = report
+        self._actions: dict[str, Callable[[], None]] = {}
+        self._unread: dict[JobId, DuelineError] = {}
+
+    def process(self, record: SQSRecord) -> None:
+        """Process one job. Raises NotDone when SQS is to deliver it again, and what sending a dead letter raises."""
+        while record.message_id not in self._actions:
+            self._prepare_next()
+        self._actions[record.message_id]()
+
+    def _prepare_next(self) -> None:
+        records = next(self._unprepared)
+        try:
+            self._prepare(records)
+        except Exception as fault:
+            # Whatever it is: these are delivered again, and later ones are prepared in their turn.
+            self._report(error_event(fault, queue=self._context.queue))
+            self._actions |= {record.message_id: partial(_fail, text_of(fault)) for record in records}
+
+    def _prepare(self, records: Sequence[SQSRecord]) -> None:
+        now = self._context.clock.monotonic()
+        prepared = prepare(
+            [_claim(record, self._level, now) for record in records], self._context, look=self._cancelled_among
+        )
+        decided = [(received, partial(self._run, received)) for received in prepared.ready]
+        decided += [(dead_letter.received, partial(self._bury, dead_letter)) for dead_letter in prepared.dead]
+        decided += [(received, partial(self._skip, received)) for received in prepared.cancelled]
+        self._actions |= {received.claim.arrival.message_id: action for received, action in decided}
+
+    def _cancelled_among(self, ids: Iterable[JobId], *, table: Table) -> set[JobId]:
+        cancellations = cancellations_of(ids, table=table)
+        self._unread |= cancellations.unread
+        for fault in set(cancellations.unread.values()):
+            self._report(error_event(fault, queue=self._context.queue))
+        return cancellations.cancelled
+
+    def _run(self, received: ReceivedMessage) -> None:
+        if received.job_id and received.job_id in self._unread:
+            raise NotDone(str(self._unread[received.job_id]))
+        time.sleep(seconds_until_due(received, self._context))
+        match self._runner.run(received):
+            case RetryLater(seconds=seconds, error=error):
+                self._hide(received, seconds)
+                raise NotDone(error)
+            case DeadLettered() as dead:
+                self._send(DeadLetter(received=received, dead=dead))
+            case Deferred(error=error):
+                raise NotDone(error)
+
+    def _hide(self, received: ReceivedMessage, seconds: int) -> None:
+        """Hide a job for so long. If SQS refuses three times, report it: the job waits for the visibility timeout."""
+        inbox = self._context.levels[received.claim.level]
+        fault: Exception = NotDone()
+        for attempt in range(_HIDE_ATTEMPTS):
+            time.sleep(attempt * _RETRY_SECONDS)
+            try:
+                refusals = inbox.hide([received.claim.arrival.receipt], [seconds])
+            except RETRYABLE as error:
+                fault = error
+                continue
+            if not refusals:
+                return
+            fault = Unavailable(refusals[0].reason)
+            if refusals[0].final:
+                break
+        what = f"it comes after the visibility_timeout of its queue, and not after {seconds} s"
+        self._report(error_event(fault, queue=received.queue, job=received.id, what=what))
+
+    def _bury(self, dead_letter: DeadLetter) -> None:
+        """Report and bury what no handler was called with, of which its runner has reported nothing."""
+        self._report(dead_letter.event())
+        self._send(dead_letter)
+
+    def _send(self, dead_letter: DeadLetter) -> None:
+        dead_letter.send(self._context.dead_letters)
+
+    def _skip(self, received: ReceivedMessage) -> None:
+        self._report(received.event(EventKind.SKIPPED))
+
+
+def _fail(why: str) -> None:
+    raise NotDone(why)
+
+
+@overload
+def lambda_handler(call: Function) -> Consumer: ...
+
+
+@overload
+def lambda_handler(*, once: bool = False) -> Callable[[Function], Consumer]: ...
+
+
+def lambda_handler(call: Function | None = None, *, once: bool = False) -> Consumer | Callable[[Function], Consumer]:
+    """Decorate a function that processes one job: it becomes the handler of a Lambda function.
+
+    The function returns or raises as that of a `Worker` does, and `once` means the same. The decorator takes no
+    arguments or `once` alone. The event source mapping needs `ReportBatchItemFailures`, the function's role the queue's
+    consumer policy. Pause and rate have no effect: Lambda receives the messages by itself.
+    """
+    if call is None:
+        return lambda decorated: Consumer(decorated, once=once)
+    return Consumer(call, once=once)
+
+
+def address_of(arn: str) -> tuple[str, str, int]:
+    """Return the deployment, the queue and the level, from 0, that the ARN of an SQS queue names. Raises ValueError."""
+    match = _ARN.fullmatch(arn)
+    if match is None:
+        raise ValueError(f"the event is of {arn!r}: it must be of a queue of Dueline, named {{deployment}}_{{queue}}")
+    return match["deployment"], match["queue"], int(match["priority"] or 1) - 1
+
+
+def _claim(record: SQSRecord, level: int, now: float) -> Claim:
+    # Lambda itself sees to it that no other call gets the record while the function runs.
+    return Claim(arrival=_arrival(record), level=level, received=now, visible=_FOR_EVER)
+
+
+def _arrival(record: SQSRecord) -> QueueMessage:
+    attributes = from_lambda_event(record.raw_event.get("messageAttributes", {}))
+    system = record.raw_event["attributes"]
+    return QueueMessage(
+        message=Message(body=record.body, attributes=attributes),
+        message_id=record.message_id,
+        receipt=record.receipt_handle,
+        receives=int(system["ApproximateReceiveCount"]),
+        sent=datetime.fromtimestamp(int(system["SentTimestamp"]) / 1000, UTC),
+    )

@@ -1,0 +1,68 @@
+"""A worker's log, as JSON lines; never a payload."""
+
+import logging
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from aws_lambda_powertools import Logger
+
+from dueline.config import metrics
+from dueline.worker.events import Event, EventKind, ProcessEvent, ProcessKind
+
+logger = Logger(service="worker")
+# Where logs are paid for by their size, a line for each success would cost more than all else that a job does.
+_QUIET = frozenset({EventKind.RECEIVED, EventKind.STARTED, EventKind.SUCCEEDED, EventKind.SKIPPED, EventKind.RETURNED})
+_LOUD = frozenset({EventKind.RETRIED, EventKind.FAILED, EventKind.LOST, EventKind.TROUBLE, EventKind.UNDECLARED})
+
+
+def log(event: Event, *, deployment: str = "") -> None:
+    """Log an event: as WARNING if someone should look at it, as DEBUG if all is well, else as INFO.
+
+    With a deployment, the line of a job that was skipped for another one is a metric, where CloudWatch has the log.
+    """
+    if event.kind in _QUIET and logger.log_level > logging.DEBUG:
+        return
+    values = {each.name: getattr(event, each.name) for each in fields(event)}
+    extra = {name: value for name, value in values.items() if value != _DEFAULTS[name]}
+    kind = extra.pop("kind")
+    if deployment and kind is EventKind.OVERLAPPED:
+        extra |= _metric(metrics.SKIPPED, metrics.dimensions(deployment, event.queue))
+    if kind in _LOUD:
+        logger.warning(kind, extra=extra)
+    elif kind in _QUIET:
+        logger.debug(kind, extra=extra)
+    else:
+        logger.info(kind, extra=extra)
+
+
+def _metric(name: str, dimensions: Mapping[str, str]) -> dict[str, Any]:
+    """Return what makes a line a metric of 1, in CloudWatch's embedded metric format.
+
+    Source: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
+    """
+    metric = {"Namespace": metrics.NAMESPACE, "Dimensions": [list(dimensions)], "Metrics": [{"Name": name}]}
+    return {**dimensions, name: 1, "_aws": {"Timestamp": int(time.time() * 1000), "CloudWatchMetrics": [metric]}}
+
+
+# A field with its default is left out of the log.
+_DEFAULTS = {each.name: each.default for each in fields(Event)}
+
+
+def log_process(event: ProcessEvent) -> None:
+    """Log what happened to a process: as WARNING if it was not to end."""
+    values = {each.name: getattr(event, each.name) for each in fields(event)}
+    defaults = {each.name: each.default for each in fields(event)}
+    extra = {name: value for name, value in values.items() if value != defaults[name]}
+    kind = extra.pop("kind")
+    if kind in (ProcessKind.DIED, ProcessKind.FAILED):
+        logger.warning(kind, extra=extra)
+    else:
+        logger.info(kind, extra=extra)
+
+
+def log_process_id() -> None:
+    """Let each line have the id of the process that wrote it."""
+    logger.append_keys(pid=os.getpid())

@@ -1,0 +1,238 @@
+"""Receive messages from the levels of a queue, and prepare their jobs."""
+
+import threading
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from dueline.core.cancel import cancelled_among
+from dueline.core.job import JobId
+from dueline.core.message import BATCH_MESSAGES
+from dueline.errors import InvalidJob
+from dueline.worker.claims import Claim, Claims
+from dueline.worker.delivery import DeadLetter, DeadLettered, ReceivedMessage
+from dueline.worker.events import Report, error_event
+from dueline.worker.limits import RateLimiter
+from dueline.worker.queue_context import QueueContext
+
+# Short enough for a worker to end soon after it is stopped.
+LONG_POLL_SECONDS = 5
+# Of several levels only one can be polled at a time: a message of another waits for so long.
+_LONG_POLL_OF_LEVELS_SECONDS = 1
+# A claim is counted from before its request, so a long wait shortens it: by a sixth at most.
+_POLLS_A_CLAIM = 6
+# A level that fails is not polled again for so long, twice as long each time, while others are.
+_FIRST_REST_SECONDS = 1.0
+_LONGEST_REST_SECONDS = 20.0
+# One turn in so many begins with a lower level, so that none is starved.
+FLOOR_TURNS = 10
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Rest:
+    """A level that failed is not polled before `until`, on the monotonic clock; if it fails again, twice as long."""
+
+    fault: Exception
+    until: float
+    seconds: float
+
+
+class Receiver:
+    """Polls the levels of a queue in turn. `on_request` is called before each request."""
+
+    def __init__(self, context: QueueContext, *, report: Report, on_request: Callable[[], None] = lambda: None) -> None:
+        self._context, self._report, self._on_request = context, report, on_request
+        self._turns = 0
+        self._rests: dict[int, _Rest] = {}
+
+    def receive(self, *, most: int) -> list[Claim]:
+        """Return the claims on up to `most` messages of the first level that has some; if none has, poll for a while.
+
+        A level that fails is reported, and rests while the others are polled. Raises QueueNotFound, Throttled or
+        Unavailable when all fail.
+        """
+        order = order_of(len(self._context.settings.urls), turn=self._turns)
+        self._turns += 1
+        if len(order) == 1:
+            return self._receive_from(order[0], most, wait=self._poll_seconds(LONG_POLL_SECONDS))
+        for level in order:
+            if not self._is_resting(level) and (claims := self._try(level, most, wait=0)):
+                return claims
+        healthy = sorted(set(order) - self._rests.keys())
+        if healthy:
+            return self._try(healthy[0], most, wait=_LONG_POLL_OF_LEVELS_SECONDS)
+        fault = self._rests[order[0]].fault
+        # The caller waits before the next try, which is at all levels.
+        self._rests.clear()
+        raise fault
+
+    def _is_resting(self, level: int) -> bool:
+        return level in self._rests and self._context.clock.monotonic() < self._rests[level].until
+
+    def _try(self, level: int, most: int, *, wait: int) -> list[Claim]:
+        """Return the claims on messages of a level; if it fails, let it rest."""
+        try:
+            claims = self._receive_from(level, most, wait=wait)
+        except Exception as fault:
+            before = self._rests.get(level)
+            seconds = min(_LONGEST_REST_SECONDS, before.seconds * 2) if before else _FIRST_REST_SECONDS
+            until = self._context.clock.monotonic() + seconds
+            self._rests[level] = _Rest(fault=fault, until=until, seconds=seconds)
+            self._report(error_event(fault, queue=self._context.queue, what=f"priority {level + 1} was not polled"))
+            return []
+        self._rests.pop(level, None)
+        return claims
+
+    def _poll_seconds(self, seconds: int) -> int:
+        return max(1, min(seconds, self._context.settings.visibility_timeout // _POLLS_A_CLAIM))
+
+    def _receive_from(self, level: int, most: int, *, wait: int) -> list[Claim]:
+        self._on_request()
+        now, hidden = self._context.clock.monotonic(), self._context.settings.visibility_timeout
+        # Sent each time: SQS must hide messages for as long as is counted here, whatever the queue's own timeout is.
+        arrivals = self._context.levels[level].receive(most=min(most, BATCH_MESSAGES), wait=wait, hidden=hidden)
+        return [Claim(arrival=each, level=level, received=now, visible=now + hidden) for each in arrivals]
+
+
+def order_of(levels: int, *, turn: int) -> list[int]:
+    """Return the order in which to poll the levels in a turn, both counted from 0.
+
+    The most urgent comes first, but in every tenth turn one of the others, which alternate.
+
+    >>> [order_of(3, turn=turn) for turn in (0, 9, 19)]
+    [[0, 1, 2], [1, 0, 2], [2, 0, 1]]
+    """
+    order = list(range(levels))
+    if levels > 1 and turn % FLOOR_TURNS == FLOOR_TURNS - 1:
+        first = 1 + (turn // FLOOR_TURNS) % (levels - 1)
+        order.remove(first)
+        order.insert(0, first)
+    return order
+
+
+# How long it waits for a permit, and while no message may be received, before it looks again.
+_PERMIT_SECONDS = 1.0
+_CLOSED_SECONDS = 0.1
+_LONGEST_BACKOFF_SECONDS = 20.0
+
+
+class ReceiveLoop:
+    """Receives messages in a thread, never more than there are permits for, and passes each batch to `on_receive`.
+
+    While `may_receive` returns False, it receives nothing. `heartbeat` is when it last looked for work, on the
+    monotonic clock: a loop that hangs leaves it behind. `jitter` returns 0 to 1.
+    """
+
+    def __init__(
+        self,
+        context: QueueContext,
+        *,
+        claims: Claims,
+        limiter: RateLimiter,
+        may_receive: Callable[[], bool],
+        on_receive: Callable[[list[Claim]], None],
+        report: Report,
+        jitter: Callable[[], float],
+    ) -> None:
+        self._context, self._report, self._jitter = context, report, jitter
+        self._claims, self._limiter = claims, limiter
+        self._may_receive, self._on_receive = may_receive, on_receive
+        self._receiver = Receiver(context, report=report, on_request=self._beat)
+        self._stopped = threading.Event()
+        self.heartbeat = context.clock.monotonic()
+        self._thread = threading.Thread(target=self._run, name=f"receive {context.queue}", daemon=True)
+
+    def start(self) -> None:
+        """Raises RuntimeError when the system has no more threads."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Receive no more. A poll that is open may still bring messages."""
+        self._stopped.set()
+
+    @property
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def join(self, *, within: float) -> None:
+        """Wait up to so many seconds until no poll is open: it would receive what is put back."""
+        if self._thread.is_alive():
+            self._thread.join(max(0.0, within))
+
+    def _run(self) -> None:
+        faults = 0
+        while not self._stopped.is_set():
+            try:
+                if claims := self.receive_once():
+                    self._on_receive(claims)
+                faults = 0
+            except Exception as fault:
+                # Whatever it is: a thread that ends would leave a process that does nothing and says nothing.
+                faults += 1
+                self._back_off(fault, faults)
+
+    def receive_once(self) -> list[Claim]:
+        """Receive as much as there are permits for; nothing while jobs may not begin or cannot be prepared."""
+        self._beat()
+        permits = self._claims.wait_for_permits(within=_PERMIT_SECONDS)
+        most = min(permits, self._limiter.most()) if permits and self._may_receive() else 0
+        if not most:
+            self._stopped.wait(_CLOSED_SECONDS if permits else 0)
+            return []
+        claims = self._receiver.receive(most=most)
+        self._claims.add(claims)
+        return claims
+
+    def _beat(self) -> None:
+        self.heartbeat = self._context.clock.monotonic()
+
+    def _back_off(self, fault: Exception, faults: int) -> None:
+        self._report(error_event(fault, queue=self._context.queue))
+        self._beat()
+        self._stopped.wait(min(_LONGEST_BACKOFF_SECONDS, 2.0 ** min(faults, 10)) * (1 + self._jitter()) / 2)
+
+
+# Sort received messages before any handler runs: which may run, and which are cancelled or cannot be read.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prepared:
+    """A batch, sorted: the messages that are ready to run, those that were cancelled, those that can never run."""
+
+    ready: list[ReceivedMessage]
+    cancelled: list[ReceivedMessage]
+    dead: list[DeadLetter]
+
+
+def prepare(
+    claims: Sequence[Claim], context: QueueContext, *, look: Callable[..., Collection[JobId]] = cancelled_among
+) -> Prepared:
+    """Sort a received batch; `look` returns which of its jobs were cancelled, in one request for up to 100.
+
+    Raises Throttled or Unavailable, as `look` does: then none may run, and all are to be prepared again.
+    """
+    # Counted from before the request.
+    cancellation_read = context.clock.monotonic()
+    readable, dead = [], []
+    for claim in claims:
+        try:
+            readable.append(ReceivedMessage.of(claim, queue=context.queue, cancellation_read=cancellation_read))
+        except InvalidJob as error:
+            unreadable = ReceivedMessage.without_job(claim, queue=context.queue)
+            dead.append(
+                DeadLetter(received=unreadable, dead=DeadLettered(error=type(error).__name__, reason=str(error)))
+            )
+    ids = {each.job_id for each in readable if each.job_id}
+    cancelled = look(ids, table=context.table) if ids else set()
+    return Prepared(
+        ready=[each for each in readable if each.job_id not in cancelled],
+        cancelled=[each for each in readable if each.job_id in cancelled],
+        dead=dead,
+    )
+
+
+def seconds_until_due(received: ReceivedMessage, context: QueueContext) -> float:
+    """Return how many seconds a worker must hold a job back: 0 unless its queue is precise.
+
+    SQS delivers the jobs of a precise queue up to a second early, and holds back those of other queues itself.
+    """
+    if not context.settings.queue.precise:
+        return 0.0
+    return max(0.0, (received.due - context.clock.now()).total_seconds())

@@ -1,0 +1,357 @@
+"""What requests about jobs and queues hold: their forms, and how these are read.
+
+docs/openapi.json is written from the forms: the string below a field is its description there.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from itertools import islice
+from json import JSONEncoder
+from typing import Annotated, Any, NoReturn, TypeVar
+
+from aws_lambda_powertools.utilities.data_classes.common import BaseProxyEvent
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SkipValidation, ValidationError
+from pydantic.config import JsonDict
+from pydantic_core import ErrorDetails
+
+from dueline.core import instant
+from dueline.core.idempotency import MAX_CHARACTERS, check_alone
+from dueline.core.job import FORM, MAX_OFFLOADED_BYTES, MAX_PRIORITY, MAX_TENANT_CHARACTERS
+from dueline.core.listing import FAR_END, MOST_JOBS, Span, read_place
+from dueline.core.queue_settings import Rate
+from dueline.core.request import FURTHEST, Request
+from dueline.core.trace import TraceContext
+from dueline.errors import DuelineError, InvalidJob, InvalidSchedule
+
+MAX_JOBS = 500
+MOST_SHOWN = 100
+MOST_SHOWN_ERRORS = 3
+STRICT = ConfigDict(extra="forbid", strict=True)
+_LOST_PLUS = re.compile(r"T\S+ [0-9]{2}:?[0-9]{2}$")
+_NAMES = re.compile(r'"([^"\\]+)"\s*:')
+Form = TypeVar("Form", bound=BaseModel)
+
+
+def _instant(at: Any) -> datetime:
+    try:
+        return instant.parse(at)
+    except (TypeError, ValueError):
+        must = "must be a text in ISO 8601 with a time zone, such as 2026-01-01T09:00:00Z"
+        # A + in a query string is a space.
+        hint = "; in a URL, + is written %2B" if isinstance(at, str) and _LOST_PLUS.search(at) else ""
+        raise ValueError(must + hint) from None
+
+
+def _rate(rate: Any) -> str:
+    if not isinstance(rate, str):
+        raise ValueError("must be a text such as 50/s, 90/m or 200/h, or null for no limit")
+    return rate
+
+
+def _integral(number: Any) -> Any:
+    """Return a number without a fraction as an int, as JSON has but one kind of number: 615.0 is 615."""
+    return int(number) if isinstance(number, float) and number.is_integer() else number
+
+
+def _place(text: str) -> str:
+    try:
+        return read_place(text)
+    except ValueError:
+        raise ValueError("must be the `next` of an earlier answer, as it was") from None
+
+
+def whole_number(*, most: int) -> BeforeValidator:
+    """Return a validator of a whole number from 1 to `most` in a query string."""
+
+    def read(number: str) -> int:
+        if not (number.isascii() and number.isdecimal() and len(number) <= 9 and 1 <= int(number) <= most):
+            raise ValueError(f"must be a whole number from 1 to {most}")
+        return int(number)
+
+    return BeforeValidator(read)
+
+
+# What the core checks is only described here (`json_schema_extra`): its own errors say more than pydantic's.
+At = Annotated[datetime, BeforeValidator(_instant)]
+Delay = Annotated[float, Field(json_schema_extra={"minimum": 0, "maximum": FURTHEST.total_seconds()})]
+Key = Annotated[str, Field(json_schema_extra={"pattern": f"^[ -~]{{1,{MAX_CHARACTERS}}}$"})]
+Id = Annotated[str, Field(json_schema_extra={"pattern": f"^{FORM}$"})]
+Tenant = Annotated[str, Field(json_schema_extra={"pattern": f"^[!-~]{{1,{MAX_TENANT_CHARACTERS}}}$"})]
+Integer = Annotated[int, BeforeValidator(_integral)]
+Priority = Annotated[Integer, Field(json_schema_extra={"minimum": 1, "maximum": MAX_PRIORITY})]
+RateText = Annotated[str, BeforeValidator(_rate), Field(json_schema_extra={"pattern": "^(0?[0-9]{1,5}|100000)/[smh]$"})]
+_WITH_PAYLOAD: JsonDict = {"required": ["payload"]}
+_WITH_UPLOAD: JsonDict = {"required": ["upload"]}
+_WITH_AT: JsonDict = {"required": ["at"], "properties": {"at": {"type": "string"}}}
+_WITH_DELAY: JsonDict = {"required": ["delay"], "properties": {"delay": {"type": "number"}}}
+_WITH_ID: JsonDict = {"required": ["id"], "properties": {"id": {"type": "string"}}}
+_WITH_KEY: JsonDict = {"required": ["key"], "properties": {"key": {"type": "string"}}}
+_BESIDE_AN_ID: JsonDict = {"anyOf": [_WITH_AT, _WITH_DELAY, _WITH_KEY]}
+_CONTRADICTION: JsonDict = {"anyOf": [{"allOf": [_WITH_AT, _WITH_DELAY]}, {"allOf": [_WITH_ID, _BESIDE_AN_ID]}]}
+_POSTED: JsonDict = {"not": _CONTRADICTION, "oneOf": [_WITH_PAYLOAD, _WITH_UPLOAD]}
+
+
+class JobBody(BaseModel):
+    """A job as it is posted: due `at` an instant or after a `delay`, not both; without either it is due now.
+
+    It has a `payload`, or an `upload` in its place. An `id` takes the place of `at`, `delay` and `key`.
+    """
+
+    model_config = STRICT | ConfigDict(json_schema_extra=_POSTED)
+
+    payload: Any = None
+    """Any JSON, 10 MiB at most: the body of the message that the worker gets, or what that points to."""
+    upload: str = ""
+    """The id of an upload, in place of the payload."""
+    at: At | None = None
+    """When the job is due, with a time zone. The past is now; 10 years ahead is the furthest."""
+    delay: Delay | None = None
+    """Seconds until the job is due."""
+    key: Key | None = None
+    """The idempotency key: repeats of the request make one job. As the header."""
+    id: Id | None = None
+    """An id that the caller made, which says when the job is due: repeats of the request make one job. `GET /queues`
+    has what an id needs."""
+    tenant: Tenant | None = None
+    """Whose job it is: SQS does not let one tenant's flood hold up the queue's others."""
+    priority: Priority = 1
+    """From 1, the most urgent, to as many as the queue has: each level is an SQS queue of its own."""
+
+
+class JobsBody(BaseModel):
+    """Up to 500 jobs, each checked for itself: what is wrong with one is answered in its place."""
+
+    model_config = STRICT
+
+    jobs: list[SkipValidation[JobBody]] = Field(min_length=1, max_length=MAX_JOBS)
+    """The jobs, in the order of their answers."""
+
+
+class IdsBody(BaseModel):
+    """The ids of up to 500 jobs, each checked for itself: what is wrong with one is answered in its place."""
+
+    model_config = STRICT
+
+    ids: list[SkipValidation[str]] = Field(min_length=1, max_length=MAX_JOBS)
+    """The ids, in the order of their answers."""
+
+
+class TimeBody(BaseModel):
+    """When a job is to be due: `at` an instant or after a `delay`, one of them."""
+
+    model_config = STRICT | ConfigDict(json_schema_extra={"oneOf": [_WITH_AT, _WITH_DELAY]})
+
+    at: At | None = None
+    """When the job is due, with a time zone. The past is now; 10 years ahead is the furthest."""
+    delay: Delay | None = None
+    """Seconds until the job is due."""
+
+
+class UploadBody(BaseModel):
+    """A payload that is to be uploaded: its size, and its SHA-256 in hexadecimal."""
+
+    model_config = STRICT
+
+    bytes: Annotated[Integer, Field(json_schema_extra={"minimum": 1, "maximum": MAX_OFFLOADED_BYTES})]
+    """The payload's size in bytes."""
+    sha256: Annotated[str, Field(json_schema_extra={"pattern": "^[0-9a-f]{64}$"})]
+    """Its SHA-256, in hexadecimal."""
+
+
+class RateBody(BaseModel):
+    """How many jobs a queue's workers may begin in all; null lifts the limit."""
+
+    model_config = STRICT
+
+    rate: RateText | None
+    """A number of jobs, 0 to 100,000, and a unit: a second, a minute or an hour. 0 stops the workers."""
+
+
+class JobsQuery(BaseModel):
+    """What jobs to list: due from `from` to just before `to`, `limit` at most, behind the page that gave `next`."""
+
+    model_config = STRICT
+
+    start: At | None = Field(default=None, alias="from", examples=["2027-01-04T00:00:00Z"])
+    """Jobs due at this instant or later, with a zone. Without it: from now on."""
+    end: At = Field(default=FAR_END, alias="to", examples=["2027-01-05T00:00:00Z"])
+    """Jobs due before this instant, with a zone. Without it: all."""
+    limit: Annotated[int, whole_number(most=MOST_JOBS)] = Field(default=20, ge=1, le=MOST_JOBS, examples=[50])
+    """The most jobs to return."""
+    after: Annotated[str, BeforeValidator(_place)] = Field(
+        default="", alias="next", json_schema_extra={"minLength": 1}, examples=["IjIwMjctMDEtMDRUMDg6MDA6MDAuMDAwWiI"]
+    )
+    """Go on behind an earlier page: its `next`, as it was."""
+    key: Key = Field(default="", examples=["welcome-ann"])
+    """Only the job that was scheduled under this idempotency key, wherever it is now, without its payload; then
+    nothing else counts."""
+
+    def span(self, *, now: datetime) -> Span:
+        """Return which jobs to list. Raises InvalidJob, naming the field, its value and what is allowed."""
+        # What goes on begins behind `next`: the present has moved since.
+        start = self.start or (instant.EPOCH if self.after else now)
+        for name, at in (("from", start), ("to", self.end)):
+            if not instant.EPOCH <= at <= FAR_END:
+                allowed = f"from {instant.text(instant.EPOCH)} to {instant.text(FAR_END)}"
+                raise InvalidJob(f"{name} is {at.isoformat()}: it must be {allowed}")
+        if self.end < start:
+            raise InvalidJob(f"to is {instant.text(self.end)}: it must not be before from, {instant.text(start)}")
+        return Span(start=start, end=self.end, after=self.after, limit=self.limit)
+
+
+def body_of(event: BaseProxyEvent) -> str:
+    """Return the text of a request's body. Raises InvalidJob when it is no text."""
+    try:
+        return event.decoded_body or ""
+    except ValueError:
+        raise InvalidJob("body is not JSON: it is not UTF-8") from None
+
+
+def read_body(form: type[Form], text: str) -> Form:
+    """Return a body as a form. Raises InvalidJob, naming the field, its value and what is allowed."""
+    return validate(form, read_json(text))
+
+
+def read_jobs(
+    text: str, *, key: str | None = None, trace: TraceContext | None = None
+) -> Request | list[Request | DuelineError]:
+    """Return the job of a body, or the list of its jobs, with an error in place of each that is wrong.
+
+    `key` is the idempotency key of the request's header, which is for one job; `trace` is for all of them. Raises
+    InvalidJob, naming the field, its value and what is allowed.
+    """
+    body = read_json(text)
+    if not (isinstance(body, dict) and "jobs" in body):
+        return _keyed(_request(body, trace=trace), key)
+    if key is not None:
+        raise InvalidJob(f"Idempotency-Key is {key[:100]!r}: it is for one job, give each of these its own key")
+    jobs: Sequence[Any] = validate(JobsBody, body).jobs
+    return [_request_or_error(job, trace=trace) for job in jobs]
+
+
+def read_ids(text: str) -> list[str | DuelineError]:
+    """Return the ids that a body names, an error in place of each that is no text. Raises InvalidJob."""
+    ids: Sequence[Any] = read_body(IdsBody, text).ids
+    return [id if isinstance(id, str) else _not_a_text(id) for id in ids]
+
+
+def read_rate(text: str) -> Rate | None:
+    """Return the rate of a body, None for no limit. Raises InvalidJob."""
+    rate = read_body(RateBody, text).rate
+    return None if rate is None else Rate.parse(rate)
+
+
+def _not_a_text(value: Any) -> InvalidJob:
+    return InvalidJob(f"id is {_excerpt(value)}: it must be a text, as in a job's answer")
+
+
+def _request_or_error(body: Any, *, trace: TraceContext | None) -> Request | DuelineError:
+    try:
+        return _request(body, trace=trace)
+    except InvalidJob as error:
+        return error
+
+
+def _request(body: Any, *, trace: TraceContext | None) -> Request:
+    job = validate(JobBody, body)
+    _check_payload(job.model_fields_set)
+    upload = job.upload if "upload" in job.model_fields_set else None
+    request = Request(
+        payload=job.payload,
+        upload=upload,
+        at=job.at,
+        delay=job.delay,
+        key=job.key,
+        id=job.id,
+        tenant=job.tenant,
+        priority=job.priority,
+        trace=trace,
+    )
+    check_alone(request)
+    return request
+
+
+def _keyed(request: Request, key: str | None) -> Request:
+    if None not in (key, request.key) and key != request.key:
+        raise InvalidJob(f"key is {str(request.key)[:100]!r}, and Idempotency-Key another one: give one of them")
+    keyed = replace(request, key=request.key if key is None else key)
+    check_alone(keyed)
+    return keyed
+
+
+def _check_payload(fields: set[str]) -> None:
+    """A payload may be null: what counts is whether it is there."""
+    present = fields & {"payload", "upload"}
+    if not present:
+        raise InvalidJob("payload is missing, and so is upload: give one of them")
+    if len(present) > 1:
+        raise InvalidJob("payload and upload are both given: give one of them")
+
+
+def read_json(text: str) -> Any:
+    """Return what a body holds. Raises InvalidJob when it is not JSON."""
+    try:
+        return json.loads(text, parse_constant=_refuse, parse_int=_integer)
+    except _TooManyDigits as error:
+        digits, most = str(error), sys.get_int_max_str_digits()
+        (*_, field) = ("body", *_NAMES.findall(text[: text.index(digits)]))
+        what = f"{field[:MOST_SHOWN]} has an integer of {len(digits)} digits"
+        raise InvalidJob(f"{what}: at most {most} are allowed, send it as a text") from None
+    except (ValueError, RecursionError) as error:
+        raise InvalidJob(f"body is not JSON: {error}") from None
+
+
+class _TooManyDigits(ValueError):
+    """An integer that Python does not read."""
+
+
+def _integer(digits: str) -> int:
+    try:
+        return int(digits)
+    except ValueError:
+        raise _TooManyDigits(digits) from None
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON number")
+
+
+def validate(
+    form: type[Form],
+    values: Mapping[str, Any],
+    *,
+    error: type[InvalidJob] | type[InvalidSchedule] = InvalidJob,
+) -> Form:
+    """Return values as a form. Raises `error`: what is wrong with each of the first few fields, and how many more are.
+
+    An answer has 6 MB at most, and may be about 500 jobs.
+    """
+    try:
+        return form.model_validate(values)
+    except ValidationError as wrong:
+        errors = wrong.errors(include_url=False)
+        more = [f"and {len(errors) - MOST_SHOWN_ERRORS} more"] if len(errors) > MOST_SHOWN_ERRORS else []
+        reasons = [_describe(one, form) for one in errors[:MOST_SHOWN_ERRORS]]
+        raise error("; ".join(reasons + more)) from None
+
+
+def _describe(error: ErrorDetails, form: type[BaseModel]) -> str:
+    field = ".".join(map(str, error["loc"]))[:MOST_SHOWN] or "body"
+    if error["type"] == "extra_forbidden":
+        names = [declared.alias or name for name, declared in form.model_fields.items()]
+        return f"{field} is no field: there are {', '.join(names)}"
+    if error["type"] == "missing":
+        return f"{field} is missing"
+    return f"{field} is {_excerpt(error['input'])}: {error['msg'].removeprefix('Value error, ')}"
+
+
+def _excerpt(value: Any) -> str:
+    """Return the beginning of a value as JSON, 100 characters at most.
+
+    Written piece by piece: what json.loads reads may be nested too deeply for json.dumps to write it whole.
+    """
+    return "".join(islice(JSONEncoder().iterencode(value), MOST_SHOWN))[:MOST_SHOWN]

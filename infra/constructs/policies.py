@@ -1,0 +1,189 @@
+"""The managed policies of a queue, or of a group of queues: producers, direct producers, consumers and operators."""
+
+from collections.abc import Sequence
+
+from aws_cdk.aws_iam import ManagedPolicy, PolicyStatement
+from constructs import Construct
+
+from dueline.config.deployment import Deployment
+from infra.arns import Arns
+from infra.constructs.payloads_bucket import keys_of_queue
+from infra.encryption import use_of_key
+from infra.grants import allow, allow_on_rows
+from infra.nag import acknowledge_wildcard
+from infra.policy_scope import PolicyScope
+
+_READ = ("dynamodb:BatchGetItem", "dynamodb:GetItem")
+_WRITE = ("dynamodb:BatchWriteItem", "dynamodb:PutItem", "dynamodb:UpdateItem")
+_RECEIVE = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes")
+# What Powertools' Idempotency does with its table.
+_IDEMPOTENCY = ("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem")
+# What follows a queue's name and `#` in the keys of its partitions, 0 to 999, and of its idempotency keys' partitions.
+# `control`, `rate` and `outcome#0` are longer.
+_DIRECT_ROWS = ("?", "??", "???", "keys?", "keys??")
+# What is done with a schedule lies below its path: pause, resume, run, backfill and history.
+_REQUESTS = (
+    ("POST", "/jobs"),
+    ("POST", "/uploads"),
+    ("POST", "/cancellations"),
+    ("GET", "/jobs"),
+    ("GET", "/schedules"),
+    ("GET", ""),
+    *((method, "/jobs/*") for method in ("GET", "PATCH", "DELETE")),
+    *((method, "/schedules/*") for method in ("GET", "PUT", "POST", "DELETE")),
+)
+# The same, for the 6,144 characters of a policy: there is no other method or path.
+_REQUESTS_BRIEFLY = (("*", "/jobs*"), ("*", "/uploads"), ("*", "/cancellations"), ("*", "/schedules*"), ("GET", ""))
+_REQUESTS_OF_ALL = [("GET", "queues"), ("POST", "schedules/preview")]
+_CONTROL = (("POST", "/pause"), ("POST", "/resume"), ("PUT", "/rate"), ("GET", ""))
+_INSPECT = ("sqs:GetQueueAttributes", "sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility")
+_REDRIVE = ("sqs:StartMessageMoveTask", "sqs:ListMessageMoveTasks", "sqs:CancelMessageMoveTask")
+
+
+class ProducerPolicy(Construct):
+    """A managed policy that allows to schedule, look up, list and cancel jobs of one queue and of no other.
+
+    And to make, change and run its schedules: a team that may send any job may have it sent again and again.
+
+    What controls the queue's workers lies below its path too, and is the operator's: so paths are named one by one.
+    It allows to find the API, to see how that queue is doing, and the names and settings of all and the next runs
+    of a rule, which have no queue in their path.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, deployment: Deployment, of: PolicyScope) -> None:
+        super().__init__(scope, id)
+        arns = Arns(self, names=deployment.names)
+        allowed = _REQUESTS_BRIEFLY if of.group else _REQUESTS
+        requests = [(method, f"queues/{queue.name}{path}") for queue in of.queues for method, path in allowed]
+        patterns = [arns.request(method=method, path=path) for method, path in requests + _REQUESTS_OF_ALL]
+        policy = _managed_policy(
+            self,
+            of.policy("producer"),
+            f"Schedule, look up and cancel jobs of {of}.",
+            [
+                allow("execute-api:Invoke", on=patterns),
+                allow("ssm:GetParameter", on=[arns.parameter(deployment.names.api_url_parameter)]),
+            ],
+        )
+        for method, path in requests:
+            if "*" in method + path:
+                pattern = arns.request(method=method, path=path)
+                acknowledge_wildcard(policy, pattern, reason="A queue's jobs and schedules, whose names end paths.")
+
+
+class DirectPolicy(Construct):
+    """A managed policy that allows to schedule, look up, list and cancel jobs of one queue, without HTTP.
+
+    It allows to write the rows of that queue's jobs, and nothing of what controls their way: fences, leases, pause and
+    rate can be read alone. Not to send to the inbound queue, by which jobs reach any queue. What goes over HTTP is in
+    the producer's policy; attach both where both are needed.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, deployment: Deployment, of: PolicyScope) -> None:
+        super().__init__(scope, id)
+        names, arns, rows = deployment.names, Arns(self, names=deployment.names), of.rows("*")
+        of_deployment = [arns.parameter(name) for name in (names.settings_parameter, names.schema_parameter)]
+        parameters = [*of.parameters(arns), arns.parameter(names.api_url_parameter), *of_deployment]
+        _managed_policy(
+            self,
+            of.policy("direct"),
+            f"Schedule, look up and cancel jobs of {of} without HTTP.",
+            [
+                allow_on_rows(*_READ, "dynamodb:Query", table=arns.table, keys=rows),
+                allow_on_rows(*_WRITE, table=arns.table, keys=of.rows(*_DIRECT_ROWS)),
+                # A transaction checks a partition's fence.
+                allow_on_rows(*_READ, "dynamodb:ConditionCheckItem", table=arns.state, keys=rows),
+                allow("sqs:GetQueueAttributes", "sqs:SendMessage", on=of.levels(arns)),
+                allow("sqs:GetQueueAttributes", on=of.dead_letters(arns)),
+                allow("s3:GetObject", "s3:PutObject", on=_payloads(of, arns)),
+                allow("ssm:GetParameter", on=parameters),
+                allow("ssm:GetParameters", on=of_deployment),
+                *use_of_key(self, "dynamodb", "s3", "sqs", deployment=deployment),
+            ],
+            payloads=_payloads(of, arns),
+        )
+
+
+class ConsumerPolicy(Construct):
+    """A managed policy that allows to find one queue, to process its messages and to see which were cancelled.
+
+    And to read offloaded payloads, to see whether the queue is paused, to take slots of its rate and locks of its
+    schedules, to write the outcomes of its jobs if it tracks them and the rows of `once`, and to move failed jobs into
+    the queue's dead-letter queue. What may be written has partition keys of its own: a right to write one row of a key
+    is one to write all.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, deployment: Deployment, of: PolicyScope) -> None:
+        super().__init__(scope, id)
+        arns = Arns(self, names=deployment.names)
+        tracked = [f"{queue.name}#outcome#*" for queue in of.queues if queue.track]
+        outcomes = [allow_on_rows("dynamodb:PutItem", table=arns.table, keys=tracked)] if tracked else []
+        _managed_policy(
+            self,
+            of.policy("consumer"),
+            f"Find {of}, work off its messages, and ask which of its jobs were cancelled.",
+            [
+                allow(*_RECEIVE, on=of.levels(arns)),
+                allow("sqs:SendMessage", on=of.dead_letters(arns)),
+                allow("ssm:GetParameter", on=of.parameters(arns)),
+                allow_on_rows(*_READ, table=arns.table, keys=of.rows("*")),
+                allow_on_rows(*_READ, table=arns.state, keys=of.rows("control")),
+                allow_on_rows("dynamodb:UpdateItem", table=arns.state, keys=of.rows("rate", "runs")),
+                allow_on_rows(*_IDEMPOTENCY, table=arns.once, keys=of.rows("*")),
+                *outcomes,
+                allow("s3:GetObject", on=_payloads(of, arns)),
+                *use_of_key(self, "dynamodb", "s3", "sqs", deployment=deployment),
+            ],
+            payloads=_payloads(of, arns),
+        )
+
+
+class OperatorPolicy(Construct):
+    """A managed policy that allows to see how one queue is doing, and to redrive its dead-letter queue.
+
+    And to pause and resume it, to limit its rate, and to find it and the API. What the queue's producers may do is in
+    their policy; attach both.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, deployment: Deployment, of: PolicyScope) -> None:
+        super().__init__(scope, id)
+        arns = Arns(self, names=deployment.names)
+        requests = [(method, f"queues/{queue.name}{path}") for queue in of.queues for method, path in _CONTROL]
+        patterns = [arns.request(method=method, path=path) for method, path in requests + _REQUESTS_OF_ALL]
+        parameters = [arns.parameter(deployment.names.api_url_parameter), *of.parameters(arns)]
+        _managed_policy(
+            self,
+            of.policy("operator"),
+            f"See how {of} is, and redrive its dead-letter queue.",
+            [
+                allow("sqs:GetQueueAttributes", "sqs:SendMessage", on=of.levels(arns)),
+                allow(*_INSPECT, *_REDRIVE, on=of.dead_letters(arns)),
+                allow("execute-api:Invoke", on=patterns),
+                allow("ssm:GetParameter", on=parameters),
+                # What is put back needs its payload for as long again: it is copied onto itself.
+                allow("s3:GetObject", "s3:PutObject", on=_payloads(of, arns)),
+                *use_of_key(self, "s3", "sqs", deployment=deployment),
+            ],
+            payloads=_payloads(of, arns),
+        )
+
+
+def _payloads(of: PolicyScope, arns: Arns) -> list[str]:
+    return [arns.payloads(keys_of_queue(queue.name)) for queue in of.queues]
+
+
+def _managed_policy(
+    scope: Construct,
+    name: str,
+    description: str,
+    statements: Sequence[PolicyStatement],
+    *,
+    payloads: Sequence[str] = (),
+) -> ManagedPolicy:
+    """Create the policy; `description` never changes: that would replace the policy, whose name is in use."""
+    policy = ManagedPolicy(
+        scope, "Policy", managed_policy_name=name, description=description, statements=list(statements)
+    )
+    for pattern in payloads:
+        acknowledge_wildcard(policy, pattern, reason="The payloads of one queue's jobs, whose ids end their keys.")
+    return policy

@@ -1,0 +1,51 @@
+"""Deploy the sandbox into an AWS account, run the acceptance tests there, and remove it: `python -m tests.acceptance`.
+
+`remove` only removes it, `tidy` mends and empties one that stays. What follows `--` is pytest's.
+"""
+
+import argparse
+import sys
+from datetime import UTC, datetime
+
+import boto3
+
+from tests.acceptance import sandbox
+
+CDK = ("npx", "--yes", "aws-cdk@2.1148.1", "deploy", "--all", "--require-approval", "never")
+DEPLOY = (*CDK, "--app", f"{sys.executable} app.py", "--output", ".local/acceptance.out", "--context")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.acceptance", description=__doc__)
+    parser.add_argument("command", nargs="?", choices=("run", "remove", "tidy"), default="run")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument("--report", default="acceptance.xml", help="the file for the results, as JUnit's XML")
+    parser.add_argument("pytest", nargs="*", help="arguments for pytest, after --")
+    given = parser.parse_args()
+    session = boto3.Session()
+    account, region = session.client("sts").get_caller_identity()["Account"], session.region_name
+    where = f"the deployment {sandbox.NAME} in account {account}, {region}"
+    if not given.yes and input(f"{given.command}: {where}, for under a dollar? [y/N] ") != "y":
+        return 1
+    if given.command == "tidy":
+        sandbox.tidy(session)
+        return 0
+    if given.command == "remove":
+        left = sandbox.Removal(session).run()
+        print("\n".join(left) or "nothing is left")
+        return 1 if left else 0
+    try:
+        sandbox.refuse_credentials_that_end(session, now=datetime.now(UTC))
+        sandbox.refuse_other_deployments(session)
+    except sandbox.Refused as reason:
+        print(f"refused: {reason}", file=sys.stderr)
+        return 2
+    print(f"a run takes up to {sandbox.EXPECTED}; run it in {region} itself: figures include the way to it")
+    tests = [sys.executable, "-m", "pytest", "tests/acceptance", f"--junit-xml={given.report}", *given.pytest]
+    return sandbox.run(
+        [*DEPLOY, f"queues={sandbox.QUEUES.relative_to(sandbox.ROOT)}"], tests, remove=sandbox.Removal(session).run
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,67 @@
+"""Jobs by the table that several tests follow, scheduled before the first of these: so all of them wait at once."""
+
+import base64
+import hashlib
+import os
+import random
+import ssl
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+
+from tests.acceptance.inbox import compact
+from tests.waiting import HANG_SECONDS
+
+Job = dict[str, Any]
+
+
+def scattered(size: int) -> str:
+    """Return a text of so many characters that no compression makes much smaller."""
+    return base64.b64encode(random.Random(size).randbytes(size * 3 // 4)).decode()
+
+
+SAME_AGAIN = ["the same again"] * 1200  # 20 KB
+PAYLOADS: dict[str, Any] = {"20 KB": scattered(20_000), "300 KB": scattered(300_000), "compressible": SAME_AGAIN}
+UPLOADED = scattered(6_000_000)
+PRIORITIES = (1, 2)
+TRACE = {"traceparent": "00-0d6a387e6d3b4b8e9f513d7c1f0a2b4c-3d7c1f0a2b4c0d6a-01", "tracestate": "vendor=7"}
+
+
+def trust() -> ssl.SSLContext | bool:
+    """Return what httpx verifies AWS, or a local AWS, with."""
+    authority = os.environ.get("AWS_CA_BUNDLE")
+    return ssl.create_default_context(cafile=authority) if authority else True
+
+
+def schedule(http: httpx.Client, queue: str, *, headers: Mapping[str, str] | None = None, **body: Any) -> Job:
+    answer = http.post(
+        f"/queues/{queue}/jobs", json={"payload": 1, **body} if "upload" not in body else body, headers=headers
+    )
+    assert answer.status_code == 201, answer.text
+    job: Job = answer.json()
+    return job
+
+
+def upload(http: httpx.Client, queue: str, body: bytes, **claimed: Any) -> tuple[Job, httpx.Response]:
+    """Ask for an upload, and send it as the answer says, without any credentials."""
+    asked = {"bytes": len(body), "sha256": hashlib.sha256(body).hexdigest()} | claimed
+    answer = http.post(f"/queues/{queue}/uploads", json=asked)
+    assert answer.status_code == 201, answer.text
+    told = answer.json()
+    headers = {
+        name: str(len(body)) if name.lower() == "content-length" else each for name, each in told["headers"].items()
+    }
+    with httpx.Client(verify=trust(), timeout=HANG_SECONDS) as stranger:
+        return told, stranger.put(told["url"], content=body, headers=headers)
+
+
+def schedule_early(http: httpx.Client, *, delay: float) -> dict[str, Job]:
+    """Schedule the jobs; return each by its name."""
+    begun, sent = upload(http, "plain", compact(UPLOADED).encode())
+    assert sent.is_success, sent.text
+    bodies = {name: ("plain", {"payload": payload}) for name, payload in PAYLOADS.items()}
+    bodies |= {f"priority {each}": ("levels", {"priority": each}) for each in PRIORITIES}
+    bodies |= {"uploaded": ("plain", {"upload": begun["upload"]})}
+    bodies |= {"traced": ("plain", {"headers": TRACE})}
+    return {name: schedule(http, queue, **body, delay=delay) for name, (queue, body) in bodies.items()}

@@ -1,0 +1,125 @@
+"""The Python client, over HTTP and direct."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import boto3
+import pytest
+
+from dueline import (
+    AlreadyFinished,
+    Client,
+    DuelineError,
+    Forbidden,
+    InvalidJob,
+    JobNotFound,
+    NewJob,
+    QueueNotFound,
+    Rate,
+    Route,
+    State,
+)
+from dueline.config.names import Names
+from tests.acceptance.inbox import Inbox, jobs_of
+from tests.waiting import wait_until
+
+DAY = timedelta(days=1)
+
+both = pytest.mark.parametrize("client", [False, True], ids=["over http", "direct"], indirect=True)
+
+
+@both
+def test_job_is_scheduled_looked_up_and_cancelled(client: Client, aws: Callable[[str], Any], names: Names) -> None:
+    at = datetime.now(UTC) + DAY
+    job = client.schedule("plain", {"to": "ann"}, at=at)
+    table = aws("dynamodb").scan(TableName=names.table)["Items"]
+    # The client made its id: no key was needed.
+    assert not [row for row in table if row["sk"]["S"].startswith("!key") and row["id"]["S"] == job.id]
+    assert timedelta() <= job.due - at < timedelta(milliseconds=1)
+    assert (job.queue, job.route, job.state) == ("plain", Route.TABLE, State.SCHEDULED)
+    assert wait_until(lambda: client.get(job.id).state is State.SCHEDULED)
+    assert client.cancel(job.id) is State.CANCELLED
+    assert client.get(job.id).state is State.CANCELLED
+
+
+@both
+def test_job_arrives_with_its_payload(client: Client, inbox: Callable[..., Inbox]) -> None:
+    job = client.schedule("flood", {"é": [1, None]}, delay=1)
+    assert (job.route, job.state) == (Route.DIRECT, State.DISPATCHED)
+    assert inbox("flood").wait_for(job.id).body == r'{"\u00e9":[1,null]}'
+    assert client.cancel(job.id) is State.CANCEL_REQUESTED
+
+
+@both
+def test_many_are_scheduled_and_cancelled_in_order(client: Client) -> None:
+    start = datetime.now(UTC).replace(microsecond=0) + DAY
+    asked = [NewJob(payload=n, at=start + timedelta(seconds=n)) for n in range(30)]
+    asked[25] = NewJob(payload=25, delay=-1)
+    results = client.schedule_many("flood", asked)
+    assert isinstance(results.pop(25), InvalidJob)
+    jobs = jobs_of(results)
+    assert [job.due for job in jobs] == [each.at for each in asked if each.at]
+    assert client.cancel_many(job.id for job in jobs[:20]) == [State.CANCELLED] * 20
+
+
+@both
+def test_job_moves_and_is_listed_until_cancelled(client: Client) -> None:
+    job = client.schedule("flood", {"to": "ann"}, delay=3 * DAY, key=f"move {id(client)}")
+    assert wait_until(lambda: client.get(job.id).state is State.SCHEDULED)
+    moved = client.reschedule(job.id, at=job.due - DAY)
+    assert moved.due == job.due - DAY
+    assert client.reschedule(job.id, at=job.due - DAY) == moved
+    assert (client.get(job.id).state, client.get(job.id).moved_to) == (State.CANCELLED, moved.id)
+    around = {"start": moved.due, "end": moved.due + timedelta(seconds=1)}
+    listed = [each for each in client.jobs("flood", **around) if each.id == moved.id]
+    assert [(each.payload, each.state) for each in listed] == [({"to": "ann"}, State.SCHEDULED)]
+    assert client.cancel(moved.id) is State.CANCELLED
+    assert moved.id not in {each.id for each in client.jobs("flood", **around)}
+    with pytest.raises(AlreadyFinished, match="was cancelled"):
+        client.reschedule(moved.id, delay=DAY)
+
+
+@both
+def test_queue_is_paused_limited_and_resumed(client: Client) -> None:
+    try:
+        assert client.pause("moved").paused
+        assert client.set_rate("moved", "90/m").rate == Rate(jobs=90, seconds=60)
+        control = client.queue("moved").control
+        assert (control.paused, control.rate) == (True, Rate(jobs=90, seconds=60))
+    finally:
+        assert not client.resume("moved").paused
+        assert client.set_rate("moved", None).rate is None
+    assert {"plain", "moved"} <= {queue.name for queue in client.queues()}
+
+
+@both
+@pytest.mark.parametrize(
+    ("ask", "error"),
+    [
+        (lambda client: client.schedule("nobody", 1), QueueNotFound),
+        (lambda client: client.get("plain.0.t.1000.00000000-0000-4000-8000-000000000000"), JobNotFound),
+        (lambda client: client.cancel("nothing"), JobNotFound),
+        (lambda client: client.schedule("plain", 1, at=datetime(2999, 1, 1, tzinfo=UTC)), InvalidJob),
+    ],
+)
+def test_refusals(client: Client, ask: Callable[[Client], object], error: type[DuelineError]) -> None:
+    with pytest.raises(error):
+        ask(client)
+
+
+def test_producer_uses_its_own_queue_alone(holder: Callable[[str, str], boto3.Session], deployment: str) -> None:
+    service = holder("producer", "plain")
+    client = Client.connect(deployment, session=service)
+    id = client.schedule("plain", 1, delay=3600).id
+    assert client.get(id).id == id
+    assert client.cancel(id) is State.CANCELLED
+    for queue in ("flood", "plain-vip"):
+        with pytest.raises(Forbidden):
+            client.schedule(queue, 1)
+        with pytest.raises(Forbidden):
+            client.get(id.replace("plain", queue))
+    with pytest.raises(Forbidden, match=f"finding the deployment '{deployment}'"):
+        Client.connect(deployment, session=service, direct=True)
+    with pytest.raises(Forbidden, match="finding the deployment 'theirs'"):
+        Client.connect("theirs", session=service)

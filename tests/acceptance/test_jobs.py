@@ -1,0 +1,159 @@
+"""What the HTTP API takes and what it refuses, and what arrives of it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.acceptance.early import TRACE, Job, schedule
+from tests.acceptance.inbox import Inbox
+from tests.waiting import wait_until
+
+DAY = 86_400
+
+
+def post(http: httpx.Client, body: Any, queue: str = "plain") -> httpx.Response:
+    return http.post(f"/queues/{queue}/jobs", json=body)
+
+
+def test_created_job_has_id_queue_due_route_and_state(http: httpx.Client) -> None:
+    answer = post(http, {"payload": {"to": "ann"}, "at": "2030-01-01T09:00:00+01:00"})
+    assert answer.status_code == 201
+    job = answer.json()
+    assert job["id"].startswith("plain.0.t.1893484800000.")
+    assert job | {"id": ""} == {
+        "id": "",
+        "queue": "plain",
+        "due": "2030-01-01T08:00:00.000Z",
+        "route": "table",
+        "state": "scheduled",
+    }
+
+
+def test_payload_is_any_json(http: httpx.Client) -> None:
+    for payload in (None, 0, "", [], {}, {"nested": [1, "ü", "\x01"]}):
+        assert post(http, {"payload": payload, "delay": DAY}).status_code == 201
+
+
+def test_past_time_is_now(http: httpx.Client) -> None:
+    job = post(http, {"payload": 1, "at": "1999-12-31T23:59:59Z"}).json()
+    assert (job["route"], job["state"]) == ("direct", "dispatched")
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ({}, "payload is missing"),
+        ([], "body"),
+        ({"payload": 1, "at": "2030-01-01T09:00:00"}, "zone"),
+        ({"payload": 1, "at": "soon"}, "at is"),
+        ({"payload": 1, "at": "2999-01-01T00:00:00Z"}, "at is"),
+        ({"payload": 1, "at": "9999-12-31T23:59:59-23:59"}, "at is"),
+        ({"payload": 1, "at": 1893484800}, "at is"),
+        ({"payload": 1, "delay": -1}, "delay is -1"),
+        ({"payload": 1, "delay": "5"}, "delay is"),
+        ({"payload": 1, "delay": True}, "delay is"),
+        ({"payload": 1, "delay": 10**400}, "delay is"),
+        ({"payload": 1, "delay": 11 * 366 * DAY}, "delay is"),
+        ({"payload": 1, "delay": 1, "at": "2030-01-01T09:00:00Z"}, "at and delay"),
+        ({"payload": 1, "when": "now"}, "when"),
+        ({"payload": 1, "priority": 2}, "priority is 2"),
+        ({"jobs": []}, "jobs is []"),
+        ({"jobs": 5}, "jobs is 5"),
+        ({"jobs": [{"payload": 1}], "payload": 1}, "payload is no field"),
+        ({"payload": None, "upload": "x"}, "payload and upload are both given"),
+        ({"upload": "x"}, "upload is 'x'"),
+        ({"upload": f"{'0' * 36}.5.{'0' * 64}"}, "nothing was uploaded"),
+    ],
+)
+def test_bad_request_names_what_is_wrong(http: httpx.Client, body: Any, named: str) -> None:
+    answer = post(http, body)
+    assert answer.status_code == 400, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert named in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"\xff", b'{"payload": NaN}', b'{"payload": 1e999}', b"[" * 100_000])
+def test_broken_json_is_a_bad_request(http: httpx.Client, body: bytes) -> None:
+    answer = http.post("/queues/plain/jobs", content=body, headers={"content-type": "application/json"})
+    assert answer.status_code == 400, answer.text
+    assert "JSON" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/queues/nobody/jobs"),
+        ("GET", "/queues/nobody"),
+        ("POST", "/queues/nobody/cancellations"),
+    ],
+)
+def test_unknown_queue_is_not_found(http: httpx.Client, method: str, path: str) -> None:
+    answer = http.request(method, path, json={"ids": ["x"]} if "cancel" in path else {"payload": 1})
+    assert answer.status_code == 404
+    assert "nobody" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE", "PATCH"])
+def test_id_of_another_queue_is_not_found(http: httpx.Client, method: str) -> None:
+    id = schedule(http, "plain", delay=3600)["id"]
+    for path in ("/queues/plain/jobs/nonsense", f"/queues/flood/jobs/{id}", f"/queues/nobody/jobs/{id}"):
+        answer = http.request(method, path, json={"delay": 1} if method == "PATCH" else None)
+        assert answer.status_code == 404
+        assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_each_of_many_jobs_has_a_result_or_an_error(http: httpx.Client) -> None:
+    answer = post(http, {"jobs": [{"payload": 1, "delay": DAY}, {"payload": 2, "delay": -1}, {"payload": 3}]})
+    assert answer.status_code == 200
+    first, second, third = answer.json()["jobs"]
+    assert (first["route"], third["route"]) == ("table", "direct")
+    assert second["error"]["status"] == 400
+    assert "delay is -1" in second["error"]["detail"]
+
+
+def test_call_takes_500_jobs_and_not_501(http: httpx.Client) -> None:
+    jobs = [{"payload": n, "delay": n % 2 * DAY} for n in range(500)]
+    answer = post(http, {"jobs": jobs}, queue="flood")
+    assert answer.status_code == 200
+    assert len({job["id"] for job in answer.json()["jobs"]}) == 500
+    assert post(http, {"jobs": [*jobs, {"payload": 1}]}).status_code == 400
+
+
+@pytest.mark.parametrize("tenant", ["acme", None])
+def test_message_group_is_the_tenant(http: httpx.Client, inbox: Callable[..., Inbox], tenant: str | None) -> None:
+    id = schedule(http, "plain", **({"tenant": tenant} if tenant else {}))["id"]
+    assert inbox("plain").wait_for(id).group == tenant
+
+
+def test_look_up_follows_a_job_to_dispatched(
+    http: httpx.Client, early: dict[str, Job], inbox: Callable[..., Inbox]
+) -> None:
+    job, states = early["traced"], list[str]()
+
+    def is_dispatched() -> bool:
+        states.append(http.get(f"/queues/plain/jobs/{job['id']}").json()["state"])
+        return states[-1] == "dispatched"
+
+    assert wait_until(is_dispatched), states
+    way = ["unrecorded", "scheduled", "dispatched"]
+    # It is looked up now and then: what lasts for less than that it may miss.
+    assert list(dict.fromkeys(states)) == [state for state in way if state in states]
+    assert inbox("plain").wait_for(job["id"]).body == "1"
+
+
+def test_jobs_of_both_routes_have_their_requests_trace(
+    http: httpx.Client, early: dict[str, Job], inbox: Callable[..., Inbox]
+) -> None:
+    direct, by_the_table = schedule(http, "plain", headers=TRACE), early["traced"]
+    assert (direct["route"], by_the_table["route"]) == ("direct", "table")
+    many = http.post("/queues/plain/jobs", json={"jobs": [{"payload": n} for n in range(2)]}, headers=TRACE)
+    for job in (direct, by_the_table, *many.json()["jobs"]):
+        attributes = inbox("plain").wait_for(job["id"]).attributes
+        assert {name: attributes.get(name) for name in TRACE} == TRACE
+
+
+def test_bad_trace_headers_are_left_out(http: httpx.Client, inbox: Callable[..., Inbox]) -> None:
+    job = schedule(http, "plain", headers={"traceparent": "no good", "tracestate": "x" * 600})
+    assert not TRACE.keys() & inbox("plain").wait_for(job["id"]).attributes.keys()

@@ -1,0 +1,177 @@
+"""What the HTTP API lists, cancels at once and tells of queues, through the deployed template."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from dueline import Client, State
+from tests.acceptance.early import schedule
+from tests.waiting import wait_until
+
+HOUR, DAY = 3600, 86_400
+# Years that no other test schedules in.
+FROM, TO = "2031-01-01T00:00:00Z", "2032-01-01T00:00:00Z"
+QUEUE = "/queues/flood"
+
+
+@pytest.fixture(scope="module")
+def jobs(http: httpx.Client) -> list[dict[str, Any]]:
+    """Seven jobs in two partitions or one, in due order, in the table; the payload of each is its number."""
+    first = datetime(2031, 6, 1, tzinfo=UTC)
+    asked = [{"payload": {"n": n, "ü": 1.5}, "at": (first + timedelta(hours=n)).isoformat()} for n in range(7)]
+    made = http.post(f"{QUEUE}/jobs", json={"jobs": asked}).json()["jobs"]
+    assert wait_until(lambda: len(listed(http, limit=100)) >= 7)
+    return list(made)
+
+
+def get(http: httpx.Client, **query: Any) -> httpx.Response:
+    return http.get(f"{QUEUE}/jobs", params={"from": FROM, "to": TO, **query})
+
+
+def listed(http: httpx.Client, **query: Any) -> list[dict[str, Any]]:
+    answer = get(http, **query)
+    assert answer.status_code == 200, answer.text
+    return list(answer.json()["jobs"])
+
+
+def test_jobs_are_listed_in_due_order_with_their_payloads(http: httpx.Client, jobs: list[dict[str, Any]]) -> None:
+    assert listed(http) == [
+        {**job, "state": "scheduled", "priority": 1, "payload": {"n": n, "ü": 1.5}} for n, job in enumerate(jobs)
+    ]
+
+
+def test_pages_follow_one_another(http: httpx.Client, jobs: list[dict[str, Any]]) -> None:
+    found, query = [], {"limit": "3"}
+    for size in (3, 3, 1):
+        page = get(http, **query).json()
+        assert len(page["jobs"]) == size
+        found += [job["id"] for job in page["jobs"]]
+        query["next"] = page["next"]
+    assert page["next"] is None
+    assert found == [job["id"] for job in jobs]
+
+
+def test_span_is_half_open_and_in_any_zone(http: httpx.Client, jobs: list[dict[str, Any]]) -> None:
+    span = {"from": "2031-06-01T03:00:00+01:00", "to": "2031-06-01T04:00:00Z"}
+    assert [job["id"] for job in listed(http, **span)] == [job["id"] for job in jobs[2:4]]
+
+
+@pytest.mark.parametrize(
+    ("query", "named"),
+    [
+        ({"from": "soon"}, "from is"),
+        ({"to": "1999-01-01T00:00:00Z"}, "to is"),
+        ({"limit": "101"}, "from 1 to 100"),
+        ({"next": "x"}, "next is"),
+        ({"when": "now"}, "there are from, to, limit, next"),
+    ],
+)
+def test_bad_query_names_what_is_wrong(http: httpx.Client, query: dict[str, str], named: str) -> None:
+    answer = get(http, **query)
+    assert answer.status_code == 400, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert named in answer.json()["detail"]
+
+
+def test_page_of_the_largest_payloads_is_answered(http: httpx.Client) -> None:
+    worst = "é" * (256 * 1024 // 6 - 1)
+    jobs = [{"payload": worst, "at": f"2034-01-01T00:00:0{n}Z"} for n in range(5)]
+    for job in jobs:
+        assert http.post(f"{QUEUE}/jobs", json=job).status_code == 201
+    span = {"from": "2034-01-01T00:00:00Z", "to": "2034-01-02T00:00:00Z"}
+    assert wait_until(lambda: len(listed(http, **span)) == 4)
+    assert [job["payload"] for job in listed(http, **span)] == [worst] * 4
+    rest = get(http, **span, next=get(http, **span).json()["next"])
+    assert rest.status_code == 200, rest.text
+    assert (len(rest.json()["jobs"]), rest.json()["next"]) == (1, None)
+
+
+# Many cancels at once
+
+
+def cancel(http: httpx.Client, body: Any) -> httpx.Response:
+    return http.post(f"{QUEUE}/cancellations", json=body)
+
+
+def test_each_of_many_cancels_has_a_result_or_an_error(http: httpx.Client) -> None:
+    first, second, direct = (schedule(http, "flood", delay=delay)["id"] for delay in (DAY, HOUR, 5))
+    other = schedule(http, "plain", delay=DAY)["id"]
+    answer = cancel(http, {"ids": [second, "nonsense", direct, other, 5, first]})
+    assert answer.status_code == 200
+    results = answer.json()["jobs"]
+    states = ["cancelled", None, "cancel_requested", None, None, "cancelled"]
+    assert [result.get("state") for result in results] == states
+    assert results[0] == http.get(f"{QUEUE}/jobs/{second}").json()
+    errors = [result["error"] for result in results if "error" in result]
+    assert [error["status"] for error in errors] == [404, 404, 400]
+    assert "id is 5" in errors[2]["detail"]
+    assert http.get(f"/queues/plain/jobs/{other}").json()["state"] in ("unrecorded", "scheduled")
+
+
+def test_cancelled_jobs_are_listed_no_more(http: httpx.Client, client: Client) -> None:
+    asked = [{"payload": n, "at": "2035-01-01T00:00:00Z"} for n in range(50)]
+    ids = [job["id"] for job in http.post(f"{QUEUE}/jobs", json={"jobs": asked}).json()["jobs"]]
+    span = {"from": "2035-01-01T00:00:00Z", "to": "2035-01-01T00:00:01Z"}
+    assert wait_until(lambda: len(listed(http, **span, limit=100)) == 50)
+    assert client.cancel_many(ids) == [State.CANCELLED] * 50
+    assert get(http, **span).json() == {"jobs": [], "next": None}
+
+
+def test_500_ids_fit_into_a_call(http: httpx.Client) -> None:
+    answer = cancel(http, {"ids": ["nonsense"] * 500})
+    assert answer.status_code == 200
+    assert [result["error"]["status"] for result in answer.json()["jobs"]] == [404] * 500
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ({}, "ids is missing"),
+        ({"ids": []}, "ids is []"),
+        ({"ids": "x"}, "ids is"),
+        ({"ids": ["x"] * 501}, "500"),
+        ({"ids": ["x"], "more": 1}, "more is no field: there are ids"),
+        ([], "body"),
+    ],
+)
+def test_bad_list_of_ids_names_what_is_wrong(http: httpx.Client, body: Any, named: str) -> None:
+    answer = cancel(http, body)
+    assert answer.status_code == 400, answer.text
+    assert named in answer.json()["detail"]
+
+
+# Queues
+
+
+def test_queues_are_listed_with_their_settings(http: httpx.Client, table_after: float) -> None:
+    queues = {each.pop("queue"): each for each in http.get("/queues").json()["queues"]}
+    horizon = queues["plain"].pop("direct_horizon")
+    assert 0 < horizon < table_after
+    assert list(queues) == ["plain", "plain-vip", "precise", "moved", "flood", "levels"]
+    settings = {"partitions": 1, "taking": 1, "retention": 7 * DAY, "precise": False, "track": False, "priorities": 1}
+    assert queues["plain"] == settings
+    assert queues["levels"] == {**settings, "priorities": 2, "direct_horizon": horizon}
+    assert queues["flood"] == {**settings, "partitions": 4, "taking": 4, "direct_horizon": horizon}
+
+
+def test_queue_shows_how_it_is_doing(http: httpx.Client, jobs: list[dict[str, Any]]) -> None:
+    def told() -> dict[str, Any]:
+        answer: dict[str, Any] = http.get(QUEUE).json()
+        return answer
+
+    assert wait_until(lambda: told()["fence_age"] is not None)
+    now = told()
+    assert (now["queue"], now["partitions"], now["retention"], now["precise"]) == ("flood", 4, 7 * DAY, False)
+    assert now["scheduled"] >= len(jobs)
+    assert now["more_scheduled"] is False
+    assert now["next_due"] <= jobs[0]["due"]
+    assert now["fence_age"] >= 0
+    assert now["dead"] == 0
+
+    def tells_what_is_held_back() -> bool:
+        http.post(f"{QUEUE}/jobs", json={"payload": 1, "delay": 20})
+        return bool(told()["delayed"])
+
+    assert wait_until(tells_what_is_held_back)

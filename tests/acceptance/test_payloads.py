@@ -1,0 +1,189 @@
+"""Payloads that are too large for messages or rows: each comes as it was sent, to a plain consumer and to a worker."""
+
+import base64
+import hashlib
+import json
+import random
+import re
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import boto3
+import httpx
+import pytest
+from botocore.exceptions import ClientError
+
+from dueline import Client, NewJob
+from dueline.config.names import Names
+from tests.acceptance.conftest import IS_AWS, Figure
+from tests.acceptance.early import PAYLOADS, UPLOADED, Job, scattered, schedule, upload
+from tests.acceptance.inbox import Inbox, Landed, compact, jobs_of
+from tests.waiting import HANG_SECONDS, wait_until
+
+DAY, KIB = 86_400, 1024
+# In JSON; around what a row keeps and what a message takes, up to the most that there may be.
+SIZES = (1, 8 * KIB - 1, 8 * KIB, 8 * KIB + 1, 16 * KIB, 256 * KIB - 1, 256 * KIB, 256 * KIB + 1, 10 * KIB**2)
+DOCS = Path(__file__).parents[2] / "docs" / "architecture.md"
+(SNIPPET,) = re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)
+
+Read = Callable[[Landed], str]
+
+
+@pytest.fixture(scope="module")
+def bucket(names: Names, session: boto3.Session, aws: Callable[[str], Any]) -> str:
+    account = aws("sts").get_caller_identity()["Account"]
+    return names.payloads(account=account, region=str(session.region_name))
+
+
+@pytest.fixture(scope="module")
+def consumer_s3(holder: Callable[[str, str], boto3.Session]) -> Any:
+    make: Any = holder("consumer", "plain").client
+    return make("s3")
+
+
+@pytest.fixture(scope="module")
+def read(consumer_s3: Any) -> Read:
+    """Read a message's payload as docs/architecture.md tells any consumer to."""
+    code = {"json": json}
+    exec(SNIPPET, code)
+
+    def payload_of(landed: Landed) -> str:
+        attributes = {name: {"StringValue": each} for name, each in landed.attributes.items()}
+        return str(code["payload_of"]({"Body": landed.body, "MessageAttributes": attributes}, consumer_s3))
+
+    return payload_of
+
+
+def key_of(id: str, payload: Any, *, days: int) -> str:
+    digest = hashlib.sha256(compact(payload).encode()).hexdigest()
+    return f"{days:04}/plain/{id.split('.')[-1]}.{digest}"
+
+
+def test_large_payload_comes_as_a_pointer(
+    http: httpx.Client, early: dict[str, Job], inbox: Callable[..., Inbox], read: Read, bucket: str
+) -> None:
+    direct = schedule(http, "plain", payload=PAYLOADS["300 KB"])
+    for job, payload in (
+        (direct, PAYLOADS["300 KB"]),
+        *((early[size], PAYLOADS[size]) for size in ("20 KB", "300 KB")),
+    ):
+        landed = inbox("plain").wait_for(job["id"])
+        name, pointer = json.loads(landed.body)
+        assert name == "software.amazon.payloadoffloading.PayloadS3Pointer"
+        assert pointer == {"s3BucketName": bucket, "s3Key": key_of(job["id"], payload, days=64)}
+        assert landed.attributes["ExtendedPayloadSize"] == str(len(payload) + 2)
+        assert read(landed) == compact(payload)
+
+
+def test_compressible_payload_comes_untouched(early: dict[str, Job], inbox: Callable[..., Inbox], read: Read) -> None:
+    landed = inbox("plain").wait_for(early["compressible"]["id"])
+    assert landed.body == read(landed) == compact(PAYLOADS["compressible"])
+    assert "ExtendedPayloadSize" not in landed.attributes
+
+
+def test_upload_of_6_mb_is_read_by_one_get(early: dict[str, Job], inbox: Callable[..., Inbox], read: Read) -> None:
+    landed, text = inbox("plain").wait_for(early["uploaded"]["id"]), compact(UPLOADED)
+    assert landed.attributes["ExtendedPayloadSize"] == str(len(text))
+    assert read(landed) == text
+
+
+def test_upload_says_all_that_sending_it_takes(http: httpx.Client) -> None:
+    begun = http.post("/queues/plain/uploads", json={"bytes": 5, "sha256": "0" * 64}).json()
+    assert begun["method"] == "PUT"
+    assert datetime.fromisoformat(begun["expires"]).tzinfo is not None
+    refused = http.post("/queues/plain/jobs", json={"upload": begun["upload"]})
+    assert refused.status_code == 400
+    assert "nothing was uploaded" in refused.json()["detail"]
+
+
+@pytest.mark.parametrize(("said", "sent"), [(b'"cd"', b'"ab"'), (b'"abcd"', b'"abc"')], ids=["checksum", "length"])
+def test_upload_of_other_content_is_refused(http: httpx.Client, said: bytes, sent: bytes) -> None:
+    claimed = {"bytes": len(said), "sha256": hashlib.sha256(said).hexdigest()}
+    begun, answer = upload(http, "plain", sent, **claimed)
+    assert 400 <= answer.status_code < 500
+    assert http.post("/queues/plain/jobs", json={"upload": begun["upload"]}).status_code == 400
+
+
+def test_given_and_uploaded_payload_under_one_key_are_one_job(http: httpx.Client) -> None:
+    payload = scattered(9_000)
+    begun, sent = upload(http, "plain", compact(payload).encode())
+    assert sent.is_success, sent.text
+    key = f"given and uploaded {begun['upload']}"
+    first = schedule(http, "plain", payload=payload, delay=DAY, key=key)
+    second = http.post("/queues/plain/jobs", json={"upload": begun["upload"], "delay": DAY, "key": key})
+    assert (second.status_code, second.json()["id"]) == (200, first["id"])
+
+
+def test_large_payload_is_listed_by_its_place_and_moves_along(
+    http: httpx.Client, aws: Callable[[str], Any], inbox: Callable[..., Inbox], read: Read, bucket: str
+) -> None:
+    payload = scattered(20_000)
+    job = schedule(http, "plain", payload=payload, delay=40 * DAY)
+    span = {"from": job["due"], "limit": 100}
+
+    def listed() -> dict[str, Any]:
+        return {each["id"]: each for each in http.get("/queues/plain/jobs", params=span).json()["jobs"]}
+
+    assert wait_until(lambda: job["id"] in listed())
+    place = listed()[job["id"]]["payload_at"]
+    assert place == {"bucket": bucket, "key": key_of(job["id"], payload, days=128), "bytes": 20_002}
+    moved = http.patch(f"/queues/plain/jobs/{job['id']}", json={"delay": 0})
+    assert moved.status_code == 200, moved.text
+    aws("s3").delete_object(Bucket=bucket, Key=place["key"])
+    assert read(inbox("plain").wait_for(moved.json()["id"])) == compact(payload)
+
+
+def test_consumer_reads_no_other_queues_payloads(consumer_s3: Any, aws: Callable[[str], Any], bucket: str) -> None:
+    keys = ["0032/flood/x", "0032/plain-vip/x", "uploads/plain/x"]
+    for key in [*keys, "0032/plain/x"]:
+        aws("s3").put_object(Bucket=bucket, Key=key, Body=b"1")
+    for key in keys:
+        with pytest.raises(ClientError, match="AccessDenied"):
+            consumer_s3.get_object(Bucket=bucket, Key=key)
+    with pytest.raises(ClientError, match="AccessDenied"):
+        consumer_s3.put_object(Bucket=bucket, Key="0032/plain/x", Body=b"2")
+    assert consumer_s3.get_object(Bucket=bucket, Key="0032/plain/x")["Body"].read() == b"1"
+
+
+def test_call_takes_100_payloads_of_12_kb(http: httpx.Client, aws: Callable[[str], Any], bucket: str) -> None:
+    jobs = [{"payload": scattered(12_000 + number), "delay": 3 * DAY} for number in range(100)]
+    answer = http.post("/queues/plain/jobs", json={"jobs": jobs})
+    assert answer.status_code == 200
+    results = answer.json()["jobs"]
+    assert not [job for job in results if "error" in job]
+    for job, asked in zip(results[::10], jobs[::10], strict=True):
+        key = key_of(job["id"], asked["payload"], days=64)
+        assert aws("s3").get_object(Bucket=bucket, Key=key)["Body"].read().decode() == compact(asked["payload"])
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "named"),
+    [
+        ({"bytes": 10 * 1024 * 1024 + 1, "sha256": "0" * 64}, 413, "10485761 bytes: at most 10485760"),
+        ({"bytes": 0, "sha256": "0" * 64}, 400, "bytes is 0"),
+        ({"bytes": 1, "sha256": "X"}, 400, "sha256 is"),
+        ({"bytes": "1", "sha256": "0" * 64}, 400, "bytes is"),
+        ({"sha256": "0" * 64}, 400, "bytes is missing"),
+    ],
+)
+def test_impossible_upload_is_refused(http: httpx.Client, body: dict[str, Any], status: int, named: str) -> None:
+    answer = http.post("/queues/plain/uploads", json=body)
+    assert answer.status_code == status
+    assert named in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("client", [False, True], ids=["over http", "direct"], indirect=True)
+def test_each_size_comes_to_a_worker_as_it_was_sent(
+    client: Client, working: Callable[..., Any], figure: Figure, table_after: float
+) -> None:
+    came, sent, scatter = dict[str, Any](), dict[str, Any](), random.Random(8)
+    with working("precise", lambda job: came.update({job.id: job.payload})):
+        for delay in (1, table_after) if IS_AWS else (1,):
+            for size in SIZES:
+                payload = base64.b64encode(scatter.randbytes(size)).decode()[: size - 2] if size > 1 else 7
+                (job,) = jobs_of(client.schedule_many("precise", [NewJob(payload=payload, delay=delay)]))
+                sent[job.id] = payload
+        assert wait_until(lambda: sent.keys() <= came.keys(), seconds=table_after + HANG_SECONDS), "lost"
+    assert figure("payloads that came as something else", sum(came[id] != sent[id] for id in sent)) == 0

@@ -1,0 +1,271 @@
+"""Who may do what: each managed policy by a role that has nothing else, and by IAM's simulator."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import boto3
+import httpx
+import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from dueline import Client, Control, Rate
+from dueline.config.names import Names
+from dueline.core.queue_settings import PLANNER
+from tests.acceptance.conftest import Figure
+from tests.acceptance.faults import FUNCTIONS
+from tests.acceptance.rights import KINDS
+from tests.waiting import wait_until
+
+OWN, OTHER = "plain", "plain-vip"
+ID = "0.t.4102444800000.0d6a387e-1c2f-4b7a-9a51-7f6f0a3f9d10"
+# A job of the future that is not there may be on its way: whoever moves it has to try again.
+LONG_AGO = ID.replace("4102444800000", "1600000000000")
+Holder = Callable[[str, str], boto3.Session]
+Aws = Callable[[str], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A method of HTTP on a path. What IAM lets pass and Dueline refuses is allowed, unless it `must_succeed`."""
+
+    method: str
+    path: str
+    body: Any = None
+    must_succeed: bool = False
+
+    def is_allowed(self, http: httpx.Client) -> bool:
+        answer = http.request(self.method, self.path, json=self.body)
+        if answer.is_success or self.must_succeed:
+            return answer.is_success
+        try:
+            return answer.json().get("code", "route_not_found") != "route_not_found"
+        except (ValueError, AttributeError):
+            return False
+
+
+def of_producers(queue: str) -> list[Request]:
+    jobs, schedule = f"/queues/{queue}/jobs", f"/queues/{queue}/schedules/rights"
+    return [
+        Request("GET", f"/queues/{queue}"),
+        Request("POST", jobs, {"payload": None, "delay": 86_400}),
+        Request("GET", jobs),
+        Request("GET", f"{jobs}/{queue}.{ID}"),
+        Request("PATCH", f"{jobs}/{queue}.{LONG_AGO}", {"delay": 86_400}),
+        Request("DELETE", f"{jobs}/{queue}.{ID}"),
+        Request("POST", f"/queues/{queue}/cancellations", {"ids": [f"{queue}.{ID}"]}),
+        Request("POST", f"/queues/{queue}/uploads", {"bytes": 1, "sha256": "0" * 64}),
+        Request("GET", f"/queues/{queue}/schedules"),
+        Request("PUT", schedule, {"every": 3600, "payload": None}),
+        Request("GET", schedule),
+        Request("POST", f"{schedule}/pause"),
+        Request("POST", f"{schedule}/resume"),
+        Request("GET", f"{schedule}/history"),
+        Request("DELETE", schedule),
+    ]
+
+
+def of_operators(queue: str) -> list[Request]:
+    return [
+        Request("POST", f"/queues/{queue}/pause"),
+        Request("PUT", f"/queues/{queue}/rate", {"rate": None}),
+        Request("POST", f"/queues/{queue}/resume"),
+    ]
+
+
+def of_all() -> list[Request]:
+    return [Request("GET", "/queues"), Request("POST", "/schedules/preview", {"every": 60})]
+
+
+# Ways to write another queue's path. One may look like a job of the queue's own, which there is not.
+EVASIONS = [
+    Request("GET", path, must_succeed=True)
+    for path in (
+        f"/queues/{OWN}%2Dvip/jobs",
+        f"/queues/{OWN}/jobs/..%2F..%2F{OTHER}%2Fjobs",
+        f"/queues/{OWN}/../{OTHER}/jobs",
+        f"/queues//{OTHER}/jobs",
+        f"//queues/{OTHER}/jobs",
+        f"/queues/{OTHER}/jobs/",
+        "/queues/%70lain-vip/jobs",
+    )
+]
+ALLOWED: dict[str, list[Request]] = {
+    "producer": [*of_producers(OWN), *of_all()],
+    "operator": [Request("GET", f"/queues/{OWN}"), *of_operators(OWN)],
+}
+DENIED: dict[str, list[Request]] = {
+    "producer": of_operators(OWN),
+    "operator": [Request("POST", f"/queues/{OWN}/jobs", {"payload": None})],
+    "consumer": [*of_producers(OWN), *of_operators(OWN)],
+    "direct": of_operators(OWN),
+}
+DENIED = {kind: [*denied, *of_producers(OTHER), *of_operators(OTHER)] for kind, denied in DENIED.items()}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_policy_allows_what_is_documented(holder: Holder, http_of: Callable[[Any], httpx.Client], kind: str) -> None:
+    http = http_of(holder(kind, OWN))
+    refused = [each for each in ALLOWED.get(kind, []) if not each.is_allowed(http)]
+    passed = [each for each in [*DENIED[kind], *EVASIONS] if each.is_allowed(http)]
+    assert (refused, passed) == ([], [])
+
+
+def test_unsigned_requests_may_do_nothing(http_of: Callable[[Any], httpx.Client]) -> None:
+    stranger = http_of(None)
+    for each in [*of_producers(OWN), *of_operators(OWN), *of_all()]:
+        assert stranger.request(each.method, each.path, json=each.body).status_code == 403
+
+
+def test_operator_controls_its_queue_and_sees_it(holder: Holder, deployment: str, http: httpx.Client) -> None:
+    client = Client.connect(deployment, session=holder("operator", OWN))
+    client.set_rate(OWN, None)
+    try:
+        assert client.pause(OWN) == Control(paused=True)
+        assert client.set_rate(OWN, "50/s") == Control(paused=True, rate=Rate(jobs=50))
+        assert client.queue(OWN).control == Control(paused=True, rate=Rate(jobs=50))
+        assert http.get(f"/queues/{OWN}").json()["rate"] == "50/s"
+        assert client.resume(OWN) == Control(rate=Rate(jobs=50))
+    finally:
+        client.resume(OWN)
+        assert client.set_rate(OWN, None) == Control()
+
+
+def may(do: Callable[[], object]) -> bool:
+    try:
+        do()
+    except ClientError as error:
+        if "AccessDenied" in error.response["Error"]["Code"]:
+            return False
+        raise
+    return True
+
+
+def client_of(session: boto3.Session, service: str) -> Any:
+    make: Any = session.client
+    return make(service)
+
+
+def test_consumer_receives_from_its_queue_alone(holder: Holder, names: Names, aws: Aws) -> None:
+    url = {queue: aws("sqs").get_queue_url(QueueName=names.queue(queue))["QueueUrl"] for queue in (OWN, OTHER)}
+    inbound = aws("sqs").get_queue_url(QueueName=names.inbound)["QueueUrl"]
+    for kind in KINDS:
+        sqs = client_of(holder(kind, OWN), "sqs")
+        for queue in (OWN, OTHER):
+            allowed = may(lambda sqs=sqs, queue=queue: sqs.receive_message(QueueUrl=url[queue], VisibilityTimeout=0))
+            assert allowed is (kind == "consumer" and queue == OWN), (kind, queue)
+        if kind != "direct":
+            assert not may(lambda sqs=sqs: sqs.send_message(QueueUrl=inbound, MessageBody="from nobody who may"))
+
+
+def test_nobody_sends_planning_jobs(holder: Holder, names: Names, aws: Aws) -> None:
+    """Not even who may send to every queue: the planner's own policy refuses them."""
+    session, sqs = holder("producer", OWN), aws("sqs")
+    role = client_of(session, "sts").get_caller_identity()["Arn"].split("/")[-2]
+    document = {"Statement": [{"Effect": "Allow", "Action": "sqs:*", "Resource": "*"}], "Version": "2012-10-17"}
+    aws("iam").put_role_policy(RoleName=role, PolicyName="all", PolicyDocument=json.dumps(document))
+    try:
+        sender, url = client_of(session, "sqs"), sqs.get_queue_url(QueueName=names.queue("moved"))["QueueUrl"]
+        assert wait_until(lambda: may(lambda: sender.send_message(QueueUrl=url, MessageBody="no job")))
+        planner = sqs.get_queue_url(QueueName=names.queue(PLANNER.name))["QueueUrl"]
+        with pytest.raises(ClientError, match="AccessDenied"):
+            sender.send_message(QueueUrl=planner, MessageBody="no job")
+    finally:
+        aws("iam").delete_role_policy(RoleName=role, PolicyName="all")
+
+
+# By IAM's simulator: some questions in each call, as it may be asked a few times a second only.
+
+Rows = tuple[str, Sequence[str]]
+ROWS: dict[str, list[Rows]] = {
+    # What may be done with rows of the own queue, by table.
+    "producer": [],
+    "operator": [],
+    "consumer": [("jobs", ["GetItem"]), ("state", ["GetItem"])],
+    "direct": [("jobs", ["GetItem", "Query", "PutItem"]), ("state", ["GetItem"])],
+}
+ON_ROWS = ("GetItem", "PutItem", "Query", "Scan")
+# What no function does, whatever it is asked: rows of jobs are only added, and nothing that is deployed goes.
+NEVER = (
+    *("dynamodb:DeleteItem", "dynamodb:DeleteTable", "sqs:PurgeQueue", "sqs:DeleteQueue", "iam:AttachRolePolicy"),
+    *("lambda:UpdateFunctionCode", "scheduler:DeleteSchedule"),
+)
+
+
+class Simulator:
+    """Asks IAM what a managed policy, or a function's role, allows in a deployment; counts the calls."""
+
+    def __init__(self, names: Names, session: boto3.Session) -> None:
+        make: Any = session.client
+        self._names, self.calls = names, 0
+        self._iam = make("iam", config=Config(retries={"mode": "adaptive", "max_attempts": 10}))
+        self._functions = make("lambda")
+        account = make("sts").get_caller_identity()["Account"]
+        self.here = f"{session.region_name}:{account}"
+        self._policies = f"arn:aws:iam::{account}:policy/"
+        api = make("ssm").get_parameter(Name=names.api_id_parameter)["Parameter"]["Value"]
+        self.api = f"arn:aws:execute-api:{self.here}:{api}/$default"
+
+    def policy(self, kind: str) -> dict[str, Any]:
+        arn = self._policies + self._names.policy(OWN, kind)
+        version = self._iam.get_policy(PolicyArn=arn)["Policy"]["DefaultVersionId"]
+        document = self._iam.get_policy_version(PolicyArn=arn, VersionId=version)["PolicyVersion"]["Document"]
+        return {"PolicyInputList": [document if isinstance(document, str) else json.dumps(document)]}
+
+    def role(self, function: str) -> dict[str, Any]:
+        found = self._functions.get_function_configuration(FunctionName=self._names.function(function))
+        return {"PolicySourceArn": found["Role"]}
+
+    def allowed(
+        self, of: dict[str, Any], actions: Sequence[str], resources: Sequence[str], *, key: str = ""
+    ) -> set[tuple[str, str]]:
+        """Return the pairs of an action and a resource that are allowed, on rows under a partition `key`."""
+        self.calls += 1
+        kind = "simulate_principal_policy" if "PolicySourceArn" in of else "simulate_custom_policy"
+        entry = {"ContextKeyName": "dynamodb:LeadingKeys", "ContextKeyType": "stringList", "ContextKeyValues": [key]}
+        pages = self._iam.get_paginator(kind).paginate(
+            ActionNames=actions, ResourceArns=resources, ContextEntries=[entry] if key else [], **of
+        )
+        found = set()
+        for result in (each for page in pages for each in page["EvaluationResults"]):
+            each = result.get("ResourceSpecificResults") or [
+                {"EvalResourceName": result["EvalResourceName"], "EvalResourceDecision": result["EvalDecision"]}
+            ]
+            found |= {
+                (result["EvalActionName"], one["EvalResourceName"])
+                for one in each
+                if one["EvalResourceDecision"] == "allowed"
+            }
+        return found
+
+
+@pytest.mark.aws_only("the local AWS simulates one resource a call, and knows no conditions on a row's key")
+def test_simulator_allows_what_is_documented(names: Names, session: boto3.Session, figure: Figure) -> None:
+    asks, wrong = Simulator(names, session), list[str]()
+    tables = {
+        name: f"arn:aws:dynamodb:{asks.here}:table/{each}"
+        for name, each in (("jobs", names.table), ("state", names.state))
+    }
+    for kind in KINDS:
+        policy, requests = asks.policy(kind), [*ALLOWED.get(kind, []), *DENIED[kind]]
+        arns = {f"{asks.api}/{each.method}{each.path}": each in ALLOWED.get(kind, []) for each in requests}
+        found = {arn for _, arn in asks.allowed(policy, ["execute-api:Invoke"], list(arns))}
+        wrong += [f"{kind}: {arn}" for arn, allowed in arns.items() if (arn in found) is not allowed]
+        for queue in (OWN, OTHER):
+            expected = {
+                (f"dynamodb:{action}", tables[table])
+                for table, actions in ROWS[kind]
+                for action in actions
+                if queue == OWN
+            }
+            actions = [f"dynamodb:{action}" for action in ON_ROWS]
+            given = asks.allowed(policy, actions, list(tables.values()), key=f"{queue}#0")
+            wrong += [f"{kind} on rows of {queue}: {each}" for each in sorted(given ^ expected)]
+    queue = f"arn:aws:sqs:{asks.here}:{names.queue(OWN)}"
+    for function in FUNCTIONS:
+        for pair in asks.allowed(asks.role(function), NEVER, [*tables.values(), queue, "*"]):
+            wrong.append(f"function {function}: {pair}")
+    figure("calls of the simulator", asks.calls)
+    assert wrong == []

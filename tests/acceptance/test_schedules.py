@@ -1,0 +1,91 @@
+"""A schedule through the deployed template, from HTTP to a plain SQS consumer, and what docs/schedules.md shows."""
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import boto3
+import httpx
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from dueline import ScheduleNotFound
+from dueline.cli.app import app
+from dueline.core import instant
+from tests.acceptance.inbox import Inbox
+from tests.waiting import wait_until
+
+DOCS = (Path(__file__).parents[2] / "docs" / "schedules.md").read_text()
+FIRST, THEN = (each.replace('"emails"', '"plain"') for each in re.findall(r"```python\n(.*?)```", DOCS, re.DOTALL))
+PATH = "/queues/plain/schedules/beat"
+
+
+def test_schedule_runs_on_time_and_pauses(http: httpx.Client, inbox: Callable[..., Inbox]) -> None:
+    plain = inbox("plain")
+    start = (datetime.now(UTC) + timedelta(seconds=4)).replace(microsecond=0)
+    answer = http.put(PATH, json={"every": 60, "start": start.isoformat(), "payload": {"beat": 1}})
+    assert answer.status_code == 201, answer.text
+    first = answer.json()["next"][0]["scheduled_for"]
+    assert datetime.fromisoformat(first) == start
+
+    def runs() -> list[str]:
+        return [landed.attributes.get("dueline-schedule", "") for landed in plain.landed]
+
+    assert wait_until(lambda: f"beat@{first}" in runs())
+    landed = next(landed for landed in plain.landed if landed.attributes.get("dueline-schedule") == f"beat@{first}")
+    assert (landed.body, landed.due) == ('{"beat":1}', start)
+
+    def told() -> list[tuple[str, str]]:
+        """Return the run as the history tells it, once its planner has noted how far it came."""
+        runs = http.get(f"{PATH}/history").json()["runs"]
+        return [(each["id"], each["state"]) for each in runs if each["scheduled_for"] == first]
+
+    assert wait_until(lambda: told() == [(landed.id, "dispatched")]), told()
+    asked = http.post(f"{PATH}/run", json={"payload": "now"}).json()
+    assert wait_until(lambda: [each.body for each in plain.of(asked["id"])] == ['"now"'])
+
+    paused = http.post(f"{PATH}/pause", headers={"If-Match": answer.headers["ETag"]})
+    assert (paused.status_code, paused.json()["paused"], paused.json()["next"]) == (200, True, [])
+    assert http.post(f"{PATH}/resume", headers={"If-Match": answer.headers["ETag"]}).status_code == 412
+    assert http.delete(PATH).status_code == 200
+    assert http.get(PATH).status_code == 404
+
+
+def test_apply_puts_the_schedules_of_a_file(http: httpx.Client, deployment: str, tmp_path: Path) -> None:
+    """The deployment is the one that the file names."""
+    file, rule = tmp_path / "queues.yaml", {"cron": "0 9 1 1 *", "zone": "Europe/Berlin", "payload": {"to": "all"}}
+    file.write_text(yaml.safe_dump({"name": deployment, "queues": {"plain": {"schedules": {"yearly": rule}}}}))
+    done = CliRunner().invoke(app, ["schedules", "apply", str(file)])
+    assert done.exit_code == 0, done.output
+    schedule = http.get("/queues/plain/schedules/yearly").json()
+    assert {name: schedule[name] for name in rule} == rule
+    assert schedule["owner"] == "queues.yaml"
+    assert http.delete("/queues/plain/schedules/yearly").status_code == 200
+
+
+def test_first_schedule_of_the_docs_goes_through(
+    deployment: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    inbox: Callable[..., Inbox],
+) -> None:
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # it would keep the credentials of earlier tests
+    assert len([line for line in FIRST.splitlines() if line]) <= 8
+    names: dict[str, Any] = {}
+    exec(FIRST.replace("connect()", f'connect("{deployment}")'), names)
+    assert capsys.readouterr().out.count(" 09:00:00+0") == 5
+
+    exec(THEN, names)
+    changed, listed = capsys.readouterr().out.splitlines()
+    assert (changed, listed) == (str(names["later"].effective_from), "['digest']")
+    assert [run.scheduled_for.day for run in names["missed"]] == [2, 3, 4, 5, 6]
+    with pytest.raises(ScheduleNotFound):
+        names["schedules"].get("digest")
+    plain = inbox("plain")
+    asked = [names["once"], *names["missed"]]
+    landed = plain.wait_for(*(run.id for run in asked))
+    run = f"digest@{instant.text(names['once'].scheduled_for)}"
+    assert (landed.body, landed.attributes["dueline-schedule"]) == ('{"to":"ann"}', run)

@@ -1,0 +1,152 @@
+"""What is taken for granted of AWS's clocks, limits and prices, and what the library's worker makes of it."""
+
+import json
+import random
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from dueline import Client, NewJob
+from dueline.config.names import Names
+from dueline.core.queue_settings import PLANNER
+from tests.acceptance.conftest import IS_AWS, Figure
+from tests.acceptance.inbox import Inbox, jobs_of, percentile
+from tests.waiting import HANG_SECONDS, wait_until
+
+Aws = Callable[[str], Any]
+Scale = Callable[[int, int], int]
+
+
+@pytest.mark.aws_only("the timers are AWS's own")
+def test_sqs_shows_a_message_in_the_second_after_its_delay(
+    names: Names, aws: Aws, inbox: Callable[..., Inbox], figure: Figure
+) -> None:
+    sqs, plain, delays, chance = aws("sqs"), inbox("plain"), dict[str, int](), random.Random(1)
+    url, run = sqs.get_queue_url(QueueName=names.queue("plain"))["QueueUrl"], datetime.now(UTC).isoformat()
+    for batch in range(200):
+        delay = chance.randint(1, 30)
+        bodies = [json.dumps([run, batch, n]) for n in range(10)]
+        delays |= dict.fromkeys(bodies, delay)
+        entries = [{"Id": str(n), "MessageBody": body, "DelaySeconds": delay} for n, body in enumerate(bodies)]
+        sqs.send_message_batch(QueueUrl=url, Entries=entries)
+        time.sleep(chance.random() / 10)
+
+    def came() -> dict[str, float]:
+        return {m.body: (m.visible - m.sent).total_seconds() - delays[m.body] for m in plain.landed if m.body in delays}
+
+    wait_until(lambda: len(came()) == len(delays))
+    late = sorted(came().values())
+    assert figure("timers: lost", len(delays) - len(late)) == 0
+    assert figure("timers: visible before their time", sum(each < 0 for each in late)) == 0
+    assert figure("timers: p50, s", percentile(late, 50)) <= 0.5
+    assert figure("timers: p95, s", percentile(late, 95)) <= 1.0
+    assert figure("timers: most, s", percentile(late, 100)) <= 10
+
+
+def test_worker_begins_precise_jobs_in_time(
+    client: Client, working: Callable[..., Any], figure: Figure, of_scale: Scale
+) -> None:
+    began, chance = dict[str, Any](), random.Random(2)
+    with working("precise", lambda job: began.setdefault(job.id, job)):
+        start = datetime.now(UTC) + timedelta(seconds=5)
+        dues = [start + timedelta(seconds=of_scale(5, 60)) * chance.random() for _ in range(of_scale(20, 1000))]
+        jobs = jobs_of(client.schedule_many("precise", [NewJob(payload=1, at=due) for due in dues]))
+        assert wait_until(lambda: {job.id for job in jobs} <= began.keys()), "lost"
+    assert figure("precise: certainly early", sum(began[job.id].lateness_at_most < 0 for job in jobs)) == 0
+    p95 = figure("precise: p95, s", percentile(sorted(began[job.id].lateness for job in jobs), 95))
+    assert not IS_AWS or p95 <= 0.05
+
+
+def test_job_may_schedule_itself_20_times(client: Client, working: Callable[..., Any]) -> None:
+    """AWS stops functions that go round for the sixteenth time, and must not stop this."""
+    run, reached = datetime.now(UTC).isoformat(), set[int]()
+
+    def again(job: Any) -> None:
+        if isinstance(job.payload, list) and job.payload[0] == run:
+            reached.add(job.payload[1])
+            if job.payload[1] < 20:
+                client.schedule("precise", [run, job.payload[1] + 1], delay=1 if IS_AWS else 0)
+
+    with working("precise", again):
+        client.schedule("precise", [run, 1])
+        assert wait_until(lambda: len(reached) == 20), reached
+
+
+@pytest.mark.aws_only("the local AWS knows no fair queues")
+def test_tenants_flood_does_not_hold_up_another(client: Client, working: Callable[..., Any], figure: Figure) -> None:
+    loud, quiet, came = 3000, 50, list[int]()
+
+    def note(job: Any) -> None:
+        if isinstance(job.payload, dict) and "fair" in job.payload:
+            came.append(job.payload["fair"])
+            time.sleep(0.2)
+
+    with working("plain", note):
+        due = datetime.now(UTC) + timedelta(seconds=20)
+        jobs = [NewJob(payload={"fair": n}, at=due, tenant="loud") for n in range(loud)]
+        later = due + timedelta(seconds=5)
+        jobs += [NewJob(payload={"fair": loud + n}, at=later, tenant="quiet") for n in range(quiet)]
+        jobs_of(client.schedule_many("plain", jobs))
+        assert wait_until(lambda: len(set(came)) == loud + quiet, seconds=3 * HANG_SECONDS), "lost"
+    order = list(dict.fromkeys(came))
+    before = sorted(sum(n < loud for n in order[: order.index(loud + each)]) / loud for each in range(quiet))
+    assert figure("of the flood, before the quiet tenant's middle job", percentile(before, 50)) <= 0.6
+
+
+@pytest.mark.aws_only("the local AWS is one process")
+def test_cold_api_answers_within_three_seconds(aws: Aws, http: httpx.Client, figure: Figure) -> None:
+    count, most = 50, aws("lambda").get_account_settings()["AccountLimit"]["ConcurrentExecutions"]
+    if most < 2 * count:
+        pytest.skip(f"the account lets {most} functions run at once, and this takes {2 * count}")
+
+    def seconds(_: int) -> float:
+        begun = time.monotonic()
+        assert http.get("/queues/plain").status_code == 200
+        return time.monotonic() - begun
+
+    with ThreadPoolExecutor(count) as pool:
+        took = sorted(pool.map(seconds, range(count)))
+    assert figure("50 requests at once: p95, s", percentile(took, 95)) <= 3
+
+
+@pytest.mark.aws_only("the local AWS does not count what AWS bills")
+def test_small_job_is_charged_as_the_cost_model_says(
+    client: Client, names: Names, aws: Aws, inbox: Callable[..., Inbox], figure: Figure, table_after: float
+) -> None:
+    count, start, flood = 1000, datetime.now(UTC) - timedelta(minutes=1), inbox("flood")
+    at = datetime.now(UTC) + timedelta(seconds=table_after + 120)
+    with ThreadPoolExecutor(10) as pool:
+        jobs = list(pool.map(lambda n: client.schedule("flood", {"n": n}, at=at), range(count)))
+    flood.wait_for(*(job.id for job in jobs), seconds=table_after + HANG_SECONDS)
+    # CloudWatch has what happened a few minutes later, by whole minutes.
+    time.sleep(300)
+    end = datetime.now(UTC)
+
+    def used(service: str, metric: str, **of: str) -> float:
+        answer = aws("cloudwatch").get_metric_statistics(
+            Namespace=f"AWS/{service}",
+            MetricName=metric,
+            Dimensions=[{"Name": name, "Value": value} for name, value in of.items()],
+            Period=60,
+            Statistics=["Sum"],
+            StartTime=start,
+            EndTime=end,
+        )
+        return float(sum(point["Sum"] for point in answer["Datapoints"]))
+
+    api = aws("ssm").get_parameter(Name=names.api_id_parameter)["Parameter"]["Value"]
+    ticks = sum(queue.partitions for queue in (*client.queues(), PLANNER)) * ((end - start) / timedelta(minutes=1))
+    reads = sum(used("DynamoDB", "ConsumedReadCapacityUnits", TableName=table) for table in (names.table, names.state))
+    logs = sum(used("Logs", "IncomingBytes", LogGroupName=log) for log in (names.access_log, names.function_log("api")))
+    writes = used("DynamoDB", "ConsumedWriteCapacityUnits", TableName=names.table)
+    sent = used("SQS", "NumberOfMessagesSent", QueueName=names.queue("flood"))
+    assert 0.85 <= figure("write units a job", writes / count) <= 1.15
+    assert figure("read units a job, less one a tick", (reads - ticks) / count) <= 1.5
+    assert 0.85 <= figure("messages a job", sent / count) <= 1.15
+    assert 0.85 <= figure("requests a job", used("ApiGateway", "Count", ApiId=api) / count) <= 1.15
+    assert figure("bytes of logs a job", logs / count) <= 1.15 * 250

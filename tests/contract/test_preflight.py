@@ -1,0 +1,288 @@
+"""`dueline preflight`: what would be stranded, what the account lacks, and what could not be looked at."""
+
+import json
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import Mock
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+from moto import mock_aws
+from typer.testing import CliRunner
+
+from dueline.aws import preflight
+from dueline.aws.preflight import Preflight
+from dueline.cli import connect
+from dueline.cli.app import app
+from dueline.config.environment import ApiSettings
+from dueline.config.names import Names
+from dueline.core import rows
+from dueline.core.job import Partition
+from tests.builders import a_job, a_queue
+
+NAMES = Names("shop")
+NOW = datetime.now(UTC).replace(microsecond=0)
+KEPT = "name: shop\nqueues: {emails: {partitions: 2}}\n"
+REMOVED = "name: shop\n"
+
+
+class Account:
+    """An account of moto's with these limits of Lambda, in which all of some services or operations may be `denied`."""
+
+    def __init__(self):
+        self.limit, self.denied = 1000, set()
+        self.sign_in("AKIDEXAMPLE", "s")
+
+    def sign_in(self, *credentials):
+        self.session = boto3.Session(*credentials, region_name="eu-west-1")
+        self.session.events.register("before-call", self._answer)
+        self.client = cache(self.session.client)
+
+    def _answer(self, model, **_):
+        if {model.service_model.service_name, model.name} & self.denied:
+            raise ClientError({"Error": {"Code": "AccessDeniedException"}}, model.name)
+        if model.name == "GetAccountSettings":
+            limits = {"ConcurrentExecutions": self.limit, "UnreservedConcurrentExecutions": self.limit}
+            return SimpleNamespace(status_code=200), {"AccountLimit": limits}
+        return None
+
+    def bootstrap(self, version="30"):
+        ssm = self.session.client("ssm")
+        ssm.put_parameter(Name="/cdk-bootstrap/hnb659fds/version", Value=version, Type="String", Overwrite=True)
+
+    def overwrite(self, parameter, content):
+        self.session.client("ssm").put_parameter(Name=parameter, Value=content, Type="String", Overwrite=True)
+
+    def deploy(self, queue):
+        """Let a queue be deployed, as far as preflight looks."""
+        ssm, sqs, dynamodb = map(self.session.client, ("ssm", "sqs", "dynamodb"))
+        urls = "https://sqs.eu-west-1.amazonaws.com/123456789012/"
+        settings = ApiSettings(deployment="shop", queue_urls=urls, payloads="p", direct_horizon=890, lookahead=240)
+        parameters = {NAMES.settings_parameter: asdict(settings), NAMES.queue_parameter(queue.name): queue.to_json()}
+        for name, value in parameters.items():
+            ssm.put_parameter(Name=name, Value=json.dumps(value), Type="String")
+        for name in (NAMES.queue(queue.name), NAMES.queue_dlq(queue.name)):
+            sqs.create_queue(QueueName=name, Attributes={"MessageRetentionPeriod": str(4 * 86_400)})
+        keys = [{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}]
+        types = [{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")]
+        for table in (NAMES.table, NAMES.state):
+            dynamodb.create_table(
+                TableName=table, KeySchema=keys, AttributeDefinitions=types, BillingMode="PAY_PER_REQUEST"
+            )
+
+
+APP = "# from infra"
+
+
+@pytest.fixture
+def account(monkeypatch, tmp_path):
+    # Dueline's app.py is run: this one builds whatever is asked.
+    (tmp_path / "app.py").write_text(APP)
+    monkeypatch.chdir(tmp_path)
+    with mock_aws():
+        account = Account()
+        account.bootstrap()
+        monkeypatch.setattr(
+            connect, "preflight", lambda _, **its: Preflight(session=account.session, client=account.client, **its)
+        )
+        yield account
+
+
+@pytest.fixture
+def run(account, tmp_path):
+    def run(text=KEPT, *args):
+        (tmp_path / "queues.yaml").write_text(text)
+        return CliRunner().invoke(app, ["preflight", "queues.yaml", *args])
+
+    return run
+
+
+def put_job(partition):
+    job = a_job(partition=Partition(queue="emails", number=partition), due=NOW + timedelta(days=3))
+    table = boto3.resource("dynamodb", region_name="eu-west-1").Table(NAMES.table)
+    table.put_item(Item=rows.job_row(job))
+
+
+def test_first_deployment_into_a_good_account_is_well(run):
+    done = run()
+    assert (done.exit_code, done.stdout) == (
+        0,
+        "everything was checked, and nothing stands against deploying queues.yaml\n",
+    ), done.output
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        (REMOVED, "queue emails: removed in queues.yaml, which would strand 1 job, due until"),
+        (
+            "name: shop\nqueues: {emails: {partitions: 1}}",
+            "queue emails: changed in queues.yaml, which would strand 1 job in partitions from 1 on, due until",
+        ),
+    ],
+)
+def test_what_would_be_stranded_is_a_problem(account, run, text, what):
+    account.deploy(a_queue(partitions=2))
+    before = run(text)
+    assert before.exit_code == 0, before.output
+    put_job(partition=1)
+    done = run(text)
+    assert done.exit_code == 1
+    assert what in done.stdout
+    assert "Do: put it back" in done.stdout
+    assert run(KEPT).exit_code == 0
+
+
+def test_messages_kept_for_fewer_days_are_a_problem(account, run):
+    account.deploy(a_queue(partitions=2))
+    sqs = account.session.client("sqs")
+    sqs.send_message(QueueUrl=sqs.get_queue_url(QueueName=NAMES.queue("emails"))["QueueUrl"], MessageBody="{}")
+    done = run("name: shop\nqueues: {emails: {partitions: 2, message_retention_days: 1}}")
+    assert (done.exit_code, "1 message in its SQS queues" in done.stdout) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("change", "text", "what"),
+    [
+        ({"version": "5"}, KEPT, "CDK: the bootstrap stack has version 5: it must be at least 6"),
+        ({"version": None}, KEPT, "CDK: this account and region are not bootstrapped"),
+        ({"limit": 10}, KEPT, "Lambda: of 10 concurrent executions, 10 would be left"),
+        (
+            {"limit": 150},
+            "tick_reserved_concurrency: 60\n" + KEPT,
+            "90 would be left for all functions after",
+        ),
+        ({"parameters": 6}, KEPT, "SSM: with this deployment 7 standard parameters: the quota is 6"),
+        ({"groups": 2}, KEPT, "EventBridge Scheduler: with this deployment 3 schedule groups: the quota is 2"),
+        (
+            {"app": f"{APP}\nraise SystemExit('no pip')"},
+            KEPT,
+            "the stacks cannot be built here: no pip",
+        ),
+        ({"expires": timedelta(minutes=20)}, KEPT, "credentials: they end within 30 minutes"),
+    ],
+)
+def test_what_the_account_lacks_is_a_problem(account, run, monkeypatch, change, text, what):
+    let_be(account, monkeypatch, **change)
+    done = run(text)
+    assert done.exit_code == 1, done.output
+    [line, _] = done.stdout.splitlines()
+    assert what in line
+    assert ". Do: " in line
+
+
+def let_be(account, monkeypatch, *, version="30", limit=1000, parameters=10_000, groups=500, app=APP, expires=None):
+    account.bootstrap(version or "30")
+    if version is None:
+        account.session.client("ssm").delete_parameter(Name="/cdk-bootstrap/hnb659fds/version")
+    account.limit = limit
+    monkeypatch.setattr(preflight, "_MOST_PARAMETERS", parameters)
+    monkeypatch.setattr(preflight, "_MOST_GROUPS", groups)
+    Path("app.py").write_text(app)
+    if expires:
+        environment(account, monkeypatch, AWS_CREDENTIAL_EXPIRATION=(NOW + expires).isoformat())
+
+
+def environment(account, monkeypatch, **more):
+    """Let temporary credentials be those of the environment."""
+    known = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "s", "AWS_SESSION_TOKEN": "t", **more}
+    for name, value in known.items():
+        monkeypatch.setenv(name, value)
+    account.sign_in()
+
+
+def test_expired_credentials_are_a_problem(account, run, monkeypatch):
+    environment(account, monkeypatch, AWS_CREDENTIAL_EXPIRATION=(NOW - timedelta(minutes=5)).isoformat())
+    assert "PROBLEM   credentials: they end within 30 minutes" in run().stdout
+
+
+def test_credentials_without_an_end_are_no_all_clear(account, run, monkeypatch):
+    environment(account, monkeypatch)
+    done = run()
+    assert done.exit_code == 2
+    assert (
+        "NOT SEEN  credentials: not checked\n          these credentials are temporary, and do not say when they end"
+        in done.stdout
+    )
+    assert "nothing is known against deploying queues.yaml, but not everything could be checked" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [({"version": "v30"}, "ValueError"), ({"app": "open('effect', 'w')"}, "there is no app.py of Dueline here")],
+)
+def test_an_odd_answer_hides_no_other_problem(account, run, monkeypatch, change, what):
+    let_be(account, monkeypatch, limit=10, **change)
+    done = run()
+    assert (done.exit_code, "PROBLEM   Lambda" in done.stdout, what in done.stdout) == (1, True, True)
+    assert not Path("effect").exists()
+
+
+@pytest.mark.parametrize(("service", "needs"), [("lambda", "GetAccountSettings"), ("scheduler", "ListScheduleGroups")])
+def test_a_denied_right_is_no_all_clear(account, run, service, needs):
+    account.denied = {service}
+    done = run()
+    assert done.exit_code == 2
+    assert f"needs the right {service}:{needs}" in done.stdout
+    lines = [json.loads(line) for line in run(KEPT, "--json").stdout.splitlines()]
+    assert [line["needs"].partition(",")[0] for line in lines] == [f"{service}:{needs}"]
+
+
+BROKEN = ["{", "{}", "null", '{"partitions": 2, "retention": "x"}']
+UNREAD = {"deployment": "deployment: what is deployed", "queue": "queue emails: whether jobs would be stranded"}
+
+
+def settings_are(content):
+    return lambda account, _: account.overwrite(NAMES.settings_parameter, content)
+
+
+@pytest.mark.parametrize(
+    ("break_it", "unread", "why"),
+    [
+        (lambda account, _: account.denied.add("GetParametersByPath"), "deployment", "finding the deployment"),
+        (
+            lambda account, _: account.session.client("ssm").delete_parameter(Name=NAMES.settings_parameter),
+            "deployment",
+            "finding the deployment 'shop': parameter /dueline/shop/settings is gone",
+        ),
+        *((settings_are(content), "deployment", f"parameter {NAMES.settings_parameter}") for content in BROKEN),
+        (
+            lambda _, patch: patch.setattr(
+                preflight.deployment_context, "find_deployment", Mock(side_effect=RuntimeError("no thread"))
+            ),
+            "deployment",
+            "RuntimeError: no thread",
+        ),
+        (
+            lambda _, patch: patch.setattr(
+                preflight.StrandedItems, "lost", Mock(side_effect=RuntimeError("no thread"))
+            ),
+            "queue",
+            "RuntimeError: no thread",
+        ),
+        (lambda account, _: account.session.client("dynamodb").delete_table(TableName=NAMES.state), "queue", ""),
+    ],
+)
+def test_unreadable_deployment_is_a_problem(account, run, monkeypatch, break_it, unread, why):
+    """What cannot be read may be jobs: it must not pass for an all-clear."""
+    account.deploy(a_queue(partitions=2))
+    break_it(account, monkeypatch)
+    done = run(REMOVED)
+    assert done.exit_code == 1
+    assert f"PROBLEM   {UNREAD[unread]} could not be read: {why}" in done.stdout
+
+
+@pytest.mark.parametrize("content", BROKEN)
+def test_unreadable_queue_is_a_problem_and_hides_no_other(account, run, content):
+    account.deploy(a_queue(partitions=2))
+    put_job(partition=1)
+    account.overwrite(NAMES.queue_parameter("broken"), content)
+    done = run(REMOVED)
+    assert done.exit_code == 1
+    unread = "queue broken: whether jobs would be stranded could not be read: parameter"
+    assert f"{unread} {NAMES.queue_parameter('broken')}" in done.stdout
+    assert "queue emails: removed in queues.yaml, which would strand 1 job" in done.stdout

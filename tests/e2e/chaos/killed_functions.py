@@ -1,0 +1,193 @@
+"""Scenario `kills`: jobs are scheduled, cancelled and moved while ticks, the API's function and ingest are killed."""
+
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from itertools import count, cycle
+from uuid import UUID
+
+import httpx
+
+from dueline import Client, Job, JobId, NewJob, Route
+from dueline.core import instant
+from dueline.core.job import Partition
+from dueline.core.tick import CHECKPOINT_JOBS, WAVE_JOBS
+from dueline.errors import RETRYABLE, DuelineError
+from local.ticks import not_slow
+from tests.e2e.chaos import repeats
+from tests.e2e.chaos.deployment import Deployment, reasons
+from tests.e2e.chaos.kills import TICK, Kill, Killer
+from tests.e2e.chaos.ledger import FAULTS, Ledger, Report
+from tests.waiting import wait_until
+
+QUEUES = ("emails", "invoices")
+SOON, SOONEST_BY_THE_TABLE = (0.0, 20.0), 25.0
+# Sooner than the fence, which is 19 s ahead: the submitter sends it late.
+LATE = (0.5, 15.0)
+CALL_SECONDS = 2.0
+MOST_JOBS_OF_A_CALL, JOBS_OF_AN_EXTRA_CALL = 500, 10
+# Of the jobs, so many are cancelled, and as many moved: at once, or within so many seconds.
+SHARE, LATER_SECONDS, LATER_LANES = 0.2, 12.0, 4
+MOST_TRIES = 100
+ANSWERS = {200, 202, 409}
+FEWEST_PROMISES = 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """How much there is of it. Jobs that go by the table are due within `spread` seconds of each other."""
+
+    kills: int
+    jobs: int
+    seconds: float
+    spread: float
+    seed: int
+
+
+def run(plan: Plan, deployment: Deployment) -> Report:
+    """Schedule, cancel, move and kill for so many seconds, and on until all kills are done; let all settle; check."""
+    deployment.start()
+    ledger, report = Ledger(), Report(details=[f"seed {plan.seed}"])
+    killer = deployment.proxy.around = Killer(kills=plan.kills, seconds=plan.seconds)
+    with ledger.receiving(deployment, *QUEUES):
+        _Callers(plan, deployment, ledger, killer).run()
+        wait_until(lambda: not ledger.lost and deployment.is_ingested())
+        report.expect(deployment.wait_for_ticks(ledger.last_due, QUEUES), "ticks have ended")
+    _check_repeats(report, deployment, ledger, killer.done)
+    faults = _unexplained_faults(deployment.tick_faults, killer.done)
+    report.expect(not faults, f"ticks failed that were not killed: {faults}")
+    report.expect(set(ledger.statuses) <= ANSWERS | FAULTS, f"callers were answered {dict(ledger.statuses)}")
+    report.expect(not ledger.unknown, f"arrived though nobody scheduled them: {sorted(ledger.unknown)}")
+    letters = deployment.dead_letters()
+    report.expect(not letters, f"parked: {reasons(letters)}")
+    report.expect(len(killer.done) == plan.kills, f"{len(killer.done)} of {plan.kills} kills were done")
+    report.figures["kills by step"] = dict(sorted(Counter(map(str, killer.done)).items()))
+    ledger.check(report, deployment)
+    return report
+
+
+class _Callers:
+    """Schedule jobs, cancel some, and move some."""
+
+    def __init__(self, plan: Plan, deployment: Deployment, ledger: Ledger, killer: Killer) -> None:
+        self._plan, self._deployment, self._ledger, self._killer = plan, deployment, ledger, killer
+        self._random = random.Random(plan.seed)
+        self._client = Client.connect(url=deployment.endpoints.api)
+        self._queues = cycle(QUEUES)
+        self._timers: list[threading.Timer] = []
+
+    def run(self) -> None:
+        """Schedule in calls spread over the time; then, however slow the machine, until there is enough of all."""
+        plan, began = self._plan, time.monotonic()
+        calls = max(2, round(plan.seconds / CALL_SECONDS), -(-plan.jobs // MOST_JOBS_OF_A_CALL))
+        with ThreadPoolExecutor(LATER_LANES) as later:
+            for number in range(calls):
+                time.sleep(max(0.0, began + number * plan.seconds / calls - time.monotonic()))
+                self._call(plan.jobs // calls + (number < plan.jobs % calls), later)
+            time.sleep(LATER_SECONDS)
+            for further in count(1):
+                if self._killer.is_done and self._is_enough():
+                    break
+                self._call(JOBS_OF_AN_EXTRA_CALL, later, further=further)
+                time.sleep(CALL_SECONDS)
+            for timer in self._timers:
+                timer.join()
+
+    def _is_enough(self) -> bool:
+        cancels = list(self._ledger.cancels.values())
+        moves = [move.status for move in list(self._ledger.moves.values())]
+        return min(cancels.count(httpx.codes.OK), moves.count(httpx.codes.OK)) >= FEWEST_PROMISES
+
+    def _call(self, jobs: int, later: ThreadPoolExecutor, *, further: float = 0) -> None:
+        queue = next(self._queues)
+        new = [self._new(queue, further) for _ in range(jobs)]
+        # The first of them alone.
+        scheduled = [job for some in (new[:1], new[1:]) for job in until_answered(self._client, queue, some)]
+        for job in scheduled:
+            self._ledger.accept(job)
+        share = round(len(scheduled) * SHARE)
+        for number, job in enumerate(self._random.sample(scheduled, 2 * share)):
+            moment = self._random.choice([0.0, self._random.uniform(0, LATER_SECONDS)])
+            change = self._cancel if number < share else self._move
+            self._timers.append(threading.Timer(moment, later.submit, (change, job.id)))
+            self._timers[-1].start()
+
+    def _new(self, queue: str, further: float) -> NewJob:
+        """Return a job: 15 % are late, as many direct, 30 % by the table, the rest due in one rush."""
+        kind, spread, soonest = self._random.random(), self._plan.spread, SOONEST_BY_THE_TABLE + further
+        now = datetime.now(UTC)
+        if kind < 0.15:
+            return self._late(queue, now + timedelta(seconds=self._random.uniform(*LATE)))
+        if kind < 0.3:
+            due = now + timedelta(seconds=self._random.uniform(*SOON))
+        elif kind < 0.6:
+            due = now + timedelta(seconds=soonest + self._random.uniform(0, spread))
+        else:
+            due = datetime.fromtimestamp(((now.timestamp() + soonest) // spread + 1) * spread, UTC)
+        return NewJob(payload={"n": 1}, at=due)
+
+    def _late(self, queue: str, due: datetime) -> NewJob:
+        """Return a job by the table though it is due soon, with an id of its caller's."""
+        number = self._random.randrange(self._deployment.settings.queues[queue].partitions)
+        uid = str(UUID(int=self._random.getrandbits(128), version=4))
+        partition = Partition(queue=queue, number=number)
+        id = JobId(partition=partition, route=Route.TABLE, due=instant.round_up(due), uid=uid)
+        return NewJob(payload={"n": 1}, id=str(id))
+
+    def _cancel(self, id: str) -> None:
+        self._ledger.cancel(self._deployment.http, id, tries=MOST_TRIES)
+
+    def _move(self, id: str) -> None:
+        """Move a job, to later, or to sooner than the fence, where ingest has a part in it; some callers give up."""
+        delay = round(self._random.choice([self._random.uniform(*LATE), SOONEST_BY_THE_TABLE]), 3)
+        self._ledger.reschedule(self._deployment.http, id, delay, tries=self._random.choice([1, MOST_TRIES]))
+
+
+def until_answered(client: Client, queue: str, jobs: Sequence[NewJob]) -> list[Job]:
+    """Schedule jobs, and again under the same ids or keys those whose call failed; raise what is refused."""
+    answered: dict[int, Job] = {}
+    left = dict(enumerate(jobs))
+    while left:
+        results = dict(zip(left, client.schedule_many(queue, list(left.values())), strict=True))
+        answered |= {number: result for number, result in results.items() if isinstance(result, Job)}
+        left = {n: _again(left[n], result) for n, result in results.items() if isinstance(result, DuelineError)}
+    return [answered[number] for number in sorted(answered)]
+
+
+def _again(job: NewJob, error: DuelineError) -> NewJob:
+    if not isinstance(error, RETRYABLE):
+        raise error
+    if error.key or job.key:
+        # Where the library could not make an id, it was sent under a key.
+        return replace(job, key=error.key or job.key)
+    return replace(job, at=None, delay=None, id=error.job_id or job.id) if error.job_id or job.id else job
+
+
+def _check_repeats(report: Report, deployment: Deployment, ledger: Ledger, kills: Sequence[Kill]) -> None:
+    records = list(deployment.proxy.records)
+    causes = repeats.causes_of(ledger, records, kills)
+    unexplained = repeats.unexplained(causes)
+    report.expect(not unexplained, f"{len(unexplained)} jobs arrived more than once for no cause")
+    report.details += map(deployment.history_of, unexplained[:3])
+    most = repeats.most_by_one_kill(ledger, records, kills)
+    report.expect(most <= CHECKPOINT_JOBS + WAVE_JOBS, f"one killed tick repeated {most} jobs")
+    report.figures |= {
+        "repeats by cause": dict(Counter(cause for found in causes.values() for cause in found)),
+        "most jobs repeated by one killed tick": most,
+    }
+
+
+def _unexplained_faults(faults: Iterable[BaseException], kills: Iterable[Kill]) -> list[str]:
+    """Return the failed ticks for which there is neither a kill nor a request that the machine was too slow for.
+
+    There may be more kills: the emulator fires the deployed schedules too, once a minute, and hides how those end.
+    """
+    left = not_slow(faults)
+    deaths = [fault for fault in left if "Worker process died" in fault]
+    others = [fault for fault in left if "Worker process died" not in fault]
+    return others + deaths[sum(kill.function == TICK for kill in kills) :]

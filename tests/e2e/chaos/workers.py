@@ -1,0 +1,234 @@
+"""Scenario `workers`: two workers, one of two processes, and a Lambda consumer, while one is ended and one killed."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from dueline import Client, NewJob, State
+from local.consumer import Landed
+from local.emulator import CREDENTIALS, REGION
+from local.template import ROOT
+from tests.e2e.chaos import worker_app
+from tests.e2e.chaos.deployment import Deployment, attribute
+from tests.e2e.chaos.killed_functions import until_answered
+from tests.e2e.chaos.ledger import Ledger, Report
+from tests.e2e.chaos.worker_app import DISCARDED, DOOMED, FLAKY, OK, RETRIED, SLOW
+from tests.e2e.functions import deploy_consumer
+from tests.waiting import HANG_SECONDS, wait_until
+
+AUDIT, *OF_WORKERS = QUEUES = ("audit", "letters", "hooks")
+CONSUMER = "chaos-auditor"
+APP = Path(worker_app.__file__)
+# Only a handler that hangs takes so long.
+GRACE_SECONDS = 120
+WEIGHTS = {OK: 80, SLOW: 4, FLAKY: 5, RETRIED: 4, DOOMED: 3, DISCARDED: 4}
+# With which error jobs of these kinds are dead letters.
+ERRORS = {DOOMED: "Doomed", DISCARDED: "Discard"}
+# With `once`, of a job whose attempt is not known to have ended; the last attempt says why that could not be noted.
+NOT_KNOWN = {"Interrupted", "Throttled", "Unavailable"}
+STATUSES = {State.CANCELLED: 200, State.CANCEL_REQUESTED: 202}
+CANCELLED_SHARE, MOST_OF_A_CALL, LATEST_SECONDS = 0.05, 500, 26.0
+SLOWEST_A_SECOND = 10
+# Less than any client waits for an answer, and far more than a note takes.
+TIMEOUT_SECONDS = 1.0
+
+
+def run(deployment: Deployment, *, jobs: int, seed: int) -> Report:
+    """Schedule and cancel jobs of every kind, kill a worker's process, end a worker, and check what became of all."""
+    deployment.start()
+    workers = Workers(deployment)
+    deployment.stack.callback(workers.kill)
+    ledger, kinds, exits, choices = Ledger(), dict[str, str](), list[int](), random.Random(seed)
+    # One of each, at least.
+    left = [*WEIGHTS, *choices.choices(list(WEIGHTS), list(WEIGHTS.values()), k=jobs - len(WEIGHTS))]
+    choices.shuffle(left)
+    client = Client.connect("chaos", url=deployment.endpoints.api)
+    one, two = workers.start(processes=1), workers.start(processes=2)
+    calls = max(12, -(-jobs // MOST_OF_A_CALL))
+    for call in range(calls):
+        kinds |= _schedule(client, ledger, QUEUES[call % len(QUEUES)], left[call::calls], choices)
+        if call == calls * 2 // 5:
+            assert wait_until(lambda: len(worker_app.effects(workers.effects)) > jobs * 0.1)
+            workers.kill_a_process(two)
+        if call == calls * 7 // 10:
+            exits.append(workers.end(one))
+            workers.start(processes=1)
+    # Twice: a job is in neither where it was counted in its queue before it was sent, and in the table after.
+    is_over = lambda: deployment.is_ingested() and all(_is_empty(client, queue) for queue in QUEUES * 2)  # noqa: E731
+    assert wait_until(is_over, seconds=HANG_SECONDS + jobs / SLOWEST_A_SECOND, every=2), "the queues are not empty"
+    exits += [workers.end(each) for each in list(workers.logs) if each.poll() is None]
+    return _report(deployment, workers, ledger, kinds, exits)
+
+
+def _schedule(client: Client, ledger: Ledger, queue: str, kinds: list[str], choices: random.Random) -> dict[str, str]:
+    """Schedule jobs of one queue, now and by the table, and cancel some at once; return their kinds by id."""
+    new = [
+        NewJob(
+            payload={"kind": kind},
+            delay=choices.choice((0, 0, 1.5, 3, LATEST_SECONDS)),
+            priority=choices.choice((1, 2)) if queue == "hooks" else 1,
+        )
+        for kind in kinds
+    ]
+    jobs = until_answered(client, queue, new)
+    for job in jobs:
+        ledger.accept(job)
+    cancelled = [job.id for job in jobs if choices.random() < CANCELLED_SHARE]
+    answers = client.cancel_many(cancelled)
+    # Of an error it is not known whether it took effect.
+    statuses = [STATUSES.get(answer, 503) if isinstance(answer, State) else 503 for answer in answers]
+    ledger.cancels |= dict(zip(cancelled, statuses, strict=True))
+    return {job.id: kind for job, kind in zip(jobs, kinds, strict=True)}
+
+
+def _is_empty(client: Client, queue: str) -> bool:
+    figures = client.queue(queue)
+    return not (figures.scheduled or figures.depth.waiting or figures.depth.in_flight or figures.depth.delayed)
+
+
+def _report(
+    deployment: Deployment, workers: "Workers", ledger: Ledger, kinds: dict[str, str], exits: list[int]
+) -> Report:
+    report = Report()
+    for effect in worker_app.effects(workers.effects):
+        at, due = datetime.fromtimestamp(effect["at"], UTC), ledger.accepted[effect["id"]].due
+        ledger.delivered.append(Landed(id=effect["id"], payload="", due=due, at=at))
+    letters = [
+        letter for queue in QUEUES for letter in deployment.all_in(deployment.endpoints.dead_letter_queues[queue])
+    ]
+    dead = {attribute(each, "dueline-id"): attribute(each, "dueline-error") or "moved by SQS" for each in letters}
+    ledger.parked |= dead.keys()
+    interrupted = workers.interrupted()
+    ledger.check(report, deployment)
+    wrong = {
+        "had their effect twice": ledger.repeated,
+        "had an effect, and were to have none": [id for id in ledger.times if kinds[id] in ERRORS],
+        "died of another error": [id for id, error in dead.items() if error not in {ERRORS.get(kinds[id]), *NOT_KNOWN}],
+        "were interrupted for no cause": [
+            id for id, error in dead.items() if error in NOT_KNOWN - {ERRORS.get(kinds[id])} and id not in interrupted
+        ],
+    }
+    for what, ids in wrong.items():
+        report.expect(not ids, f"{len(ids)} jobs {what}: {ids[:3]}")
+    report.expect(not any(exits), f"workers that were ended by SIGTERM exited with {exits}")
+    report.expect(len(exits) == 3, f"{len(exits)} workers were ended")
+    report.expect(200 in ledger.cancels.values(), "no cancel was promised")
+    report.details += [workers.log] if report.complaints else []
+    report.figures |= {
+        "jobs by kind": dict(Counter(kinds.values())),
+        "dead letters by error": dict(Counter(dead.values())),
+        "workers' exits": exits,
+    }
+    return report
+
+
+@dataclass(slots=True)
+class Workers:
+    """Worker processes, each with a log of its own, and a Lambda consumer; all write into `effects`."""
+
+    deployment: Deployment
+    effects: Path = field(init=False)
+    logs: dict["subprocess.Popen[bytes]", Path] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.effects = self.deployment.folder / "effects"
+        deploy_consumer(
+            self.deployment.emulator,
+            self.deployment.endpoints.queues[AUDIT],
+            name=CONSUMER,
+            code=APP,
+            environment={worker_app.EFFECTS: str(self.effects)},
+        )
+
+    def start(self, *, processes: int) -> "subprocess.Popen[bytes]":
+        """Start a worker of so many processes, and return once it has opened its queues.
+
+        One that ends before is started again, as an orchestrator does: AWS did not answer it in time.
+        """
+        queues = [word for queue in OF_WORKERS for word in ("--queue", queue)]
+        command = [sys.executable, "-m", "dueline", "worker", f"tests.e2e.chaos.{APP.stem}:worker", *queues]
+        command += ["--processes", str(processes), "--grace", str(GRACE_SECONDS)]
+        deadline = time.monotonic() + HANG_SECONDS
+        while time.monotonic() < deadline:
+            file = self.deployment.folder / f"worker-{len(self.logs)}.log"
+            with file.open("wb") as log:
+                worker = subprocess.Popen(command, cwd=ROOT, env=self._environment(), stdout=log, stderr=log)
+            self.logs[worker] = file
+            if self._opens(worker, processes * len(OF_WORKERS)):
+                return worker
+        raise AssertionError(f"no worker begins: {self.log}")
+
+    def _opens(self, worker: "subprocess.Popen[bytes]", queues: int) -> bool:
+        has_opened = lambda: self.logs[worker].read_text().count('"opened"') >= queues  # noqa: E731
+        return wait_until(lambda: has_opened() or worker.poll() is not None) and has_opened()
+
+    def _environment(self) -> dict[str, str]:
+        of_aws = {name.upper(): value for name, value in CREDENTIALS.items()} | {"AWS_DEFAULT_REGION": REGION}
+        of_aws["AWS_ENDPOINT_URL"] = self.deployment.emulator.endpoint
+        return {**os.environ, **of_aws, worker_app.EFFECTS: str(self.effects), "POWERTOOLS_LOG_LEVEL": "DEBUG"}
+
+    def end(self, worker: "subprocess.Popen[bytes]") -> int:
+        """End a worker as an orchestrator does; return with what it exited, 0 if it had not begun a job."""
+        worker.send_signal(signal.SIGTERM)
+        code = worker.wait(GRACE_SECONDS * 2)
+        # AWS did not answer in time for it to begin.
+        return code if '"started"' in self.logs[worker].read_text() else 0
+
+    def kill_a_process(self, worker: "subprocess.Popen[bytes]") -> None:
+        """Kill one of a worker's processes, as the kernel does that has no memory left; it is replaced."""
+
+        def processes() -> list[int]:
+            return [
+                each["pid"] for each in _events(self.logs[worker].read_text()) if each["message"] == "process started"
+            ]
+
+        started = processes()
+        os.kill(started[-1], signal.SIGKILL)
+        assert wait_until(lambda: len(processes()) > len(started)), self.log
+
+    def kill(self) -> None:
+        for worker in self.logs:
+            worker.kill()
+            worker.wait()
+
+    @property
+    def log(self) -> str:
+        return "\n".join(file.read_text() for file in self.logs.values())
+
+    def interrupted(self) -> set[str]:
+        """Return the jobs for whose interruption the logs show a cause.
+
+        An attempt began and did not end, lost its claim, or ended without a note of that; or the same attempt began
+        twice, as a message may be sent twice; or the first one found a note, as the answer to its writing was lost.
+        """
+        events = _events("\n".join([self.log, *self.deployment.log_lines("job")]))
+        causes, open_attempts, firsts = set[str](), Counter[str](), dict[str, tuple[int, str]]()
+        starts = Counter((each["job"], each["attempt"]) for each in events if each["message"] == "started")
+        for event in events:
+            job, message, error = str(event.get("job", "")), event["message"], event.get("error", "")
+            open_attempts[job] += (message == "started") - (message in ("succeeded", "retried", "failed"))
+            if message in ("succeeded", "retried", "failed"):
+                end = (int(event.get("attempt", 0)), error)
+                firsts[job] = min(firsts.get(job, end), end)
+            # Its request was made again after a time-out, and then found the note that the first one had written.
+            found_own_note = error == "Interrupted" and event.get("duration", 0) >= TIMEOUT_SECONDS
+            if message == "lost" or error in ("Throttled", "Unavailable") or found_own_note:
+                causes.add(job)
+        causes |= {job for (job, _), times in starts.items() if times > 1}
+        causes |= {job for job, number in open_attempts.items() if number > 0}
+        return causes | {job for job, (_, error) in firsts.items() if error == "Interrupted"}
+
+
+def _events(log: str) -> list[dict[str, Any]]:
+    """Return the lines of a log that are events, of a job or a process."""
+    lines = (json.loads(line) for line in log.splitlines() if line.startswith("{"))
+    return [line for line in lines if "message" in line]

@@ -1,0 +1,38 @@
+"""A deployment in the emulator with IAM enforced, for the tests of one process."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dueline.config.deployment import load
+from local.deploy import deploy
+from local.emulator import Emulator
+from local.endpoints import Endpoints, find, publish
+from local.template import configure
+from local.ticks import fired_every, not_slow
+from tests.e2e.assemblies import assembly_of
+from tests.e2e.emulated_iam import grant_what_the_emulator_asks_for
+
+# Within a lookahead of 19 s, what becomes due meets two ticks; there are ten partitions, and each tick costs.
+TICK_EVERY_SECONDS = 9.0
+
+
+@contextmanager
+def deployed_locally(emulator: Emulator, queues: Path, *, folder: Path) -> Iterator[Endpoints]:
+    """Deploy what a file of queues describes, and fire its ticks while the context is open."""
+    configured = configure(queues, out=folder)
+    deployment = load(configured)
+    core = deployment.names.core_stack
+
+    def grant_the_core(stack: str) -> None:
+        # The queues' stacks invoke its functions.
+        if stack == core:
+            grant_what_the_emulator_asks_for(emulator)
+
+    deploy(emulator, assembly_of(configured, out=folder / "cdk.out"), after=grant_the_core)
+    grant_what_the_emulator_asks_for(emulator)
+    with fired_every(TICK_EVERY_SECONDS, emulator, deployment.names.schedule_group) as faults:
+        endpoints = find(emulator, deployment)
+        publish(emulator, deployment, endpoints)
+        yield endpoints
+    assert not not_slow(faults)

@@ -1,0 +1,96 @@
+"""The command `dueline`, imported once: each that is typed is a fork of one process, `python -m tests.e2e.ready`.
+
+To import what a command needs takes a second of CPU. tests/unit/test_cli.py starts it as its users do.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+
+from dueline.cli import app
+from tests.waiting import wait_until
+
+ROOT = Path(__file__).parents[2]
+# What is typed: it hands its arguments, surroundings and open files to a fork, and ends as that does.
+_COMMAND = """#!{python} -IS
+import json, os, socket, sys
+with socket.socket(socket.AF_UNIX) as server:
+    server.connect({address!r})
+    socket.send_fds(server, [b" "], [0, 1, 2])
+    server.sendall(json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode())
+    server.shutdown(socket.SHUT_WR)
+    sys.exit(int(server.recv(3)))
+"""
+
+
+@contextmanager
+def typed_in(folder: Path) -> Iterator[None]:
+    """Put a command `dueline` into a folder, which works while the context is open."""
+    with subprocess.Popen([sys.executable, "-m", "tests.e2e.ready", str(folder)], cwd=ROOT) as process:
+        try:
+            assert wait_until(lambda: (folder / "dueline").exists() or process.poll() is not None)
+            yield
+        finally:
+            process.kill()
+
+
+def _serve(folder: Path) -> None:
+    for place, _ in app.COMMANDS.values():
+        import_module(f"dueline.cli.{place.partition(':')[0]}")
+    import_module("dueline.cli.schedule_commands")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(address := str(folder / "socket"))
+        server.listen()
+        made = folder / "made"
+        made.write_text(_COMMAND.format(python=sys.executable, address=address))
+        made.chmod(0o755)
+        made.rename(folder / "dueline")
+        while True:
+            typed, _ = server.accept()
+            with typed:
+                _answer(typed)
+
+
+def _answer(typed: socket.socket) -> None:
+    """Run what was typed in a fork, with its open files and surroundings; answer with the exit code."""
+    _, files, _, _ = socket.recv_fds(typed, 1, 3)
+    with typed.makefile("rb") as sent:
+        args, folder, environment = json.loads(sent.read())
+    child = os.fork()
+    if child == 0:
+        _become(files, args, folder, environment)
+    for file in files:
+        os.close(file)
+    _, status = os.waitpid(child, 0)
+    typed.sendall(str(os.waitstatus_to_exitcode(status)).encode())
+
+
+def _become(files: list[int], args: list[str], folder: str, environment: dict[str, str]) -> None:
+    code = 1
+    try:
+        for number, file in enumerate(files):
+            os.dup2(file, number)
+        os.chdir(folder)
+        os.environ.clear()
+        os.environ.update(environment)
+        sys.argv[1:] = args
+        code = app.run()
+    except SystemExit as ended:
+        code = int(ended.code or 0)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    _serve(Path(sys.argv[1]))

@@ -1,0 +1,20 @@
+"""HTTP requests that are repeated while a busy local AWS does not answer."""
+
+import time
+
+import httpx
+
+_TRIES = 30
+
+
+class RetryingTransport(httpx.HTTPTransport):
+    """Repeats a request after 429 and 503, as callers must: a local AWS on a busy machine is slow."""
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        for _ in range(_TRIES):
+            response = super().handle_request(request)
+            if response.status_code not in (httpx.codes.TOO_MANY_REQUESTS, httpx.codes.SERVICE_UNAVAILABLE):
+                break
+            response.read()
+            time.sleep(1)
+        return response

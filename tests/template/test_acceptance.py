@@ -1,0 +1,83 @@
+"""The acceptance tests make each alarm of their sandbox ring, by what the alarm is about, and remove all of it."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import yaml
+
+from dueline.config import metrics
+from tests.acceptance import alarms, sandbox
+from tests.acceptance.alarms import BY_FIGURE, ON_DEAD_LETTERS, ON_FAULTS
+from tests.template.synthesis import Assembly, synthesize
+
+# What has the type's own name in it, and outlives the stack or may.
+NAMED = {
+    "AWS::SQS::Queue": ("QueueName", set(sandbox.queue_names())),
+    "AWS::DynamoDB::GlobalTable": ("TableName", set(sandbox.table_names())),
+    "AWS::DynamoDB::Table": ("TableName", set(sandbox.table_names())),
+    "AWS::Logs::LogGroup": ("LogGroupName", set(sandbox.log_names())),
+}
+
+
+@pytest.fixture(scope="session")
+def assembly(tmp_path_factory: pytest.TempPathFactory) -> Assembly:
+    return synthesize(yaml.safe_load(sandbox.QUEUES.read_text()), tmp_path_factory.mktemp("sandbox"))
+
+
+@pytest.fixture(scope="session")
+def found(assembly: Assembly) -> dict[str, dict[str, Any]]:
+    """The alarms of all stacks by what they are on, as the acceptance tests find them."""
+    return {
+        alarms.on_what(f"{stack}-{id}-AbC", assembly.deployment.names): alarm
+        for stack, template in assembly.templates.items()
+        for id, alarm in template.of_type("AWS::CloudWatch::Alarm").items()
+    }
+
+
+def test_no_alarm_is_without_a_test_that_rings_it(found: dict[str, dict[str, Any]]) -> None:
+    """Those on dead letters are rung by their name, of whichever queue; and the queues' are all alike."""
+    queues = sandbox.load(sandbox.QUEUES).queues
+    of_one_queue = {f"plain {on.partition(' ')[2]}" if on.partition(" ")[0] in queues else on for on in found}
+    assert {on for on in of_one_queue if ON_DEAD_LETTERS not in on} == {*ON_FAULTS, *BY_FIGURE}
+
+
+@pytest.mark.parametrize("on", BY_FIGURE)
+def test_figure_is_one_by_which_its_alarm_rings(found: dict[str, dict[str, Any]], on: str) -> None:
+    alarm, by = found[on], BY_FIGURE[on]
+    stats = [
+        {**each["MetricStat"]["Metric"], "Period": each["MetricStat"]["Period"]}
+        for each in alarm.get("Metrics", [])
+        if "MetricStat" in each
+    ] or [alarm]
+    assert {each["MetricName"] for each in stats} == set(by.rings)
+    for each in stats:
+        of = {one["Name"]: one["Value"] for one in each["Dimensions"]}
+        assert (each["Namespace"], of) == (metrics.NAMESPACE, metrics.dimensions(sandbox.NAME, by.queue))
+        assert timedelta(seconds=each["Period"]) * alarm["EvaluationPeriods"] == by.window
+    periods = alarm["EvaluationPeriods"]
+    assert (alarm.get("DatapointsToAlarm", periods), by.is_whole) == (periods, periods > 1)
+    assert rings(alarm, by.rings)
+
+
+def rings(alarm: dict[str, Any], values: Any) -> bool:
+    if "Metrics" in alarm:
+        assert alarm["Metrics"][0]["Expression"] == "100 * on_time / (on_time + delayed)"
+        on_time, delayed = values[metrics.ON_TIME], values[metrics.DELAYED]
+        assert alarm["ComparisonOperator"] == "LessThanThreshold"
+        return bool(100 * on_time / (on_time + delayed) < alarm["Threshold"])
+    assert alarm["ComparisonOperator"] == "GreaterThanOrEqualToThreshold"
+    (value,) = values.values()
+    return bool(value >= alarm["Threshold"])
+
+
+def test_removal_knows_all_names(assembly: Assembly) -> None:
+    unknown = [
+        f"{stack}: {id} {json.dumps(resource.get(name))}"
+        for stack, template in assembly.templates.items()
+        for kind, (name, known) in NAMED.items()
+        for id, resource in template.of_type(kind).items()
+        if resource.get(name) not in known
+    ]
+    assert unknown == []

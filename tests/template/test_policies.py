@@ -1,0 +1,252 @@
+"""Least privilege: each role and each managed policy may do what it must, of one queue, and nothing else.
+
+What each is granted is in the golden templates; here is what none may ever be.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from fnmatch import translate
+from itertools import product
+from typing import Any
+
+import pytest
+from aws_cdk import App
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from dueline.config.deployment import Deployment
+from dueline.config.names import Names
+from dueline.config.yaml_file import ConfigurationError
+from dueline.core.job import KEEP_DAYS, MAX_PARTITIONS, QUEUE_NAME
+from dueline.core.rows import IDEMPOTENCY_PARTITIONS
+from infra.groups_stack import MOST_CHARACTERS, GroupsStack
+from tests.template.iam import allows, as_list, policy, statements
+from tests.template.synthesis import Assembly, Template
+
+INLINE_LIMIT = 10_240
+MANAGED_LIMIT = 6_144
+JOBS, STATE, ONCE = (f"dynamodb:table/dueline-{name}" for name in ("jobs", "state", "once"))
+KEYS = "dynamodb:LeadingKeys"
+READS = ("BatchGetItem", "GetItem", "Query")
+WRITES = ("BatchWriteItem", "PutItem", "UpdateItem", "DeleteItem")
+POLICIES = ("producer", "consumer", "operator", "direct")
+BUCKET = "s3:dueline-payloads-<AWS::AccountId>-<AWS::Region>"
+QUEUES = st.from_regex(QUEUE_NAME, fullmatch=True)
+CONTROL, TICK, NOTHING = ["emails#control"], ["emails#0"], list[str]()
+# A policy, actions on rows of a table that it must not allow, and the partition keys that they name.
+FORBIDDEN = [
+    ("consumer", READS, JOBS, [["emails-vip#0"], ["emails#0", "emails-vip#0"], ["emails"], ["Emails#0"], NOTHING]),
+    ("consumer", READS, STATE, [["emails-vip#control"], [*CONTROL, *TICK], TICK, NOTHING]),
+    ("consumer", ("Query", *WRITES), JOBS, [TICK, CONTROL, ["emails#keys3"], ["emails#outcome#0", *TICK], NOTHING]),
+    ("consumer", WRITES, STATE, [TICK, CONTROL, ["emails#schedules"], ["emails-vip#rate"], ["emails#rate", *CONTROL]]),
+    ("consumer", ("PutItem", "DeleteItem", "BatchWriteItem"), STATE, [["emails#runs"]]),
+    ("operator", (*READS, *WRITES), JOBS, [TICK, CONTROL, NOTHING]),
+    ("operator", (*READS, *WRITES), STATE, [TICK, CONTROL, NOTHING]),
+    ("direct", WRITES, JOBS, [CONTROL, ["emails#rate"], ["emails#outcome#0"], ["emails"], [*TICK, *CONTROL], NOTHING]),
+    ("direct", WRITES, STATE, [CONTROL, ["emails#rate"], ["emails#runs"], TICK, NOTHING]),
+    ("direct", (*READS, *WRITES), ONCE, [["emails#0f"]]),
+]
+
+
+@pytest.mark.parametrize(("kind", "actions", "table", "keys"), FORBIDDEN)
+def test_rows_that_a_policy_must_not_reach(
+    neighbours: Assembly, kind: str, actions: tuple[str, ...], table: str, keys: list[list[str]]
+) -> None:
+    granted = policy(neighbours.queues["emails"], f"dueline_emails_{kind}")
+    allowed = [
+        (action, each)
+        for action, each in product(actions, keys)
+        if allows(granted, f"dynamodb:{action}", table, {KEYS: each})
+    ]
+    assert allowed == []
+
+
+def test_only_consumers_of_a_tracking_queue_write_outcomes(neighbours: Assembly) -> None:
+    for queue, tracks in (("emails", True), ("emails-vip", False)):
+        consumer = policy(neighbours.queues[queue], f"dueline_{queue}_consumer")
+        assert allows(consumer, "dynamodb:PutItem", JOBS, {KEYS: [f"{queue}#outcome#0"]}) is tracks
+
+
+@pytest.mark.parametrize("path", ["POST/queues/{}/pause", "POST/queues/{}/resume", "PUT/queues/{}/rate"])
+def test_operators_alone_control_a_queue(neighbours: Assembly, path: str) -> None:
+    for kind, queue in product(("producer", "consumer", "operator"), ("emails", "emails-vip")):
+        granted = policy(neighbours.queues["emails"], f"dueline_emails_{kind}")
+        request = f"execute-api:<HttpApiId>/$default/{path.format(queue)}"
+        assert allows(granted, "execute-api:Invoke", request) is (kind == "operator" and queue == "emails")
+
+
+def test_operators_neither_purge_nor_delete_a_queue(neighbours: Assembly) -> None:
+    operator = policy(neighbours.queues["emails"], "dueline_emails_operator")
+    for queue in ("dueline_emails", "dueline_emails_p2", "dueline_emails_dlq"):
+        for action in ("sqs:PurgeQueue", "sqs:DeleteQueue", "sqs:SetQueueAttributes"):
+            assert not allows(operator, action, f"sqs:{queue}")
+
+
+def _roles(template: Template) -> Iterator[list[dict[str, Any]]]:
+    for role in template.of_type("AWS::IAM::Role").values():
+        assert "ManagedPolicyArns" not in role
+        yield [each for one in role.get("Policies", []) for each in statements(template, one["PolicyDocument"])]
+
+
+def _role(template: Template, function: str) -> list[dict[str, Any]]:
+    functions = template.of_type("AWS::Lambda::Function").values()
+    [id] = [one["Role"]["Fn::GetAtt"][0] for one in functions if one["FunctionName"] == function]
+    [inline] = template.resources[id]["Properties"]["Policies"]
+    return statements(template, inline["PolicyDocument"])
+
+
+def test_nobody_may_scan_or_use_partiql(three: Assembly, neighbours: Assembly) -> None:
+    """LeadingKeys holds nobody back where no key is named; and no grant is of all actions of a service."""
+    for template in (*three.templates.values(), *neighbours.templates.values()):
+        policies = {**template.of_type("AWS::IAM::ManagedPolicy"), **template.of_type("AWS::IAM::Policy")}
+        granted = [each for one in policies.values() for each in one["PolicyDocument"]["Statement"]]
+        granted += [each for role in _roles(template) for each in role]
+        actions = {action for statement in granted for action in as_list(statement["Action"])}
+        assert [each for each in actions if re.search(r"\*|:Scan|PartiQL", each)] == []
+        assert {statement["Effect"] for statement in granted} <= {"Allow"}
+
+
+@pytest.mark.parametrize(
+    ("function", "action", "kind"),
+    [
+        ("api", "BatchWriteItem", "control"),
+        ("api", "UpdateItem", "schedules"),
+        ("planner", "UpdateItem", "schedules"),
+    ],
+)
+def test_function_writes_one_kind_of_state_rows(three: Assembly, function: str, action: str, kind: str) -> None:
+    granted = _role(three.core, f"dueline-{function}")
+    others = [TICK, [f"emails#{kind}", *TICK], ["emails#rate"], NOTHING]
+    asked = [[f"emails#{kind}"], *others]
+    assert [each for each in asked if allows(granted, f"dynamodb:{action}", STATE, {KEYS: each})] == asked[:1]
+
+
+def policies_fit(template: Template) -> bool:
+    """Say whether all policies keep IAM's limits, with intrinsics in place of what becomes of them: no longer."""
+    roles = template.of_type("AWS::IAM::Role").values()
+    inline = [len(json.dumps([each["PolicyDocument"] for each in role.get("Policies", [])])) for role in roles]
+    managed = [len(json.dumps(each["PolicyDocument"])) for each in template.of_type("AWS::IAM::ManagedPolicy").values()]
+    return max(inline, default=0) < INLINE_LIMIT and max(managed, default=0) < MANAGED_LIMIT
+
+
+def test_policies_fit_whatever_the_queues(three: Assembly, one_more: Assembly, neighbours: Assembly) -> None:
+    roles = [each.core.of_type("AWS::IAM::Role").values() for each in (three, one_more)]
+    assert [one.get("Policies") for one in roles[0]] == [one.get("Policies") for one in roles[1]]
+    assert all(map(policies_fit, (three.core, *neighbours.queues.values())))
+
+
+@pytest.fixture(scope="module")
+def of_emails(neighbours: Assembly) -> str:
+    """All policies of the queue emails as one text, in which `emails` is its name wherever it stands."""
+    return _policies(neighbours, "emails")
+
+
+def test_policies_of_queues_differ_in_names_and_levels(neighbours: Assembly, of_emails: str) -> None:
+    longest = "emails" * 10
+    of_longest = json.loads(_policies(neighbours, longest).replace(longest, "emails"))
+    of_shortest = json.loads(of_emails)
+    for each in (of_shortest, of_longest):
+        for statement in each:
+            statement["Resource"] = [arn for arn in statement["Resource"] if "_p" not in arn]
+    assert of_shortest == of_longest
+
+
+@settings(max_examples=50)
+@given(queue=QUEUES, other=QUEUES, more=QUEUES)
+@example(queue="emails", other="emails-vip", more="e")
+@example(queue="emails-vip", other="emails", more="-")
+@example(queue="q" * 60, other="q", more="q" * 59)
+def test_no_pattern_fits_what_is_another_queues(of_emails: str, queue: str, other: str, more: str) -> None:
+    granted = json.loads(of_emails.replace("emails", queue))
+    keys, resources = _any_of(_leading_keys(granted)), _any_of(_resources(granted))
+    assert keys.match(f"{queue}#0")
+    assert resources.match(f"sqs:dueline_{queue}")
+    for name in {other, more, (queue + more)[:60], (more + queue)[:60], queue[:-1] or more} - {queue}:
+        assert not [key for key in _partition_keys(name) if keys.match(key)]
+        assert not [each for each in _belongings(name) if resources.match(each)]
+
+
+def _policies(assembly: Assembly, queue: str) -> str:
+    names = [f"dueline_{queue}_{kind}" for kind in POLICIES]
+    return json.dumps([each for name in names for each in policy(assembly.queues[queue], name)])
+
+
+def _any_of(patterns: Iterable[str]) -> re.Pattern[str]:
+    """Return what a text fits that fits any of the patterns, in one: thousands are tried."""
+    return re.compile("|".join(map(translate, sorted(set(patterns)))))
+
+
+def _leading_keys(granted: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield the patterns of partition keys; every statement about a table has some."""
+    for statement in granted:
+        if any(resource.startswith("dynamodb:") for resource in statement["Resource"]):
+            condition = statement["Condition"]
+            assert condition["Null"] == {KEYS: "false"}
+            yield from condition["ForAllValues:StringLike"][KEYS]
+
+
+def _resources(granted: list[dict[str, Any]]) -> set[str]:
+    """Return the resources but the tables, an API's without its id."""
+    resources = {resource for statement in granted for resource in statement["Resource"]}
+    return {each.rpartition("/$default/")[2] for each in resources if not each.startswith("dynamodb:")}
+
+
+def _partition_keys(queue: str) -> list[str]:
+    numbers = (0, 9, 10, 99, 100, MAX_PARTITIONS)
+    keys = [f"keys{number}" for number in (0, 9, 10, IDEMPOTENCY_PARTITIONS - 1)]
+    outcomes = [f"outcome#{number}" for number in numbers]
+    return [f"{queue}#{rest}" for rest in (*map(str, numbers), *keys, *outcomes, "control", "rate", "runs", "0f")]
+
+
+def _belongings(queue: str) -> list[str]:
+    names = Names("dueline")
+    queues = [names.queue(queue), names.queue(queue, 2), names.queue(queue, 5), names.queue_dlq(queue)]
+    paths = ("jobs", "jobs/an-id", "uploads", "cancellations", "pause", "rate")
+    return [
+        *(f"sqs:{name}" for name in queues),
+        *(f"{BUCKET}/{days}/{queue}/a-uid" for days in ("0016", "4096")),
+        *(f"{method}/queues/{queue}/{path}" for method, path in product(("GET", "POST", "PUT", "DELETE"), paths)),
+        f"GET/queues/{queue}",
+        f"ssm:parameter{names.queue_parameter(queue)}",
+    ]
+
+
+def test_payload_keys_have_as_many_digits_as_policies_say() -> None:
+    assert {len(f"{days:04}") for days in KEEP_DAYS} == {4}
+
+
+def test_descriptions_of_policies_stay(neighbours: Assembly) -> None:
+    """A change would replace the policy, whose name is in use: the deployment would fail."""
+    policies = neighbours.queues["emails"].of_type("AWS::IAM::ManagedPolicy").values()
+    assert {each["Description"] for each in policies} == {
+        "Schedule, look up and cancel jobs of queue emails.",
+        "Find queue emails, work off its messages, and ask which of its jobs were cancelled.",
+        "See how queue emails is, and redrive its dead-letter queue.",
+        "Schedule, look up and cancel jobs of queue emails without HTTP.",
+    }
+
+
+@pytest.mark.parametrize(("queue", "may"), [("emails", True), ("e", True), ("emails-vip", False), ("invoices", False)])
+def test_policies_of_a_group_reach_its_queues_alone(
+    neighbours: Assembly, three: Assembly, queue: str, may: bool
+) -> None:
+    groups = neighbours.templates[neighbours.deployment.names.groups_stack]
+    producer, consumer, direct = (
+        policy(groups, f"dueline_group_mail_{kind}") for kind in ("producer", "consumer", "direct")
+    )
+    rows = {KEYS: [f"{queue}#0"]}
+    for path in ("POST/queues/{}/jobs", "DELETE/queues/{}/jobs/id", "PUT/queues/{}/schedules/s"):
+        request = f"execute-api:<HttpApiId>/$default/{path.format(queue)}"
+        assert allows(producer, "execute-api:Invoke", request) is may
+    assert allows(consumer, "sqs:ReceiveMessage", f"sqs:dueline_{queue}") is may
+    assert allows(consumer, "dynamodb:GetItem", JOBS, rows) is may
+    assert allows(direct, "dynamodb:PutItem", JOBS, rows) is may
+    assert three.deployment.names.groups_stack not in three.templates
+
+
+def test_group_of_too_many_queues_ends_the_synthesis() -> None:
+    queues = [f"a-queue-with-a-longer-name-{number:02}" for number in range(16)]
+    full = Deployment.model_validate({"queues": dict.fromkeys(queues), "groups": {"all": queues}})
+    with pytest.raises(ConfigurationError, match=rf"^groups.all has too many queues: .* limit is {MOST_CHARACTERS:,}"):
+        GroupsStack(App(), "groups", deployment=full)

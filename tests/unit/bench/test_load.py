@@ -1,0 +1,71 @@
+"""Who is early, late, lost or repeated; and what the contenders' bills say."""
+
+import pytest
+
+from bench.lateness import OURS, WORKER, figures_of, is_first_seen, targets
+from bench.load import FLOW, RUSH, Due, Ledger, Load, Schedule
+from bench.redis import Cache, bills, crossing, dueline_dollars
+
+BY_RATE = {"1": 4.0, "100": 1.5, "10000": 1.0}
+COST = {
+    "by_wait": {"1": {"Dueline, in tens": 1.0}, "30": {"Dueline, in tens": 1.58}},
+    "by_rate": {rate: {"Dueline, in tens": each} for rate, each in BY_RATE.items()},
+}
+CACHE = Cache(ecpus=5.0, job_bytes=1000.0)
+
+
+def a_ledger(*landed, **cancelled):
+    """Return the ledger of three jobs, due 10, 20 and 30 s after 0."""
+    return Ledger(dues={1: 10.0, 2: 20.0, 3: 30.0}, landed=landed, **cancelled)
+
+
+def test_lateness_is_of_the_first_landing_others_are_repeats():
+    ledger = a_ledger((1, 12.5), (2, 20.5), (1, 10.25), (3, 31.0), (1, 11.0), (-1, 0.0))
+    assert ledger.lateness() == {1: 0.25, 2: 0.5, 3: 1.0}
+    summary = ledger.summary()
+    assert (summary["repeated"], summary["lost"], summary["early"]) == (2, 0, 0)
+    assert (summary["p50"], summary["p99"], summary["max"]) == (0.5, 1.0, 1.0)
+
+
+def test_a_job_is_lost_unless_it_landed_or_was_cancelled():
+    assert a_ledger((1, 10.5)).lost == {2, 3}
+    assert a_ledger((1, 10.5), cancelled={2}, maybe_cancelled={3}).lost == set()
+    assert a_ledger((2, 20.5), (3, 30.5), cancelled={2}).summary()["after a promised cancel"] == 1
+    assert a_ledger((1, 70.0), (2, 80.1), (3, 29.9)).summary()["on time"] == pytest.approx(1 / 3)
+
+
+def test_a_repeat_counts_unless_a_kill_explains_it():
+    load = Load(first=5, steady=115, rush=40)
+    schedule = Schedule(begin=1_800_000_000, jobs=load.dues())
+    killed, other = (
+        next(due.number for due in load.dues() if due.queue == "mails" and is_first_seen(due, by=4) is is_killed)
+        for is_killed in (True, False)
+    )
+    landed = [(number, at + 0.25) for number, at in schedule.dues.items()]
+    landed += [(number, schedule.dues[number] + 1) for number in (killed, other)]
+    figures = figures_of(Ledger(dues=schedule.dues, landed=landed), load.dues(), killed=4)
+    assert figures["contenders"][OURS][FLOW]["jobs"] == 3 * figures["contenders"][WORKER][FLOW]["jobs"] == 1725
+    assert figures["contenders"][OURS][RUSH]["jobs"] == 30
+    got = {target.what: target.got for target in targets(figures)}
+    assert (got["repeats by a killed tick"], got["repeats that no kill explains"]) == (1, 1)
+
+
+def test_a_firing_looks_ahead_to_the_period_behind_its_lookahead():
+    assert [is_first_seen(Due(1, "mails", after, False), by=2) for after in (75.0, 75.001, 90.0, 90.001)] == [
+        *(False, True, True, False)
+    ]
+    assert not is_first_seen(Due(1, "mails", 80.0, True), by=2)
+    assert not is_first_seen(Due(1, "mails", 50.0, False), by=-1)
+
+
+def test_a_cache_is_charged_by_the_hour_and_its_least_size():
+    assert CACHE.dollars(10_000, 48) - CACHE.dollars(10_000, 24) == pytest.approx(24 * 0.084)
+    assert CACHE.dollars(1, 1) == CACHE.dollars(1, 27) < CACHE.dollars(1, 28)
+
+
+@pytest.mark.parametrize("rate", [100, 10_000])
+def test_redis_is_dearer_from_where_the_bills_cross(rate):
+    hours = crossing(CACHE, COST, rate)
+    assert CACHE.dollars(rate, hours) >= dueline_dollars(COST, rate, hours)
+    assert CACHE.dollars(rate, hours - 0.1) < dueline_dollars(COST, rate, hours - 0.1)
+    assert bills(Cache(ecpus=1000.0, job_bytes=1000.0), COST)["crossing"][str(rate)] == 0

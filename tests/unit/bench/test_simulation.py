@@ -1,0 +1,107 @@
+"""The simulation of scale and overload is of one seed, and a partition behaves as one does."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench.aws_model import Aws
+from bench.overload import DIRECT, HTTP, ITS_PARTITION, OTHER_QUEUE, TABLE_WRITES, flooded
+from bench.scale import DAY, PARTITION, Scenario, World, outage, steady
+from bench.simulation import InboundQueue, Record
+from dueline.aws.clients import LANES
+from dueline.config.deployment import Deployment
+from dueline.core.message import Message
+from dueline.core.queue_settings import JOBS_PER_PARTITION
+
+ROOT = Path(__file__).parents[3]
+SLOW = 200
+
+
+def test_the_same_seed_gives_the_same_figures():
+    first, again, other = (steady(500, times=2 * SLOW, seconds=400, seed=seed) for seed in (1, 1, 2))
+    assert first == again
+    assert first["p50"] != other["p50"]
+
+
+def test_half_of_what_a_partition_sustains_is_on_time():
+    figures = steady(JOBS_PER_PARTITION, times=SLOW, seconds=900, missed=6)
+    assert (figures["on_time"], figures["lost"], figures["early"]) == (1.0, 0, 0)
+    assert figures["max"] < 2
+
+
+def test_a_partition_does_not_keep_up_with_twice_its_key():
+    figures = steady(2000, times=8 * SLOW, seconds=1500)
+    assert figures["on_time"] < 0.999
+    assert figures["lost"] == 0
+
+
+@pytest.mark.parametrize("service", ["dynamodb", "sqs", "scheduler"])
+def test_an_outage_makes_jobs_late_and_loses_none(service):
+    figures = outage(service, rate=500, ahead=DAY, times=2 * SLOW, lasts=600)
+    assert figures["calm"]
+    assert (figures["lost"], figures["early"]) == (0, 0)
+    assert 300 < figures["max"] < 600
+    assert figures["drained"] > 60
+
+
+@pytest.mark.parametrize(("by", "is_buffered"), [(HTTP, True), (DIRECT, False)])
+def test_a_flood_loses_nothing_and_makes_no_other_job_late(by, is_buffered):
+    jobs = 3 * TABLE_WRITES
+    figures = flooded(by, jobs=jobs, due=300.0, due_for=30.0)
+    assert [figures[name] for name in ("refused", "refused_of_others", "lost", "failed_ticks")] == [0] * 4
+    assert figures["written"] + figures["buffered"] == jobs
+    assert bool(figures["buffered"]) is is_buffered
+    assert all(figures["late"][whose]["max"] < 2 for whose in (ITS_PARTITION, OTHER_QUEUE))
+
+
+def test_only_written_jobs_that_are_past_due_can_be_lost():
+    record = Record(PARTITION)
+    for due, written in ((10.0, True), (20.0, True), (5.0, False)):
+        record.new_job(due, written=written)
+    assert [len(record.ledger(end=end).lost) for end in (15.0, 25.0)] == [1, 2]
+
+
+def test_a_failed_message_is_hidden_for_its_visibility_timeout():
+    queue = InboundQueue()
+    for body in "ab":
+        queue.put(Message(body=body))
+    received = queue.receive(500, now=0)
+    assert [each.message.body for each in queue.settle(received, again=received[:1], visible=181)] == ["b"]
+    assert (queue.receive(500, now=180), queue.held) == ([], 1)
+    assert [(each.message.body, each.receives) for each in queue.receive(500, now=181)] == [("a", 2)]
+
+
+def test_a_key_takes_no_more_writes_than_it_may():
+    aws = Aws().slowed(100)
+    scenario = Scenario(rate=2000 / 100, ahead=DAY, seconds=200, buffered=True)
+    world, split = World(scenario, aws), World(scenario, replace(aws, splits=2))
+    for each in (world, split):
+        each.time.run(until=200)
+    allowed = aws.writes_per_key * (200 + aws.burst_seconds)
+    assert 0.8 * allowed < len(world.record.written) <= allowed
+    assert len(split.record.written) > 1.3 * len(world.record.written)
+
+
+def test_the_model_has_the_settings_of_a_deployment():
+    aws, deployment = Aws(), Deployment()
+    assert (aws.ingest_functions, aws.lanes) == (deployment.ingest_max_concurrency, LANES)
+    assert (aws.lookahead, aws.lease) == (deployment.lookahead, deployment.lease)
+
+
+@pytest.mark.parametrize(
+    ("file", "line"),
+    [
+        ("functions/ingest.py", f"LONGEST_REQUEST = timedelta(seconds={Aws().ingest_longest_request})"),
+        ("functions/ingest.py", "AFTER_THE_LAST_SEND = 4 * LONGEST_REQUEST"),
+        ("functions/tick.py", "AFTER_THE_LAST_SEND = 4 * PERIODS.longest_send"),
+        ("infra/constructs/tick.py", f"_TIMEOUT = {Aws().tick_timeout}"),
+        ("infra/constructs/tick.py", f"retry_attempts={Aws().tick_attempts - 1}"),
+        ("infra/constructs/ingest.py", f"_TIMEOUT = {Aws().ingest_timeout}"),
+        ("infra/constructs/ingest.py", f"_WINDOW = {Aws().window}"),
+        ("infra/constructs/ingest.py", f"batch_size={Aws().batch}"),
+        ("infra/constructs/function.py", f"_MEMORY_MB = {Aws().memory_mb}"),
+    ],
+)
+def test_the_model_has_the_constants_of_what_is_deployed(file, line):
+    assert line in (ROOT / file).read_text()

@@ -1,0 +1,143 @@
+"""A console's own calls, over a deployment in memory."""
+
+import asyncio
+import threading
+from datetime import timedelta
+from urllib.parse import parse_qsl
+
+import httpx
+
+from dueline.console.application import make_app
+from dueline.console.backend import Backend
+from dueline.console.dead_letter_runs import BackgroundRuns, dead_letter_routes
+from dueline.console.queue_views import queue_routes
+from dueline.core import instant
+from dueline.core.message import ATTEMPTS, ERROR, ID, REASON, Message
+from dueline.core.retry import in_lanes
+from dueline.errors import DuelineError, QueueNotFound
+from dueline.operations.redrive import RedriveQueues
+from dueline.testing import MemoryQueue, VirtualClock
+from tests.builders import NOW, an_id
+from tests.waiting import HANG_SECONDS
+from tests.wire import Wire
+
+QUEUE = {"scheduled": 5, "dead": 0, "rate": None}
+
+
+class Api:
+    """An API that answers from lists. The answer for a queue may be an error."""
+
+    def __init__(self):
+        self.queues = {"emails": QUEUE}
+        self.jobs = []
+        self.pages = 0
+
+    def get(self, path):
+        path, _, query = path.partition("?")
+        if path == "/queues":
+            return {"queues": [{"queue": name, "partitions": 1} for name in self.queues]}
+        if path.endswith("/jobs"):
+            return self.page(dict(parse_qsl(query)))
+        if isinstance(answer := self.queues[path.removeprefix("/queues/")], DuelineError):
+            raise answer
+        return {"queue": path.removeprefix("/queues/"), **answer}
+
+    def page(self, query):
+        self.pages += 1
+        jobs = sorted(at for at in map(instant.text, self.jobs) if query["from"] <= at < query["to"])
+        first, most = int(query.get("next", 0)), int(query["limit"])
+        more = str(first + most) if len(jobs) > first + most else None
+        return {"jobs": [{"due": at} for at in jobs[first : first + most]], "next": more}
+
+
+class Metrics:
+    """Metrics by queue and name, as lists of minutes ago and values; or an error."""
+
+    def __init__(self):
+        self.values = {}
+        self.fault = None
+        self.reads = 0
+
+    def read(self, series, *, start, end, period):
+        self.reads += 1
+        if self.fault:
+            raise self.fault
+        every = [
+            [(end - timedelta(minutes=ago), v) for ago, v in self.values.get((s.queue, s.metric), [])] for s in series
+        ]
+        return [[(at, value) for at, value in sorted(points) if at >= start] for points in every]
+
+
+class MemoryConsole:
+    """A deployment with the queue `emails`, and a console of it."""
+
+    def __init__(self, *letters):
+        self.clock, self.wire, self.api, self.metrics = VirtualClock(NOW), Wire(), Api(), Metrics()
+        self.dead = MemoryQueue(name="dead", clock=self.clock)
+        self.queue = MemoryQueue(name="emails", clock=self.clock)
+        for letter in letters:
+            self.dead.send([letter])
+        backend = Backend(
+            get=lambda path: self.api.get(path),
+            dead_letters=self._redrive_queues,
+            figures=self.wire.to("metrics", self.metrics),
+            clock=self.clock,
+            parallel_map=in_lanes,
+        )
+        self.runs = BackgroundRuns()
+        self.routes = [*queue_routes(dict, backend), *dead_letter_routes(backend, self.runs)]
+
+    def _redrive_queues(self, queue):
+        if queue not in self.api.queues:
+            raise QueueNotFound(f"there is no queue {queue!r}")
+        return RedriveQueues(dead_letters=self.wire.to("dead", self.dead), queues=[self.wire.to("queue", self.queue)])
+
+    def get(self, path):
+        return send_in_memory(self.routes, "GET", path)
+
+    def post(self, path, body, *, read_only=False):
+        return send_in_memory(self.routes, "POST", path, body, read_only=read_only)
+
+    def run(self, action, body, *, queue="emails"):
+        """Start a run over dead letters; return how it ended."""
+        status, started = self.post(f"/console/queues/{queue}/dead-letters/{action}", body)
+        assert status == 202, started
+        self.runs.find(started["run"]).thread.join(HANG_SECONDS)
+        return self.get(f"/console/runs/{started['run']}")[1]
+
+    def left(self):
+        return sorted(each.message.body for each in self.dead.deliveries if each.visible <= self.clock.now())
+
+
+def send_in_memory(routes, method, path, body=None, *, read_only=False):
+    """Send a request to routes without a server; return the status and the content of the answer."""
+
+    async def send():
+        transport = httpx.ASGITransport(app=make_app(list(routes), read_only=read_only))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            return await client.request(method, path, json=body)
+
+    answer = asyncio.run(send())
+    return answer.status_code, answer.json()
+
+
+class Held:
+    """Holds calls up until they may go on."""
+
+    def __init__(self, name):
+        self.name, self.is_met, self.may_go = name, threading.Event(), threading.Event()
+
+    def __call__(self, call):
+        if call.name == self.name:
+            self.is_met.set()
+            self.may_go.wait(HANG_SECONDS)
+        return call.do(*call.args)
+
+
+def a_letter(body="1", *, error="KeyError", **more):
+    attributes = {ID: str(an_id()), REASON: f"why {body}", ATTEMPTS: "3"} | more
+    return Message(body=body, attributes=attributes | ({ERROR: error} if error else {}))
+
+
+def due_in(seconds):
+    return NOW + timedelta(seconds=seconds)

@@ -1,0 +1,149 @@
+"""What the console forwards to the API, and what it makes of the answers."""
+
+import json
+from pathlib import Path
+
+import boto3
+import pytest
+
+from dueline.cli.connect import Target
+from dueline.console.api_proxy import ROUTES, api_routes
+from dueline.errors import Forbidden
+from tests.fake_api_server import CUT_OFF, DROPPED, NO_HTTP, Reply, json_reply, problem, problem_reply
+from tests.unit.console.conftest import browsing
+from tests.unit.console.memory_console import send_in_memory
+
+ROOT = Path(__file__).parents[3]
+ID = "emails.0.t.1799049600000.0d6a387e-1c2f-4b7a-9a51-7f6f0a3f9d10"
+ARN = "arn:aws:sts::123456789012:assumed-role/on-call/ann"
+CALLER = f"""<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult>
+<Arn>{ARN}</Arn><UserId>AR:ann</UserId><Account>123456789012</Account></GetCallerIdentityResult>
+<ResponseMetadata><RequestId>1</RequestId></ResponseMetadata></GetCallerIdentityResponse>"""
+
+EXPIRED = """<ErrorResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><Error><Type>Sender</Type>
+<Code>ExpiredToken</Code><Message>it is over</Message></Error><RequestId>1</RequestId></ErrorResponse>"""
+
+
+def test_routes_are_those_of_openapi_json():
+    documented = json.loads((ROOT / "docs" / "openapi.json").read_text())["paths"]
+    methods = {path: " ".join(sorted(each.upper() for each in operations)) for path, operations in documented.items()}
+    assert methods == ROUTES
+
+
+def test_a_request_is_forwarded_with_some_headers_alone(browser, api_server):
+    api_server.script = [json_reply({"id": ID}, 201, etag='"1"', retry_after="3", set_cookie="a=b", x_more="no")]
+    forwarded = {"content_type": "application/json; charset=utf-8", "idempotency_key": "k", "if_match": "*"}
+    forwarded |= {"traceparent": "00-1-2-01", "tracestate": "a=1"}
+    dropped = {"cookie": "a=b", "authorization": "mine", "referer": "http://x/", "origin": f"http://{browser.host}"}
+    answer = browser.send("PATCH", f"/api/queues/emails/jobs/{ID}", b'{"delay": 0}', **forwarded, **dropped)
+    assert (answer.status, answer.json, answer.headers["etag"]) == (201, {"id": ID}, '"1"')
+    assert answer.headers["retry-after"] == "3"
+    assert {"set-cookie", "x-more"}.isdisjoint(answer.headers)
+    (request,) = api_server.requests
+    headers = request.headers
+    assert (request.method, request.path, request.body) == ("PATCH", f"/queues/emails/jobs/{ID}", b'{"delay": 0}')
+    assert {name.replace("_", "-"): value for name, value in forwarded.items()}.items() <= headers.items()
+    assert {"cookie", "authorization", "referer", "origin", "x-dueline-console"}.isdisjoint(headers)
+
+
+@pytest.mark.parametrize(
+    ("query", "passed"),
+    [
+        ("limit=5&next=a%2Fb&next=c", "limit=5&next=a%2Fb&next=c"),
+        ("from=2027-01-04T00:00:00Z&find=a+b", "from=2027-01-04T00%3A00%3A00Z&find=a%20b"),
+        ("a&b=&=c&%ff", "a&b=&=c&%FF"),
+    ],
+)
+def test_a_query_string_is_encoded_as_signatures_need_it(browser, api_server, query, passed):
+    api_server.script = [json_reply({"jobs": []})]
+    browser.send("GET", f"/api/queues/emails/jobs?{query}")
+    assert api_server.requests[0].path == f"/queues/emails/jobs?{passed}"
+
+
+NO_ROUTES = """
+    //api/queues /api//queues /api/queues/ /api/queues/../queues /api/queues/emails/jobs/..
+    /api/queues/emails/jobs/%2e%2e /api/queues/emails%2fjobs /api/queues/e%6dails
+    /api/queues/emails;x/jobs /api/queues/emails\\jobs
+    /api/%71ueues /API/queues /api /apiqueues /api@evil.example/queues /api/queues/emails/jobs/x/y /api/docs
+"""
+
+
+@pytest.mark.parametrize("path", NO_ROUTES.split())
+def test_a_path_that_is_not_exactly_a_route_is_refused(browser, api_server, path):
+    assert browser.send("GET", path).refusal == (404, "route_not_found")
+    assert api_server.requests == []
+
+
+@pytest.mark.parametrize("reply", [DROPPED, CUT_OFF, NO_HTTP])
+def test_no_answer_of_the_api_is_a_problem_with_the_reason(browser, api_server, reply):
+    api_server.script = [reply]
+    answer = browser.send("GET", "/api/queues")
+    assert answer.refusal == (503, "unavailable")
+    assert answer.json["detail"].startswith("GET /queues: ")
+
+
+def test_a_refusal_of_api_gateway_is_a_problem_with_its_text(browser, api_server):
+    denied = "User: arn:aws:iam::1:user/ann is not authorized to perform: execute-api:Invoke"
+    api_server.script = [
+        json_reply({"Message": denied}, 403),
+        json_reply({"message": "Too Many Requests"}, 429, retry_after="1"),
+    ]
+    forbidden, throttled = browser.send("GET", "/api/queues"), browser.send("GET", "/api/queues")
+    assert forbidden.refusal == (403, "forbidden")
+    assert forbidden.json["detail"] == f"GET /queues: {denied}"
+    assert throttled.refusal == (429, "throttled")
+    assert throttled.headers["retry-after"] == "1"
+    api_server.script = [Reply(status=502, body=b"<html>")]
+    assert browser.send("GET", "/api/queues").refusal == (502, "unavailable")
+
+
+def test_a_problem_of_the_api_is_forwarded_unchanged(browser, api_server):
+    reply = problem_reply(409, "already_finished", "it has left", content_type="application/problem+json")
+    api_server.script = [reply]
+    answer = browser.send("PATCH", f"/api/queues/emails/jobs/{ID}", b"{}")
+    assert answer.json == problem(409, "already_finished", "it has left")
+
+
+def test_expired_credentials_are_a_problem_with_the_reason():
+    class Expired:
+        def send(self, method, path, body, *, headers):
+            raise Forbidden("signing a request: the SSO session has expired: log in again")
+
+    status, answer = send_in_memory(api_routes(Expired()), "GET", "/api/queues")
+    assert (status, answer["code"]) == (403, "forbidden")
+    assert "log in again" in answer["detail"]
+
+
+@pytest.fixture
+def aws(api_server, monkeypatch, tmp_path):
+    """Have the fake server be AWS, and somebody have credentials of it."""
+    for name in ("config", "shared_credentials"):
+        monkeypatch.setenv(f"AWS_{name.upper()}_FILE", str(tmp_path / name))
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", api_server.url)
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    monkeypatch.delenv("AWS_PROFILE", raising=False)
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
+    api_server.script = [json_reply({"Parameter": {"Value": api_server.url}})]
+    return api_server
+
+
+def test_requests_to_aws_are_signed_by_the_caller(aws):
+    aws.script += [Reply(body=CALLER.encode(), headers={"content-type": "text/xml"}), json_reply({"queues": []})]
+    with browsing(Target(name="shop", region="eu-west-3")) as browser:
+        about = browser.send("GET", "/console/about").json
+        assert browser.send("GET", "/console/about").json == about
+        assert browser.send("GET", "/api/queues").status == 200
+    expected = {"deployment": "shop", "region": "eu-west-3", "read_only": False, "url": aws.url, "as": ARN}
+    assert expected.items() <= about.items()
+    signature = aws.requests[-1].headers["authorization"]
+    assert "AKIDEXAMPLE" in signature
+    assert "/eu-west-3/execute-api/aws4_request" in signature
+    assert "content-type" in signature
+
+
+def test_about_has_no_caller_where_sts_refuses(aws):
+    aws.script += [Reply(status=403, body=EXPIRED.encode())]
+    with browsing(Target(region="eu-west-3")) as browser:
+        assert browser.send("GET", "/console/about").json["as"] is None
