@@ -4,8 +4,12 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import repeat
 
+from dueline.core.retry import Patience
+
 # Conditions are met in seconds, or in a minute on a slow, busy machine: only a hang takes so long.
 HANG_SECONDS = 300.0
+# For clients of a local AWS, which on a slow, busy machine may not answer a first request for half a minute.
+PATIENT = Patience(attempts=20, seconds=HANG_SECONDS)
 
 
 def wait_until(met: Callable[[], bool], *, seconds: float = HANG_SECONDS, every: float | None = None) -> bool:

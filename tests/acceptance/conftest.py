@@ -16,7 +16,6 @@ import pytest
 
 from dueline import Client, Worker
 from dueline.config.names import Names
-from dueline.core.retry import Patience
 from local.emulator import Emulator
 from tests.acceptance import sandbox
 from tests.acceptance.early import Job, schedule_early, trust
@@ -25,7 +24,7 @@ from tests.acceptance.rights import SigV4, role_with
 from tests.e2e.deployed import deployed_locally
 from tests.e2e.environment import environment_of
 from tests.retrying_http import RetryingTransport
-from tests.waiting import HANG_SECONDS
+from tests.waiting import HANG_SECONDS, PATIENT
 
 IS_AWS = os.environ.get("ACCEPTANCE") == "aws"
 FIGURE = "figure: "
@@ -101,9 +100,7 @@ def aws(session: boto3.Session) -> Callable[[str], Any]:
 
 @pytest.fixture(scope="session", params=[False], ids=["over http"])
 def client(request: pytest.FixtureRequest, deployment: str) -> Client:
-    """A client that is patient: a local AWS on a busy machine is slow."""
-    patience = Patience(attempts=20, seconds=HANG_SECONDS)
-    return Client.connect(deployment, session=boto3.Session(), direct=request.param, patience=patience)
+    return Client.connect(deployment, session=boto3.Session(), direct=request.param, patience=PATIENT)
 
 
 @pytest.fixture(scope="session")

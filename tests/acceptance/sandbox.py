@@ -21,6 +21,7 @@ from dueline.config.names import Names
 from dueline.core.queue_settings import PLANNER
 from tests.acceptance.faults import Faults
 from tests.acceptance.rights import KINDS, remove_role, role_name
+from tests.waiting import PATIENT
 
 ROOT = Path(__file__).parents[2]
 QUEUES = Path(__file__).parent / "queues.yaml"
@@ -42,7 +43,7 @@ def refuse_other_deployments(session: boto3.Session) -> None:
     """Raise Refused unless the deployment is the sandbox, whole, and not in use; what is not deployed is no matter."""
     expected = set(load(QUEUES).queues)
     try:
-        client = Client.connect(NAME, session=session)
+        client = Client.connect(NAME, session=session, patience=PATIENT)
         found = {queue.name for queue in client.queues()}
     except DeploymentNotFound:
         return
@@ -77,7 +78,7 @@ def refuse_credentials_that_end(session: boto3.Session, *, now: datetime) -> Non
 def tidy(session: boto3.Session) -> None:
     """Mend what a run broke, cancel the jobs that it left, and empty its queues."""
     Faults(Names(NAME), session.client).mend()
-    client, sqs = Client.connect(NAME, session=session), session.client("sqs")
+    client, sqs = Client.connect(NAME, session=session, patience=PATIENT), session.client("sqs")
     for queue in load(QUEUES).queues:
         client.cancel_many(job.id for job in client.jobs(queue))
     for name in queue_names():

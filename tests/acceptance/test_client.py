@@ -22,7 +22,7 @@ from dueline import (
 )
 from dueline.config.names import Names
 from tests.acceptance.inbox import Inbox, jobs_of
-from tests.waiting import wait_until
+from tests.waiting import PATIENT, wait_until
 
 DAY = timedelta(days=1)
 
@@ -110,7 +110,7 @@ def test_refusals(client: Client, ask: Callable[[Client], object], error: type[D
 
 def test_producer_uses_its_own_queue_alone(holder: Callable[[str, str], boto3.Session], deployment: str) -> None:
     service = holder("producer", "plain")
-    client = Client.connect(deployment, session=service)
+    client = Client.connect(deployment, session=service, patience=PATIENT)
     id = client.schedule("plain", 1, delay=3600).id
     assert client.get(id).id == id
     assert client.cancel(id) is State.CANCELLED

@@ -17,7 +17,7 @@ from dueline.core.queue_settings import PLANNER
 from tests.acceptance.conftest import Figure
 from tests.acceptance.faults import FUNCTIONS
 from tests.acceptance.rights import KINDS
-from tests.waiting import wait_until
+from tests.waiting import PATIENT, wait_until
 
 OWN, OTHER = "plain", "plain-vip"
 ID = "0.t.4102444800000.0d6a387e-1c2f-4b7a-9a51-7f6f0a3f9d10"
@@ -120,7 +120,7 @@ def test_unsigned_requests_may_do_nothing(http_of: Callable[[Any], httpx.Client]
 
 
 def test_operator_controls_its_queue_and_sees_it(holder: Holder, deployment: str, http: httpx.Client) -> None:
-    client = Client.connect(deployment, session=holder("operator", OWN))
+    client = Client.connect(deployment, session=holder("operator", OWN), patience=PATIENT)
     client.set_rate(OWN, None)
     try:
         assert client.pause(OWN) == Control(paused=True)

@@ -18,7 +18,7 @@ from tests.e2e.emulated_iam import as_the_emulator_takes_it, document_of
 from tests.e2e.functions import deploy_consumer
 from tests.e2e.working import working
 from tests.fake_api_server import FakeApiServer, Reply, fake_api_server
-from tests.waiting import wait_until
+from tests.waiting import PATIENT, wait_until
 
 NAMES = Names("e2e")
 Become = Callable[..., None]
@@ -50,7 +50,7 @@ def client(monkeypatch: pytest.MonkeyPatch, emulator: Emulator, endpoints: Endpo
     """A client with an administrator's credentials."""
     monkeypatch.setenv("AWS_ENDPOINT_URL", emulator.endpoint)
     monkeypatch.setenv("AWS_CA_BUNDLE", str(emulator.authority))
-    return Client.connect("e2e", session=boto3.Session(region_name=REGION, **CREDENTIALS))
+    return Client.connect("e2e", session=boto3.Session(region_name=REGION, **CREDENTIALS), patience=PATIENT)
 
 
 def example(name: str, **changes: str) -> dict[str, Any]:

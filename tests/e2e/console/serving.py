@@ -17,7 +17,7 @@ from local.emulator import CREDENTIALS, REGION, Emulator
 from local.template import ROOT
 from tests.e2e.environment import environment_of
 from tests.e2e.newcomer import at_a_terminal
-from tests.waiting import HANG_SECONDS
+from tests.waiting import HANG_SECONDS, PATIENT
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,4 +78,4 @@ def administrator(emulator: Emulator, name: str) -> Iterator[Client]:
         patch.dict(os.environ, environment_of(emulator, name), clear=True),
         patch.object(boto3, "DEFAULT_SESSION", None),  # it would keep the credentials of others
     ):
-        yield Client.connect(name, session=boto3.Session(region_name=REGION, **CREDENTIALS))
+        yield Client.connect(name, session=boto3.Session(region_name=REGION, **CREDENTIALS), patience=PATIENT)
