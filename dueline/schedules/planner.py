@@ -33,7 +33,6 @@ _INSTANT = timedelta(milliseconds=1)
 GIVEN_UP_AFTER = timedelta(hours=1)
 
 
-# One step of a schedule's plan: the planning job that requests it, whether it is to be done, and what it consists of.
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlanningMessage:
     """A message with a planning job, and when it was received for the first time."""
