@@ -104,8 +104,8 @@ class Head:
     def next(self, *, start: datetime, **fields: Any) -> "Head":
         """Return the next generation, which serves after `start`, with these fields."""
         generations = (self.up_to(start), *self.generations)[:KEPT_GENERATIONS]
-        own = {"generation": self.generation + 1, "start": start, "planned_to": start, "generations": generations}
-        return replace(self, **own, **fields)
+        fields |= {"generation": self.generation + 1, "start": start, "planned_to": start, "generations": generations}
+        return replace(self, **fields)
 
 
 def head_row(head: Head) -> Row:

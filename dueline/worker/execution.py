@@ -2,7 +2,6 @@
 
 import asyncio
 import inspect
-import math
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
@@ -10,12 +9,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from math import isfinite
-from typing import Any, Protocol
+from typing import Any
 
 from dueline.core.job import State
 from dueline.core.queue_settings import LEAST_VISIBILITY_TIMEOUT
 from dueline.core.status import Outcome, note_outcome
-from dueline.core.trace import TraceContext
 from dueline.errors import RETRYABLE
 from dueline.worker.claims import Claim
 from dueline.worker.delivery import (
@@ -36,6 +34,8 @@ from dueline.worker.delivery import (
 from dueline.worker.events import Event, EventKind, Report, error_event
 from dueline.worker.queue_context import QueueContext
 
+# Opens a span around a handler, as `otel.handling` does.
+Trace = Callable[..., AbstractContextManager[None]]
 # Clocks of workers differ by a second or so, and all are at most as far as AWS's own.
 _MARGIN_SECONDS = 5.0
 # A job that is to be tried again is received within so long, or others may go first.
@@ -144,20 +144,6 @@ class OverlapLock:
         self._report(error_event(fault, queue=self._context.queue, job=lock.job, what=what))
 
 
-class Trace(Protocol):
-    """Opens a span around a handler."""
-
-    def __call__(
-        self,
-        job_trace: TraceContext | None,
-        *,
-        queue: str,
-        job_id: str,
-        attempt: int,
-        expected: tuple[type[BaseException], ...],
-    ) -> AbstractContextManager[None]: ...
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Handler:
     """A function that processes the jobs of a queue; with `once`, each job has its effect at most once.
@@ -198,13 +184,9 @@ class HandlerRunner:
         trace: Trace,
         jitter: Callable[[], float],
     ) -> None:
-        self._handler = handler
-        self._context = context
-        self._loop = loop
-        self._report = report
-        self._trace = trace
+        self._handler, self._context, self._loop = handler, context, loop
+        self._report, self._trace, self._jitter = report, trace, jitter
         self.overlap = OverlapLock(context, report=report)
-        self._jitter = jitter
 
     def run(self, received: ReceivedMessage) -> Verdict:
         """Run the handler, record the outcome if the queue tracks them, and return what happens to the job.
@@ -214,8 +196,8 @@ class HandlerRunner:
         verdict = self.overlap.run(received, self._run)
         if isinstance(verdict, Skipped):
             now = self._context.clock.now()
-            self._note_outcome(received, State.SKIPPED, started=now, ended=now)
-            self._report(received.event(EventKind.OVERLAPPED, reason=ANOTHER_RUNS))
+            self._note_outcome(received, verdict.state, started=now, ended=now)
+            self._report(received.event(verdict.kind, reason=ANOTHER_RUNS))
         return verdict
 
     def _run(self, received: ReceivedMessage) -> Verdict:
@@ -224,15 +206,15 @@ class HandlerRunner:
         held = self._context.settings.queue.precise
         lateness = Lateness.of(received.due, now=started, behind=behind, held=held)
         fields: dict[str, Any] = {"queue": received.queue, "job": received.id, "attempt": received.attempt}
-        fields |= {"lateness": lateness.at_least, "lateness_at_most": _finite_or_none(lateness.at_most)}
+        at_most = lateness.at_most if isfinite(lateness.at_most) else None
+        fields |= {"lateness": lateness.at_least, "lateness_at_most": at_most}
         self._report(Event(kind=EventKind.STARTED, **fields))
         self._note_outcome(received, State.RUNNING, started=started)
         verdict = self._verdict(received, lateness)
-        self._note_outcome(
-            received, _outcome_state(verdict), started=started, ended=clock.now(), error=getattr(verdict, "error", None)
-        )
+        self._note_outcome(received, verdict.state, started=started, ended=clock.now(), error=verdict.error or None)
+        fields |= {"error": verdict.error, "reason": verdict.reason, "delay": getattr(verdict, "seconds", None)}
         duration = None if isinstance(verdict, Deferred) else clock.monotonic() - since
-        self._report(Event(duration=duration, **fields, **_event_fields(verdict)))
+        self._report(Event(kind=verdict.kind, duration=duration, **fields))
         return verdict
 
     def _verdict(self, received: ReceivedMessage, lateness: Lateness) -> Verdict:
@@ -313,36 +295,6 @@ def _wait_for(coroutine: "Future[Exception | None]") -> None:
         raise asyncio.CancelledError from None
     if error is not None:
         raise error
-
-
-def _finite_or_none(seconds: float) -> float | None:
-    return seconds if math.isfinite(seconds) else None
-
-
-def _outcome_state(verdict: Verdict) -> State:
-    match verdict:
-        case Succeeded():
-            return State.SUCCEEDED
-        case RetryLater() | Deferred():
-            return State.DISPATCHED
-        case DeadLettered():
-            return State.FAILED
-        case Skipped():
-            return State.SKIPPED
-
-
-def _event_fields(verdict: Verdict) -> dict[str, Any]:
-    match verdict:
-        case Succeeded():
-            return {"kind": EventKind.SUCCEEDED}
-        case RetryLater(seconds=seconds, error=error, reason=reason):
-            return {"kind": EventKind.RETRIED, "delay": seconds, "error": error, "reason": reason}
-        case Deferred(error=error, reason=reason):
-            return {"kind": EventKind.TROUBLE, "error": error, "reason": reason}
-        case DeadLettered(error=error, reason=reason):
-            return {"kind": EventKind.FAILED, "error": error, "reason": reason}
-        case Skipped():
-            return {"kind": EventKind.OVERLAPPED, "reason": ANOTHER_RUNS}
 
 
 # What a handler may be, and what it may return: nothing that would run later, when its job counts as done.

@@ -31,9 +31,8 @@ _MOST_DOUBLINGS = 5
 _STEADY_SECONDS = 60.0
 
 
-# A worker process, as its supervisor sees it.
 class Process:
-    """A process that was started. `ages` are by queue, None until all its queues are ready."""
+    """A worker process that was started. `ages` are by queue, None until all its queues are ready."""
 
     def __init__(
         self, started: "subprocess.Popen[bytes]", connection: "Connection[bytes, bytes]", *, clock: Clock
@@ -141,13 +140,13 @@ class Supervisor:
         One that was still starting had no jobs, whatever it exits with.
         """
         self._is_ending, is_forced, codes = True, False, {0}
-        for slot in self._slots:
-            slot.end()
-        while any(slot.process for slot in self._slots):
+        for process in self._running:
+            process.end()
+        while self._running:
             if shutdown.is_forced and not is_forced:
                 is_forced = True
-                for slot in self._slots:
-                    slot.force()
+                for process in self._running:
+                    process.force()
             for slot in self._slots:
                 code = slot.look()
                 if code is not None:
@@ -156,14 +155,16 @@ class Supervisor:
             self._clock.sleep(_LOOK_SECONDS)
         return max(codes - {_ENDED_BY_SIGTERM})
 
+    @property
+    def _running(self) -> list[Process]:
+        return [slot.process for slot in self._slots if slot.process]
+
     def health(self) -> dict[str, Any]:
         """Return the health of all processes. During shutdown, those that have ended are left out."""
-        processes = [slot.process for slot in self._slots]
-        running = [process for process in processes if process or not self._is_ending]
-        return health_of_all([(process.pid, process.ages) if process else (None, None) for process in running])
+        processes = [slot.process for slot in self._slots if slot.process or not self._is_ending]
+        return health_of_all([(process.pid, process.ages) if process else (None, None) for process in processes])
 
 
-# Run a command as several worker processes, with one set of signals, logs, health and metrics.
 def supervise(command: Sequence[str], *, processes: int, port: int | None) -> int:
     """Run a worker's command so many times over until SIGTERM or SIGINT; return the exit code.
 
@@ -186,9 +187,8 @@ def supervise(command: Sequence[str], *, processes: int, port: int | None) -> in
         return supervisor.run(shutdown)
 
 
-# One of the processes that a supervisor keeps at work: who is at it, or when the next one is started.
 class WorkerSlot:
-    """`start` starts a process of this number. `jitter` returns 0 to 1."""
+    """One of the processes that a supervisor keeps at work, or when the next one is started in its place."""
 
     def __init__(
         self,
@@ -222,16 +222,6 @@ class WorkerSlot:
     def look(self) -> int | None:
         """Receive what the process reports; return its exit code if it has ended."""
         return self.process.look() if self.process else None
-
-    def end(self) -> None:
-        """Let the process end with its grace."""
-        if self.process:
-            self.process.end()
-
-    def force(self) -> None:
-        """Let the process end without grace."""
-        if self.process:
-            self.process.force()
 
     @property
     def is_ready(self) -> bool:
