@@ -105,7 +105,7 @@ class Changes:
         """
         check_of_queue(definition, queue)
         now = self._clock.now() if must_run else None
-        desire = partial(_created if only_new else _defined, definition, queue, now)
+        desire = partial(_defined, definition, queue, only_new, now)
         return self._run(queue.name, name, desire, if_match)
 
     def pause(self, queue: str, name: str, *, if_match: str | None = None) -> Changed:
@@ -211,46 +211,42 @@ class Changes:
 
 
 def _defined(
-    definition: Definition, queue: QueueSettings, now: datetime | None, head: Head | None
+    definition: Definition, queue: QueueSettings, only_new: bool, now: datetime | None, head: Head | None
 ) -> DesiredState | None:
-    exists = head is not None and not head.deleted
-    if head is not None and exists and head.definition == definition:
+    was = None if head is None or head.deleted else head
+    if was is not None and only_new:
+        what = f"schedule {queue.name}/{was.name} is there already, its etag {was.etag}"
+        raise ScheduleChanged(f"{what}: without If-None-Match it is changed")
+    if was is not None and was.definition == definition:
         return None
     # Without `now`, any rule will do: a deployment that is rolled back may put one that has ended since.
     if now is not None:
         check_fires_after(now, definition.rule)
-    return DesiredState(definition=definition, queue=queue, paused=head is not None and exists and head.paused)
-
-
-def _created(
-    definition: Definition, queue: QueueSettings, now: datetime | None, head: Head | None
-) -> DesiredState | None:
-    if head is not None and not head.deleted:
-        what = f"schedule {queue.name}/{head.name} is there already, its etag {head.etag}"
-        raise ScheduleChanged(f"{what}: without If-None-Match it is changed")
-    return _defined(definition, queue, now, head)
+    return DesiredState(definition=definition, queue=queue, paused=was is not None and was.paused)
 
 
 def _paused(queue: str, name: str, head: Head | None) -> DesiredState | None:
-    if head is None or head.deleted:
-        raise not_found(queue, name)
-    return None if head.paused else DesiredState(definition=head.definition, paused=True)
+    was = existing(queue, name, head)
+    return None if was.paused else DesiredState(definition=was.definition, paused=True)
 
 
 def _resumed(queue: QueueSettings, name: str, head: Head | None) -> DesiredState | None:
-    if head is None or head.deleted:
-        raise not_found(queue.name, name)
-    return DesiredState(definition=head.definition, queue=queue) if head.paused else None
+    was = existing(queue.name, name, head)
+    return DesiredState(definition=was.definition, queue=queue) if was.paused else None
 
 
 def _deleted(queue: str, name: str, head: Head | None) -> DesiredState | None:
-    if head is None:
-        raise not_found(queue, name)
-    return None if head.deleted else DesiredState(definition=head.definition, paused=head.paused, deleted=True)
+    if head is not None and head.deleted:
+        return None
+    was = existing(queue, name, head)
+    return DesiredState(definition=was.definition, paused=was.paused, deleted=True)
 
 
-def not_found(queue: str, name: str) -> ScheduleNotFound:
-    return ScheduleNotFound(f"queue {queue!r} has no schedule {name!r}")
+def existing(queue: str, name: str, head: Head | None) -> Head:
+    """Return the head of a schedule. Raises ScheduleNotFound when there is none, or it was deleted."""
+    if head is None or head.deleted:
+        raise ScheduleNotFound(f"queue {queue!r} has no schedule {name!r}")
+    return head
 
 
 def check_match(if_match: str | None, head: Head) -> None:
@@ -319,24 +315,18 @@ def _next(head: Head, desired: DesiredState, *, fence: datetime | None, now: dat
     start = resume_time(head, fence, now=now) if is_resumed else cutover_of(head, fence)
     if desired.is_live:
         check_changes(head, start)
+    partition, queue = head.partition, desired.queue
+    if is_resumed and queue is not None and not queue.declares(partition):
+        # No tick reads its own. Its earlier runs are over: the change that ended them cancelled what was left.
+        partition = partition_of_schedule(queue, head.name)
     return head.next(
         definition=desired.definition,
         start=start,
         paused=desired.paused,
         deleted=desired.deleted,
-        partition=_next_partition(head, desired.queue) if is_resumed else head.partition,
-        retention=head.retention if desired.queue is None else desired.queue.retention,
+        partition=partition,
+        retention=head.retention if queue is None else queue.retention,
     )
-
-
-def _next_partition(head: Head, queue: QueueSettings | None) -> Partition:
-    """Return the partition of a resumed head: its own, unless its queue no longer has that and so does not tick it.
-
-    Its earlier runs are over: the change that ended them cancelled what was left.
-    """
-    if queue is None or head.partition.number < queue.partitions:
-        return head.partition
-    return partition_of_schedule(queue, head.name)
 
 
 # Cutover: the instant at which one generation of a schedule ends and the next begins, and what it cancels. For a head

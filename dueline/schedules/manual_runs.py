@@ -102,12 +102,8 @@ class ManualRuns:
         patience: timedelta = PATIENCE,
         new_uid: Callable[[], str] = lambda: str(uuid.uuid4()),
     ) -> None:
-        self._table = table
-        self._route = route
-        self._clock = clock
-        self._new_uid = new_uid
-        self._spread = spread
-        self._patience = patience
+        self._table, self._route, self._clock = table, route, clock
+        self._spread, self._patience, self._new_uid = spread, patience, new_uid
 
     def run_now(
         self, queue: str, name: str, *, payload: str | None = None, key: str | None = None, if_match: str | None = None

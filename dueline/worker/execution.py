@@ -69,7 +69,7 @@ class OverlapLock:
         self.renewal_seconds = min(LEAST_VISIBILITY_TIMEOUT, context.settings.visibility_timeout) / _CHECKS
 
     def run(self, received: ReceivedMessage, handle: Callable[[ReceivedMessage], Verdict]) -> Verdict:
-        """Return how `handle` ended, or Skipped or Held: then it did not begin."""
+        """Return how `handle` ended, or Skipped or Deferred: then it did not begin."""
         job = received.job
         if job is None or job.schedule is None or not job.exclusive:
             return handle(received)

@@ -64,7 +64,7 @@ class QueueWorker:
         self._periodic = PeriodicTasks(
             {
                 runner.overlap.renew: lambda: runner.overlap.renewal_seconds,
-                self._apply_limits: lambda: WATCH_SECONDS,
+                lambda: self._limiter.look(on_change=self._waiting.apply_limits): lambda: WATCH_SECONDS,
                 lambda: context.refresh(report): lambda: LONGEST_REFRESH_SECONDS * (1 + jitter()) / 2,
             },
             queue=context.queue,
@@ -120,9 +120,6 @@ class QueueWorker:
             self._processor.process(claims)
         else:
             self._waiting.put(claims)
-
-    def _apply_limits(self) -> None:
-        self._limiter.look(on_change=self._waiting.apply_limits)
 
 
 class WaitingJobs:

@@ -48,7 +48,8 @@ class Receiver:
             longest = self._context.settings.visibility_timeout // _POLLS_A_CLAIM
             return self._receive_from(order[0], most, wait=max(1, min(LONG_POLL_SECONDS, longest)))
         for level in order:
-            if not self._is_resting(level) and (claims := self._try(level, most, wait=0)):
+            is_resting = level in self._rests and self._context.clock.monotonic() < self._rests[level][1]
+            if not is_resting and (claims := self._try(level, most, wait=0)):
                 return claims
         healthy = sorted(set(order) - self._rests.keys())
         if healthy:
@@ -57,9 +58,6 @@ class Receiver:
         # The caller waits before the next try, which is at all levels.
         self._rests.clear()
         raise fault
-
-    def _is_resting(self, level: int) -> bool:
-        return level in self._rests and self._context.clock.monotonic() < self._rests[level][1]
 
     def _try(self, level: int, most: int, *, wait: int) -> list[Claim]:
         """Return the claims on messages of a level; if it fails, let it rest."""
@@ -157,7 +155,10 @@ class ReceiveLoop:
             except Exception as fault:
                 # Whatever it is: a thread that ends would leave a process that does nothing and says nothing.
                 faults += 1
-                self._back_off(fault, faults)
+                self._report(error_event(fault, queue=self._context.queue))
+                self._beat()
+                longest = min(_LONGEST_BACKOFF_SECONDS, 2.0 ** min(faults, 10))
+                self._stopped.wait(longest * (1 + self._jitter()) / 2)
 
     def receive_once(self) -> list[Claim]:
         """Receive as much as there are permits for; nothing while jobs may not begin or cannot be prepared."""
@@ -173,11 +174,6 @@ class ReceiveLoop:
 
     def _beat(self) -> None:
         self.heartbeat = self._context.clock.monotonic()
-
-    def _back_off(self, fault: Exception, faults: int) -> None:
-        self._report(error_event(fault, queue=self._context.queue))
-        self._beat()
-        self._stopped.wait(min(_LONGEST_BACKOFF_SECONDS, 2.0 ** min(faults, 10)) * (1 + self._jitter()) / 2)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
