@@ -6,17 +6,15 @@ from functools import reduce
 import pytest
 
 from dueline.core import instant
-from dueline.core.job import State
-from dueline.core.listing import JobPage, read_place
+from dueline.core.listing import JobPage
 from dueline.core.overview import Control, Overview
 from dueline.core.ports import Depth
 from dueline.core.queue_settings import Rate
 from dueline.core.request import json_text
-from dueline.core.status import Outcome
 from dueline.core.trace import TraceContext
 from dueline.errors import InvalidJob
-from functions.http.answers import control_answer, job_answer, overview_answer, page_of_jobs
-from tests.builders import NOW, a_job, a_queue, an_id
+from functions.http.answers import control_answer, overview_answer, page_of_jobs
+from tests.builders import NOW, a_job, a_queue
 
 PLACE = "2026-12-01T00:00:00.000Z#00000000-0000-4000-8000-000000000000#job"
 
@@ -26,14 +24,6 @@ def page_of(payload):
     # As strictly as callers may read it.
     (job,) = json.loads(json.dumps(answer, allow_nan=False))["jobs"]
     return job
-
-
-def test_the_last_page_names_no_next_one():
-    assert page_of_jobs(JobPage(jobs=(), after=None)) == {"jobs": [], "next": None}
-
-
-def test_the_next_page_begins_where_this_one_ends():
-    assert read_place(page_of_jobs(JobPage(jobs=(), after=PLACE))["next"]) == PLACE
 
 
 @pytest.mark.parametrize("payload", ["null", "0", '""', '{"a": [1, "ü", "\\u0001"]}', "[" * 200 + "]" * 200])
@@ -72,32 +62,6 @@ def test_payload_nests_at_most_200_levels():
         json_text(reduce(lambda inner, _: [inner], range(5000), 1))
 
 
-@pytest.mark.parametrize(
-    ("outcome", "answer"),
-    [
-        (None, {}),
-        (
-            {"state": State.RUNNING, "attempts": 1, "started": NOW},
-            {"attempts": 1, "started": "2026-11-21T07:05:00.000Z"},
-        ),
-        (
-            {"state": State.FAILED, "attempts": 10, "started": NOW, "ended": NOW, "error": "TimeoutError"},
-            {
-                "attempts": 10,
-                "started": "2026-11-21T07:05:00.000Z",
-                "ended": "2026-11-21T07:05:00.000Z",
-                "error": "TimeoutError",
-            },
-        ),
-    ],
-)
-def test_job_has_only_known_fields_of_attempts(outcome, answer):
-    id, noted = an_id(), Outcome(**outcome) if outcome else None
-    job = job_answer(id, State.FAILED, outcome=noted)
-    assert job == {**job_answer(id, State.FAILED), **answer}
-    assert set(job) - set(answer) == {"id", "queue", "due", "route", "state"}
-
-
 def overview_of(*levels, **more):
     answer = Overview(scheduled=0, more_scheduled=False, next_due=None, fence_age=None, levels=levels, dead=0, **more)
     return overview_answer(a_queue(priorities=len(levels)), answer, taking=1, direct_horizon=890)
@@ -110,12 +74,6 @@ def test_overview_has_each_level_and_their_sum():
         {"priority": 1, "waiting": 1, "in_flight": 2, "delayed": 3},
         {"priority": 2, "waiting": 10, "in_flight": 20, "delayed": 30},
     ]
-
-
-def test_of_a_queue_with_one_level_none_is_shown():
-    answer = overview_of(Depth(waiting=1, in_flight=2, delayed=3))
-    assert (answer["waiting"], answer["in_flight"], answer["delayed"]) == (1, 2, 3)
-    assert "levels" not in answer
 
 
 @pytest.mark.parametrize(

@@ -7,17 +7,11 @@ from contextlib import aclosing
 
 import pytest
 
-from dueline import AsyncClient, Client, DuelineError, Job, NewJob, QueueNotFound, State
+from dueline import AsyncClient, Client, DuelineError, Job, NewJob, State
 from dueline.errors import Unavailable
 from tests.builders import an_id
-from tests.fake_api_server import default_reply, fake_api_server, job_json, json_reply
+from tests.fake_api_server import default_reply, job_json, json_reply
 from tests.waiting import HANG_SECONDS
-
-
-@pytest.fixture
-def api_server():
-    with fake_api_server() as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -49,11 +43,6 @@ def test_calls_are_answered_as_the_client_answers_them(client):
     assert isinstance(first, Job)
     assert isinstance(second, DuelineError)
     assert state is State.CANCELLED
-
-
-def test_an_error_is_raised_where_it_is_awaited(client):
-    with pytest.raises(QueueNotFound):
-        asyncio.run(client.schedule("no/queue", 1))
 
 
 def test_the_event_loop_goes_on_meanwhile(client, api_server):

@@ -9,9 +9,9 @@ from dueline.core.cancel import CancelResult
 from dueline.core.job import Partition, Route, State
 from dueline.core.ports import BatchRead
 from dueline.errors import JobNotFound, Throttled, Unavailable
-from tests.builders import NOW, a_job, a_queue, an_id
+from tests.builders import NOW, a_queue, an_id
 from tests.system import System
-from tests.wire import done_in_part, failing, losing_the_answer, meanwhile, on
+from tests.wire import done_in_part, failing, meanwhile, on
 
 NEVER = Partition(queue="emails", number=77)
 
@@ -20,40 +20,11 @@ def due_in(seconds, **overrides):
     return an_id(due=NOW + timedelta(seconds=seconds), **overrides)
 
 
-def test_job_that_waits_in_the_table_is_cancelled_for_good():
-    system, job = System(), a_job()
-    system.put(job)
-    assert system.cancel(job.id) is State.CANCELLED
-    system.clock.sleep(3600)
-    system.tick()
-    assert system.arrived() == []
-
-
-def test_cancel_that_overtakes_ingest_holds():
-    system = System()
-    job = system.schedule(3600)
-    assert system.cancel(job.id) is State.CANCELLED
-    system.ingest()
-    system.clock.sleep(3600)
-    system.tick()
-    assert system.arrived() == []
-
-
 def test_cancel_at_the_fence_is_requested_and_behind_it_promised():
     system = System()
     system.tick()
     assert system.cancel(due_in(240)) is State.CANCEL_REQUESTED
     assert system.cancel(due_in(240.001)) is State.CANCELLED
-
-
-@pytest.mark.parametrize("name", ["table.add", "table.read", "table.mark_exact"])
-@pytest.mark.parametrize("react", [failing(Throttled("slow down")), losing_the_answer])
-def test_cancel_that_fails_promises_nothing_and_its_repeat_does(name, react):
-    system, id = System(), due_in(3600)
-    system.wire.around = on(name, react, times=1)
-    with pytest.raises((Throttled, Unavailable)):
-        system.cancel(id)
-    assert system.cancel(id) is State.CANCELLED
 
 
 def test_cancel_makes_three_calls_and_its_repeat_one():
@@ -111,18 +82,6 @@ def test_cancel_in_an_unread_partition_promises_nothing():
 
 
 # Many at once
-
-
-def test_many_are_cancelled_each_and_reported_in_order():
-    system, waits, direct = System(), due_in(3600), due_in(60, route=Route.DIRECT)
-    unknown = JobNotFound("no such job")
-    results = system.cancel_many([direct, unknown, waits])
-    assert results == [
-        CancelResult(id=direct, state=State.CANCEL_REQUESTED),
-        unknown,
-        CancelResult(id=waits, state=State.CANCELLED),
-    ]
-    assert system.look_up(waits) is State.CANCELLED
 
 
 def test_failed_cancel_of_many_names_its_job_alone():

@@ -47,11 +47,6 @@ def test_other_queues_are_neither_paused_nor_limited(table):
     assert held(table, "emails-vip") == Control()
 
 
-def test_pause_holds_until_resume(table):
-    assert control.pause("emails", table=table, now=NOW) == held(table) == Control(paused=True)
-    assert control.resume("emails", table=table, now=LATER) == held(table) == Control()
-
-
 def test_rate_holds_until_it_is_lifted(table):
     set_rate = control.set_rate("emails", RATE, table=table, now=NOW)
     assert set_rate == held(table) == Control(rate=RATE, rate_set="2026-11-21T07:05:00.000Z")
@@ -66,11 +61,6 @@ def test_same_rate_again_keeps_its_slots(table):
     assert held(table).rate_set == "2026-11-21T07:05:00.000Z"
 
 
-@pytest.mark.parametrize("text", ["0/s", "1/s", "90/m", "100000/h"])
-def test_a_rate_is_kept_as_it_was_set(table, text):
-    assert str(control.set_rate("emails", Rate.parse(text), table=table, now=NOW).rate) == text
-
-
 def test_a_pause_leaves_the_rate_as_it_is_and_a_rate_the_pause(table):
     control.set_rate("emails", RATE, table=table, now=NOW)
     control.pause("emails", table=table, now=LATER)
@@ -83,20 +73,6 @@ def test_rate_set_during_a_pause_is_kept(table, wire):
     wire.around = on("table.write", meanwhile(lambda: control.set_rate("emails", RATE, table=table, now=NOW)), times=1)
     assert control.pause("emails", table=table, now=NOW).rate == RATE
     assert (held(table).paused, held(table).rate) == (True, RATE)
-
-
-@pytest.mark.parametrize(
-    ("holds", "is_stopped"),
-    [
-        (Control(), False),
-        (Control(paused=True), True),
-        (Control(rate=Rate(jobs=0, seconds=3600)), True),
-        (Control(rate=Rate(jobs=1, seconds=3600)), False),
-        (Control(paused=True, rate=RATE), True),
-    ],
-)
-def test_a_pause_and_a_rate_of_0_stop_a_queue(holds, is_stopped):
-    assert holds.is_stopped is is_stopped
 
 
 @EVERY_CHANGE

@@ -4,7 +4,7 @@ import pytest
 
 from dueline.core.ports import BatchFailure
 from dueline.core.retry import Calls, Patience, in_lanes
-from dueline.errors import QueueNotFound, Throttled, Unavailable
+from dueline.errors import Throttled, Unavailable
 from dueline.operations.dead_letters import DeadLetterFilter
 from dueline.operations.redrive import HIDDEN_SECONDS, delete_dead_letters
 from tests.unit.test_redrive import Killed, Place, counts, numbered
@@ -71,10 +71,3 @@ def test_a_run_that_dies_has_deleted_nothing_but_what_was_wanted():
     with pytest.raises(Killed):
         delete(place, selection=DeadLetterFilter(errors=frozenset({"KeyError"})))
     assert len(place.left()) == 50
-
-
-def test_a_queue_that_is_gone_is_reported():
-    place = Place()
-    place.dead.gone = True
-    with pytest.raises(QueueNotFound):
-        delete(place)

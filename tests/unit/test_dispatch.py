@@ -6,7 +6,7 @@ import pytest
 from dueline.core.dispatch import PAST_RETENTION
 from dueline.core.message import REASON
 from dueline.errors import Throttled, Unavailable
-from tests.builders import NOW, a_job, a_queue
+from tests.builders import NOW, a_job
 from tests.system import System
 from tests.wire import done_in_part, failing, meanwhile, on, refusing_for_good
 
@@ -21,12 +21,6 @@ def dispatch(system, *jobs, until=math.inf):
 
 def delays(system):
     return [delivery.message.delay for delivery in system.queues["emails"].deliveries]
-
-
-def test_precise_job_is_held_in_its_last_second_by_its_worker():
-    system = System(a_queue(precise=True))
-    dispatch(system, due_in(239.9))
-    assert delays(system) == [239]
 
 
 def test_clock_is_read_for_each_batch_just_before_it_is_sent():
@@ -48,15 +42,6 @@ def test_last_moment_of_a_retention_still_counts():
     system = System()
     dispatch(system, due_in(-10, expires=NOW + timedelta(milliseconds=1)))
     assert len(system.arrived()) == 1
-
-
-def test_queue_that_is_gone_parks_its_jobs():
-    system, job = System(), due_in(1)
-    system.queues["emails"].gone = True
-    (parked,) = dispatch(system, job).parked
-    assert parked.job == job
-    assert "emails does not exist" in parked.reason
-    assert system.parked() == [job.id]
 
 
 def test_content_that_sqs_refuses_for_good_is_parked_alone():
@@ -81,14 +66,6 @@ def test_only_what_was_refused_is_sent_again():
     system.wire.around = on("emails.send", done_in_part, times=1)
     assert set(dispatch(system, *jobs).dispatched) == set(jobs)
     assert system.arrived() == [jobs[1].id, jobs[2].id, jobs[0].id]
-
-
-def test_what_stays_throttled_is_left_unfinished():
-    system, job = System(), due_in(1)
-    system.wire.around = on("emails.send", failing(Throttled("slow down")))
-    sent = dispatch(system, job)
-    assert sent.unfinished == (job,)
-    assert system.parked() == []
 
 
 def test_no_request_begins_after_the_time_to_stop():

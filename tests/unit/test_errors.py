@@ -9,32 +9,6 @@ def _public():
     return {name: each for name, each in vars(errors).items() if isinstance(each, type) and each is not ErrorKind}
 
 
-def test_names_of_errors_are_pinned():
-    assert set(_public()) == {
-        "DuelineError",
-        "InvalidJob",
-        "InvalidSchedule",
-        "PayloadTooLarge",
-        "Forbidden",
-        "QueueNotFound",
-        "JobNotFound",
-        "ScheduleNotFound",
-        "DeploymentNotFound",
-        "DeploymentTooOld",
-        "ClientTooOld",
-        "AlreadyFinished",
-        "RunOfSchedule",
-        "ScheduleChanged",
-        "TooManySchedules",
-        "TooManyChanges",
-        "IdReused",
-        "KeyReused",
-        "Throttled",
-        "Unavailable",
-        "NotYet",
-    }
-
-
 @pytest.mark.parametrize(
     ("base", "kinds"),
     [

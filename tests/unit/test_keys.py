@@ -10,11 +10,11 @@ from dueline.core.idempotency import claim, job_under
 from dueline.core.job import Job, Partition, Route
 from dueline.core.payloads import Upload
 from dueline.core.request import Request
-from dueline.errors import InvalidJob, JobNotFound, KeyReused, NotYet, QueueNotFound, Throttled, Unavailable
+from dueline.errors import InvalidJob, JobNotFound, KeyReused, NotYet, QueueNotFound, Unavailable
 from dueline.testing import MemoryTable
 from tests.builders import NOW, RETENTION, a_job, a_queue, an_id
 from tests.system import System
-from tests.wire import failing, meanwhile, on, straight
+from tests.wire import failing, on, straight
 
 AN_HOUR = 3600
 DIRECT, BY_THE_TABLE = 5, AN_HOUR
@@ -112,13 +112,6 @@ def test_key_that_is_no_good_is_refused_and_nothing_is_queried(key):
     assert "1 to 255 printable ASCII characters" in str(error)
 
 
-@pytest.mark.parametrize("key", ["x", "x" * 255, " ", "#key#~"])
-def test_any_printable_ascii_may_be_a_key(key):
-    system = System()
-    (first,), (second,) = accepted(system, keyed(key=key)), accepted(system, keyed(key=key))
-    assert first.id == second.id
-
-
 def test_jobs_without_a_key_cost_a_write_and_a_read_or_a_message():
     requests = Request(payload=1), Request(payload=1, delay=AN_HOUR)
     assert calls_of(System(), *requests) == ["table.add", "table.read", "emails.send"]
@@ -141,15 +134,6 @@ def test_key_that_comes_twice_in_one_call_is_a_repeat_as_in_two():
 # What fails in between
 
 
-def test_key_that_could_not_be_claimed_submits_nothing():
-    system = System()
-    system.wire.around = on("table.claim", failing(Throttled("slow down")))
-    error = refused(system, keyed())
-    assert isinstance(error, Throttled)
-    assert error.job_id
-    assert on_their_way(system) == []
-
-
 def test_resent_job_keeps_its_due_time():
     system = System()
     system.wire.around = on("emails.send", failing(Unavailable("no")), times=1)
@@ -159,21 +143,6 @@ def test_resent_job_keeps_its_due_time():
     assert job.id.route is Route.DIRECT
     assert job.id.due == NOW + timedelta(seconds=100)
     assert [each.message.delay for each in system.queues["emails"].deliveries] == [60]
-
-
-def test_expired_claim_marks_nothing_of_the_new_job():
-    system, second = System(), []
-
-    def claim_anew():
-        system.wire.around = on("emails.send", failing(Unavailable("no")), times=1)
-        system.clock.sleep((RETENTION + timedelta(seconds=DIRECT)).total_seconds())
-        second.append(refused(system, keyed(DIRECT)))
-
-    system.wire.around = on("emails.send", meanwhile(claim_anew), times=1)
-    accepted(system, keyed(DIRECT))
-    (third,) = accepted(system, keyed(DIRECT))
-    assert str(third.id) == second[0].job_id
-    assert third.id in on_their_way(system)
 
 
 @pytest.mark.parametrize("ahead", [1000, 100_000])
@@ -187,15 +156,6 @@ def test_repeat_that_is_too_early_for_sqs_fails_alone(ahead):
     system.clock.sleep(ahead - 900)
     (repeat,) = accepted(system, keyed(DIRECT))
     assert on_their_way(system) == [other.id, repeat.id] == [other.id, first.id]
-
-
-def test_key_whose_queue_is_gone_is_tried_again_when_it_is_back():
-    system = System()
-    system.queues["emails"].gone = True
-    assert isinstance(refused(system, keyed(DIRECT)), QueueNotFound)
-    system.queues["emails"].gone = False
-    (job,) = accepted(system, keyed(DIRECT))
-    assert on_their_way(system) == [job.id]
 
 
 def test_refused_request_leaves_its_key_to_a_corrected_one():
@@ -215,15 +175,6 @@ def test_upload_that_goes_after_the_claim_leaves_its_key():
     system.wire.around = on("payloads.copy", lambda _: None)
     assert isinstance(refused(system, Request(upload=str(upload), key="order 17", delay=DIRECT)), InvalidJob)
     accepted(system, keyed())
-
-
-def test_call_that_finds_the_key_just_released_sends_nothing():
-    system, key = System(), rows.idempotency_key("emails", "order 17")
-    system.wire.around = on("emails.send", failing(Unavailable("no")), times=1)
-    id = refused(system, keyed(DIRECT)).job_id
-    system.wire.around = on("table.share", meanwhile(lambda: system.stores.table.release(key, id=id, ttl=1)), times=1)
-    assert isinstance(refused(system, keyed(DIRECT)), Unavailable)
-    assert on_their_way(system) == []
 
 
 @pytest.mark.parametrize("terms", [{"tenant": "b", "priority": 2}, {"priority": 2}, {}])

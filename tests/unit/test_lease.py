@@ -3,10 +3,9 @@ from datetime import timedelta
 import pytest
 
 from dueline.core import instant
-from dueline.errors import Throttled, Unavailable
 from tests.builders import EMAILS, NOW
 from tests.system import System
-from tests.wire import failing, meanwhile, on
+from tests.wire import meanwhile, on
 
 
 def after(seconds):
@@ -17,11 +16,6 @@ def received(system, **overrides):
     lease = system.a_lease(**overrides)
     assert lease.acquire()
     return lease
-
-
-def test_free_partition_is_taken_with_the_fence_ahead():
-    lease = received(System())
-    assert (lease.fence, lease.cursor) == (after(240), "0")
 
 
 def test_lease_reports_when_the_last_send_must_begin():
@@ -73,11 +67,3 @@ def test_partition_acquired_by_others_each_time_is_left():
     around = on("table.acquire_lease", meanwhile(another_passes))
     system.wire.around = around
     assert not system.a_lease().acquire()
-
-
-@pytest.mark.parametrize("error", [Throttled("slow down"), Unavailable("lost")])
-def test_lease_that_could_not_be_requested_raises(error):
-    system = System()
-    system.wire.around = on("table.acquire_lease", failing(error))
-    with pytest.raises(type(error)):
-        system.a_lease().acquire()

@@ -12,7 +12,7 @@ from dueline.core import rows
 from dueline.core.job import Partition, State
 from dueline.core.listing import MOST_BYTES, place_text, read_place
 from dueline.errors import InvalidJob, Throttled, Unavailable
-from tests.builders import NOW, RETENTION, a_job, a_queue
+from tests.builders import NOW, a_job, a_queue
 from tests.system import System
 from tests.wire import done_in_part, failing, on
 
@@ -118,13 +118,6 @@ def test_pages_hold_each_scheduled_job_once_in_order(jobs, limit, page_rows, par
         assert sum(page.unreadable for page in result) == len(unreadable)
 
 
-@pytest.mark.parametrize("fate", FATES)
-def test_job_is_listed_only_while_it_waits(fate):
-    system, job = a_system(), due_in(3600)
-    let(system, job, fate)
-    assert entries(system) == ([job] if fate == "waits" else [])
-
-
 def test_span_includes_its_start_and_not_its_end():
     system, jobs = a_system(), [due_in(seconds) for seconds in (1, 1.001, 2, 2.001)]
     system.put(*jobs)
@@ -132,12 +125,6 @@ def test_span_includes_its_start_and_not_its_end():
     for end in (2.0005, 2.001):
         result = entries(system, start=start, end=NOW + timedelta(seconds=end))
         assert [job.id for job in result] == [job.id for job in jobs[1:3]]
-
-
-def test_expired_row_is_not_listed():
-    system = a_system()
-    system.put(due_in(-RETENTION.total_seconds(), expires=NOW))
-    assert entries(system) == []
 
 
 def test_note_of_another_kind_beside_a_job_hides_nothing():
@@ -164,15 +151,6 @@ def test_page_ends_where_its_payloads_have_1_mib():
     result = pages(system, limit=100)
     assert [len(page.jobs) for page in result] == [MOST_BYTES // size, MOST_BYTES // size, 1]
     assert [job for page in result for job in page.jobs] == jobs
-
-
-def test_page_behind_many_cancelled_is_empty_and_not_the_last():
-    system, job = a_system(page_rows=10), due_in(3600)
-    for number in range(100):
-        system.table.write([rows.cancellation_row(due_in(number).id, at=NOW)])
-    system.put(job)
-    first, second = pages(system)
-    assert (first.jobs, second.jobs) == ((), (job,))
 
 
 def test_pages_stay_in_order_behind_many_cancelled():

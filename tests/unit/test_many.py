@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from dueline import Client, Job, NewJob, Patience, Unavailable, errors
+from dueline import Client, Job, NewJob, Patience, Unavailable
 from dueline.client.http import HttpApi, HttpResponse
 from dueline.core.retry import CALL_ITEMS, LANES, LEAST_ITEMS, BatchSize
 from dueline.testing import VirtualClock
@@ -87,14 +87,6 @@ def test_many_pass_an_api_that_finishes_parts_of_calls():
     assert_all_scheduled_once(a_client(gateway).schedule_many("emails", numbered(3000)), gateway, 3000)
 
 
-def test_large_call_is_retried_in_smaller_ones_with_its_keys():
-    gateway = FakeGateway(lambda keys: BUSY if len(keys) > 40 else None)
-    results = a_client(gateway).schedule_many("emails", numbered(100))
-    assert_all_scheduled_once(results, gateway, 100)
-    assert [len(keys) for keys in gateway.calls][:3] == [100, 50, 25]
-    assert {key for keys in gateway.calls for key in keys} == {str(n) for n in range(100)}
-
-
 # Patience
 
 
@@ -125,13 +117,6 @@ def test_jobs_that_fail_to_the_end_do_not_hold_up_the_others():
     gateway = FakeGateway(lambda keys: {key: BUSY for key in keys if key.endswith("7")})
     results = a_client(gateway, attempts=3).schedule_many("emails", numbered(1000))
     assert {n for n, each in enumerate(results) if not isinstance(each, Job)} == set(range(7, 1000, 10))
-
-
-def test_one_try_each_is_one_try_each():
-    gateway = FakeGateway(lambda keys: {keys[0]: BUSY})
-    results = a_client(gateway, attempts=1).schedule_many("emails", numbered(250))
-    assert sorted(key for keys in gateway.calls for key in keys) == sorted(str(n) for n in range(250))
-    assert sum(isinstance(each, Unavailable) for each in results) == len(gateway.calls)
 
 
 def test_a_call_that_gets_smaller_has_patience_of_its_own():
@@ -165,19 +150,6 @@ def test_schedule_each_reads_few_jobs_ahead():
     assert max(held) <= (2 * LANES + 2) * CALL_ITEMS
 
 
-def test_a_stream_refuses_what_is_no_queue_before_it_takes_a_job():
-    with pytest.raises(errors.QueueNotFound):
-        a_client(FakeGateway()).schedule_each("no/queue", iter([]))
-
-
-def test_who_leaves_a_stream_early_leaves_the_rest_unsent():
-    gateway = FakeGateway()
-    results = iter(a_client(gateway).schedule_each("emails", numbered(100_000)))
-    assert isinstance(next(results), Job)
-    del results
-    assert len(gateway.jobs) < 20_000
-
-
 # The size of a call
 
 
@@ -197,10 +169,6 @@ def test_a_size_is_halved_down_to_a_least():
         noted(size, size.items, error=Unavailable(""))
     assert size.items == LEAST_ITEMS
     assert noted(BatchSize(1), 1, error=Unavailable("")) == 1
-
-
-def test_a_call_that_is_much_smaller_says_nothing_of_the_size():
-    assert noted(BatchSize(), 3, error=Unavailable("")) == CALL_ITEMS
 
 
 def test_the_apis_throttle_counts_calls_and_makes_none_smaller():

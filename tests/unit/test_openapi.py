@@ -170,15 +170,6 @@ def test_answer_has_the_fields_of_its_type(form, operation):
     assert closed.validate_python(operation) == operation
 
 
-def test_queue_answer_has_all_settings():
-    assert answers.queue_answer(a_queue(), taking=None, direct_horizon=890) == {
-        "queue": "emails",
-        **a_queue().to_json(),
-        "taking": None,
-        "direct_horizon": 890,
-    }
-
-
 def test_no_function_imports_the_openapi_package():
     functions = PATH.parents[1] / "functions"
     others = [path for path in functions.rglob("*.py") if not path.is_relative_to(functions / "http" / "openapi")]

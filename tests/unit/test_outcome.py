@@ -5,12 +5,10 @@ from datetime import timedelta
 import pytest
 
 from dueline.core import rows
-from dueline.core.job import JobId, Partition, Route, State
-from dueline.core.status import FINAL, OF_WORKERS, Outcome, note_outcome, outcome_row, read_outcome
-from dueline.errors import InvalidJob, Unavailable
+from dueline.core.job import JobId, State
+from dueline.core.status import OF_WORKERS, Outcome, outcome_row, read_outcome
+from dueline.errors import InvalidJob
 from tests.builders import NOW, a_job, an_id
-from tests.system import System
-from tests.wire import losing_the_answer, on
 
 
 def an_outcome(state=State.FAILED, **overrides):
@@ -35,15 +33,6 @@ def test_outcome_keys_sort_by_due_time():
     assert rows.key(outcome_row(id, an_outcome(), expires=NOW)) == key
 
 
-@pytest.mark.parametrize("route", Route)
-def test_no_two_jobs_share_an_outcome(route):
-    ids = [an_id(route=route, partition=Partition(queue=queue, number=n)) for queue in ("a", "a-b") for n in (0, 1)]
-    assert len({rows.outcome_key(id) for id in ids}) == len(ids)
-    others = {key(id)[0] for id in ids for key in (rows.job_key, rows.cancellation_key)}
-    others |= {rows.idempotency_key(id.queue, f"k{n}")[0] for id in ids for n in range(200)}
-    assert not others & {rows.outcome_key(id)[0] for id in ids}
-
-
 @pytest.mark.parametrize(
     ("wrong", "reason"),
     [
@@ -62,10 +51,6 @@ def test_no_two_jobs_share_an_outcome(route):
 def test_invalid_outcome_is_refused_with_the_reason(wrong, reason):
     with pytest.raises(InvalidJob, match=reason):
         an_outcome(**wrong)
-
-
-def test_all_but_what_runs_and_what_is_tried_again_is_final():
-    assert set(OF_WORKERS) - set(FINAL) == {State.RUNNING, State.DISPATCHED}
 
 
 @pytest.mark.parametrize(
@@ -107,20 +92,3 @@ def test_row_that_cannot_be_read_says_why(broken):
     row = outcome_row(an_id(), an_outcome(), expires=NOW)
     with pytest.raises(InvalidJob, match=r"row \('emails#outcome#0', .* cannot be read"):
         read_outcome({**row, **broken})
-
-
-@pytest.mark.parametrize("name", ["state", "attempts", "started", "ended", "ttl"])
-def test_row_that_lacks_something_cannot_be_read(name):
-    row = {key: value for key, value in outcome_row(an_id(), an_outcome(), expires=NOW).items() if key != name}
-    with pytest.raises(InvalidJob, match="cannot be read"):
-        read_outcome(row)
-
-
-def test_note_that_is_repeated_after_a_lost_answer_stands_once():
-    system, job = System(), a_job()
-    system.wire.around = on("table.record", losing_the_answer, times=1)
-    with pytest.raises(Unavailable):
-        note_outcome(job.id, an_outcome(), expires=job.expires, table=system.table)
-    assert note_outcome(job.id, an_outcome(), expires=job.expires, table=system.table) is False
-    key = rows.outcome_key(job.id)
-    assert read_outcome(system.table.read([key]).rows[key]) == an_outcome()

@@ -90,18 +90,6 @@ def test_pause_and_rate_are_shown():
     assert system.overview().control == Control(paused=True, rate=Rate(jobs=90, seconds=60), rate_set=RATE_SET)
 
 
-def test_all_levels_and_dead_letters_are_queried_at_once():
-    system, queried = System(a_queue(priorities=3)), []
-
-    def spread(call, items):
-        queried.append(len(options := list(items)))
-        return map(call, options)
-
-    system.spread = spread
-    system.overview()
-    assert queried[-1] == 4
-
-
 def test_level_that_is_not_on_sqs_is_not_found():
     system = System(a_queue(priorities=2))
     system.stores.level("emails", 2).gone = True

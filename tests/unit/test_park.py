@@ -23,15 +23,6 @@ def test_parked_job_has_a_reason_and_a_status():
     assert system.look_up(job.id) is State.PARKED
 
 
-def test_parked_job_can_be_put_back():
-    system, job = System(), a_job()
-    system.parking.park([job], reason="the queue is gone")
-    system.ingest_message(system.dead_letters.deliveries[0].message)
-    system.clock.sleep(3600)
-    system.tick()
-    assert system.arrived() == [job.id]
-
-
 @pytest.mark.parametrize("name", ["table.write", "dead_letters.send"])
 @pytest.mark.parametrize("react", [failing(Throttled("slow down")), failing(Unavailable("no")), losing_the_answer])
 def test_jobs_that_could_not_be_parked_are_to_be_tried_again(name, react):

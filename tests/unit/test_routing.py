@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dueline.core.job import Route
-from dueline.core.request import delay_seconds, partition_of, route_of, whole_seconds
+from dueline.core.request import delay_seconds, partition_of, whole_seconds
 from tests.builders import NOW
 
 LEFT = st.timedeltas(timedelta(days=-1), timedelta(seconds=900))
@@ -36,22 +35,8 @@ def test_a_delay_that_sqs_cannot_hold_is_refused(delay, precise):
         whole_seconds(delay, precise=precise)
 
 
-@pytest.mark.parametrize(
-    ("left", "route"),
-    [(-10, Route.DIRECT), (0, Route.DIRECT), (600, Route.DIRECT), (600.001, Route.TABLE), (10**6, Route.TABLE)],
-)
-def test_horizon_separates_the_routes(left, route):
-    due = NOW + timedelta(seconds=left)
-    assert route_of(due, now=NOW, direct_horizon=timedelta(seconds=600)) is route
-
-
 def test_partition_of_a_uid_is_stable():
     assert partition_of("5f0f3f5e-1111-4000-8000-000000000000", 64) == 41
-
-
-@given(st.uuids().map(str), st.integers(1, 999))
-def test_a_partition_is_one_of_the_queues(uid, partitions):
-    assert 0 <= partition_of(uid, partitions) < partitions
 
 
 def test_jobs_spread_over_partitions():

@@ -6,20 +6,8 @@ import pytest
 from dueline.core import rows
 from dueline.core.job import Job, Route
 from dueline.core.message import SCHEDULE, Message
-from dueline.core.rows import PartitionState
 from dueline.errors import InvalidJob
 from tests.builders import NOW, a_job, an_id
-
-
-def test_job_is_read_as_it_was_written():
-    job = a_job()
-    assert rows.read_job(rows.job_row(job)) == job
-
-
-def test_tenant_is_kept_in_its_row():
-    job = a_job(tenant="acme")
-    assert rows.read_job(rows.job_row(job)) == job
-    assert "tenant" not in rows.job_row(a_job())
 
 
 @pytest.mark.parametrize("exclusive", [False, True])
@@ -48,24 +36,11 @@ def test_ids_of_two_routes_share_only_their_outcome_row():
     assert rows.prefix_and_kind(rows.job_key(job)[1])[0] != rows.prefix_and_kind(rows.cancellation_key(direct)[1])[0]
 
 
-def test_first_cursor_lies_between_state_and_jobs():
-    assert rows.STATE < rows.FIRST < rows.cancellation_key(an_id(due=NOW - timedelta(days=20_000)))[1]
-
-
 def test_end_of_a_fence_lies_before_the_next_millisecond():
     fence = "2026-11-21T07:05:00.000Z"
     last = an_id(due=NOW, uid="ffffffff-ffff-4fff-bfff-ffffffffffff")
     following = an_id(due=NOW + timedelta(milliseconds=1), uid="00000000-0000-4000-8000-000000000000")
     assert rows.parked_key(last)[1] < rows.end_of(fence) < rows.cancellation_key(following)[1]
-
-
-def test_sort_key_has_its_job_and_its_kind():
-    id = an_id(due=NOW)
-    prefixes, kinds = zip(
-        *(rows.prefix_and_kind(key(id)[1]) for key in (rows.job_key, rows.cancellation_key)), strict=True
-    )
-    assert len(set(prefixes)) == 1
-    assert kinds == (rows.JOB, rows.CANCELLED)
 
 
 @pytest.mark.parametrize(
@@ -108,13 +83,6 @@ def test_row_of_a_later_schema_is_not_read():
     assert rows.read_job({**row, "v": 1}) == rows.read_job(row)
     with pytest.raises(InvalidJob, match="cannot be read: it is of schema 2, and"):
         rows.read_job({**row, "v": 2, "payload": 7})
-
-
-def test_missing_state_lies_below_every_key():
-    state = rows.read_state(None)
-    assert state == PartitionState()
-    assert state.fence < "1970"
-    assert state.cursor < "1970"
 
 
 def test_cancellation_outlives_its_job():

@@ -36,13 +36,6 @@ def test_look_up_of_an_impossible_id_is_not_found(route, days):
         System().look_up(an_id(due=NOW + timedelta(days=days), route=route))
 
 
-def test_job_in_the_table_is_scheduled():
-    system = System()
-    job = system.schedule(AN_HOUR)
-    system.ingest()
-    assert system.look_up(job.id) is State.SCHEDULED
-
-
 def test_row_of_a_run_shows_its_schedule_and_its_time():
     system = System(a_queue(track=True))
     system.put(job := due_in(AN_HOUR, schedule="digest", scheduled_for=NOW))
@@ -50,15 +43,6 @@ def test_row_of_a_run_shows_its_schedule_and_its_time():
     assert (status.schedule, status.scheduled_for) == ("digest", NOW)
     system.table.write([{**rows.job_row(job), "schedule": "no such text"}])
     assert system.status_of(job.id).schedule is None
-
-
-def test_job_behind_the_cursor_is_dispatched():
-    system = System()
-    job = system.schedule(AN_HOUR)
-    system.ingest()
-    system.clock.sleep(AN_HOUR)
-    system.tick()
-    assert system.look_up(job.id) is State.DISPATCHED
 
 
 def test_promised_cancel_is_shown_after_its_time():
@@ -129,28 +113,12 @@ def test_nothing_is_known_of_a_job_past_its_retention(route):
         system.look_up(id)
 
 
-def test_expired_row_is_past_its_retention():
-    system, job = System(), due_in(-60, expires=NOW)
-    system.put(job)
-    system.clock.sleep(RETENTION.total_seconds())
-    with pytest.raises(JobNotFound):
-        system.look_up(job.id)
-
-
 @pytest.mark.parametrize("react", [done_in_part, failing(Unavailable("no"))])
 def test_look_up_answered_in_part_shows_nothing(react):
     system = System()
     system.wire.around = on("table.read", react)
     with pytest.raises(Unavailable):
         system.look_up(an_id())
-
-
-def test_look_up_makes_one_query():
-    system = System()
-    calls = []
-    system.wire.around = lambda call: (calls.append(call.name), call.do(*call.args))[1]
-    system.look_up(an_id())
-    assert calls == ["table.read"]
 
 
 # Of queues that track
@@ -213,15 +181,6 @@ def test_promised_cancel_is_reported_whatever_is_noted():
     note(system, job, an_outcome())
     assert system.cancel(job.id) is State.CANCELLED
     assert system.status_of(job.id) == Status(state=State.CANCELLED)
-
-
-def test_rescheduled_job_shows_its_successor_alone():
-    system = tracking()
-    job = system.schedule(AN_HOUR)
-    system.ingest()
-    moved = system.reschedule(job.id, delay=2 * AN_HOUR)
-    note(system, job, an_outcome())
-    assert system.status_of(job.id) == Status(state=State.CANCELLED, moved_to=moved)
 
 
 @pytest.mark.parametrize(("seconds", "is_shown"), [(-1, True), (0, False), (1, False)])

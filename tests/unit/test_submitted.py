@@ -5,10 +5,10 @@ import pytest
 from dueline.core.job import Route, State
 from dueline.core.request import Request
 from dueline.core.status import Outcome, Status, note_outcome
-from dueline.errors import InvalidJob, Throttled, Unavailable
+from dueline.errors import Throttled, Unavailable
 from tests.builders import NOW, RETENTION, a_queue
 from tests.system import System
-from tests.wire import done_in_part, failing, meanwhile, on
+from tests.wire import failing, meanwhile, on
 
 AN_HOUR = 3600
 SCHEDULED = Status(state=State.SCHEDULED)
@@ -34,20 +34,6 @@ def test_repeat_that_cannot_be_looked_up_fails_alone(react):
     status, error, also = system.submitted_statuses([fresh, repeat, last])
     assert [status, also] == [(each.job.id, SCHEDULED) for each in (fresh, last)]
     assert (isinstance(error, (Throttled, Unavailable)), error.job_id) == (True, str(repeat.job.id))
-
-
-def test_repeat_whose_row_was_left_unread_fails_alone():
-    system = System()
-    first, second = repeats_of(system, *keyed(2))
-    system.wire.around = on("table.read", done_in_part)
-    unread, read = system.submitted_statuses([first, second])
-    assert (type(unread), unread.job_id) == (Unavailable, str(first.job.id))
-    assert read == (second.job.id, SCHEDULED)
-
-
-def test_error_of_a_submission_stays_as_it_is():
-    error = InvalidJob("no")
-    assert System().submitted_statuses([error]) == [error]
 
 
 def test_new_jobs_are_not_looked_up():

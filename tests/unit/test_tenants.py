@@ -5,7 +5,6 @@ import pytest
 from dueline.core.job import Job
 from dueline.core.request import Request
 from dueline.errors import InvalidJob
-from tests.builders import NOW, a_job
 from tests.system import System
 
 AN_HOUR = 3600
@@ -46,8 +45,3 @@ def test_bad_tenant_is_refused_with_what_is_allowed(tenant):
     assert isinstance(error, InvalidJob)
     assert f"tenant is {tenant!r}" in str(error)
     assert "1 to 128 letters, digits and punctuation" in str(error)
-
-
-@pytest.mark.parametrize("tenant", ["x", "x" * 128, "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"])
-def test_whatever_sqs_takes_may_be_a_tenant(tenant):
-    assert a_job(tenant=tenant, due=NOW).tenant == tenant

@@ -6,7 +6,7 @@ import pytest
 from dueline.core import instant, rows
 from dueline.core.dispatch import OUT_OF_TIME
 from dueline.core.job import Job, State
-from dueline.core.message import ID, REASON
+from dueline.core.message import ID
 from dueline.core.tick import WAVE_JOBS
 from dueline.errors import Throttled, Unavailable
 from tests.builders import NOW, a_job, a_queue
@@ -237,18 +237,6 @@ def test_missing_queue_parks_its_jobs_and_the_cursor_moves_on():
     assert [parked.job for parked in done.parked] == jobs
     assert system.parked() == ids(jobs)
     assert [system.look_up(job.id) for job in jobs] == [State.PARKED] * 2
-
-
-@EVERY_PAGE
-def test_unreadable_row_is_parked_and_delays_no_other(page_rows):
-    system, before, broken, behind = System(page_rows=page_rows), *jobs_due(1, 2, 3)
-    system.put(before, behind)
-    system.table.write([{**rows.job_row(broken), "ttl": "soon"}])
-    done = system.tick()
-    assert done.finished
-    assert len(done.unreadable) == 1
-    assert system.arrived() == ids([before, behind])
-    assert "cannot be read" in system.dead_letters.deliveries[0].message.attributes[REASON]
 
 
 # How late it is

@@ -20,18 +20,6 @@ def test_dead_letter_keeps_payload_and_adds_its_failure():
     assert dead_letter_queue.messages[0].job() == job
 
 
-def test_a_second_failure_takes_the_place_of_the_first():
-    again = with_failure(
-        with_failure(a_message(), DEAD, attempt=3), DeadLettered(error="Discard", reason="gone"), attempt=1
-    )
-    assert again.attributes == {
-        "colour": "green",
-        "dueline-error": "Discard",
-        "dueline-attempts": "1",
-        "dueline-reason": "gone",
-    }
-
-
 def test_redrive_restores_folded_attributes():
     many = a_message(attributes={f"a{number}": "1" for number in range(10)})
     dead_letter = with_failure(many, DEAD, attempt=3)

@@ -9,7 +9,7 @@ from dueline.core.job import State
 from dueline.core.status import read_outcome
 from dueline.errors import Unavailable
 from dueline.testing import VirtualClock
-from dueline.worker.delivery import DeadLettered, Deferred, RetryLater, Skipped, Succeeded
+from dueline.worker.delivery import Deferred, RetryLater, Skipped, Succeeded
 from dueline.worker.events import EventKind
 from dueline.worker.execution import Handler, HandlerRunner, OverlapLock
 from dueline.worker.prometheus import Metrics
@@ -67,12 +67,6 @@ def test_overlapping_run_is_skipped_and_no_other_job(overlap, clock):
 
     assert overlap.run(an_occurrence(clock), handle) == Succeeded()
     assert matches == [Skipped(), Succeeded(), Succeeded()]
-
-
-@pytest.mark.parametrize("end", [Succeeded(), DeadLettered(error="Discard", reason="no")])
-def test_the_next_one_runs_when_the_last_one_is_done_or_dead(overlap, clock, end):
-    assert overlap.run(an_occurrence(clock), then(end)) == end
-    assert overlap.run(an_occurrence(clock), then(Succeeded())) == Succeeded()
 
 
 def test_job_that_waits_for_its_retry_keeps_its_lock(overlap, clock, connection):

@@ -4,7 +4,7 @@ import pytest
 
 from dueline.core import rows
 from dueline.core.job import Partition
-from dueline.errors import Throttled, Unavailable
+from dueline.errors import Unavailable
 from dueline.testing import VirtualClock
 from dueline.worker.receiving import prepare, seconds_until_due
 from tests.builders import NOW, a_job, a_message, a_queue
@@ -53,26 +53,9 @@ def test_job_of_another_queue_is_dead_and_delays_no_other(monkeypatch):
     )
 
 
-def test_a_batch_of_others_messages_requests_nothing(monkeypatch):
-    connection = a_connection()
-    monkeypatch.setattr(connection.table, "read", None)
-    assert len(prepare([a_claim(message=a_message())], connection).ready) == 1
-
-
 def test_a_message_that_came_twice_at_once_is_requested_once():
     job = a_job()
     assert len(prepare([a_claim(job), a_claim(job)], a_connection()).ready) == 2
-
-
-def test_unreadable_cancellations_fail_the_batch(monkeypatch):
-    connection = a_connection()
-
-    def fail(keys):
-        raise Throttled("slow down")
-
-    monkeypatch.setattr(connection.table, "read", fail)
-    with pytest.raises(Throttled):
-        prepare([a_claim(a_job())], connection)
 
 
 @pytest.mark.parametrize(("later", "seconds"), [(0.25, 0.25), (0.0, 0.0), (-3.0, 0.0)])

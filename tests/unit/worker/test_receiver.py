@@ -1,4 +1,3 @@
-from collections import Counter
 from datetime import UTC, datetime
 
 import pytest
@@ -8,7 +7,7 @@ from dueline.testing import VirtualClock
 from dueline.worker.claims import Claims
 from dueline.worker.limits import RateLimiter
 from dueline.worker.prometheus import health_of
-from dueline.worker.receiving import ReceiveLoop, Receiver, order_of
+from dueline.worker.receiving import ReceiveLoop, Receiver
 from tests.builders import NOW, a_message
 from tests.work import Events, SharedQueue, a_connection
 
@@ -142,9 +141,3 @@ def test_worker_is_healthy_while_no_level_answers(levels):
     with pytest.raises(Unavailable):
         loop.receive_once()
     assert [health_of({"emails": age})["healthy"] for age in ages] == [True] * levels
-
-
-def test_each_lower_level_comes_first_in_turn():
-    firsts = Counter(order_of(5, turn=turn)[0] for turn in range(400))
-    assert firsts == {0: 360, 1: 10, 2: 10, 3: 10, 4: 10}
-    assert all(sorted(order_of(5, turn=turn)) == [0, 1, 2, 3, 4] for turn in range(50))

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from dueline.core.queue_settings import RetryPolicy
 from dueline.errors import Forbidden
 from dueline.testing import VirtualClock
 from dueline.worker.events import EventKind
@@ -53,16 +52,6 @@ def test_new_level_is_polled_and_a_removed_one_is_not():
     assert Receiver(deployed.connection, report=Events()).receive(most=1) == []
     assert two.asked == [("receive", 1)]
     assert deployed.connection.levels[claim.level] is two
-
-
-def test_another_policy_is_applied():
-    deployed = Deployed()
-    deployed.changed(retry=RetryPolicy(attempts=1), max_receives=6)
-    assert deployed.connection.settings.attempts == 1
-
-
-def test_nothing_is_reported_where_nothing_has_changed():
-    assert Deployed().changed() == []
 
 
 def test_settings_that_cannot_be_read_stay_as_they_are():
