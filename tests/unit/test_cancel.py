@@ -1,3 +1,5 @@
+"""Cancels, promised or requested, and what workers see of them."""
+
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
@@ -5,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from dueline.core import rows
-from dueline.core.cancel import CancelResult
+from dueline.core.cancel import CancelResult, cancellations_of
 from dueline.core.job import Partition, Route, State
 from dueline.core.ports import BatchRead
 from dueline.errors import JobNotFound, Throttled, Unavailable
@@ -139,3 +141,44 @@ def test_of_many_nothing_is_started_when_time_is_over(name, started):
     assert [error.job_id for error in late] == [str(id) for id in ids[len(ids) - len(late) :]]
     assert len(late) == (2 if name == "table.mark_exact" else 3)
     assert len(system.cancelled_among(ids)) == started
+
+
+# What workers see
+
+
+@pytest.fixture
+def system():
+    return System()
+
+
+def test_worker_sees_promised_and_requested_cancels(system):
+    promised, requested, kept = system.schedule(700), system.schedule(30), system.schedule(30)
+    assert system.cancel(promised.id) is State.CANCELLED
+    assert system.cancel(requested.id) is State.CANCEL_REQUESTED
+    ids = [promised.id, requested.id, kept.id]
+    assert system.cancelled_among(ids) == {promised.id, requested.id}
+
+
+def test_unread_cancellation_is_no_absent_one(system):
+    jobs = [system.schedule(30), system.schedule(30)]
+    system.wire.around = on("table.read", done_in_part)
+    with pytest.raises(Unavailable, match="1 cancellations could not be read"):
+        system.cancelled_among([job.id for job in jobs])
+
+
+def test_worker_may_query_more_jobs_than_a_request_takes(system):
+    jobs = [system.schedule(30) for _ in range(201)]
+    for job in jobs[::100]:
+        system.cancel(job.id)
+    assert system.cancelled_among([job.id for job in jobs]) == {job.id for job in jobs[::100]}
+
+
+def test_what_cannot_be_read_of_many_cancellations_fails_alone(system):
+    jobs = [system.schedule(30) for _ in range(201)]
+    ids = [job.id for job in jobs]
+    for id in ids:
+        system.cancel(id)
+    system.wire.around = on("table.read", failing(Throttled("slow down")), skip=1, times=1)
+    cached = cancellations_of(ids, table=system.table)
+    assert (cached.cancelled, set(cached.unread)) == ({*ids[:100], ids[200]}, set(ids[100:200]))
+    assert {str(fault) for fault in cached.unread.values()} == {"slow down"}

@@ -72,7 +72,7 @@ TRANSIENT = {
     "no object": json_reply([], 201),
     "no job": json_reply({"id": 5}, 201),
 }
-# What API Gateway refuses itself has no code; tests/unit/test_problems.py has the errors by their codes.
+# What API Gateway refuses itself has no code; tests/unit/test_errors.py has the errors by their codes.
 ERRORS = {
     (403, None): errors.Forbidden,
     (404, None): errors.DeploymentNotFound,

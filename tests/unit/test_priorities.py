@@ -1,4 +1,4 @@
-"""A job reaches the SQS queue of its priority, whichever way it goes there."""
+"""Priorities and tenants: which SQS queue and which message group a job reaches."""
 
 import json
 import math
@@ -45,9 +45,6 @@ def due_in(seconds, **overrides):
 
 def dispatch(system, *jobs):
     return system.dispatcher("emails").dispatch(jobs, until=math.inf)
-
-
-# Every way
 
 
 # Batches
@@ -106,3 +103,37 @@ def test_message_with_a_bad_priority_carries_no_job_and_says_so(text):
     attributes = {**Message.of(a_job()).attributes, PRIORITY: text}
     with pytest.raises(InvalidJob, match=f"attribute {PRIORITY} is .* it must be from 1 to 5"):
         a_message(attributes=attributes).job()
+
+
+# Tenants
+
+
+def groups(queue):
+    return [delivery.message.group for delivery in queue.deliveries]
+
+
+@pytest.mark.parametrize("tenant", ["acme", None])
+def test_direct_job_is_of_its_tenants_group(tenant):
+    system = System()
+    submit(system, tenant=tenant)
+    assert groups(system.queues["emails"]) == [tenant]
+
+
+@pytest.mark.parametrize("tenant", ["acme", None])
+def test_table_job_is_grouped_by_queue_then_by_tenant(tenant):
+    system = System()
+    system.breakers["emails"].trip()
+    submit(system, delay=AN_HOUR, tenant=tenant)
+    system.ingest()
+    system.clock.sleep(AN_HOUR)
+    system.tick()
+    assert groups(system.inbound) == ["emails"]
+    assert groups(system.queues["emails"]) == [tenant]
+
+
+@pytest.mark.parametrize("tenant", ["", "x" * 129, "a b", "naïve", "a\n"])
+def test_bad_tenant_is_refused_with_what_is_allowed(tenant):
+    (error,) = System().submit(Request(payload={}, tenant=tenant))
+    assert isinstance(error, InvalidJob)
+    assert f"tenant is {tenant!r}" in str(error)
+    assert "1 to 128 letters, digits and punctuation" in str(error)
