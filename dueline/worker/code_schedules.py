@@ -86,17 +86,14 @@ def _check(name: str, arguments: Mapping[str, Any]) -> None:
     except ModuleNotFoundError:
         # Of dueline[schedules], which a worker need not have: the API refuses what is wrong when the worker starts.
         return
-    fields = {**arguments, "payload": _json(arguments["payload"])}
+    try:
+        payload = json.dumps(arguments["payload"], allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidSchedule(f"payload cannot be written as JSON: {error}") from None
+    fields = {**arguments, "payload": payload}
     fields |= {each: _span(fields[each]) for each in ("every", "jitter")}
     rule = {each: fields.pop(each) for each in ("cron", "every", "zone", "start", "end", "count")}
     check_fires(Definition(rule=Rule(**rule), **fields).rule)
-
-
-def _json(payload: object) -> str:
-    try:
-        return json.dumps(payload, allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidSchedule(f"payload cannot be written as JSON: {error}") from None
 
 
 def _span(seconds: object) -> object:

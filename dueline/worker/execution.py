@@ -297,7 +297,6 @@ def _wait_for(coroutine: "Future[Exception | None]") -> None:
         raise error
 
 
-# What a handler may be, and what it may return: nothing that would run later, when its job counts as done.
 class Unfinished(Discard):
     """The handler returned what has not run yet, or not to its end, and what nobody waits for."""
 

@@ -45,9 +45,7 @@ class Consumer:
 
     def __init__(self, call: Function, *, once: bool) -> None:
         check_function(call)
-        self._call = call
-        self._once = once
-        self._connect = cache(connect)
+        self._call, self._once, self._connect = call, once, cache(connect)
 
     def __call__(self, event: dict[str, Any], context: Any) -> Any:
         """Process an event; return the records that SQS is to deliver again. There may be up to 10,000 in one event."""
@@ -73,13 +71,7 @@ class _Batch:
     """The records of an event, in order; `_actions` has what to do with those that are prepared, by message id."""
 
     def __init__(
-        self,
-        records: Sequence[SQSRecord],
-        *,
-        level: int,
-        context: QueueContext,
-        runner: HandlerRunner,
-        report: Report,
+        self, records: Sequence[SQSRecord], *, level: int, context: QueueContext, runner: HandlerRunner, report: Report
     ) -> None:
         # Cancellations are read a hundred at a time, so that those of the last jobs are fresh when these run.
         self._unprepared = batches(records, size=lambda _: 0, most=READ_KEYS)

@@ -8,7 +8,8 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from multiprocessing import Pipe
-from typing import TYPE_CHECKING, Any
+from multiprocessing.connection import Connection
+from typing import Any
 
 from dueline.core.clock import SystemClock
 from dueline.core.ports import Clock
@@ -16,10 +17,6 @@ from dueline.worker.events import ProcessEvent, ProcessKind
 from dueline.worker.log import log_process
 from dueline.worker.prometheus import answering, health_of_all, shared
 from dueline.worker.runner import FORCE, SUPERVISED, Shutdown, signal_handlers
-
-if TYPE_CHECKING:
-    from multiprocessing.connection import Connection
-
 
 _LOOK_SECONDS = 0.1
 # Of a process that has drained already, or is still starting: SIGTERM ends it.
@@ -101,7 +98,7 @@ class Supervisor:
         report: Callable[[ProcessEvent], None],
     ) -> None:
         parts: dict[str, Any] = {"start": start, "clock": clock, "jitter": jitter, "report": report}
-        self._first, *_ = self._slots = [WorkerSlot(number, **parts) for number in range(1, processes + 1)]
+        self._slots = [WorkerSlot(number, **parts) for number in range(1, processes + 1)]
         self._clock = clock
         self._is_ready = self._is_ending = False
 
@@ -123,7 +120,7 @@ class Supervisor:
     def _look(self) -> int | None:
         """Start what is to be started; return the exit code of the first process if it could not begin."""
         for slot in self._slots:
-            if slot.is_to_start and (self._is_ready or slot is self._first):
+            if slot.is_to_start and (self._is_ready or slot is self._slots[0]):
                 slot.start(at_any_rate=not self._is_ready)
             code = slot.look()
             self._is_ready |= slot.is_ready

@@ -60,7 +60,6 @@ def connect(name: str, *, session: "boto3.Session | None") -> Environment:
     from dueline.worker.prometheus import Metrics, served
 
     metrics, resources = Metrics(), WorkerDeployment(name, session=session)
-
     failures = set[str]()
 
     def report(event: Event) -> None:
@@ -224,8 +223,7 @@ class Worker:
 
     def _declaring(self, environment: Environment, queues: Sequence[str]) -> AbstractContextManager[object]:
         """Declare the schedules of queues; of several processes, the first does."""
-        of_queues = [(queue, self._scheduled.of(queue)) for queue in queues]
-        to_declare = [(queue, scheduled) for queue, scheduled in of_queues if scheduled or self._owner]
+        to_declare = [(each, self._scheduled.of(each)) for each in queues if self._owner or self._scheduled.of(each)]
         if not to_declare or (self._link and self._link.number != 1):
             return nullcontext()
         return ScheduleSync(
@@ -255,13 +253,11 @@ class Worker:
 def _queue_worker(
     handler: Handler, environment: Environment, *, loop: asyncio.AbstractEventLoop, most: int
 ) -> QueueWorker:
-    context = environment.connect(handler.queue)
+    context, concurrency = environment.connect(handler.queue), handler.concurrency or most
     context.check()
     parts: dict[str, Any] = {"report": environment.report, "jitter": random.random}
     runner = HandlerRunner(handler, context, loop=loop, trace=otel.handling, **parts)
-    return QueueWorker(
-        context, runner, concurrency=handler.concurrency or most, wall=partial(common_time, context), **parts
-    )
+    return QueueWorker(context, runner, concurrency=concurrency, wall=partial(common_time, context), **parts)
 
 
 def set_supervisor(worker: Worker, link: SupervisorLink) -> None:
