@@ -46,7 +46,7 @@ class Interrupted(Exception):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Verdict:
+class JobVerdict:
     """What becomes of a job: the event to report, the state to record, and the error's type and reason if any."""
 
     kind: ClassVar[EventKind]
@@ -55,33 +55,33 @@ class Verdict:
     reason: str = ""
 
 
-class Succeeded(Verdict):
+class Succeeded(JobVerdict):
     """The job succeeded: its message is deleted."""
 
     kind, state = EventKind.SUCCEEDED, State.SUCCEEDED
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RetryLater(Verdict):
+class RetryLater(JobVerdict):
     """The job is retried after so many seconds."""
 
     kind, state = EventKind.RETRIED, State.DISPATCHED
     seconds: int
 
 
-class DeadLettered(Verdict):
+class DeadLettered(JobVerdict):
     """The job goes to the dead-letter queue."""
 
     kind, state = EventKind.FAILED, State.FAILED
 
 
-class Deferred(Verdict):
+class Deferred(JobVerdict):
     """The job could not begin, because AWS failed. The worker keeps it until it can; that is not an attempt."""
 
     kind, state = EventKind.TROUBLE, State.DISPATCHED
 
 
-class Skipped(Verdict):
+class Skipped(JobVerdict):
     """The job does not run, because another one of its schedule has not ended: its message is deleted."""
 
     kind, state = EventKind.OVERLAPPED, State.SKIPPED
@@ -89,7 +89,7 @@ class Skipped(Verdict):
 
 def verdict_on(
     error: BaseException, *, attempt: int, settings: WorkSettings, jitter: float, held: float = 0.0
-) -> Verdict:
+) -> JobVerdict:
     """Return what happens to a job whose handler raised an error in this attempt.
 
     `jitter`, 0 to 1, spreads delays that grow exponentially. The job was received `held` seconds ago.

@@ -21,6 +21,7 @@ from dueline.worker.delivery import (
     Deferred,
     Discard,
     Interrupted,
+    JobVerdict,
     Lateness,
     ReceivedJob,
     ReceivedMessage,
@@ -28,7 +29,6 @@ from dueline.worker.delivery import (
     RetryLater,
     Skipped,
     Succeeded,
-    Verdict,
     verdict_on,
 )
 from dueline.worker.events import Event, EventKind, Report, error_event
@@ -68,7 +68,7 @@ class OverlapLock:
         # How often to call `renew`.
         self.renewal_seconds = min(LEAST_VISIBILITY_TIMEOUT, context.settings.visibility_timeout) / _CHECKS
 
-    def run(self, received: ReceivedMessage, handle: Callable[[ReceivedMessage], Verdict]) -> Verdict:
+    def run(self, received: ReceivedMessage, handle: Callable[[ReceivedMessage], JobVerdict]) -> JobVerdict:
         """Return how `handle` ended, or Skipped or Deferred: then it did not begin."""
         job = received.job
         if job is None or job.schedule is None or not job.exclusive:
@@ -114,7 +114,7 @@ class OverlapLock:
         self._held.discard(lock)
         self._trouble(lock, RuntimeError(ANOTHER_RUNS), "its schedule's lock is another's")
 
-    def _let_go(self, lock: _Lock, verdict: Verdict) -> None:
+    def _let_go(self, lock: _Lock, verdict: JobVerdict) -> None:
         """Free a lock, or hold it until the job's next attempt; leave it where that may run elsewhere by now."""
         self._held.discard(lock)
         locks, clock = self._context.locks, self._context.clock
@@ -188,7 +188,7 @@ class HandlerRunner:
         self._report, self._trace, self._jitter = report, trace, jitter
         self.overlap = OverlapLock(context, report=report)
 
-    def run(self, received: ReceivedMessage) -> Verdict:
+    def run(self, received: ReceivedMessage) -> JobVerdict:
         """Run the handler, record the outcome if the queue tracks them, and return what happens to the job.
 
         A job whose schedule lets one run at a time is skipped while another one has not ended.
@@ -200,7 +200,7 @@ class HandlerRunner:
             self._report(received.event(verdict.kind, reason=ANOTHER_RUNS))
         return verdict
 
-    def _run(self, received: ReceivedMessage) -> Verdict:
+    def _run(self, received: ReceivedMessage) -> JobVerdict:
         clock = self._context.clock
         behind, started, since = self._context.behind(), clock.now(), clock.monotonic()
         held = self._context.settings.queue.precise
@@ -217,7 +217,7 @@ class HandlerRunner:
         self._report(Event(kind=verdict.kind, duration=duration, **fields))
         return verdict
 
-    def _verdict(self, received: ReceivedMessage, lateness: Lateness) -> Verdict:
+    def _verdict(self, received: ReceivedMessage, lateness: Lateness) -> JobVerdict:
         try:
             self._attempt(received, lateness)
         except _NotStarted as fault:

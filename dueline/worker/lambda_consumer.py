@@ -54,7 +54,7 @@ class Consumer:
         context, report = self._connect(deployment, queue)
         handler = Handler(queue=queue, call=self._call, once=self._once)
         runner = HandlerRunner(handler, context, report=report, trace=otel.handling, jitter=random.random)
-        batch = _Batch(records, level=level, context=context, runner=runner, report=report)
+        batch = _EventBatch(records, level=level, context=context, runner=runner, report=report)
         processor = BatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False)
         return process_partial_response(event, batch.process, processor, context)
 
@@ -67,7 +67,7 @@ def connect(deployment: str, queue: str) -> tuple[QueueContext, Report]:
     return WorkerDeployment(deployment).connect(queue), partial(log, deployment=deployment)
 
 
-class _Batch:
+class _EventBatch:
     """The records of an event, in order; `_actions` has what to do with those that are prepared, by message id."""
 
     def __init__(

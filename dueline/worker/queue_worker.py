@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 from dueline.core.ports import Clock
 from dueline.errors import RETRYABLE
 from dueline.worker.claims import Claim, Claims
-from dueline.worker.delivery import DeadLetter, DeadLettered, Deferred, ReceivedMessage, RetryLater, Verdict
+from dueline.worker.delivery import DeadLetter, DeadLettered, Deferred, JobVerdict, ReceivedMessage, RetryLater
 from dueline.worker.events import Event, EventKind, Report, error_event
 from dueline.worker.execution import HandlerRunner
 from dueline.worker.limits import WATCH_SECONDS, RateLimiter
@@ -304,7 +304,7 @@ class Processor:
         self._report(received.event(EventKind.SKIPPED))
         self._claims.delete(received.claim)
 
-    def _settle(self, received: ReceivedMessage, verdict: Verdict) -> None:
+    def _settle(self, received: ReceivedMessage, verdict: JobVerdict) -> None:
         match verdict:
             case RetryLater(seconds=seconds):
                 self._claims.hide(received.claim, seconds)
