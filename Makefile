@@ -56,7 +56,7 @@ console: $(READY) ## Open the console of what is up, after `make up`: a page in 
 	@env=$$($(BIN)/python -m local env) && eval "$$env" && exec $(BIN)/python -m dueline console $(OPTIONS)
 
 deploy: $(READY) ## Deploy queues.yaml into your AWS account, if nothing stands against it, and put its schedules: QUEUES=sandbox.yaml, CONCURRENCY=8 stacks at once, FORCE=1
-	@$(BIN)/dueline preflight $(QUEUES) || [ $$? -eq 2 ] || [ -n "$(FORCE)" ]
+	@$(BIN)/dueline preflight $(QUEUES) || [ $$? -eq 6 ] || [ -n "$(FORCE)" ]
 	$(CDK) deploy --all --app "$(BIN)/python app.py" --context queues=$(QUEUES) --concurrency $(CONCURRENCY) --require-approval $(APPROVAL)
 	@$(BIN)/dueline schedules apply $(QUEUES)
 

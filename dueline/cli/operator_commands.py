@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _NO_RATE = "none"
 # Exit codes of doctor and preflight.
-HEALTHY, PROBLEM, NOT_CHECKED = 0, 1, 2
+HEALTHY, PROBLEM, NOT_CHECKED = 0, 1, 6
 _PROGRESS_AFTER_SECONDS = 2.1
 Apply = Annotated[bool, typer.Option("--apply", help="Do it; without it, only show what it would do.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Skip the confirmation.")]
@@ -338,7 +338,7 @@ def doctor(
 ) -> None:
     """Report what is wrong with the deployment, and what to do.
 
-    The worst comes first. It changes nothing. Exit codes: 0 everything was checked and is well; 1 something is wrong; 2
+    The worst comes first. It changes nothing. Exit codes: 0 everything was checked and is well; 1 something is wrong; 6
     nothing is known to be wrong, but not everything could be checked.
     """
     run = run_of(ctx)
@@ -387,7 +387,7 @@ def preflight(
     """Report what stands against deploying FILE.
 
     That is jobs that it would strand, and what the account lacks. It changes nothing. Exit codes: 0 everything was
-    checked and is well; 1 something stands against it, or it is unknown whether jobs would be stranded; 2 nothing is
+    checked and is well; 1 something stands against it, or it is unknown whether jobs would be stranded; 6 nothing is
     known to stand against it, but not everything could be checked.
     """
     deployment = _read(file)

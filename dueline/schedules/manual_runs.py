@@ -76,7 +76,7 @@ def _definition(row: Row) -> Definition | None:
         return None
     try:
         return Definition.from_row(json.loads(unpack(packed, most=MOST_HEAD_BYTES)))
-    except (AttributeError, TypeError, ValueError) as error:
+    except (AttributeError, RecursionError, TypeError, ValueError) as error:
         raise Unavailable(f"row {rows.key(row)} cannot be read: {type(error).__name__}: {error}") from None
 
 

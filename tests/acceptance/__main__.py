@@ -27,14 +27,15 @@ def main() -> int:
     where = f"the deployment {sandbox.NAME} in account {account}, {region}"
     if not given.yes and input(f"{given.command}: {where}, for under a dollar? [y/N] ") != "y":
         return 1
-    if given.command == "tidy":
-        sandbox.tidy(session)
-        return 0
-    if given.command == "remove":
-        left = sandbox.Removal(session).run()
-        print("\n".join(left) or "nothing is left")
-        return 1 if left else 0
     try:
+        sandbox.refuse_other_queues(session)
+        if given.command == "tidy":
+            sandbox.tidy(session)
+            return 0
+        if given.command == "remove":
+            left = sandbox.Removal(session).run()
+            print("\n".join(left) or "nothing is left")
+            return 1 if left else 0
         sandbox.refuse_credentials_that_end(session, now=datetime.now(UTC))
         sandbox.refuse_other_deployments(session)
     except sandbox.Refused as reason:

@@ -56,6 +56,15 @@ def refuse_other_deployments(session: boto3.Session) -> None:
             raise Refused(f"{NAME} has jobs in queue {queue}: wait for their run, or `python -m tests.acceptance tidy`")
 
 
+def refuse_other_queues(session: boto3.Session) -> None:
+    """Raise Refused if something of that name, even half removed, has a queue that the sandbox does not have."""
+    path, ssm = Names(NAME).queue_parameters, session.client("ssm")
+    pages = ssm.get_paginator("get_parameters_by_path").paginate(Path=path)
+    found = {each["Name"].rpartition("/")[2] for page in pages for each in page["Parameters"]}
+    if others := sorted(found - set(load(QUEUES).queues)):
+        raise Refused(f"{NAME} has the queues {others}, which the sandbox does not have: nothing was touched")
+
+
 def refuse_credentials_that_end(session: boto3.Session, *, now: datetime) -> None:
     """Raise Refused when the credentials end before a run does, or do not say when they end.
 

@@ -80,6 +80,7 @@ def test_deployment_that_is_in_use_is_refused(client: Client, session: boto3.Ses
     id = client.schedule("flood", 1, delay=86_400).id
     with pytest.raises(sandbox.Refused, match=f"{sandbox.NAME} has jobs in queue"):
         sandbox.refuse_other_deployments(session)
+    sandbox.refuse_other_queues(session)
     client.cancel(id)
 
 
@@ -91,3 +92,5 @@ def test_deployment_with_other_queues_is_refused(
     monkeypatch.setattr(sandbox, "QUEUES", other)
     with pytest.raises(sandbox.Refused, match="the sandbox has \\['plain'\\] and no others"):
         sandbox.refuse_other_deployments(session)
+    with pytest.raises(sandbox.Refused, match="has the queues .*'flood'.*, which the sandbox does not have"):
+        sandbox.refuse_other_queues(session)

@@ -203,7 +203,7 @@ def test_expired_credentials_are_a_problem(account, run, monkeypatch):
 def test_credentials_without_an_end_are_no_all_clear(account, run, monkeypatch):
     environment(account, monkeypatch)
     done = run()
-    assert done.exit_code == 2
+    assert done.exit_code == 6
     assert (
         "NOT SEEN  credentials: not checked\n          these credentials are temporary, and do not say when they end"
         in done.stdout
@@ -226,7 +226,7 @@ def test_an_odd_answer_hides_no_other_problem(account, run, monkeypatch, change,
 def test_a_denied_right_is_no_all_clear(account, run, service, needs):
     account.denied = {service}
     done = run()
-    assert done.exit_code == 2
+    assert done.exit_code == 6
     assert f"needs the right {service}:{needs}" in done.stdout
     lines = [json.loads(line) for line in run(KEPT, "--json").stdout.splitlines()]
     assert [line["needs"].partition(",")[0] for line in lines] == [f"{service}:{needs}"]

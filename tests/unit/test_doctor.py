@@ -271,7 +271,7 @@ def refused():
 UNSEEN = Check(what="alarms", needs="cloudwatch:DescribeAlarms", look=refused)
 
 
-@pytest.mark.parametrize(("looks", "code"), [([a_look()], 0), ([a_look(alarms=[RINGING])], 1), ([a_look(), UNSEEN], 2)])
+@pytest.mark.parametrize(("looks", "code"), [([a_look()], 0), ([a_look(alarms=[RINGING])], 1), ([a_look(), UNSEEN], 6)])
 def test_exit_code_says_well_wrong_or_unchecked(monkeypatch, looks, code):
     assert typed(monkeypatch, looks).exit_code == code
 
@@ -294,19 +294,19 @@ def test_denied_check_names_its_right_and_hides_nothing(monkeypatch):
 def test_partial_look_is_reported_and_is_no_all_clear(monkeypatch):
     left_out = Unchecked(what="all of the log of the function api", needs="", reason="it is too long")
     answer = typed(monkeypatch, [a_look(logged=[], partly=[left_out])])
-    assert answer.exit_code == 2
+    assert answer.exit_code == 6
     first, second, last = answer.stdout.splitlines()
     assert first == "NOT SEEN  all of the log of the function api: not checked"
     assert (second.strip(), last) == ("it is too long", "nothing is known to be wrong; checked 1 of 1 things")
 
 
-def test_a_deployment_that_cannot_be_found_exits_2_in_one_line(monkeypatch):
+def test_a_deployment_that_cannot_be_found_exits_6_in_one_line(monkeypatch):
     def nowhere(_target, *, now, sample):
         raise DeploymentNotFound("there is no deployment 'shop'")
 
     monkeypatch.setattr(connect, "doctor", nowhere)
     answer = CliRunner().invoke(app, ["doctor"])
-    assert (answer.exit_code, answer.stdout, answer.stderr) == (2, "", "dueline: there is no deployment 'shop'\n")
+    assert (answer.exit_code, answer.stdout, answer.stderr) == (6, "", "dueline: there is no deployment 'shop'\n")
 
 
 def test_the_guide_has_each_right_that_a_look_needs_and_no_other():
