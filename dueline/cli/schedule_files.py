@@ -61,10 +61,11 @@ class Step:
             return "is not in the file"
         if self.existing is None:
             return self.definition.rule.words
-        return ", ".join(
-            _PAYLOAD if name == _PAYLOAD else f"{name}: {_text(old)} → {_text(new)}"
-            for name, (old, new) in self.changes.items()
-        )
+        texts = {
+            name: ["default" if value is None else str(value) for value in values]
+            for name, values in self.changes.items()
+        }
+        return ", ".join(name if name == _PAYLOAD else f"{name}: {' → '.join(each)}" for name, each in texts.items())
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -105,10 +106,6 @@ def _put_arguments(definition: Definition) -> dict[str, Any]:
     rule = {name: getattr(definition.rule, name) for name in _OF_RULE}
     fields = {name: getattr(definition, name) for name in (*_OF_JOBS, "catch_up", "overlap")}
     return {**rule, **fields, "payload": json.loads(definition.payload)}
-
-
-def _text(value: object) -> str:
-    return "default" if value is None else str(value)
 
 
 _DONE = {
