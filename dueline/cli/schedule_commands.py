@@ -18,7 +18,7 @@ from dueline.cli.screen import DONE, end_with, json_of
 from dueline.client.schedules import Schedule, SubmittedRun
 from dueline.core.request import json_text
 from dueline.errors import DuelineError, InvalidSchedule
-from dueline.schedules.definition import CatchUp, Definition, Overlap, check_fires_after, check_of_queue
+from dueline.schedules.definition import CatchUp, Definition, Overlap, check_fires, check_of_queue
 from dueline.schedules.rule import MOST_RUNS, Rule, shown_runs
 
 if TYPE_CHECKING:
@@ -406,7 +406,7 @@ def _refused(run: CommandRun, steps: Sequence[Step]) -> Iterator[int]:
     queues = {queue.name: queue for queue in run.client.queues()} if changes else {}
     for step, definition in changes:
         try:
-            check_fires_after(run.screen.now, definition.rule)
+            check_fires(definition.rule, after=run.screen.now)
             if step.queue in queues:
                 check_of_queue(definition, queues[step.queue])
         except InvalidSchedule as error:
