@@ -22,7 +22,7 @@ from dueline.schedules.changes import PATIENCE, check_match
 from dueline.schedules.definition import Definition
 from dueline.schedules.head import Head, occurrence, submit
 from dueline.schedules.queries import get
-from dueline.schedules.schedule_rows import MOST_HEAD_BYTES
+from dueline.schedules.schedule_rows import MOST_HEAD_BYTES, UNREADABLE
 
 # The schedule and the scheduled time are part of the idempotency key as well.
 MAX_KEY_CHARACTERS = 128
@@ -76,7 +76,7 @@ def _definition(row: Row) -> Definition | None:
         return None
     try:
         return Definition.from_row(json.loads(unpack(packed, most=MOST_HEAD_BYTES)))
-    except (AttributeError, RecursionError, TypeError, ValueError) as error:
+    except UNREADABLE as error:
         raise Unavailable(f"row {rows.key(row)} cannot be read: {type(error).__name__}: {error}") from None
 
 

@@ -38,7 +38,7 @@ def state_limits_of_dynamodb(client: Any) -> Any:
 
 def state_limits_of_sqs(client: Any) -> Any:
     """Let a client refuse what SQS would; return the client."""
-    _refuse(client, "SendMessageBatch", _too_many_messages, _too_long_a_batch)
+    _refuse(client, "SendMessageBatch", _too_many_messages, _too_long_a_batch, _untyped_value)
     client.meta.events.register("before-call.sqs.SendMessageBatch", _hold_back_long_delays)
     client.meta.events.register("after-call.sqs.SendMessageBatch", _fail_long_delays)
     return client
@@ -144,6 +144,16 @@ def _too_long_a_batch(asked: dict[str, Any]) -> Problem:
         return None
     told = f"Batch requests cannot be longer than {BATCH_BYTES} bytes. You have sent {sent} bytes."
     return "AWS.SimpleQueueService.BatchRequestTooLong", told
+
+
+def _untyped_value(asked: dict[str, Any]) -> Problem:
+    for entry in asked["Entries"]:
+        for name, value in entry.get("MessageAttributes", {}).items():
+            field = "BinaryValue" if value["DataType"].startswith("Binary") else "StringValue"
+            if field not in value:
+                wrong = f"The message attribute '{name}' with type '{value['DataType']}' must use field '{field}'."
+                return "InvalidParameterValue", wrong
+    return None
 
 
 def _message_bytes(entry: dict[str, Any]) -> int:

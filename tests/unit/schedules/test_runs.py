@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 
+from dueline.core import rows
 from dueline.core.job import State
 from dueline.core.status import Outcome, note_outcome
 from dueline.errors import InvalidJob, InvalidSchedule, KeyReused, ScheduleChanged, Unavailable
@@ -218,6 +219,18 @@ def test_run_under_a_key_survives_a_change(is_done):
     assert (again.id, again.payload, again.tenant, again.exclusive) == (first.id, first.payload, "acme", False)
     assert len(system.sent()) == (1 if is_done else 2)
     assert {job.payload for job in system.sent()} == {first.payload}
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "{}", "1", "x"], ids=["deep", "empty", "number", "no JSON"])
+def test_unreadable_definition_under_a_key_is_unavailable(text):
+    """Direct producers may write the rows of keys."""
+    system = Running()
+    system.define(cron="0 0 1 1 *")
+    run_now(system, "emails", "digest", key="k")
+    (row,) = (row for row in system.table.all() if "definition" in row)
+    system.table.write([{**row, "definition": rows.pack(text)}])
+    with pytest.raises(Unavailable, match="cannot be read"):
+        run_now(system, "emails", "digest", key="k")
 
 
 # Backfill
