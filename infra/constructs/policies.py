@@ -121,7 +121,7 @@ class ConsumerPolicy(Construct):
         _managed_policy(
             self,
             of.policy("consumer"),
-            f"Find {of}, work off its messages, and ask which of its jobs were cancelled.",
+            f"Find {of}, work off its messages, and read which of its jobs were cancelled.",
             [
                 allow(*_RECEIVE, on=of.levels(arns)),
                 allow("sqs:SendMessage", on=of.dead_letters(arns)),

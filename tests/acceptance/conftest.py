@@ -75,7 +75,7 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             patch.setattr(boto3, "DEFAULT_SESSION", None)
             for name, value in environment_of(emulator, sandbox.NAME).items():
                 patch.setenv(name, value)
-            # A worker that is told to stop ends its poll first.
+            # A worker that should stop ends its poll first.
             patch.setattr("dueline.worker.receiving.LONG_POLL_SECONDS", 1)
         sandbox.refuse_other_deployments(boto3.Session())
         yield sandbox.NAME
@@ -93,7 +93,7 @@ def session(deployment: str) -> boto3.Session:
 
 @pytest.fixture(scope="session")
 def aws(session: boto3.Session) -> Callable[[str], Any]:
-    """Clients of AWS's services, with the rights of whoever runs the tests."""
+    """Clients of AWS's services, with the rights of the one who runs the tests."""
     make: Any = session.client
     return cache(make)
 
@@ -152,7 +152,7 @@ def inboxes(names: Names, aws: Callable[[str], Any]) -> Iterator[Callable[..., I
 
 @pytest.fixture(scope="session")
 def inbox(inboxes: Callable[..., Inbox], early: dict[str, Job]) -> Callable[..., Inbox]:
-    """All that arrived in a queue, or in a priority of it, since the first test that asked for it."""
+    """All that arrived in a queue, or in a priority of it, since the first test that used it."""
 
     def opened(queue: str, priority: int = 1) -> Inbox:
         return inboxes(queue, priority).open()
@@ -162,7 +162,7 @@ def inbox(inboxes: Callable[..., Inbox], early: dict[str, Job]) -> Callable[...,
 
 @pytest.fixture(scope="session")
 def holder(names: Names, session: boto3.Session) -> Iterator[Callable[[str, str], boto3.Session]]:
-    """The credentials of whoever has a managed policy of a queue, and nothing else: `holder("producer", "plain")`."""
+    """The credentials of one who has a managed policy of a queue, and nothing else: `holder("producer", "plain")`."""
     with ExitStack() as stack:
         yield cache(lambda kind, queue: stack.enter_context(role_with(names, kind, queue, session, is_aws=IS_AWS)))
 

@@ -49,7 +49,7 @@ def units(engine):
     """Count requests, and the units that they consume, while the context is open."""
     counted, events = Counter(), engine.dynamodb.meta.events
 
-    def ask(params, **_):
+    def return_capacity(params, **_):
         params["ReturnConsumedCapacity"] = "TOTAL"
 
     def count(parsed, model, **_):
@@ -58,7 +58,7 @@ def units(engine):
         for each in consumed if isinstance(consumed, list) else [consumed]:
             counted["written" if model.name in WRITES else "read"] += each["CapacityUnits"]
 
-    handlers = ("before-parameter-build.dynamodb", ask), ("after-call.dynamodb", count)
+    handlers = ("before-parameter-build.dynamodb", return_capacity), ("after-call.dynamodb", count)
     for event, handler in handlers:
         events.register(event, handler)
     try:
@@ -96,7 +96,7 @@ def tick(core):
     return ticked.dispatched
 
 
-def test_ingest_of_1_kib_writes_one_unit_and_reads_one(engine, core):
+def test_ingest_of_1_kib_costs_one_write_unit(engine, core):
     with units(engine) as of_one:
         ingest(core, a_job_of(1024))
     with units(engine) as of_a_batch:
@@ -112,7 +112,7 @@ def test_ingest_of_1_kib_writes_one_unit_and_reads_one(engine, core):
 @pytest.mark.parametrize(
     ("size", "text", "written"), [(1025, "1", 1), (20_000, "the same again, ", 1), (1200, scattered(1200), 1)]
 )
-def test_a_payload_is_packed_to_save_units(engine, core, size, text, written):
+def test_payload_is_compressed_to_save_units(engine, core, size, text, written):
     with units(engine) as counted:
         ingest(core, a_job_of(size, text=text))
     assert counted == {"requests": 3, "written": written, "read": 2}
@@ -127,7 +127,7 @@ def test_units_are_what_dynamodb_charges(engine, core, size, text):
     assert counted["written"] == write_units(rows.job_row(job))
 
 
-def test_a_steps_cost_does_not_grow_with_the_backlog(engine, core):
+def test_cost_does_not_grow_with_the_backlog(engine, core):
     assert tick(core) == 0
     with_none = costs(engine, core)
     put(core, jobs=1000, due=NOW + timedelta(days=1))
@@ -144,7 +144,7 @@ def test_a_steps_cost_does_not_grow_with_the_backlog(engine, core):
     }
 
 
-def test_tracking_costs_one_row_a_look_up_and_one_write(engine):
+def test_tracking_costs_one_read_and_one_write(engine):
     core = a_core(engine, track=True)
     job, outcome = a_job(), Outcome(state=State.RUNNING, attempts=1, started=NOW)
     note = partial(note_outcome, job.id, outcome, expires=job.expires, table=core.table)

@@ -12,7 +12,7 @@ def ready(tmp_path_factory):
         yield ready
 
 
-def test_loaded_rows_are_waiting_jobs_in_due_order(ready):
+def test_loaded_rows_are_jobs_in_due_order(ready):
     none, thirty = (
         [read_job(row) for row in place.bare.table.page(PARTITION, after=FIRST, until="~").rows] for place in ready
     )
@@ -23,7 +23,7 @@ def test_loaded_rows_are_waiting_jobs_in_due_order(ready):
         check(ready[1].bare, 31)
 
 
-def test_a_step_costs_the_same_with_none_and_with_30_waiting(ready):
+def test_backlog_changes_no_step_cost(ready):
     none, thirty = map(step_costs, ready)
     assert none == thirty
     assert {

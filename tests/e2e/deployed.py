@@ -13,7 +13,7 @@ from local.endpoints import Endpoints, find, publish
 from local.template import configure
 from local.ticks import fired_every, not_slow
 from tests.e2e.assemblies import assembly_of
-from tests.e2e.emulated_iam import grant_what_the_emulator_asks_for
+from tests.e2e.emulated_iam import grant_what_the_emulator_needs
 from tests.e2e.signed import Signed
 from tests.retrying_http import RetryingTransport
 from tests.waiting import HANG_SECONDS
@@ -38,10 +38,10 @@ def deployed_locally(emulator: Emulator, queues: Path, *, folder: Path) -> Itera
     def grant_the_core(stack: str) -> None:
         # The queues' stacks invoke its functions.
         if stack == core:
-            grant_what_the_emulator_asks_for(emulator)
+            grant_what_the_emulator_needs(emulator)
 
     deploy(emulator, assembly_of(configured, out=folder / "cdk.out"), after=grant_the_core)
-    grant_what_the_emulator_asks_for(emulator)
+    grant_what_the_emulator_needs(emulator)
     endpoints = find(emulator, deployment)
     publish(emulator, deployment, endpoints)
     with signed_client(emulator, endpoints) as http:

@@ -64,7 +64,7 @@ def direct(emulator: Emulator) -> Client:
 
 
 def is_past(fence: datetime, emulator: Emulator, id: str) -> bool:
-    """Tell whether the fence of a job's partition is past an instant."""
+    """Return whether the fence of a job's partition is past an instant."""
     queue, partition, *_ = id.split(".")
     key = {"pk": {"S": f"{queue}#{partition}"}, "sk": {"S": "!state"}}
     state = emulator.client("dynamodb").get_item(TableName=Names("e2e").state, Key=key, ConsistentRead=True)
@@ -82,9 +82,9 @@ def test_direct_client_reaches_its_own_queues_only(direct: Client, emulator: Emu
     assert (direct.get(job.id).moved_to, moved.state) == (moved.id, State.SCHEDULED)
     soon = datetime.now(UTC) + timedelta(seconds=60)
     assert wait_until(lambda: is_past(soon, emulator, moved.id))
-    for ask in (lambda: direct.schedule("archive", 1), lambda: direct.reschedule(moved.id, at=soon), direct.queues):
+    for call in (lambda: direct.schedule("archive", 1), lambda: direct.reschedule(moved.id, at=soon), direct.queues):
         with pytest.raises(Forbidden):
-            ask()
+            call()
     assert direct.cancel_many([moved.id]) == [State.CANCELLED]
     large = direct.schedule("invoices", "x" * 300_000, at=at)
     assert direct.cancel(large.id) is State.CANCELLED

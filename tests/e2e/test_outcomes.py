@@ -1,4 +1,4 @@
-"""What workers find of their queue, and what they note, which the deployed API tells.
+"""What workers find of their queue, and what they note, which the deployed API shows.
 
 They note it as the emulator's administrator: it does not know by which partition keys their policy grants.
 """
@@ -38,26 +38,26 @@ def worker(emulator: Emulator, endpoints: Endpoints) -> boto3.Session:
     return boto3.Session(key["AccessKeyId"], key["SecretAccessKey"], region_name=REGION)
 
 
-def test_what_a_worker_notes_is_told(http: httpx.Client, emulator: Emulator) -> None:
+def test_api_shows_what_a_worker_notes(http: httpx.Client, emulator: Emulator) -> None:
     table = DynamoTable(emulator.client("dynamodb"), NAMES.table, state=NAMES.state)
     # Due long after these tests: what arrives in the queue is counted by others.
     id = JobId.parse(schedule(http, "ranked", payload=1, delay=3600)["id"])
 
-    def told() -> dict[str, Any]:
+    def job() -> dict[str, Any]:
         answer: dict[str, Any] = http.get(f"/queues/ranked/jobs/{id}").json()
         return answer
 
-    assert told()["state"] in ("unrecorded", "scheduled")
-    assert "attempts" not in told()
+    assert job()["state"] in ("unrecorded", "scheduled")
+    assert "attempts" not in job()
     running = Outcome(state=State.RUNNING, attempts=1, started=BEGAN)
     assert note_outcome(id, running, expires=id.due + A_DAY, table=table)
-    assert (told()["state"], told()["attempts"], told()["started"]) == ("running", 1, "2026-11-21T07:05:00.000Z")
+    assert (job()["state"], job()["attempts"], job()["started"]) == ("running", 1, "2026-11-21T07:05:00.000Z")
     failed = Outcome(state=State.FAILED, attempts=1, started=BEGAN, ended=BEGAN + A_DAY, error="TimeoutError")
     assert note_outcome(id, failed, expires=id.due + A_DAY, table=table)
     assert not note_outcome(id, running, expires=id.due + A_DAY, table=table)
-    assert (told()["state"], told()["error"], told()["ended"]) == ("failed", "TimeoutError", "2026-11-22T07:05:00.000Z")
+    assert (job()["state"], job()["error"], job()["ended"]) == ("failed", "TimeoutError", "2026-11-22T07:05:00.000Z")
     assert http.delete(f"/queues/ranked/jobs/{id}").status_code == 200
-    assert (told()["state"], "attempts" in told()) == ("cancelled", False)
+    assert (job()["state"], "attempts" in job()) == ("cancelled", False)
 
 
 def test_a_worker_finds_what_it_needs_of_its_queue(
