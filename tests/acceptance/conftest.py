@@ -4,7 +4,6 @@ It is deployed into a local AWS, or, with ACCEPTANCE=aws, it is the sandbox in t
 """
 
 import os
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
@@ -23,6 +22,7 @@ from tests.acceptance.inbox import Inbox
 from tests.acceptance.rights import SigV4, role_with
 from tests.e2e.deployed import deployed_locally
 from tests.e2e.environment import environment_of
+from tests.e2e.working import working as process_jobs
 from tests.retrying_http import RetryingTransport
 from tests.waiting import HANG_SECONDS, PATIENT
 
@@ -75,8 +75,6 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             patch.setattr(boto3, "DEFAULT_SESSION", None)
             for name, value in environment_of(emulator, sandbox.NAME).items():
                 patch.setenv(name, value)
-            # A worker that should stop ends its poll first.
-            patch.setattr("dueline.worker.receiving.LONG_POLL_SECONDS", 1)
         sandbox.refuse_other_deployments(boto3.Session())
         yield sandbox.NAME
 
@@ -180,23 +178,9 @@ def working(inboxes: Callable[..., Inbox], session: boto3.Session, deployment: s
     @contextmanager
     def run(queue: str, function: Callable[[Any], None]) -> Iterator[None]:
         inboxes(queue).close()
-        worker, raised = Worker(deployment, session=session), list[BaseException]()
+        worker = Worker(deployment, session=session)
         worker.job(queue)(function)
-
-        def work() -> None:
-            try:
-                worker.run(grace=5)
-            except BaseException as error:
-                raised.append(error)
-
-        thread = threading.Thread(target=work, daemon=True)
-        thread.start()
-        try:
+        with process_jobs(worker):
             yield
-        finally:
-            worker.stop()
-            thread.join(HANG_SECONDS)
-        assert not thread.is_alive()
-        assert not raised, raised
 
     return run

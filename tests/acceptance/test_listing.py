@@ -53,28 +53,6 @@ def test_pages_follow_one_another(http: httpx.Client, jobs: list[dict[str, Any]]
     assert ids == [job["id"] for job in jobs]
 
 
-def test_span_is_half_open_and_in_any_zone(http: httpx.Client, jobs: list[dict[str, Any]]) -> None:
-    span = {"from": "2031-06-01T03:00:00+01:00", "to": "2031-06-01T04:00:00Z"}
-    assert [job["id"] for job in list_jobs(http, **span)] == [job["id"] for job in jobs[2:4]]
-
-
-@pytest.mark.parametrize(
-    ("query", "named"),
-    [
-        ({"from": "soon"}, "from is"),
-        ({"to": "1999-01-01T00:00:00Z"}, "to is"),
-        ({"limit": "101"}, "from 1 to 100"),
-        ({"next": "x"}, "next is"),
-        ({"when": "now"}, "there are from, to, limit, next"),
-    ],
-)
-def test_bad_query_names_what_is_wrong(http: httpx.Client, query: dict[str, str], named: str) -> None:
-    answer = get(http, **query)
-    assert answer.status_code == 400, answer.text
-    assert answer.headers["content-type"] == "application/problem+json"
-    assert named in answer.json()["detail"]
-
-
 def test_page_of_the_largest_payloads_is_answered(http: httpx.Client) -> None:
     worst = "é" * (256 * 1024 // 6 - 1)
     jobs = [{"payload": worst, "at": f"2034-01-01T00:00:0{n}Z"} for n in range(5)]

@@ -158,22 +158,6 @@ def test_call_takes_100_payloads_of_12_kb(http: httpx.Client, aws: Callable[[str
         assert aws("s3").get_object(Bucket=bucket, Key=key)["Body"].read().decode() == compact(body["payload"])
 
 
-@pytest.mark.parametrize(
-    ("body", "status", "named"),
-    [
-        ({"bytes": 10 * 1024 * 1024 + 1, "sha256": "0" * 64}, 413, "10485761 bytes: at most 10485760"),
-        ({"bytes": 0, "sha256": "0" * 64}, 400, "bytes is 0"),
-        ({"bytes": 1, "sha256": "X"}, 400, "sha256 is"),
-        ({"bytes": "1", "sha256": "0" * 64}, 400, "bytes is"),
-        ({"sha256": "0" * 64}, 400, "bytes is missing"),
-    ],
-)
-def test_impossible_upload_is_refused(http: httpx.Client, body: dict[str, Any], status: int, named: str) -> None:
-    answer = http.post("/queues/plain/uploads", json=body)
-    assert answer.status_code == status
-    assert named in answer.json()["detail"]
-
-
 @pytest.mark.parametrize("client", [False, True], ids=["over http", "direct"], indirect=True)
 def test_payload_of_each_size_arrives(
     client: Client, working: Callable[..., Any], figure: Figure, table_after: float

@@ -8,7 +8,6 @@ import math
 import random
 from collections import Counter
 from contextlib import contextmanager
-from datetime import timedelta
 from functools import partial
 
 import pytest
@@ -17,7 +16,6 @@ from dueline.core import rows
 from dueline.core.ingest import InboundMessage
 from dueline.core.job import State
 from dueline.core.message import Message
-from dueline.core.ports import WRITE_ROWS
 from dueline.core.rows import row_bytes, write_units
 from dueline.core.status import Outcome, note_outcome
 from dueline.testing import VirtualClock
@@ -79,21 +77,9 @@ def scattered(size):
     return base64.b64encode(random.Random(size).randbytes(size)).decode()[:size]
 
 
-def put(core, *, jobs, due):
-    written = [rows.job_row(a_job(due=due)) for _ in range(jobs)]
-    for start in range(0, jobs, WRITE_ROWS):
-        core.table.write(written[start : start + WRITE_ROWS])
-
-
 def ingest(core, *jobs):
     batch = [InboundMessage(message_id=str(job.id), message=Message.of(job)) for job in jobs]
     assert core.an_ingest().run(batch, until=math.inf).written == len(jobs)
-
-
-def tick(core):
-    ticked = core.a_tick(EMAILS, owner="me", seconds=170).run()
-    assert ticked.finished
-    return ticked.dispatched
 
 
 def test_ingest_of_1_kib_costs_one_write_unit(engine, core):
@@ -127,23 +113,6 @@ def test_units_are_what_dynamodb_charges(engine, core, size, text):
     assert counted["written"] == write_units(rows.job_row(job))
 
 
-def test_cost_does_not_grow_with_the_backlog(engine, core):
-    assert tick(core) == 0
-    with_none = costs(engine, core)
-    put(core, jobs=1000, due=NOW + timedelta(days=1))
-    put(core, jobs=1000, due=core.clock.now() + PERIODS.lookahead)
-    core.clock.sleep(60)
-    assert tick(core) == 1000
-    assert costs(engine, core) == with_none
-    assert with_none == {
-        "ingest": {"requests": 3, "written": 1, "read": 2},
-        "look up": {"requests": 1, "read": 5},
-        "cancel": {"requests": 3, "written": 2, "read": 1},
-        # dynalite counts nothing for an empty page, for which AWS has its minimum of one unit.
-        "idle tick": {"requests": 2, "written": 1, "read": 0},
-    }
-
-
 def test_tracking_costs_one_read_and_one_write(engine):
     core = a_core(engine, track=True)
     job, outcome = a_job(), Outcome(state=State.RUNNING, attempts=1, started=NOW)
@@ -151,17 +120,6 @@ def test_tracking_costs_one_read_and_one_write(engine):
     assert cost(engine, note, True) == {"requests": 1, "written": 1}
     assert cost(engine, note, True) == {"requests": 1, "written": 1}
     assert cost(engine, lambda: core.look_up(job.id), State.RUNNING) == {"requests": 1, "read": 6}
-
-
-def costs(engine, core):
-    job = a_job(due=NOW + timedelta(days=1))
-    core.clock.sleep(60)
-    return {
-        "ingest": cost(engine, lambda: ingest(core, job)),
-        "look up": cost(engine, lambda: core.look_up(job.id), State.SCHEDULED),
-        "cancel": cost(engine, lambda: core.cancel(job.id), State.CANCELLED),
-        "idle tick": cost(engine, lambda: tick(core), 0),
-    }
 
 
 def cost(engine, act, expected=None):

@@ -28,7 +28,6 @@ from dueline import (
     InvalidJob,
     Job,
     JobNotFound,
-    KeyReused,
     NewJob,
     NotYet,
     Patience,
@@ -236,14 +235,6 @@ def test_jobs_carry_the_current_trace(client, session, sqs):
     (sent,) = messages(sqs, NAMES.queue("emails"))
     assert sent["MessageAttributes"]["traceparent"] == {"StringValue": parent_of(span), "DataType": "String"}
     assert [job.trace.parent for job in stored(session)] == [parent_of(span)] * 2
-
-
-def test_a_key_is_one_job(client, session):
-    first = client.schedule("emails", 1, delay=HOUR, key="order 5")
-    assert client.schedule("emails", 1, delay=HOUR, key="order 5").id == first.id
-    with pytest.raises(KeyReused):
-        client.schedule("emails", 2, delay=HOUR, key="order 5")
-    assert [str(job.id) for job in stored(session)] == [first.id]
 
 
 def stored(session):

@@ -51,13 +51,6 @@ def test_only_the_holder_renews_a_lock(locks):
     assert not locks.renew("digest", job="a", until=STILL_LATER)
 
 
-@pytest.mark.parametrize("engine", TABLES, indirect=True)
-def test_expired_lock_is_renewed_unless_another_took_it(locks):
-    assert take(locks, "a")
-    assert locks.renew("digest", job="a", until=STILL_LATER)
-    assert not take(locks, "b", now=LATER)
-
-
 @pytest.mark.parametrize("engine", TABLES_UNDER_THREADS, indirect=True)
 def test_one_of_concurrent_jobs_gets_the_lock(locks):
     with ThreadPoolExecutor(8) as threads:

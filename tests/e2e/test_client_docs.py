@@ -12,23 +12,13 @@ import pytest
 
 from dueline import Client, Forbidden, State
 from dueline.config.names import Names
-from local.emulator import CREDENTIALS, REGION, Emulator
-from local.endpoints import Endpoints
+from local.emulator import REGION, Emulator
 from tests.e2e.emulated_iam import as_the_emulator_takes_it, document_of
 from tests.waiting import wait_until
 
 DOCS = (Path(__file__).parents[2] / "docs" / "client.md").read_text()
+pytestmark = pytest.mark.usefixtures("credentials")
 TOUR, LINGERING, OF_ASYNCIO = re.findall(r"```python\n(.*?)```", DOCS, re.DOTALL)
-
-
-@pytest.fixture(autouse=True)
-def _credentials(monkeypatch: pytest.MonkeyPatch, emulator: Emulator, endpoints: Endpoints) -> None:
-    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # it would keep the credentials of earlier tests
-    monkeypatch.setenv("AWS_ENDPOINT_URL", emulator.endpoint)
-    monkeypatch.setenv("AWS_CA_BUNDLE", str(emulator.authority))
-    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
-    for name, value in CREDENTIALS.items():
-        monkeypatch.setenv(name.upper(), value)
 
 
 def test_the_tour_goes_through(capsys: pytest.CaptureFixture[str]) -> None:

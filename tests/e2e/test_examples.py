@@ -25,7 +25,7 @@ Become = Callable[..., None]
 
 
 @pytest.fixture
-def become(monkeypatch: pytest.MonkeyPatch, emulator: Emulator, endpoints: Endpoints) -> Become:
+def become(monkeypatch: pytest.MonkeyPatch, emulator: Emulator, credentials: None) -> Become:
     """Let this process have the rights of managed policies, and no others."""
     iam = emulator.client("iam")
 
@@ -36,9 +36,6 @@ def become(monkeypatch: pytest.MonkeyPatch, emulator: Emulator, endpoints: Endpo
             iam.put_user_policy(UserName=user, PolicyName=name, PolicyDocument=document)
         key = iam.create_access_key(UserName=user)["AccessKey"]
         monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # it would keep the credentials of earlier tests
-        monkeypatch.setenv("AWS_ENDPOINT_URL", emulator.endpoint)
-        monkeypatch.setenv("AWS_CA_BUNDLE", str(emulator.authority))
-        monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", key["AccessKeyId"])
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", key["SecretAccessKey"])
 
@@ -46,10 +43,8 @@ def become(monkeypatch: pytest.MonkeyPatch, emulator: Emulator, endpoints: Endpo
 
 
 @pytest.fixture
-def client(monkeypatch: pytest.MonkeyPatch, emulator: Emulator, endpoints: Endpoints) -> Client:
+def client(credentials: None) -> Client:
     """A client with an administrator's credentials."""
-    monkeypatch.setenv("AWS_ENDPOINT_URL", emulator.endpoint)
-    monkeypatch.setenv("AWS_CA_BUNDLE", str(emulator.authority))
     return Client.connect("e2e", session=boto3.Session(region_name=REGION, **CREDENTIALS), patience=PATIENT)
 
 

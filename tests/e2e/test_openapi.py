@@ -4,7 +4,6 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -13,7 +12,6 @@ from local.emulator import Emulator
 from local.endpoints import Endpoints
 from local.signing_proxy import signing_proxy
 from local.template import ROOT
-from tests.acceptance.early import TRACE
 from tests.e2e.fuzz.run import SCHEDULE, fuzz
 from tests.waiting import HANG_SECONDS, wait_until
 
@@ -68,35 +66,12 @@ def test_docs_page_fetches_nothing_else(api: httpx.Client) -> None:
     assert "//" not in api.get("/docs").text
 
 
-def test_the_door_passes_an_idempotency_key_on(api: httpx.Client) -> None:
-    def post() -> httpx.Response:
-        headers = {"Idempotency-Key": "through the proxy"}
-        return api.post("/queues/emails/jobs", json={"payload": 1, "delay": YEAR}, headers=headers)
-
-    first, repeat = post(), post()
-    assert (first.status_code, repeat.status_code) == (201, 200)
-    assert repeat.json()["id"] == first.json()["id"]
-
-
 def _let_go(api: httpx.Client) -> None:
     """Leave the queue to other tests neither paused nor limited."""
     api.post("/queues/emails/resume").raise_for_status()
     api.put("/queues/emails/rate", json={"rate": None}).raise_for_status()
     for schedule in api.get("/queues/emails/schedules", params={"limit": 100}).json()["schedules"]:
         api.delete(f"/queues/emails/schedules/{schedule['schedule']}").raise_for_status()
-
-
-def test_the_door_passes_a_trace_on(api: httpx.Client, emulator: Emulator, endpoints: Endpoints) -> None:
-    api.post("/queues/archive/jobs", json={"payload": 1}, headers=TRACE).raise_for_status()
-    sqs, messages = emulator.client("sqs"), list[dict[str, Any]]()
-
-    def receive() -> bool:
-        answer = sqs.receive_message(QueueUrl=endpoints.queues["archive"], MessageAttributeNames=list(TRACE))
-        messages.extend(answer.get("Messages", []))
-        return bool(messages)
-
-    assert wait_until(receive)
-    assert {name: messages[0]["MessageAttributes"][name]["StringValue"] for name in TRACE} == TRACE
 
 
 def _state(api: httpx.Client, id: str) -> str:

@@ -10,15 +10,13 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import boto3
 import httpx
 import pytest
 
-from local.emulator import ACCOUNT, CREDENTIALS, REGION, Emulator
+from local.emulator import ACCOUNT, REGION, Emulator
 from local.endpoints import Endpoints
 from local.signing_proxy import signing_proxy
 from tests.e2e.working import working
-from tests.retrying_http import patient_http
 from tests.waiting import HANG_SECONDS, wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -41,17 +39,7 @@ def job(http: httpx.Client) -> dict[str, Any]:
     return http.post("/queues/invoices/jobs", json={"payload": {"to": "ann"}}).json()
 
 
-@pytest.fixture
-def credentials(monkeypatch: pytest.MonkeyPatch, emulator: Emulator) -> None:
-    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # it would keep the credentials of earlier tests
-    monkeypatch.setenv("AWS_ENDPOINT_URL", emulator.endpoint)
-    monkeypatch.setenv("AWS_CA_BUNDLE", str(emulator.authority))
-    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
-    for name, value in CREDENTIALS.items():
-        monkeypatch.setenv(name.upper(), value)
-
-
-@pytest.mark.usefixtures("credentials", "endpoints")
+@pytest.mark.usefixtures("credentials")
 def test_readme_client_schedules_and_cancels(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(CLIENT.splitlines()) < 10
     exec(CLIENT.replace("connect()", 'connect("e2e")'), {})
@@ -71,7 +59,7 @@ def answer_of(script: str, *, folder: Path, **environment: str) -> Any:
     return json.loads(done.stdout)
 
 
-@pytest.mark.usefixtures("credentials", "endpoints")
+@pytest.mark.usefixtures("credentials")
 def test_readme_client_puts_a_schedule(capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {}
     exec(SCHEDULE.replace("connect()", 'connect("e2e")'), names)
@@ -155,12 +143,3 @@ def record_of(job: dict[str, Any], arn: str) -> dict[str, Any]:
         "eventSourceARN": arn,
         "awsRegion": REGION,
     }
-
-
-def test_a_local_run_needs_no_signature(endpoints: Endpoints, emulator: Emulator) -> None:
-    with signing_proxy(endpoints.api, authority=emulator.authority) as api, patient_http(api) as http:
-        answer = http.post("/queues/emails/jobs", json={"payload": 1, "delay": 3600})
-        assert answer.status_code == 201
-        assert http.get(f"/queues/emails/jobs/{answer.json()['id']}").is_success
-        refused = http.post("/queues/emails/jobs", json={"payload": 1, "delay": -1})
-        assert refused.headers["content-type"] == "application/problem+json"

@@ -19,7 +19,7 @@ def working(worker: Worker) -> Iterator[None]:
 
     def run() -> None:
         try:
-            worker.run()
+            worker.run(grace=5)
         except BaseException as error:
             raised.append(error)
 

@@ -13,9 +13,9 @@ from dueline.core.job import Partition
 from tests.builders import a_job
 from tests.e2e.chaos.network_faults import failed
 from tests.e2e.chaos.proxy import Answer, Exchange, straight
+from tests.e2e.deployed import SIGNER
 from tests.e2e.inbox import wait_until_ingested
 from tests.e2e.runbooks.on_call import OnCall
-from tests.e2e.signed import Signed
 from tests.waiting import HANG_SECONDS, wait_until
 
 Step = Callable[[OnCall], Any]
@@ -142,7 +142,7 @@ def let_come_late(on_call: OnCall) -> None:
 
 def fail_a_request(on_call: OnCall) -> None:
     on_call.proxy.around = failed
-    answer = httpx.get(f"{on_call.api}/queues/emails", auth=Signed(), timeout=HANG_SECONDS)
+    answer = httpx.get(f"{on_call.api}/queues/emails", auth=SIGNER, timeout=HANG_SECONDS)
     on_call.proxy.around = straight
     assert answer.status_code == 503
 
