@@ -58,8 +58,8 @@ def dead(emulator: Emulator, endpoints: Endpoints) -> Iterator[Callable[[str, di
     sqs, url = emulator.client("sqs"), endpoints.dead_letter_queues["reminders"]
     sqs.purge_queue(QueueUrl=url)
 
-    def put(body: str, attributes_of: dict[str, str]) -> None:
-        attributes = {name: {"DataType": "String", "StringValue": value} for name, value in attributes_of.items()}
+    def put(body: str, values: dict[str, str]) -> None:
+        attributes = {name: {"DataType": "String", "StringValue": value} for name, value in values.items()}
         sqs.send_message(QueueUrl=url, MessageBody=body, MessageAttributes=attributes)
 
     yield put
@@ -79,11 +79,11 @@ def test_dead_letters_are_shown_and_redriven(
     shell: Shell, dead: Callable[..., None], inbox: Callable[[str], Inbox], http: httpx.Client
 ) -> None:
     id = http.post("/queues/reminders/jobs", json={"payload": 1, "delay": 3600}).json()["id"]
-    attributes_of = {"dueline-id": id, "dueline-due": "2026-11-21T07:05:00.000Z", "dueline-error": "KeyError"}
-    attributes_of |= {"dueline-reason": "no key", "dueline-attempts": "3"}
+    values = {"dueline-id": id, "dueline-due": "2026-11-21T07:05:00.000Z", "dueline-error": "KeyError"}
+    values |= {"dueline-reason": "no key", "dueline-attempts": "3"}
     for number in range(25):
-        dead(str(number), attributes_of)
-    dead("100", {**attributes_of, "dueline-error": "TypeError"})
+        dead(str(number), values)
+    dead("100", {**values, "dueline-error": "TypeError"})
     looked = json.loads(shell("dueline redrive reminders --json"))
     assert {each["error"]: each["count"] for each in looked["by_error"]} == {"KeyError": 25, "TypeError": 1}
     arrived = inbox("reminders")
@@ -97,12 +97,8 @@ def test_parked_jobs_are_put_back(shell: Shell, emulator: Emulator, endpoints: E
     sqs, far = emulator.client("sqs"), datetime.now(UTC) + timedelta(hours=1)
     queue, partition, _, _, uid = http.post("/queues/invoices/jobs", json={"payload": 1}).json()["id"].split(".")
     id = f"{queue}.{partition}.t.{int(far.timestamp() * 1000)}.{uid}"
-    attributes_of = {
-        "dueline-id": id,
-        "dueline-expires": (far + timedelta(days=1)).isoformat(),
-        "dueline-reason": "gone",
-    }
-    attributes: dict[str, Any] = {n: {"DataType": "String", "StringValue": value} for n, value in attributes_of.items()}
+    values = {"dueline-id": id, "dueline-expires": (far + timedelta(days=1)).isoformat(), "dueline-reason": "gone"}
+    attributes: dict[str, Any] = {name: {"DataType": "String", "StringValue": value} for name, value in values.items()}
     parked = endpoints.dead_letter_queues["dispatch"]
     assert parked.endswith(Names("e2e").dispatch_dlq)
     sqs.purge_queue(QueueUrl=parked)

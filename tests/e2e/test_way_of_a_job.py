@@ -120,18 +120,6 @@ def _state(http: httpx.Client, id: str) -> str:
     return str(http.get(f"/queues/emails/jobs/{id}").json()["state"])
 
 
-def _states_until(http: httpx.Client, id: str, *last: str) -> list[str]:
-    """Return the states that a job is seen in up to one of the last."""
-    states: list[str] = []
-
-    def reached() -> bool:
-        states.append(_state(http, id))
-        return states[-1] in last
-
-    assert wait_until(reached), states
-    return states
-
-
 def test_poison_message_becomes_a_dead_letter(http: httpx.Client, emulator: Emulator, endpoints: Endpoints) -> None:
     emulator.client("sqs").send_message(QueueUrl=endpoints.inbound_url, MessageBody="poison")
     beside = schedule(http, "emails", delay=3600)
@@ -150,7 +138,7 @@ def test_no_payload_is_in_any_log(http: httpx.Client, emulator: Emulator, endpoi
     _send_inbound(emulator, endpoints, late, datetime.now(UTC), body=f'"{marker}"')
     assert http.post("/queues/emails/jobs", json=marker).status_code == 400
     for id, state in ((far, "scheduled"), (late, "dispatched")):
-        _states_until(http, id, state)
+        assert wait_until(lambda id=id, state=state: _state(http, id) == state)
     logs = emulator.client("logs")
     groups = [group["logGroupName"] for group in logs.describe_log_groups()["logGroups"]]
     [ingest] = [group for group in groups if "ingest" in group]
