@@ -138,7 +138,7 @@ def test_no_payload_is_in_any_log(http: httpx.Client, emulator: Emulator, endpoi
     _send_inbound(emulator, endpoints, late, datetime.now(UTC), body=f'"{marker}"')
     assert http.post("/queues/emails/jobs", json=marker).status_code == 400
     for id, state in ((far, "scheduled"), (late, "dispatched")):
-        assert wait_until(lambda id=id, state=state: _state(http, id) == state)
+        assert wait_until(lambda job=id, state=state: _state(http, job) == state)
     logs = emulator.client("logs")
     groups = [group["logGroupName"] for group in logs.describe_log_groups()["logGroups"]]
     [ingest] = [group for group in groups if "ingest" in group]
