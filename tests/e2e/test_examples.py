@@ -59,7 +59,7 @@ def example(name: str, **changes: str) -> dict[str, Any]:
 
 
 def test_reminder_is_sent_unless_bought(become: Become, client: Client) -> None:
-    become("shop", NAMES.producer_policy("reminders"), NAMES.consumer_policy("reminders"))
+    become("shop", NAMES.policy("reminders", "producer"), NAMES.policy("reminders", "consumer"))
     names, sent = example("reminders", emails="reminders", hours="seconds"), list[str]()
     names["send"] = lambda *, to, text: sent.append(text)
     left, bought = names["cart_left"]("left", "ann@example.com"), names["cart_left"]("bought", "bob@example.com")
@@ -73,7 +73,7 @@ def test_reminder_is_sent_unless_bought(become: Become, client: Client) -> None:
 
 
 def test_digest_runs_on_schedule_and_demand(become: Become, client: Client) -> None:
-    become("digests", NAMES.producer_policy("reminders"), NAMES.consumer_policy("reminders"))
+    become("digests", NAMES.policy("reminders", "producer"), NAMES.policy("reminders", "consumer"))
     names, sent, schedules = example("digests", emails="reminders"), list[str](), client.schedules("reminders")
     names["send"] = lambda *, to, text: sent.append(f"{to}: {text}")
     week = datetime(2026, 11, 2, tzinfo=UTC), datetime(2026, 11, 9, tzinfo=UTC)
@@ -97,7 +97,7 @@ def received_paths(receiver: FakeApiServer) -> list[str]:
 def test_webhook_is_retried_until_gone(
     become: Become, client: Client, emulator: Emulator, endpoints: Endpoints
 ) -> None:
-    become("hooks", NAMES.consumer_policy("webhooks"))
+    become("hooks", NAMES.policy("webhooks", "consumer"))
     names = example("webhooks")
     with fake_api_server() as receiver, working(names["worker"]):
         receiver.script = [Reply(status=503, headers={"retry-after": "1"})]
