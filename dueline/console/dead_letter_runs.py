@@ -14,9 +14,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from dueline.console.backend import Backend
-from dueline.console.problem_details import Refused, to_problem
 from dueline.console.queue_views import read_route
-from dueline.console.routing import always, make_route, never, parse_object
+from dueline.console.routing import Refused, always, make_route, never, parse_object, to_problem
 from dueline.core import instant
 from dueline.core.message import ATTEMPTS, ID, REASON, TENANT, unfolded
 from dueline.core.ports import QueueMessage
