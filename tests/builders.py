@@ -26,8 +26,8 @@ _UIDS = uids()
 
 
 def an_id(**overrides: Any) -> JobId:
-    given = {"partition": EMAILS, "route": Route.TABLE, "due": NOW + timedelta(hours=1), "uid": next(_UIDS)}
-    return JobId(**(given | overrides))
+    fields = {"partition": EMAILS, "route": Route.TABLE, "due": NOW + timedelta(hours=1), "uid": next(_UIDS)}
+    return JobId(**(fields | overrides))
 
 
 def a_job(

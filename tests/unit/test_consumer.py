@@ -203,8 +203,8 @@ def test_level_is_known_by_its_name(monkeypatch):
 
     function = Function(call, monkeypatch, levels=2, arn=f"{ARN}_p2")
     assert function.work(*jobs("1"), level=1) == ["1"]
-    assert ("hide", 1) in function.levels[1].asked
-    assert ("hide", 1) not in function.levels[0].asked
+    assert ("hide", 1) in function.levels[1].requests
+    assert ("hide", 1) not in function.levels[0].requests
 
 
 def reading(function, monkeypatch, answer):

@@ -58,12 +58,12 @@ def python(tmp_path_factory):
     folder = tmp_path_factory.mktemp("floors")
     venv.create(folder)
     python = folder / "bin" / "python"
-    wanted = [*(f"{name}=={least}" for name, least in FLOORS.items()), SDK, *map(pinned, TOOLS)]
+    packages = [*(f"{name}=={least}" for name, least in FLOORS.items()), SDK, *map(pinned, TOOLS)]
     try:
         # As `make setup` does: uv is quick, pip knows where packages are.
-        run(Path(sys.executable).with_name("uv"), "pip", "install", "--quiet", "--python", python, *wanted)
+        run(Path(sys.executable).with_name("uv"), "pip", "install", "--quiet", "--python", python, *packages)
     except (AssertionError, FileNotFoundError):
-        run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", *wanted)
+        run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", *packages)
     return python
 
 
@@ -78,6 +78,6 @@ def test_at_the_floor_of_every_range_that_is_declared_it_works(python):
     nodes = [f"tests/unit/{each}" for each in TRIED]
     # What was the least years ago may be out of date by now; how values are typed concerns no range.
     options = ["-p", "no:cacheprovider", "-W", "ignore::DeprecationWarning", "-k", "not typed_as"]
-    told = run(python, "-m", "pytest", "-q", *options, *nodes)
-    assert re.search(r"\d+ passed", told)
-    assert "skipped" not in told
+    output = run(python, "-m", "pytest", "-q", *options, *nodes)
+    assert re.search(r"\d+ passed", output)
+    assert "skipped" not in output

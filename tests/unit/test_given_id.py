@@ -88,15 +88,15 @@ def test_repeat_under_a_callers_id_is_the_same_job(api):
 
 
 @pytest.mark.parametrize(
-    ("given", "reason"),
+    ("beside", "reason"),
     [
         ({"at": "2030-01-01T00:00:00Z"}, "id and at are both given: give one of them"),
         ({"delay": 0}, "id and delay are both given"),
         ({"key": "k"}, "id and key are both given"),
     ],
 )
-def test_beside_an_id_its_time_and_a_key_are_refused(api, given, reason):
-    status, answer = post(api, {"payload": 1, "id": in_an_hour(), **given})
+def test_beside_an_id_its_time_and_a_key_are_refused(api, beside, reason):
+    status, answer = post(api, {"payload": 1, "id": in_an_hour(), **beside})
     assert (status, answer["code"]) == (400, "invalid_job")
     assert reason in answer["detail"]
 

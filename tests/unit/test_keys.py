@@ -108,7 +108,7 @@ def test_key_is_free_again_when_its_jobs_retention_is_over(delay):
 @pytest.mark.parametrize("key", ["", "x" * 256, "naïve", "a\nb", "\x7f"])
 def test_key_that_is_no_good_is_refused_and_nothing_is_queried(key):
     system = System()
-    system.wire.around = failing(AssertionError("nothing is to be asked"))
+    system.wire.around = failing(AssertionError("nothing is to be requested"))
     error = refused(system, keyed(key=key))
     assert isinstance(error, InvalidJob)
     assert "key is " in str(error)
@@ -204,7 +204,7 @@ def test_key_row_with_forged_terms_is_refused(forged):
 
 def test_no_claim_is_started_when_the_time_is_over():
     system = System()
-    system.wire.around = failing(AssertionError("nothing is to be asked"))
+    system.wire.around = failing(AssertionError("nothing is to be requested"))
     submit = system.submission("emails", direct_horizon=system.direct_horizon, new_uid=lambda: "x")
     (error,) = submit.run([keyed()], until=system.clock.monotonic())
     assert isinstance(error, Unavailable)

@@ -252,8 +252,8 @@ def test_changed_source_is_synthesized_again(file, queues, made, tmp_path) -> No
 def test_changed_settings_or_libraries_synthesize_again(queues, made, tmp_path, monkeypatch) -> None:
     assembly_of(queues, kept=tmp_path / "kept")
     queues.write_text("queues: {invoices: }")
-    told = (assembly_of(queues, kept=tmp_path / "kept") / "manifest.json").read_text()
-    assert told == "queues: {invoices: }"
+    manifest = (assembly_of(queues, kept=tmp_path / "kept") / "manifest.json").read_text()
+    assert manifest == "queues: {invoices: }"
     monkeypatch.setattr(kept_assembly, "version", lambda library: f"another {library}")
     assembly_of(queues, kept=tmp_path / "kept")
     assert len(made) == 3

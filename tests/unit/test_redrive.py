@@ -42,14 +42,14 @@ class Place:
         for dead_letter in dead_letter_queue:
             self.dead.send([dead_letter])
 
-    def redrive(self, *, rule=None, **given):
+    def redrive(self, *, rule=None, **options):
         ends = RedriveQueues(
             dead_letters=self.wire.to("dead", self.dead),
             queues=[self.wire.to(level.name, level) for level in self.levels],
             payloads=self.wire.to("payloads", self.payloads),
         )
         calls = Calls(patience=Patience(attempts=3), clock=self.clock, jitter=lambda: 0.5)
-        return Redrive(ends, rule=rule or partial(to_its_queue, levels=2), calls=calls, **given)
+        return Redrive(ends, rule=rule or partial(to_its_queue, levels=2), calls=calls, **options)
 
     def left(self):
         return bodies(self.dead)
@@ -69,15 +69,15 @@ def bodies(queue):
     return sorted(delivery.message.body for delivery in queue.deliveries)
 
 
-def a_letter(body="1", *, job=None, **attributes):
+def a_dead_letter(body="1", *, job=None, **attributes):
     answer = {ID: str(a_job().id), ERROR: "KeyError", REASON: "no key", ATTEMPTS: "3"} if job is None else {}
     carried = {} if job is None else Message.of(job).attributes
     named = {f"dueline-{name}": value for name, value in attributes.items()}
     return Message(body=body, attributes={name: value for name, value in (answer | carried | named).items() if value})
 
 
-def numbered(count, **given):
-    return [a_letter(f"{number:04}", **given) for number in range(count)]
+def numbered(count, **options):
+    return [a_dead_letter(f"{number:04}", **options) for number in range(count)]
 
 
 def counts(done):
@@ -88,7 +88,7 @@ def counts(done):
 
 
 def test_look_counts_by_error_and_changes_nothing():
-    place = Place(*numbered(12), *numbered(3, error="TypeError"), a_letter(error=None, reason=None))
+    place = Place(*numbered(12), *numbered(3, error="TypeError"), a_dead_letter(error=None, reason=None))
     done = place.redrive().look()
     assert counts(done) == {"KeyError": 12, "TypeError": 3, BY_SQS: 1}
     assert (done.received, done.selected, done.moved) == (16, 16, 0)
@@ -97,9 +97,9 @@ def test_look_counts_by_error_and_changes_nothing():
 
 
 def test_a_look_reports_when_the_oldest_and_the_newest_were_sent():
-    place = Place(a_letter())
+    place = Place(a_dead_letter())
     place.clock.sleep(60)
-    place.dead.send([a_letter()])
+    place.dead.send([a_dead_letter()])
     (kind,) = place.redrive().look().kinds
     assert (kind.oldest, kind.newest) == (NOW, NOW + timedelta(seconds=60))
 
@@ -125,7 +125,7 @@ def test_all_of_many_are_put_back_once_and_none_is_left(spread):
 
 def test_a_job_goes_to_its_level_as_it_was_before_it_failed():
     job = a_job(priority=2, tenant="acme")
-    place = Place(a_letter(job.payload, job=job, error="KeyError", reason="no key", attempts="3"))
+    place = Place(a_dead_letter(job.payload, job=job, error="KeyError", reason="no key", attempts="3"))
     place.redrive().apply()
     (delivery,) = place.levels[1].deliveries
     assert delivery.message == replace(Message.of(job), group="acme")
@@ -139,7 +139,7 @@ def test_a_message_without_a_job_goes_to_level_1():
 
 
 def test_a_job_of_a_level_that_is_gone_stays_with_the_reason():
-    place = Place(a_letter("1", priority="3"), a_letter("2"))
+    place = Place(a_dead_letter("1", priority="3"), a_dead_letter("2"))
     done = place.redrive().apply()
     assert done.stay == {"the queue has no level 3: it has 2": 1}
     assert (place.visible(), place.moved()) == (["1"], ["2"])
@@ -148,7 +148,7 @@ def test_a_job_of_a_level_that_is_gone_stays_with_the_reason():
 def offloaded(payloads, name, *, bucket="payloads", queue="emails"):
     key = payloads.put(f"0032/{queue}/{name}", "1").key
     job = a_job(payload=Pointer(bucket=bucket, key=key).text, offloaded_bytes=1)
-    return a_letter(job.payload, job=job, error="KeyError")
+    return a_dead_letter(job.payload, job=job, error="KeyError")
 
 
 def test_redrive_keeps_payloads_in_s3_anew_before_it_sends():
@@ -156,7 +156,7 @@ def test_redrive_keeps_payloads_in_s3_anew_before_it_sends():
     mine, gone = offloaded(place.payloads, "mine"), offloaded(place.payloads, "gone")
     foreign = [offloaded(place.payloads, "x", bucket="theirs"), offloaded(place.payloads, "y", queue="sms")]
     del place.payloads.kept["0032/emails/gone"]
-    for dead_letter in (mine, gone, *foreign, a_letter("no pointer")):
+    for dead_letter in (mine, gone, *foreign, a_dead_letter("no pointer")):
         place.dead.send([dead_letter])
     place.wire.around = lambda call: [calls.append(call.name), straight(call)][1]
     done = place.redrive().apply()
@@ -168,7 +168,7 @@ def test_redrive_keeps_payloads_in_s3_anew_before_it_sends():
 
 @pytest.mark.parametrize(("before", "after"), [(None, "1"), ("1", "2"), ("x", "1")])
 def test_interrupted_job_is_marked_to_run_again(before, after):
-    place = Place(a_letter(error="Interrupted", again=before))
+    place = Place(a_dead_letter(error="Interrupted", again=before))
     place.redrive().apply()
     assert place.message().attributes[AGAIN] == after
 
@@ -189,7 +189,7 @@ def test_redrive_keeps_no_bodies_but_samples():
     done = place.redrive(on_progress=lambda *_: kept.append(len(alive))).look()
     assert max(kept) <= 2 * LANES * BATCH_MESSAGES < 1000
     assert [len(kind.samples) for kind in done.kinds] == [3]
-    long = Place(a_letter("x" * 5000)).redrive().look()
+    long = Place(a_dead_letter("x" * 5000)).redrive().look()
     assert [len(arrival.message.body) for arrival in long.kinds[0].samples] == [SAMPLE_CHARACTERS + 1]
 
 
@@ -211,9 +211,11 @@ def test_redrive_keeps_no_bodies_but_samples():
     ],
 )
 def test_filter_selects_what_is_put_back(selection, moved):
-    place = Place(a_letter("key"))
+    place = Place(a_dead_letter("key"))
     place.clock.sleep(10)
-    place.dead.send([a_letter("type", error="TypeError", reason="none"), a_letter("sqs", id="an-id", error=None)])
+    place.dead.send(
+        [a_dead_letter("type", error="TypeError", reason="none"), a_dead_letter("sqs", id="an-id", error=None)]
+    )
     place.dead.deliveries[-1] = replace(
         place.dead.deliveries[-1], message=Message(body="sqs", attributes={ID: "an-id"})
     )
@@ -281,7 +283,7 @@ def test_what_sqs_does_not_take_stays_and_is_visible_again(final):
 @pytest.mark.parametrize("name", ["dead.depth", "dead.receive", "dead.delete", "dead.hide", "emails.send"])
 @pytest.mark.parametrize("react", [failing(Throttled("slow down")), failing(Unavailable("no"))])
 def test_a_call_that_fails_is_tried_again(name, react):
-    place = Place(*numbered(25), a_letter("kept", error="TypeError"))
+    place = Place(*numbered(25), a_dead_letter("kept", error="TypeError"))
     place.wire.around = on(name, react, times=2)
     place.redrive(selection=DeadLetterFilter(errors=frozenset({"KeyError"}))).apply()
     assert len(place.moved()) == 25
@@ -344,7 +346,7 @@ MISHAPS = [killed_before, killed_after, losing_the_answer, done_in_part, failing
 )
 def test_nothing_is_lost_whatever_interrupts_a_run(count, calls, react, ever, limit, errors):
     dead_letter_queue = [
-        a_letter(str(n), error=("KeyError", "TypeError")[n % 2], priority=str(1 + n % 2)) for n in range(count)
+        a_dead_letter(str(n), error=("KeyError", "TypeError")[n % 2], priority=str(1 + n % 2)) for n in range(count)
     ]
     place = Place(*dead_letter_queue)
     everything = {dead_letter.body for dead_letter in dead_letter_queue}
@@ -366,11 +368,11 @@ def test_nothing_is_lost_whatever_interrupts_a_run(count, calls, react, ever, li
 # Parked jobs
 
 
-def parked(system, **given):
+def parked(system, **options):
     ends = RedriveQueues(dead_letters=system.dead_letters, queues=[system.inbound])
     calls = Calls(patience=Patience(), clock=system.clock, jitter=lambda: 0.5)
-    given = {"past_retention": False} | given
-    return Redrive(ends, rule=partial(to_inbound, now=system.clock.now(), **given), calls=calls)
+    options = {"past_retention": False} | options
+    return Redrive(ends, rule=partial(to_inbound, now=system.clock.now(), **options), calls=calls)
 
 
 def test_parked_job_is_sent_inbound_again():

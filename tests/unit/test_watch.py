@@ -243,7 +243,7 @@ def test_its_port_is_free_again_afterwards():
 
 def test_it_listens_on_every_address_without_dns(monkeypatch):
     def look_up(*_):
-        raise AssertionError("asked for a name")
+        raise AssertionError("looked up a name")
 
     monkeypatch.setattr(socket, "getfqdn", look_up)
     with (

@@ -220,7 +220,7 @@ def test_a_stop_before_run_ends_it_as_it_begins_and_no_later_run(connected):
     connected.send(due_now(1))
     worker.stop()
     assert Running(worker).end() is True
-    assert (got, connected.connection.levels[0].asked) == ([], [])
+    assert (got, connected.connection.levels[0].requests) == ([], [])
     running = Running(worker)
     assert wait_until(lambda: got == [1])
     worker.stop()
@@ -269,7 +269,7 @@ def test_no_queue_receives_when_one_cannot_open(monkeypatch):
     with pytest.raises(Throttled, match="slow down"):
         worker.run(queues=["emails", "invoices"])
     assert wait_until(lambda: set(threading.enumerate()) <= before)
-    assert connection.levels[0].asked == []
+    assert connection.levels[0].requests == []
     assert [event.kind for event in connected.events] == [EventKind.OPENED] * 2 + [EventKind.CLOSED] * 2
     for kind in (EventKind.OPENED, EventKind.CLOSED):
         assert sorted(event.queue for event in connected.events.of(kind)) == ["emails", "invoices"]
@@ -327,7 +327,7 @@ def test_worker_has_all_its_threads_before_any_job_begins(connected, monkeypatch
         assert len(started) == refused + 1
         assert (starts, len(connected.connection.levels[0].messages)) == ([], 1)
         assert wait_until(lambda: set(threading.enumerate()) <= before)
-    assert starts == [len(started)], "the job ran once, and no thread was started after it had begun"
+    assert starts == [len(started)], "the job ran once, and no thread was started after that"
     assert started[-1] == "receive emails"
     assert {name.split()[0] for name in started} == {"coroutines", "emails", "claims", "periodic", "receive"}
     assert connected.connection.levels[0].messages == []

@@ -71,12 +71,12 @@ class Metrics:
 class MemoryConsole:
     """A deployment with the queue `emails`, and a console of it."""
 
-    def __init__(self, *letters):
+    def __init__(self, *dead_letters):
         self.clock, self.wire, self.api, self.metrics = VirtualClock(NOW), Wire(), Api(), Metrics()
         self.dead = MemoryQueue(name="dead", clock=self.clock)
         self.queue = MemoryQueue(name="emails", clock=self.clock)
-        for letter in letters:
-            self.dead.send([letter])
+        for dead_letter in dead_letters:
+            self.dead.send([dead_letter])
         backend = Backend(
             get=lambda path: self.api.get(path),
             dead_letters=self._redrive_queues,
@@ -99,8 +99,8 @@ class MemoryConsole:
         return send_in_memory(self.routes, "POST", path, body, read_only=read_only)
 
     def run(self, action, body, *, queue="emails"):
-        """Start a run over dead letters; return how it ended."""
-        status, started = self.post(f"/console/queues/{queue}/dead-letters/{action}", body)
+        """Start a run over dead dead_letters; return how it ended."""
+        status, started = self.post(f"/console/queues/{queue}/dead-dead_letters/{action}", body)
         assert status == 202, started
         self.runs.find(started["run"]).thread.join(HANG_SECONDS)
         return self.get(f"/console/runs/{started['run']}")[1]
@@ -134,7 +134,7 @@ class Held:
         return call.do(*call.args)
 
 
-def a_letter(body="1", *, error="KeyError", **more):
+def a_dead_letter(body="1", *, error="KeyError", **more):
     attributes = {ID: str(an_id()), REASON: f"why {body}", ATTEMPTS: "3"} | more
     return Message(body=body, attributes=attributes | ({ERROR: error} if error else {}))
 

@@ -7,14 +7,14 @@ from dueline.core import instant
 from dueline.core.message import REASON, Message
 from dueline.errors import Forbidden
 from tests.builders import NOW, a_job
-from tests.unit.console.memory_console import Held, MemoryConsole, a_letter
+from tests.unit.console.memory_console import Held, MemoryConsole, a_dead_letter
 from tests.wire import failing, on
 
 LOOK, REDRIVE, DELETE = (f"/console/queues/emails/dead-letters/{name}" for name in ("look", "redrive", "delete"))
 
 
 def numbered(count, **options):
-    return [a_letter(f"{number:04}", **options) for number in range(count)]
+    return [a_dead_letter(f"{number:04}", **options) for number in range(count)]
 
 
 def counts(run):
@@ -34,7 +34,7 @@ def test_a_sample_has_the_reason_and_the_start_of_the_payload():
     job = a_job(tenant="acme")
     attributes = Message.of(job).attributes | {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01"}
     console = MemoryConsole(
-        a_letter("x" * 3000, **attributes), Message(body="anyone's", attributes={"dueline-attempts": "9" * 99})
+        a_dead_letter("x" * 3000, **attributes), Message(body="anyone's", attributes={"dueline-attempts": "9" * 99})
     )
     (own,), (other,) = (group["samples"] for group in console.run("look", {})["result"]["groups"])
     assert own == {
@@ -104,14 +104,14 @@ def test_a_redrive_and_a_deletion_take_one_group_alone(shown):
     ],
 )
 def test_a_wrong_field_is_refused_before_a_run_starts(path, body, wrong):
-    console = MemoryConsole(a_letter())
+    console = MemoryConsole(a_dead_letter())
     status, problem = console.post(path, body)
     assert (status, wrong in problem["detail"]) == (400, True)
     assert console.run("redrive", {"apply": True})["result"]["moved"] == 1
 
 
 def test_a_queue_has_one_run_at_a_time():
-    console = MemoryConsole(a_letter())
+    console = MemoryConsole(a_dead_letter())
     console.wire.around = held = Held("dead.receive")
     status, started = console.post(LOOK, {})
     assert held.is_met.wait(60)
@@ -147,12 +147,12 @@ def test_closing_makes_the_messages_of_a_run_visible_again():
     ],
 )
 def test_a_read_only_console_only_looks_and_counts(path, body, status):
-    console = MemoryConsole(a_letter())
+    console = MemoryConsole(a_dead_letter())
     assert console.post(path, body, read_only=True)[0] == status
 
 
 def test_a_failed_run_has_its_error_without_secrets():
-    console = MemoryConsole(a_letter())
+    console = MemoryConsole(a_dead_letter())
     assert console.run("look", {}, queue="nothing")["error"]["status"] == 404
     console.wire.around = on("dead.receive", failing(Forbidden("receiving: AccessDenied")))
     run = console.run("look", {})

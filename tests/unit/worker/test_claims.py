@@ -35,7 +35,7 @@ class Holding:
                 Claim(arrival=arrival, level=number_of_level, received=received, visible=received + 30)
                 for arrival in level.receive(most=10, wait=0, hidden=30)
             ]
-            level.asked.clear()
+            level.requests.clear()
         self.first = self.each[0]
         self.claims.add(self.each)
 
@@ -46,7 +46,7 @@ class Holding:
             pass
 
     def requests(self, level=0):
-        return self.levels[level].asked
+        return self.levels[level].requests
 
     def left(self):
         return [len(level.messages) for level in self.levels]

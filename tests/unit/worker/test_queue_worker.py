@@ -103,7 +103,7 @@ def test_every_job_is_handled_and_acknowledged_in_batches():
     with Working(connection) as working:
         assert wait_until(working.is_empty)
     assert sorted(working.numbers) == list(range(50))
-    deletes = [count for what, count in working.queue.asked if what == "delete"]
+    deletes = [count for what, count in working.queue.requests if what == "delete"]
     assert sum(deletes) == 50
     assert len(deletes) <= 15
 
@@ -115,7 +115,7 @@ def test_never_more_is_received_than_can_run():
         assert wait_until(lambda: len(working.starts) == 3)
         working.turn()
         assert len(working.events.of(EventKind.RECEIVED)) == 3
-        assert max(most for what, most in working.queue.asked if what == "receive") <= 3
+        assert max(most for what, most in working.queue.requests if what == "receive") <= 3
         held.set()
         assert wait_until(working.is_empty)
     assert len(working.starts) == 20
@@ -198,7 +198,7 @@ def test_a_long_job_keeps_its_claim():
     sent(connection, due_now())
 
     def is_renewed():
-        return any(what == "hide" for what, _ in connection.levels[0].asked)
+        return any(what == "hide" for what, _ in connection.levels[0].requests)
 
     with Working(connection, lambda _: wait_until(is_renewed)) as working:
         assert wait_until(working.is_empty)
@@ -227,7 +227,7 @@ def test_lost_claim_is_reported_to_handler_and_settles_nothing(ends_dead):
     attempts = [job.attempt for job, _ in working.starts]
     assert attempts == list(range(1, max(2, len(attempts)) + 1))
     assert len(working.events.of(EventKind.LOST)) == len(attempts) - 1
-    assert sum(count for what, count in working.queue.asked if what == "delete") == 1
+    assert sum(count for what, count in working.queue.requests if what == "delete") == 1
     assert working.dead_letters.messages == []
 
 
@@ -307,7 +307,7 @@ def test_unreadable_cancellations_cost_no_attempt(rate):
         assert wait_until(lambda: outage.requests == 5)
         receives = [delivery.receives for delivery in working.queue.queue.deliveries]
         assert set(receives) == {0, 1}
-        assert sum(receives) <= 3 + BATCH_MESSAGES, "more than what one poll had begun to ask for"
+        assert sum(receives) <= 3 + BATCH_MESSAGES, "more than one open poll receives"
         outage.fault = None
         assert wait_until(working.is_empty)
     assert sorted(working.numbers) == list(range(30))

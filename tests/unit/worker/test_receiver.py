@@ -311,7 +311,7 @@ def test_new_level_is_polled_and_a_removed_one_is_not():
     (claim,) = Receiver(deployed.connection, report=Events()).receive(most=1)
     deployed.changed(one)
     assert Receiver(deployed.connection, report=Events()).receive(most=1) == []
-    assert two.asked == [("receive", 1)]
+    assert two.requests == [("receive", 1)]
     assert deployed.connection.levels[claim.level] is two
 
 

@@ -144,8 +144,8 @@ def test_sqs_must_not_come_first_or_the_reason_is_lost():
 # Policies
 
 
-def delays(jitter=1.0, **given):
-    policy = RetryPolicy(**given)
+def delays(jitter=1.0, **options):
+    policy = RetryPolicy(**options)
     return [policy.delay_after(attempt, jitter=jitter) for attempt in range(1, policy.attempts)]
 
 
