@@ -81,9 +81,7 @@ class ScheduleSystem(System):
             self._first_received.setdefault(str(each.number), now)
         return [
             PlanningMessage(
-                message_id=str(each.number),
-                message=each.message,
-                first_received=self._first_received[str(each.number)],
+                message_id=str(each.number), message=each.message, first_received=self._first_received[str(each.number)]
             )
             for each in visible
         ]

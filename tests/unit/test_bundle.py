@@ -152,12 +152,7 @@ NEVER_IN = {
     "api": {"dueline.core.ingest", "dueline.core.tick", "dueline.schedules", "dueline.client.client"},
 }
 OF_RULES = {"cronsim"}
-LIBRARIES_OF = {
-    "ingest": LIBRARIES,
-    "tick": LIBRARIES,
-    "planner": LIBRARIES | OF_RULES,
-    "api": LIBRARIES | PYDANTIC,
-}
+LIBRARIES_OF = {"ingest": LIBRARIES, "tick": LIBRARIES, "planner": LIBRARIES | OF_RULES, "api": LIBRARIES | PYDANTIC}
 # Descriptions of services that boto3 reads to make a client: ingest seldom sends, and nobody needs S3 at once.
 MODELS_OF = {
     "ingest": ("ssm", "dynamodb"),

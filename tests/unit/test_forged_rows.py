@@ -119,8 +119,7 @@ def test_no_tick_stops_at_forged_rows(forged):
 
 
 @pytest.mark.parametrize(
-    ("pk", "uid"),
-    [(PK, "no-uuid"), (PK, f"A{ID.uid[1:]}"), (PK, ""), ("emails#1000", ID.uid), ("Emails#0", ID.uid)],
+    ("pk", "uid"), [(PK, "no-uuid"), (PK, f"A{ID.uid[1:]}"), (PK, ""), ("emails#1000", ID.uid), ("Emails#0", ID.uid)]
 )
 def test_row_whose_id_does_not_parse_is_unreadable(pk, uid):
     """Nobody could look such a job up, or cancel it: its tick parks it with the reason and sends nothing."""

@@ -175,18 +175,7 @@ def test_limit_out_of_range_is_refused(limit):
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "",
-        "x",
-        "ü",
-        "!!!!",
-        NESTED,
-        "bnVsbA",
-        "WzFd",
-        "IjAi",
-        "Inh4Ig",
-        place_text("2026-01-01T00:00:00.000Z#\ud800"),
-    ],
+    ["", "x", "ü", "!!!!", NESTED, "bnVsbA", "WzFd", "IjAi", "Inh4Ig", place_text("2026-01-01T00:00:00.000Z#\ud800")],
 )
 def test_place_that_no_page_gave_is_refused(text):
     with pytest.raises(ValueError, match=r"."):

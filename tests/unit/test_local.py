@@ -299,8 +299,7 @@ def test_run_without_a_broken_promise_is_good() -> None:
 
 
 @pytest.mark.parametrize(
-    ("job", "named"),
-    [(scheduled(), "lost"), (scheduled(-0.1), "early"), (scheduled(0.1, cancelled=True), "broken")],
+    ("job", "named"), [(scheduled(), "lost"), (scheduled(-0.1), "early"), (scheduled(0.1, cancelled=True), "broken")]
 )
 def test_lost_early_or_cancelled_delivery_makes_a_run_bad(job: Scheduled, named: str) -> None:
     summary: Summary = summary_of([scheduled(0.1), job])

@@ -130,8 +130,7 @@ def test_parked_run_folds_nothing_but_its_trace():
 
 
 @pytest.mark.parametrize(
-    ("others", "left"),
-    [(7, {"traceparent", "tracestate"}), (8, {FOLDED}), (9, {FOLDED}), (10, {FOLDED})],
+    ("others", "left"), [(7, {"traceparent", "tracestate"}), (8, {FOLDED}), (9, {FOLDED}), (10, {FOLDED})]
 )
 def test_trace_is_folded_before_other_attributes(others, left):
     attributes = {"tracestate": "vendor=7", "traceparent": PARENT, **{f"a{n}": "x" for n in range(others)}}

@@ -73,8 +73,7 @@ def test_number_without_a_fraction_is_an_integer(one):
 
 
 @pytest.mark.parametrize(
-    ("form", "field"),
-    [('{"payload":1,"delay":%s}', "delay"), ('{"jobs":[{"payload":{"a":%s}}]}', "a"), ("%s", "body")],
+    ("form", "field"), [('{"payload":1,"delay":%s}', "delay"), ('{"jobs":[{"payload":{"a":%s}}]}', "a"), ("%s", "body")]
 )
 def test_integer_of_5000_digits_is_refused_by_its_field(form, field):
     with pytest.raises(InvalidJob, match=f"^{field} has an integer of 5000 digits: at most 4300 are allowed"):

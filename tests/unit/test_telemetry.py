@@ -26,9 +26,7 @@ def test_queue_metrics_have_deployment_and_queue(capsys: pytest.CaptureFixture[s
     assert (answer["Dispatched"], answer["Lateness"]) == ([3.0], [0.0])
 
 
-def test_each_further_queue_has_a_line_of_metrics(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_each_further_queue_has_a_line_of_metrics(capsys: pytest.CaptureFixture[str]) -> None:
     of_queues = {name: {metrics.DISPATCHED: times} for times, name in enumerate(("emails", "invoices", "texts"), 1)}
     report({metrics.INGESTED: 9}, deployment="d", of_queues=of_queues)
     first, *others = lines(capsys)
@@ -38,9 +36,7 @@ def test_each_further_queue_has_a_line_of_metrics(
     assert [(each["queue"], each["Dispatched"]) for each in others] == [("invoices", [2]), ("texts", [3])]
 
 
-def test_metric_filters_read_a_requests_line(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_metric_filters_read_a_requests_line(capsys: pytest.CaptureFixture[str]) -> None:
     count({metrics.SUBMITTED: 2, metrics.DISPATCHED: 0}, deployment="d", queue="emails")
     count({metrics.SUBMITTED: 0}, deployment="d", queue="emails")
     assert capsys.readouterr().out == '{"deployment":"d","queue":"emails","Submitted":2}\n'
@@ -53,9 +49,7 @@ def test_counts_of_nothing_are_not_reported(capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().out == ""
 
 
-def test_zero_on_time_is_reported_only_beside_delayed(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_zero_on_time_is_reported_only_beside_delayed(capsys: pytest.CaptureFixture[str]) -> None:
     report({}, deployment="d", of_queues={"emails": {metrics.ON_TIME: 0, metrics.DELAYED: 2}})
     report({}, deployment="d", of_queues={"emails": {metrics.ON_TIME: 2, metrics.DELAYED: 0}})
     report({}, deployment="d", of_queues={"emails": {metrics.ON_TIME: 0, metrics.DELAYED: 0}})
@@ -72,9 +66,7 @@ def test_lateness_that_is_not_known_is_not_reported_and_none_is(capsys: pytest.C
     assert [line["Lateness"] for line in lines(capsys)] == [[0.0]]
 
 
-def test_log_line_has_event_and_request_id(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_log_line_has_event_and_request_id(capsys: pytest.CaptureFixture[str]) -> None:
     logger = log("a-test")
     context = SimpleNamespace(
         function_name="dueline-tick", memory_limit_in_mb=512, invoked_function_arn="arn:…", aws_request_id="8476a536"
@@ -90,12 +82,7 @@ def test_log_line_has_event_and_request_id(
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d", answer.pop("timestamp"))
     # Of the process: another test may have been first.
     assert answer.pop("cold_start") in (True, False)
-    assert answer == {
-        "level": "INFO",
-        "message": "ticked",
-        "function_request_id": "8476a536",
-        "queue": "emails",
-    }
+    assert answer == {"level": "INFO", "message": "ticked", "function_request_id": "8476a536", "queue": "emails"}
 
 
 def test_debug_logs_no_payloads_or_tokens(

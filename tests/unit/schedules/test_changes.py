@@ -9,14 +9,7 @@ import pytest
 from dueline.core.instant import text
 from dueline.core.job import MAX_RETENTION
 from dueline.core.request import FURTHEST
-from dueline.errors import (
-    InvalidSchedule,
-    NotYet,
-    ScheduleChanged,
-    ScheduleNotFound,
-    TooManyChanges,
-    TooManySchedules,
-)
+from dueline.errors import InvalidSchedule, NotYet, ScheduleChanged, ScheduleNotFound, TooManyChanges, TooManySchedules
 from dueline.schedules.definition import Definition
 from dueline.schedules.head import (
     DELETED_IS_KEPT,

@@ -87,8 +87,7 @@ def test_retry_subclass_without_delay_follows_the_policy():
 
 
 @pytest.mark.parametrize(
-    ("delay", "seconds"),
-    [(90.5, 91), (timedelta(minutes=2), 120), ("90", 1), (-1, 1), (float("nan"), 1), (None, 1)],
+    ("delay", "seconds"), [(90.5, 91), (timedelta(minutes=2), 120), ("90", 1), (-1, 1), (float("nan"), 1), (None, 1)]
 )
 def test_unchecked_delay_is_used_if_it_is_valid(delay, seconds):
     error = NotReady(7)
