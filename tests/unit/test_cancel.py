@@ -86,15 +86,6 @@ def test_cancel_in_an_unread_partition_promises_nothing():
 # Many at once
 
 
-def test_failed_cancel_of_many_names_its_job_alone():
-    system, ids = System(), [due_in(3600 + n) for n in range(3)]
-    system.wire.around = on("table.add", failing(Throttled("slow down")), skip=1, times=1)
-    first, failed, last = system.cancel_many(ids)
-    assert (first.state, last.state) == (State.CANCELLED, State.CANCELLED)
-    assert isinstance(failed, Throttled)
-    assert failed.job_id == str(ids[1])
-
-
 def test_many_cancels_read_fences_after_all_writes():
     system, ids = System(), [due_in(60), due_in(60), due_in(3600)]
     system.wire.around = on("table.add", meanwhile(system.tick), skip=2, times=1)
@@ -157,20 +148,6 @@ def test_worker_sees_promised_and_requested_cancels(system):
     assert system.cancel(requested.id) is State.CANCEL_REQUESTED
     ids = [promised.id, requested.id, kept.id]
     assert system.cancelled_among(ids) == {promised.id, requested.id}
-
-
-def test_unread_cancellation_is_no_absent_one(system):
-    jobs = [system.schedule(30), system.schedule(30)]
-    system.wire.around = on("table.read", done_in_part)
-    with pytest.raises(Unavailable, match="1 cancellations could not be read"):
-        system.cancelled_among([job.id for job in jobs])
-
-
-def test_worker_may_query_more_jobs_than_a_request_takes(system):
-    jobs = [system.schedule(30) for _ in range(201)]
-    for job in jobs[::100]:
-        system.cancel(job.id)
-    assert system.cancelled_among([job.id for job in jobs]) == {job.id for job in jobs[::100]}
 
 
 def test_what_cannot_be_read_of_many_cancellations_fails_alone(system):

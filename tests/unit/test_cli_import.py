@@ -103,12 +103,6 @@ def test_printed_command_names_deployment_and_credentials(schedule, api_server, 
     )
 
 
-def test_closed_stdout_hides_no_command(schedule, api_server, monkeypatch):
-    api_server.respond = refusing("k-2")
-    monkeypatch.setattr(Screen, "line", Mock(side_effect=BrokenPipeError))
-    assert "none scheduled twice: dueline" in schedule(*KEPT, stdin="1\n2\n3\n").stderr
-
-
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_import_keeps_lines_without_a_result(schedule, monkeypatch, ending):

@@ -22,7 +22,7 @@ from dueline.core.overview import Overview
 from dueline.core.ports import Depth
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.retry import LANES
-from dueline.errors import DuelineError, InvalidJob, JobNotFound, KeyReused, QueueNotFound, Throttled, Unavailable
+from dueline.errors import DuelineError, InvalidJob, JobNotFound, KeyReused, QueueNotFound, Unavailable
 from dueline.testing import VirtualClock
 from tests.builders import NOW, an_id
 from tests.fake_api_server import (
@@ -561,19 +561,6 @@ def test_a_payload_that_no_request_takes_is_uploaded_first(client, api_server):
     assert scheduled.json == {"upload": "u-1", "delay": 5, "key": "5", "tenant": "acme"}
 
 
-def test_many_with_a_large_payload_uploads_only_that(client, api_server):
-    api_server.respond = an_api_with_uploads(api_server)
-    jobs = [NewJob(payload="x" * (6_000_000 if n == 2 else 1), key=str(n)) for n in range(5)]
-    assert numbers(client.schedule_many("emails", jobs)) == list(range(5))
-    assert sorted(request.method + request.path.partition("?")[0] for request in api_server.requests) == [
-        "POST/queues/emails/jobs",
-        "POST/queues/emails/jobs",
-        "POST/queues/emails/jobs",
-        "POST/queues/emails/uploads",
-        "PUT/s3/u-1",
-    ]
-
-
 TO_THE_API, TO_S3 = (BUSY, DROPPED, json_reply({})), (DROPPED, Reply(status=403), Reply(status=500))
 
 
@@ -680,13 +667,6 @@ def test_what_may_pass_is_tried_again_with_the_very_same_body(client, api_server
     assert len(clock.waits) == 2
 
 
-@pytest.mark.parametrize("method", ["get", "cancel"])
-def test_a_look_up_and_a_cancel_are_tried_again(client, api_server, method):
-    api_server.script = [BUSY, DROPPED, SLOW_DOWN]
-    getattr(client, method)(str(an_id()))
-    assert len(api_server.requests) == 4
-
-
 def test_unreachable_server_is_retried_then_unavailable(clock):
     with fake_api_server() as api_server:
         pass
@@ -742,13 +722,6 @@ def test_a_wait_past_the_deadline_is_not_started(api_server, clock):
         a_client(api_server, clock, seconds=30).schedule("emails", 1, key="k")
     assert (clock.waits, len(api_server.requests)) == ([], 1)
     assert (raised.value.retry_after, raised.value.key) == (31, "k")
-
-
-def test_no_try_is_started_after_the_deadline(api_server, clock):
-    api_server.respond = lambda _: problem_reply(429, "throttled", retry_after="4")
-    with pytest.raises(Throttled):
-        a_client(api_server, clock, jitter=lambda: 0, seconds=10, attempts=100).schedule("emails", 1)
-    assert clock.waits == [4, 4]
 
 
 @pytest.mark.parametrize("wrong", [{"attempts": 0}, {"seconds": -1}, {"first_wait": math.nan}, {"longest_wait": -0.1}])

@@ -49,26 +49,10 @@ def test_other_queues_are_neither_paused_nor_limited(table):
     assert held(table, "emails-vip") == Control()
 
 
-def test_rate_holds_until_it_is_lifted(table):
-    set_rate = control.set_rate("emails", RATE, table=table, now=NOW)
-    assert set_rate == held(table) == Control(rate=RATE, rate_set="2026-11-21T07:05:00.000Z")
-    assert control.set_rate("emails", Rate(jobs=1), table=table, now=LATER).rate_set == "2026-11-21T07:05:01.000Z"
-    assert control.set_rate("emails", None, table=table, now=LATER).rate is None
-    assert held(table).rate is None
-
-
 def test_same_rate_again_keeps_its_slots(table):
     control.set_rate("emails", RATE, table=table, now=NOW)
     assert control.set_rate("emails", Rate.parse("50/s"), table=table, now=LATER) == held(table)
     assert held(table).rate_set == "2026-11-21T07:05:00.000Z"
-
-
-def test_a_pause_leaves_the_rate_as_it_is_and_a_rate_the_pause(table):
-    control.set_rate("emails", RATE, table=table, now=NOW)
-    control.pause("emails", table=table, now=LATER)
-    assert held(table) == Control(paused=True, rate=RATE, rate_set="2026-11-21T07:05:00.000Z")
-    control.set_rate("emails", None, table=table, now=LATER)
-    assert held(table).paused
 
 
 def test_rate_set_during_a_pause_is_kept(table, wire):

@@ -72,16 +72,6 @@ def test_foreign_pointer_delivered_twice_fails_no_other_job():
     assert (done.failed, len(done.reused)) == (set(), 1)
 
 
-def test_id_whose_rows_could_not_be_read_is_tried_again():
-    system, job = System(), due_in(AN_HOUR)
-    system.put(job)
-    system.wire.around = on("table.read", failing(Throttled("slow down")))
-    other = messages(replace(job, payload="2"))
-    assert system.ingest_message(*other).failed == {"x0"}
-    system.wire.around, key = straight, rows.job_key(job.id)
-    assert rows.read_job(system.table.read([key]).rows[key]) == job
-
-
 # What is tried again
 
 
@@ -265,15 +255,6 @@ def test_partition_that_a_deployment_adds_is_waited_for(partition):
     }
     assert (system.parked(), in_the_table(system, job)) == ([], [])
     assert system.clock.monotonic() == 0
-
-
-@pytest.mark.parametrize("partition", NOBODYS, ids=str)
-def test_removed_partition_is_ingested_as_before(partition):
-    system, job = System(), due_in(AN_HOUR, partition=partition)
-    system.tick(partition)
-    assert system.ingest([often_received(job)]).failed == set()
-    assert in_the_table(system, job)
-    assert system.parked() == []
 
 
 def test_unread_partition_is_not_one_without_ticks():

@@ -115,11 +115,6 @@ def test_key_that_is_no_good_is_refused_and_nothing_is_queried(key):
     assert "1 to 255 printable ASCII characters" in str(error)
 
 
-def test_jobs_without_a_key_cost_a_write_and_a_read_or_a_message():
-    requests = Request(payload=1), Request(payload=1, delay=AN_HOUR)
-    assert calls_of(System(), *requests) == ["table.add", "table.read", "emails.send"]
-
-
 def test_key_costs_two_writes_and_a_repeat_one_and_a_read():
     system = System()
     assert calls_of(system, keyed()) == ["table.claim", "table.add", "table.read", "table.mark_done"]
@@ -256,14 +251,6 @@ def test_repeat_that_cannot_be_looked_up_fails_alone(react):
     status, error, also = system.submitted_statuses([fresh, repeat, last])
     assert [status, also] == [(each.job.id, SCHEDULED) for each in (fresh, last)]
     assert (isinstance(error, (Throttled, Unavailable)), error.job_id) == (True, str(repeat.job.id))
-
-
-def test_new_jobs_are_not_looked_up():
-    system = System()
-    soon, later = system.submit_each(Request(payload=1), Request(payload=2, delay=AN_HOUR))
-    system.wire.around = on("table.read", failing(AssertionError("read")))
-    statuses = system.submitted_statuses([soon, later])
-    assert statuses == [(soon.job.id, Status(state=State.DISPATCHED)), (later.job.id, SCHEDULED)]
 
 
 @pytest.mark.parametrize("track", [True, False])

@@ -206,16 +206,6 @@ def test_page_costs_the_same_whatever_else_is_in_the_table(partitions):
     assert with_none["rows"] <= partitions + 2 * 10 + 4 * partitions
 
 
-def test_cancelled_job_costs_reading_on_and_no_page_of_its_own():
-    system, jobs = a_system(), [due_in(n) for n in range(20)]
-    system.put(*jobs)
-    for job in jobs[:10]:
-        system.cancel(job.id)
-    counted = count(system)
-    assert list(system.list_jobs(limit=10).jobs) == jobs[10:]
-    assert counted["table.page"] == 2
-
-
 # Faults
 
 

@@ -19,7 +19,6 @@ import yaml
 from typer import Exit
 
 import local.__main__ as main
-from dueline.config.yaml_file import ConfigurationError
 from local import kept_assembly
 from local.__main__ import _plain_errors
 from local.consumer import Landed
@@ -101,25 +100,6 @@ def _configured(tmp_path, text):
     queues = tmp_path / "queues.yaml"
     queues.write_text(text)
     return configure(queues, out=tmp_path / "out")
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("- emails", "it holds ['emails'], not settings"),
-        ("hello", "it holds 'hello', not settings"),
-        ("queues: [", "not YAML"),
-        ("queues:\n\temails:", "not YAML"),
-        ("queues:\n  emails:\n  emails:\n    partitions: 2\n", "line 2: emails is given twice"),
-        ("queues:\n  emails:\n    partitions: 0\n", "queues.emails.partitions is 0"),
-        ("lookahead: 5", "lookahead is 5"),
-    ],
-)
-def test_wrong_queues_yaml_is_named(tmp_path, text, reason):
-    with pytest.raises(ConfigurationError) as refusal:
-        _configured(tmp_path, text)
-    assert str(refusal.value).startswith(f"{tmp_path / 'queues.yaml'}: ")
-    assert reason in str(refusal.value)
 
 
 def test_local_run_has_its_own_periods(tmp_path):

@@ -26,7 +26,7 @@ from dueline.core.message import (
     unfolded,
 )
 from dueline.core.trace import MAX_STATE_CHARACTERS, TraceContext
-from dueline.errors import InvalidJob, PayloadTooLarge
+from dueline.errors import InvalidJob
 from tests.builders import NOW, a_job, a_message, an_id
 
 PARENT = "00-0d6a387e6d3b4b8e9f513d7c1f0a2b4c-3d7c1f0a2b4c0d6a-01"
@@ -94,11 +94,6 @@ def test_missing_attribute_is_named(name):
 def test_message_with_a_bad_attribute_carries_no_job(name, value):
     with pytest.raises(InvalidJob):
         a_message(attributes={**Message.of(a_job()).attributes, name: value}).job()
-
-
-def test_message_over_the_limit_carries_no_job():
-    with pytest.raises(PayloadTooLarge):
-        a_message(body="x" * (MAX_PAYLOAD_BYTES + 1), attributes=Message.of(a_job()).attributes).job()
 
 
 def the_largest():

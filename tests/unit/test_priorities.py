@@ -113,13 +113,6 @@ def groups(queue):
 
 
 @pytest.mark.parametrize("tenant", ["acme", None])
-def test_direct_job_is_of_its_tenants_group(tenant):
-    system = System()
-    submit(system, tenant=tenant)
-    assert groups(system.queues["emails"]) == [tenant]
-
-
-@pytest.mark.parametrize("tenant", ["acme", None])
 def test_table_job_is_grouped_by_queue_then_by_tenant(tenant):
     system = System()
     system.breakers["emails"].trip()

@@ -463,14 +463,6 @@ def test_failed_delete_is_retried_then_reported():
     assert len(place.visible()) == 1
 
 
-@pytest.mark.parametrize("react", [failing(Throttled("slow")), failing(Unavailable("no")), losing_the_answer])
-def test_a_call_that_fails_is_tried_again_deletion(react):
-    place = Place(*numbered(12))
-    place.wire.around = on("dead.delete", react, times=1)
-    assert delete(place).received == 12
-    assert place.left() == []
-
-
 def test_a_run_that_dies_has_deleted_nothing_but_what_was_wanted():
     place = Place(*numbered(30), *numbered(30, error="TypeError"))
     place.wire.around = on("dead.delete", failing(Killed()), skip=1)

@@ -3,9 +3,8 @@ from datetime import timedelta
 
 import pytest
 
-from dueline.core import instant, rows
+from dueline.core import rows
 from dueline.core.job import MAX_RETENTION, JobId, Partition, Route, State
-from dueline.core.message import EXPIRES, MOVES
 from dueline.errors import (
     AlreadyFinished,
     InvalidJob,
@@ -62,20 +61,6 @@ def observed(system):
 
 
 # A job that is moved
-
-
-@pytest.mark.parametrize("target", [at(AN_HOUR / 2), WANTED], ids=["earlier", "later"])
-def test_rescheduled_job_is_delivered_once_at_its_new_time(target):
-    job = a_job()
-    system = a_system_with(job)
-    moved = system.reschedule(job.id, at=target)
-    pass_time(system)
-    assert system.arrived() == [moved]
-    assert (moved.due, moved.queue, moved.route) == (target, "emails", Route.TABLE)
-    (delivery,) = system.queues["emails"].deliveries
-    assert delivery.message.body == job.payload
-    assert delivery.message.attributes[EXPIRES] == instant.text(target + RETENTION)
-    assert MOVES not in delivery.message.attributes
 
 
 @pytest.mark.parametrize("target", [at(240.001), WANTED])

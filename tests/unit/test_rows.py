@@ -108,13 +108,6 @@ def test_note_of_the_late_path_outlives_its_job():
     assert int(note["ttl"]) >= int(rows.job_row(job)["ttl"]) + timedelta(days=7).total_seconds()
 
 
-def test_row_is_live_until_its_ttl():
-    row = rows.job_row(a_job(expires=NOW))
-    assert rows.is_live(row, now=NOW - timedelta(seconds=1))
-    assert not rows.is_live(row, now=NOW)
-    assert not rows.is_live(None, now=NOW)
-
-
 # Packed payloads
 
 

@@ -57,14 +57,6 @@ def test_promised_cancel_is_shown_after_its_time():
     assert system.look_up(job.id) is State.CANCELLED
 
 
-def test_cancel_that_came_too_late_is_reported_as_requested():
-    system, job = System(), due_in(60)
-    system.put(job)
-    system.tick()
-    system.cancel(job.id)
-    assert system.look_up(job.id) is State.CANCEL_REQUESTED
-
-
 def test_direct_job_is_never_cancelled_by_its_status():
     system = tracking()
     direct = system.schedule(5)

@@ -128,13 +128,6 @@ def test_shorter_message_retention_strands_messages():
     assert place.by(message_days=1) == ["1 message in its SQS queues, which would delete what is older than 1 days"]
 
 
-def test_more_of_everything_strands_nothing():
-    place = Place()
-    place.waits(partition=2, priority=3)
-    place.levels[3].send([a_message()])
-    assert place.by(partitions=4, priorities=4, message_days=5) == []
-
-
 def test_missing_level_is_empty_and_unread_state_an_error():
     place = Place()
     place.levels[3].gone = True
@@ -299,14 +292,3 @@ def test_queue_with_jobs_in_removed_partitions_is_not_deleted(system):
     system.table.write([rows.cancellation_row(each, at=NOW) for each in system.in_the_table()])
     (answer,) = strands(system).lost(OLD_AFTER, REMOVED)
     assert answer == f"1 job, due until {instant.text(job.id.due)} at the latest"
-
-
-def test_of_partitions_that_a_queue_never_had_none_is_queried(system, monkeypatch):
-    come_due(system)
-    queried, page = set(), system.table.page
-    monkeypatch.setattr(
-        system.table, "page", lambda partition, **more: queried.add(partition.number) or page(partition, **more)
-    )
-    system.settings["emails"] = a_queue()
-    assert strands(system).lost(OLD_AFTER, REMOVED) == []
-    assert queried == {0, 1}

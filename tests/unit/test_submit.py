@@ -151,12 +151,6 @@ def test_given_delay_reaches_sqs_unchanged():
     assert delays(system.queues["emails"]) == [60] * 20
 
 
-def test_at_reaches_sqs_as_what_is_left_rounded_up():
-    system = System()
-    system.submit(at(NOW + timedelta(seconds=30.2)))
-    assert delays(system.queues["emails"]) == [31]
-
-
 def test_what_is_left_is_measured_when_a_batch_is_sent():
     system = System()
 

@@ -1,8 +1,6 @@
 """The TTL guard: while jobs wait for ticks that do not come, TTL collects nothing."""
 
-import importlib
 import json
-import sys
 from datetime import timedelta
 from types import SimpleNamespace
 
@@ -19,7 +17,8 @@ from dueline.core.job import Partition
 from dueline.errors import NotYet, Throttled, Unavailable
 from dueline.operations.ttl_guard import MOST_EXPIRED, TtlGuard, TtlStatus
 from dueline.testing import MemoryTable, VirtualClock
-from tests.builders import EMAILS, NOBODY, NOW, a_job, a_queue
+from tests.api_harness import CONTEXT, import_function
+from tests.builders import EMAILS, NOW, a_job, a_queue
 from tests.memory_operations import MemoryTimeToLive
 
 INVOICES = Partition(queue="invoices", number=0)
@@ -170,25 +169,11 @@ def test_expired_jobs_are_counted_as_ttl_is_switched_off():
 def function(monkeypatch):
     """The function, read as on Lambda, with a queue and no network, and what it reads."""
     settings = TtlSettings(deployment="d", queue_urls="http://localhost/", tick_period=60)
-    for name, value in {**settings.to_env(), **NOBODY}.items():
-        monkeypatch.setenv(name, value)
-    declared = SimpleNamespace(DECLARED=Registry({"emails": a_queue()}))
-    monkeypatch.setitem(sys.modules, "functions.declared_queues", declared)
-    monkeypatch.delitem(sys.modules, "functions.ttl", raising=False)
-    module, world = importlib.import_module("functions.ttl"), World()
+    module, world = import_function(monkeypatch, "ttl", settings, Registry({"emails": a_queue()})), World()
     monkeypatch.setattr(module, "DEPLOYMENT", SimpleNamespace(table=world.table, clock=world.clock, spread=map))
     monkeypatch.setattr(module, "TIME_TO_LIVE", world.ttl)
     monkeypatch.setattr(module, "SCHEDULES", SimpleNamespace(partitions=lambda: [EMAILS, INVOICES]))
-    yield SimpleNamespace(module=module, world=world)
-    sys.modules.pop("functions.ttl", None)
-
-
-CONTEXT = SimpleNamespace(
-    function_name="dueline-ttl",
-    memory_limit_in_mb=512,
-    invoked_function_arn="arn:aws:lambda:us-east-1:123456789012:function:dueline-ttl",
-    aws_request_id="r",
-)
+    return SimpleNamespace(module=module, world=world)
 
 
 def counted(capsys):

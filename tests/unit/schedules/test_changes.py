@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 
@@ -49,14 +49,6 @@ def check_cutover(system, cutover, *, until=90):
 
 
 # Create
-
-
-def test_created_schedule_serves_from_now_on():
-    system = ScheduleSystem()
-    changed = system.define(cron="0 9 * * *")
-    assert (changed.is_new, changed.is_changed, changed.effective_from) == (True, True, NOW)
-    assert system.head() == changed.head
-    assert (changed.head.generation, changed.head.partition, changed.head.retention) == (1, EMAILS, timedelta(days=7))
 
 
 def test_identical_definition_changes_nothing_with_one_read():
@@ -269,13 +261,6 @@ def test_priority_beyond_the_queues_is_refused():
     with pytest.raises(InvalidSchedule, match="priority is 3: it must be from 1 to 2"):
         system.define(priority=3)
     assert system.define(priority=2).is_new
-
-
-def test_all_runs_of_a_schedule_are_in_one_partition():
-    system = ScheduleSystem(a_queue(partitions=8))
-    partitions = {system.define(f"s{number}").head.partition for number in range(50)}
-    assert len(partitions) == 8
-    assert system.define("s1", payload="1").head.partition == system.define("s1", payload="2").head.partition
 
 
 @pytest.mark.parametrize("end", ["delete", "pause"])

@@ -158,9 +158,6 @@ def test_history_and_pages_have_1_to_100(limit):
         page("emails", table=system.table, limit=limit)
 
 
-# Pages
-
-
 # Run now
 
 

@@ -98,24 +98,6 @@ def test_failing_level_rests_while_the_others_are_polled():
     assert [event.reason for event in events] == ["priority 2 was not polled: AccessDenied"] * 7
 
 
-def test_level_that_works_again_is_polled_as_before():
-    faults, clock = [Unavailable("away")], VirtualClock(NOW)
-
-    class Recovering(SharedQueue):
-        def receive(self, *, most, wait, hidden=None):
-            if faults:
-                raise faults.pop()
-            return super().receive(most=most, wait=0, hidden=hidden)
-
-    levels = Recovering(), SharedQueue()
-    for level in levels:
-        level.send([a_message() for _ in range(3)])
-    receiver = Receiver(a_connection(*levels, clock=clock), report=Events())
-    assert [claim.level for claim in receiver.receive(most=1)] == [1]
-    clock.sleep(1)
-    assert [claim.level for _ in range(3) for claim in receiver.receive(most=1)] == [0, 0, 0]
-
-
 def test_failure_of_all_levels_raises_and_all_are_queried_again():
     events = Events()
     receiver = Receiver(a_connection(Failing(), Failing()), report=events)
@@ -293,14 +275,6 @@ def test_another_visibility_timeout_is_applied_and_reported():
     deployed = Deployed(visibility_timeout=60)
     assert deployed.changed(visibility_timeout=5) == [(EventKind.CHANGED, "visibility_timeout is 5, was 60")]
     assert deployed.connection.settings.visibility_timeout == 5
-
-
-def test_queue_that_becomes_precise_holds_its_jobs():
-    deployed = Deployed()
-    early = a_received_message(a_job(due=NOW.replace(second=1)))
-    assert seconds_until_due(early, deployed.connection) == 0
-    deployed.changed(queue=a_queue(precise=True))
-    assert seconds_until_due(early, deployed.connection) == 1
 
 
 def test_new_level_is_polled_and_a_removed_one_is_not():

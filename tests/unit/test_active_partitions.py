@@ -1,8 +1,6 @@
 """A partition takes jobs once its schedule stands, and not before: the queries, how often, and what is answered."""
 
-import importlib
 import json
-import sys
 from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
@@ -23,8 +21,8 @@ from dueline.core.partitions import all_tick, without_tick
 from dueline.core.threads import FAILED_FOR_SECONDS
 from dueline.errors import NotYet, QueueNotFound, Throttled, Unavailable
 from dueline.testing import MemoryPayloads, MemoryQueue, MemoryTable, VirtualClock
-from tests.api_harness import call_api
-from tests.builders import NOBODY, NOW, a_job, a_queue
+from tests.api_harness import CONTEXT, call_api, import_function, sqs_record
+from tests.builders import NOW, a_job, a_queue
 from tests.system import System
 from tests.wire import on, straight
 
@@ -143,16 +141,6 @@ def test_queues_are_requested_at_once_without_those_cached(registry, ssm, clock)
     assert ssm.requests == [["emails", "invoices"], ["invoices"]]
 
 
-def test_active_partitions_are_reported_as_far_as_cached(registry, ssm, clock):
-    ssm.published["emails"] = 2
-    registry.taking("emails")
-    ssm.fault = THROTTLED
-    clock.sleep(RETRY_SECONDS)
-    for _ in range(9):
-        assert registry.taking_counts() == {"emails": 2}
-    assert ssm.requests == ["emails", ["emails", "invoices"]]
-
-
 @pytest.mark.parametrize(("fault", "error"), [(THROTTLED, Throttled), (UNREACHABLE, Unavailable)])
 def test_where_ssm_does_not_answer_the_last_answer_holds(registry, ssm, clock, fault, error):
     ssm.published["emails"] = 2
@@ -248,20 +236,13 @@ def test_ssm_is_queried_only_for_partitions_without_tick(registry, ssm, clock, t
 def function(monkeypatch, registry):
     """Reads a function as on Lambda, with that registry."""
     common = {"deployment": "d", "queue_urls": "http://localhost/"}
-    settings = [
-        IngestSettings(**common),
-        TickSettings(**common, tick_period=60, lookahead=240, lease=30),
-        ApiSettings(**common, payloads="p", direct_horizon=890, lookahead=240),
-    ]
-    for name, value in ({k: v for each in settings for k, v in each.to_env().items()} | NOBODY).items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setitem(sys.modules, "functions.queue_registry", SimpleNamespace(REGISTRY=registry))
-    monkeypatch.setitem(sys.modules, "functions.declared_queues", SimpleNamespace(DECLARED=Registry(registry.queues)))
-    for name in ("ingest", "tick", "api"):
-        monkeypatch.delitem(sys.modules, f"functions.{name}", raising=False)
-    yield lambda name: importlib.import_module(f"functions.{name}")
-    for name in ("ingest", "tick", "api"):
-        sys.modules.pop(f"functions.{name}", None)
+    settings = {
+        "ingest": IngestSettings(**common),
+        "queue_registry": IngestSettings(**common),
+        "tick": TickSettings(**common, tick_period=60, lookahead=240, lease=30),
+        "api": ApiSettings(**common, payloads="p", direct_horizon=890, lookahead=240),
+    }
+    return lambda name: import_function(monkeypatch, name, settings[name], registry)
 
 
 @pytest.fixture
@@ -307,21 +288,11 @@ def test_ingest_writes_only_where_schedules_exist(function, monkeypatch, ssm):
     ssm.published["emails"] = 2
     monkeypatch.setattr(AwsDeployment, "table", table := MemoryTable())
     there, not_yet = a_late_job(1), a_late_job(2)
-    event = {"Records": [a_record(name, job) for name, job in (("there", there), ("not yet", not_yet))]}
-    answer = function("ingest").handler(event, a_context())
+    messages = {"there": Message.of(there, group="emails"), "not yet": Message.of(not_yet, group="emails")}
+    event = {"Records": [sqs_record(name, each.body, **each.attributes) for name, each in messages.items()]}
+    answer = function("ingest").handler(event, CONTEXT)
     assert answer == {"batchItemFailures": [{"itemIdentifier": "not yet"}]}
     assert table.read([rows.job_key(there.id), rows.job_key(not_yet.id)]).rows.keys() == {rows.job_key(there.id)}
-
-
-def a_record(name, job):
-    """Return the message of a job as Lambda brings it from the inbound queue."""
-    message = Message.of(job, group="emails")
-    return {
-        "messageId": name,
-        "body": message.body,
-        "attributes": {"ApproximateReceiveCount": "1"},
-        "messageAttributes": {key: {"stringValue": value} for key, value in message.attributes.items()},
-    }
 
 
 # The watch
@@ -360,7 +331,7 @@ def test_watch_counts_and_names_partitions_without_ticks(
     for number in range(partitions_active):
         fence(table, of_emails(number), NOW + timedelta(seconds=240 if number >= stopped else -1))
     monkeypatch.setattr(tick, "DEPLOYMENT", SimpleNamespace(table=table, clock=VirtualClock(NOW), spread=map))
-    tick.handler({"watch": True}, a_context())
+    tick.handler({"watch": True}, CONTEXT)
     reply = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
     named = {line.message: line.partitions for line in caplog.records if "tick" in line.message}
     (counted,) = [line for line in reply if metrics.WITHOUT_TICK in line]
@@ -372,16 +343,6 @@ def test_watch_counts_and_names_partitions_without_ticks(
     assert {"emails#3", "dueline-planner#0"} <= set(named["never a tick"])
 
 
-def a_context():
-    return SimpleNamespace(
-        function_name="dueline-tick",
-        memory_limit_in_mb=512,
-        invoked_function_arn="arn:aws:lambda:us-east-1:123456789012:function:dueline-tick",
-        aws_request_id="r",
-        get_remaining_time_in_millis=lambda: 300_000,
-    )
-
-
 def test_function_knows_a_queue_that_grew_within_seconds(function, monkeypatch, clock):
     published = [1, 4]
     stub = SimpleNamespace(
@@ -389,7 +350,6 @@ def test_function_knows_a_queue_that_grew_within_seconds(function, monkeypatch, 
             "Parameter": {"Value": json.dumps({**a_queue().to_json(), "partitions": published[0]})}
         }
     )
-    monkeypatch.delitem(sys.modules, "functions.queue_registry")
     monkeypatch.setattr("dueline.aws.clients.ssm", lambda *_, **__: stub)
     monkeypatch.setattr("dueline.aws.aws_deployment.SystemClock", lambda: clock)
     registry = function("queue_registry").REGISTRY
