@@ -141,6 +141,16 @@ def test_queues_are_requested_at_once_without_those_cached(registry, ssm, clock)
     assert ssm.requests == [["emails", "invoices"], ["invoices"]]
 
 
+def test_active_partitions_are_reported_as_far_as_cached(registry, ssm, clock):
+    ssm.published["emails"] = 2
+    registry.taking("emails")
+    ssm.fault = THROTTLED
+    clock.sleep(RETRY_SECONDS)
+    for _ in range(9):
+        assert registry.taking_counts() == {"emails": 2}
+    assert ssm.requests == ["emails", ["emails", "invoices"]]
+
+
 @pytest.mark.parametrize(("fault", "error"), [(THROTTLED, Throttled), (UNREACHABLE, Unavailable)])
 def test_where_ssm_does_not_answer_the_last_answer_holds(registry, ssm, clock, fault, error):
     ssm.published["emails"] = 2

@@ -150,6 +150,26 @@ def test_schedules_are_listed_by_name_a_page_at_a_time(api):
     assert (status, problem["detail"]) == (400, 'limit is "0": must be a whole number from 1 to 100')
 
 
+def test_preview_has_words_and_next_runs(api):
+    rule = {"cron": "30 2 * * *", "zone": "Europe/Berlin", "from": "2027-03-27T12:00:00Z", "limit": 2}
+    assert request(api, "POST", "/schedules/preview", rule) == (
+        200,
+        {
+            "words": "At 02:30 every day, Europe/Berlin",
+            "next": [
+                {
+                    "scheduled_for": "2027-03-28T01:00:00.000Z",
+                    "local": "2027-03-28T03:00:00+02:00",
+                    "clock": "put forward by 1:00:00 since the run before",
+                },
+                {"scheduled_for": "2027-03-29T00:30:00.000Z", "local": "2027-03-29T02:30:00+02:00"},
+            ],
+        },
+    )
+    assert request(api, "POST", "/schedules/preview", {"every": 1})[0] == 400
+    assert answer_of(api, "GET", "/queues/emails/schedules")["schedules"] == []
+
+
 def test_caller_of_a_change_is_logged_without_payload(api, caplog):
     caplog.set_level("INFO")
     request(api, "PUT", DIGEST, WEEKDAYS)

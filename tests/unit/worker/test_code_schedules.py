@@ -213,6 +213,14 @@ def test_an_api_that_hangs_keeps_no_job_waiting(events, monkeypatch, refusal):
         assert wait_until(lambda: bool(events.of(EventKind.TROUBLE if refusal else EventKind.DECLARED)))
 
 
+def test_late_refusal_is_reported(events, monkeypatch):
+    monkeypatch.setattr("dueline.worker.code_schedules._FIRST_WAIT_SECONDS", 0.01)
+    schedules = DeclaredSchedules([Unavailable("away"), InvalidSchedule("zone is 'Mars'")])
+    with declaring(schedules, events, "digest").run():
+        assert wait_until(lambda: len(events.of(EventKind.TROUBLE)) == 2)
+    assert "not tried again: zone is 'Mars'" in answer(events, EventKind.TROUBLE)[1]
+
+
 def test_no_thread_goes_on_when_the_worker_ends(events):
     with declaring(DeclaredSchedules([Unavailable("away")]), events, "digest").run():
         assert "declare" in {thread.name for thread in threading.enumerate()}
