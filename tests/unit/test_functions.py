@@ -113,7 +113,7 @@ def test_step_has_the_time_of_its_first_receive(planner, monkeypatch):
     assert batches == [[PlanningMessage(message_id="m", message=message, first_received=first)]]
 
 
-def test_waiting_step_is_hidden_for_longer_each_time(planner, monkeypatch):
+def test_waiting_step_is_hidden_longer(planner, monkeypatch):
     records = [
         sqs_record("first"),
         sqs_record("third", receives=3),
@@ -147,7 +147,7 @@ def test_planned_missed_and_dropped_are_counted(planner, monkeypatch, capsys):
     assert [metric["PlansDropped"] for metric in of_queues.values() if "PlansDropped" in metric] == [[1]]
 
 
-def test_jobs_sent_by_the_planner_are_counted_by_lateness(planner, monkeypatch, capsys):
+def test_planner_reports_jobs_on_time(planner, monkeypatch, capsys):
     caught_up = a_job(due=planner.DEPLOYMENT.clock.now() - timedelta(hours=1))
     dispatcher = planner._dispatcher("emails")
 
@@ -162,7 +162,7 @@ def test_jobs_sent_by_the_planner_are_counted_by_lateness(planner, monkeypatch, 
 
 
 @pytest.mark.parametrize(("stalled", "queues"), [(0, []), (2, [{"invoices": 2}])])
-def test_watch_counts_stalled_schedules_of_all_queues(planner, monkeypatch, capsys, caplog, stalled, queues):
+def test_watch_counts_stalled_schedules(planner, monkeypatch, capsys, caplog, stalled, queues):
     watched(planner, monkeypatch, emails=0, invoices=stalled)
     planner.handler({"watch": True}, CONTEXT)
     [metric] = reported(capsys)
@@ -170,7 +170,7 @@ def test_watch_counts_stalled_schedules_of_all_queues(planner, monkeypatch, caps
     assert [line.queues for line in caplog.records if line.message == "schedules stood still"] == queues
 
 
-def test_unreadable_queue_fails_the_watch_after_the_others(planner, monkeypatch, capsys):
+def test_unreadable_queue_fails_the_watch_last(planner, monkeypatch, capsys):
     watched(planner, monkeypatch, emails=Unavailable("no answer"), invoices=1)
     with pytest.raises(Unavailable):
         planner.handler({"watch": True}, CONTEXT)
@@ -200,13 +200,13 @@ def answer(on_time, delayed):
 
 
 @pytest.mark.parametrize(("late", "on_time"), [(-600, True), (0, True), (60, True), (60.001, False)])
-def test_job_sent_within_a_minute_of_due_is_on_time(late, on_time):
+def test_job_sent_within_a_minute_is_on_time(late, on_time):
     dispatched = DispatchMetrics()
     dispatched.record([a_job(due=NOW)], now=NOW + timedelta(seconds=late))
     assert dispatched.flush() == {"emails": answer(int(on_time), int(not on_time))}
 
 
-def test_jobs_are_counted_by_queue_and_by_invocation():
+def test_jobs_are_counted_by_queue():
     dispatched = DispatchMetrics()
     dispatched.record([a_job(due=NOW), a_job(due=NOW - timedelta(hours=1))], now=NOW)
     dispatched.record([a_job(due=NOW), a_job(partition=INVOICES, due=NOW)], now=NOW)
@@ -214,7 +214,7 @@ def test_jobs_are_counted_by_queue_and_by_invocation():
     assert dispatched.flush() == {}
 
 
-def test_sent_jobs_count_by_the_time_of_their_wave():
+def test_sent_jobs_count_by_their_wave():
     system, dispatched = System(a_queue()), DispatchMetrics()
     dispatcher = RecordingDispatcher.of(system.dispatcher("emails"), dispatched=dispatched)
     first, second = (a_job(due=NOW, uid=f"00000000-0000-4000-8000-00000000000{number}") for number in (1, 2))
@@ -232,7 +232,7 @@ def tick(monkeypatch):
     return import_function(monkeypatch, "tick", settings, Registry({"emails": a_queue()}))
 
 
-def test_a_tick_reports_how_many_of_its_jobs_were_on_time(tick, monkeypatch, capsys):
+def test_tick_reports_jobs_on_time(tick, monkeypatch, capsys):
     system = System(a_queue())
     system.put(*(a_job(due=NOW - timedelta(seconds=late)) for late in (300, 61, 60, 0, -30)))
     in_memory = SimpleNamespace(
@@ -283,7 +283,7 @@ def test_counts_of_nothing_are_not_reported(capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().out == ""
 
 
-def test_zero_on_time_is_reported_only_beside_delayed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_zero_on_time_needs_delayed_jobs(capsys: pytest.CaptureFixture[str]) -> None:
     report({}, deployment="d", of_queues={"emails": {metrics.ON_TIME: 0, metrics.DELAYED: 2}})
     report({}, deployment="d", of_queues={"emails": {metrics.ON_TIME: 2, metrics.DELAYED: 0}})
     report({}, deployment="d", of_queues={"emails": {metrics.ON_TIME: 0, metrics.DELAYED: 0}})
@@ -293,7 +293,7 @@ def test_zero_on_time_is_reported_only_beside_delayed(capsys: pytest.CaptureFixt
     assert "Delayed" not in in_time
 
 
-def test_lateness_that_is_not_known_is_not_reported_and_none_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_lateness_is_not_reported(capsys: pytest.CaptureFixture[str]) -> None:
     report({}, deployment="d", of_queues={"emails": {metrics.LATENESS: None}})
     assert capsys.readouterr().out == ""
     report({}, deployment="d", of_queues={"emails": {metrics.LATENESS: 0.0}})

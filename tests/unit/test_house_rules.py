@@ -107,7 +107,7 @@ CONNECTS = {("client.client", "connect"), ("worker.worker", "connect"), ("worker
 ROOMS_THAT_CONNECT = ("client", "worker", "cli")
 
 
-def test_adapters_are_imported_in_connect_functions_only():
+def test_adapters_are_imported_on_connecting():
     """Elsewhere a client, a worker or a command imports nothing of AWS, so that it starts fast and is tested without.
 
     The command line has its functions in one module, `cli.connect`.
@@ -157,7 +157,7 @@ def bodies_of(path):
             yield node.name, body[-1].end_lineno - body[0].lineno + 1 if body else 0
 
 
-def test_types_of_imported_cdk_modules_are_checked():
+def test_imported_cdk_modules_are_typed():
     imported = {name for path in FILES for name in imports_of(path) if name.startswith("aws_cdk.aws_")}
     modules = {".".join(name.split(".")[:2]) for name in imported}
     overrides = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]["overrides"]

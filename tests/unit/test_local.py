@@ -58,7 +58,7 @@ def test_down_spares_a_process_with_a_stale_pid(note, bystander, monkeypatch, ca
     assert "it is not up" in capsys.readouterr().out
 
 
-def test_second_up_is_refused_while_the_first_runs(note):
+def test_second_up_is_refused(note):
     with pid_file(note):
         assert pid_of(note) == os.getpid()
         with pytest.raises(AlreadyUp, match=f"up already, as process {os.getpid()}: end that with `make down`"):
@@ -154,7 +154,7 @@ def test_removed_folder_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert ended.value.exit_code == 1
 
 
-def test_emulator_whose_folder_was_removed_is_killed(tmp_path: Path) -> None:
+def test_emulator_without_its_folder_is_killed(tmp_path: Path) -> None:
     """It would wait for minutes to write its state."""
     emulator = Emulator(log=tmp_path / "log", state=tmp_path / "removed" / "state")
     ends_in_order = (
@@ -229,7 +229,7 @@ def test_changed_source_is_synthesized_again(file, queues, made, tmp_path) -> No
     assert len(made) == 2
 
 
-def test_changed_settings_or_libraries_synthesize_again(queues, made, tmp_path, monkeypatch) -> None:
+def test_changed_settings_synthesize_again(queues, made, tmp_path, monkeypatch) -> None:
     assembly_of(queues, kept=tmp_path / "kept")
     queues.write_text("queues: {invoices: }")
     manifest = (assembly_of(queues, kept=tmp_path / "kept") / "manifest.json").read_text()
@@ -281,7 +281,7 @@ def test_run_without_a_broken_promise_is_good() -> None:
 @pytest.mark.parametrize(
     ("job", "named"), [(scheduled(), "lost"), (scheduled(-0.1), "early"), (scheduled(0.1, cancelled=True), "broken")]
 )
-def test_lost_early_or_cancelled_delivery_makes_a_run_bad(job: Scheduled, named: str) -> None:
+def test_broken_promise_makes_a_run_bad(job: Scheduled, named: str) -> None:
     summary: Summary = summary_of([scheduled(0.1), job])
     assert not summary.is_good
     assert getattr(summary, named) == 1

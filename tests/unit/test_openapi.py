@@ -79,7 +79,7 @@ def test_document_has_every_route(api):
     assert all(name.startswith(f"{OPERATIONS[route]['operationId']}_") for route, name in routes.items())
 
 
-def test_operation_answers_with_its_functions_types(api):
+def test_operations_answer_with_their_types(api):
     for operation in OPERATIONS.values():
         own = vars(api).get(operation["operationId"]) or getattr(api.with_schedules(), operation["operationId"])
         returned = str(get_type_hints(own)["return"])
@@ -126,7 +126,7 @@ def _between_braces(path):
     return [part.strip("{}") for part in path.split("/") if part.startswith("{")]
 
 
-def test_codes_of_a_status_are_those_of_its_errors():
+def test_statuses_have_the_codes_of_errors():
     (of_404, of_503) = (DOCUMENT["components"]["responses"][name] for name in ("NotFound", "ServiceUnavailable"))
     codes = [each["content"]["application/problem+json"]["schema"]["properties"]["code"] for each in (of_404, of_503)]
     assert codes == [
@@ -191,14 +191,14 @@ def page_of(payload):
 
 
 @pytest.mark.parametrize("payload", ["null", "0", '""', '{"a": [1, "ü", "\\u0001"]}', "[" * 200 + "]" * 200])
-def test_a_payload_is_reported_as_the_json_that_it_is(payload):
+def test_json_payload_is_shown_as_json(payload):
     job = page_of(payload)
     assert job["payload"] == json.loads(payload)
     assert (job["state"], "payload_text" in job) == ("scheduled", False)
 
 
 @pytest.mark.parametrize("text", ["no JSON", "{", "NaN", "1e999", "9" * 5000, "[" * 100_000, "[" * 201 + "]" * 201])
-def test_a_payload_that_is_no_json_is_reported_as_text(text):
+def test_non_json_payload_is_shown_as_text(text):
     job = page_of(text)
     assert job["payload_text"] == text
     assert "payload" not in job

@@ -50,7 +50,7 @@ def dispatch(system, *jobs):
 # Batches
 
 
-def test_earliest_due_is_sent_first_whatever_its_priority():
+def test_earliest_due_is_sent_first():
     jobs = [due_in(n, priority=3 if n < 10 else 1) for n in range(20)]
     assert [[job.id.due for job in batch] for batch in job_batches(jobs)] == [
         [job.id.due for job in jobs[:10]],
@@ -71,7 +71,7 @@ def test_missing_level_parks_its_own_jobs_alone():
 
 
 @pytest.mark.parametrize("priority", [0, -1, 4, 10**200])
-def test_unknown_priority_is_refused_with_those_allowed(priority):
+def test_unknown_priority_names_those_allowed(priority):
     system = a_system()
     error = refused(system, priority=priority)
     assert isinstance(error, InvalidJob)
@@ -79,7 +79,7 @@ def test_unknown_priority_is_refused_with_those_allowed(priority):
     assert arrived(system) == {}
 
 
-def test_direct_job_of_a_missing_level_is_not_found():
+def test_job_of_a_missing_level_is_not_found():
     system = a_system()
     system.stores.level("emails", 3).gone = True
     error = refused(system, priority=3)
@@ -99,7 +99,7 @@ def test_priority_that_is_no_integer_is_refused(priority):
 
 
 @pytest.mark.parametrize("text", ["", "0", "6", "-2", "2.0", " 2", "02", "²", "٢", "high", "2" * 5000])
-def test_message_with_a_bad_priority_carries_no_job_and_says_so(text):
+def test_bad_priority_of_a_message_is_named(text):
     attributes = {**Message.of(a_job()).attributes, PRIORITY: text}
     with pytest.raises(InvalidJob, match=f"attribute {PRIORITY} is .* it must be from 1 to 5"):
         a_message(attributes=attributes).job()
@@ -113,7 +113,7 @@ def groups(queue):
 
 
 @pytest.mark.parametrize("tenant", ["acme", None])
-def test_table_job_is_grouped_by_queue_then_by_tenant(tenant):
+def test_table_job_is_grouped_by_tenant(tenant):
     system = System()
     system.breakers["emails"].trip()
     submit(system, delay=AN_HOUR, tenant=tenant)
@@ -125,7 +125,7 @@ def test_table_job_is_grouped_by_queue_then_by_tenant(tenant):
 
 
 @pytest.mark.parametrize("tenant", ["", "x" * 129, "a b", "naïve", "a\n"])
-def test_bad_tenant_is_refused_with_what_is_allowed(tenant):
+def test_bad_tenant_names_what_is_allowed(tenant):
     (error,) = System().submit(Request(payload={}, tenant=tenant))
     assert isinstance(error, InvalidJob)
     assert f"tenant is {tenant!r}" in str(error)

@@ -59,7 +59,7 @@ def a_kill(invocation: str) -> Kill:
     return Kill(function=invocation.split()[0], invocation=invocation, step="send", had_effect=True)
 
 
-def test_what_two_ticks_send_for_no_cause_is_unexplained() -> None:
+def test_two_ticks_alone_explain_nothing() -> None:
     received = (a_change("tick 1", now=EARLIER, lease=LATER), a_change("tick 2", now=EARLIER, lease=LATER))
     assert causes(*received, a_record("tick 1"), a_record("tick 2")) == [repeats.UNEXPLAINED]
 
@@ -68,7 +68,7 @@ def test_what_a_killed_tick_sent_comes_again() -> None:
     assert causes(a_record("tick 1"), a_record("tick 2"), kills=(a_kill("tick 1"),)) == [repeats.BY_A_KILLED_TICK]
 
 
-def test_killed_tick_explains_no_repeat_before_its_cursor() -> None:
+def test_killed_tick_explains_repeats_past_cursor() -> None:
     sent = (a_record("tick 1"), a_change("tick 1", cursor=KEY), a_record("tick 2"))
     assert causes(*sent, kills=(a_kill("tick 1"),)) == [repeats.UNEXPLAINED]
 
@@ -78,17 +78,17 @@ def test_expired_lease_explains_a_repeat() -> None:
     assert causes(first, a_record("tick 1"), second, a_record("tick 2")) == [repeats.OUTLIVED_ITS_LEASE]
 
 
-def test_a_checkpoint_that_was_refused_is_the_cause_of_a_repeat() -> None:
+def test_refused_checkpoint_explains_a_repeat() -> None:
     refused = a_change("tick 1", cursor=KEY, status=400)
     assert causes(a_record("tick 1"), refused, a_record("tick 2")) == [repeats.REFUSED_BESIDE]
 
 
-def test_an_answer_that_was_never_heard_is_the_cause_of_a_repeat() -> None:
+def test_lost_answer_explains_a_repeat() -> None:
     later = a_record("tick 1", number=2, unheard=(1,), sent=())
     assert causes(a_record("tick 1"), later, a_record("tick 2")) == [repeats.LOST_ANSWER]
 
 
-def test_message_received_by_two_ingests_explains_a_repeat() -> None:
+def test_second_ingest_explains_a_repeat() -> None:
     assert causes(a_record("ingest 1"), a_record("ingest 2")) == [repeats.AGAIN_BY_SQS]
     of_one = causes(a_record("ingest 1"), a_record("ingest 2"), kills=(a_kill("ingest 1"),))
     assert of_one == [repeats.BY_A_KILLED_INGEST]
@@ -98,12 +98,12 @@ def a_note(invocation: str) -> Record:
     return a_record(invocation, operation="BatchWriteItem", notes=frozenset({UID}), queue="", sent=())
 
 
-def test_tick_that_read_before_the_late_note_explains_it() -> None:
+def test_late_note_explains_a_repeat() -> None:
     reads = a_record("tick 1", operation="Query", queue="", sent=())
     for late, cause in (("ingest 2", repeats.STILL_INGESTED), ("api 2", repeats.STILL_SUBMITTED)):
         assert causes(reads, a_record(late), a_note(late), a_record("tick 1")) == [cause]
         assert causes(a_record(late), a_note(late), reads, a_record("tick 1")) == [repeats.UNEXPLAINED]
 
 
-def test_what_was_sent_once_and_came_twice_was_received_twice() -> None:
+def test_second_receive_explains_a_repeat() -> None:
     assert causes(a_record("tick 1")) == [repeats.RECEIVED_TWICE]

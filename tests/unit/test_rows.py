@@ -22,7 +22,7 @@ from tests.system import System
 
 
 @pytest.mark.parametrize("exclusive", [False, True])
-def test_row_and_message_name_the_schedule_of_a_run(exclusive):
+def test_row_and_message_name_the_schedule(exclusive):
     job = a_job(schedule="daily.digest", scheduled_for=NOW, exclusive=exclusive)
     answer = f"daily.digest@2026-11-21T07:05:00.000Z{'!skip' if exclusive else ''}"
     assert rows.job_row(job)["schedule"] == Message.of(job).attributes[SCHEDULE] == answer
@@ -37,7 +37,7 @@ def test_cancellation_sorts_just_before_its_job():
     assert keys == sorted(keys)
 
 
-def test_ids_of_two_routes_share_only_their_outcome_row():
+def test_routes_share_only_the_outcome_row():
     job = an_id(due=NOW)
     direct = replace(job, route=Route.DIRECT)
     kinds = (rows.job_key, rows.cancellation_key, rows.handled_key, rows.parked_key)
@@ -47,7 +47,7 @@ def test_ids_of_two_routes_share_only_their_outcome_row():
     assert rows.prefix_and_kind(rows.job_key(job)[1])[0] != rows.prefix_and_kind(rows.cancellation_key(direct)[1])[0]
 
 
-def test_end_of_a_fence_lies_before_the_next_millisecond():
+def test_fence_ends_before_the_next_job():
     fence = "2026-11-21T07:05:00.000Z"
     last = an_id(due=NOW, uid="ffffffff-ffff-4fff-bfff-ffffffffffff")
     following = an_id(due=NOW + timedelta(milliseconds=1), uid="00000000-0000-4000-8000-000000000000")
@@ -125,7 +125,7 @@ def test_what_is_packed_is_unpacked(text):
 
 
 @given(TEXTS, st.booleans())
-def test_job_is_read_as_it_was_written_packed_or_not(payload, is_offloaded):
+def test_job_round_trips_packed_or_not(payload, is_offloaded):
     job = a_job(payload=payload, tenant="acme", offloaded_bytes=300_000 if is_offloaded else None)
     assert rows.read_job(rows.job_row(job)) == job
 
@@ -143,13 +143,13 @@ def test_payload_is_packed_only_where_that_saves(payload):
     assert row == (packed if saves and len(payload) >= rows.PACKED_FROM else plain)
 
 
-def test_row_of_one_unit_is_packed_to_save_storage():
+def test_row_of_one_unit_is_packed():
     row, plain, _ = plain_and_packed(json.dumps([{"sku": n, "quantity": 1} for n in range(20)]))
     assert write_units(plain) == 1
     assert row_bytes(row) < 0.6 * row_bytes(plain)
 
 
-def test_payload_that_saves_little_is_packed_only_for_a_unit():
+def test_small_saving_is_packed_only_for_a_unit():
     # Of seven bits in eight, which is as many as ASCII has.
     noise = bytes(byte & 127 for byte in os.urandom(1100)).decode()
     tried = [plain_and_packed(noise[:size]) for size in range(800, 1100, 5)]
@@ -193,7 +193,7 @@ def bytes_of(value):
         st.text(max_size=3000) | st.booleans() | st.integers(0, 10**12) | st.binary(max_size=3000),
     )
 )
-def test_units_are_counted_as_dynamodb_counts_them(row):
+def test_units_are_counted_as_by_dynamodb(row):
     size = sum(bytes_of(name) + bytes_of(value) for name, value in row.items())
     assert row_bytes(row) == size
     assert write_units(row) == -(-size // 1024)
@@ -250,7 +250,7 @@ def test_broken_packed_row_is_parked_as_it_is():
 
 
 @pytest.mark.parametrize("way", ["tick", "late path", "list", "reschedule"])
-def test_packed_payload_arrives_untouched_by_each_route(way):
+def test_packed_payload_arrives_untouched(way):
     system, job = System(), a_job(payload=json.dumps(["the same again"] * 1000))
     assert "packed" in rows.job_row(job)
     system.put(job)

@@ -97,7 +97,7 @@ def _runs_by_hand(zone, cron):
 
 
 @pytest.mark.parametrize(("zone", "cron"), sorted({(row["zone"], row["cron"]) for row in _rows()}))
-def test_two_years_match_the_table_written_by_hand(zone, cron):
+def test_two_years_match_the_hand_written_table(zone, cron):
     rule = Rule(cron=cron, zone=zone, start=at("2027-01-01"), end=at("2029-01-01"))
     expected = list(_runs_by_hand(zone, cron))
     assert list(rule.after(at("2000-01-01"))) == expected
@@ -166,7 +166,7 @@ def test_rule_has_runs_from_1970_to_9987():
     assert last_runs(rule, datetime.min.replace(tzinfo=UTC), 9) == []
 
 
-def test_rule_that_ends_before_its_first_run_never_fires():
+def test_rule_may_end_before_its_first_run():
     newyear = {"cron": "0 0 1 1 *", "start": START}
     assert Rule(**newyear, end=at("2028-01-01")).never_fires
     assert not Rule(**newyear, end=at("2028-01-01T00:00:01")).never_fires
@@ -249,7 +249,7 @@ def test_zones_come_from_tzdata_not_the_machine(request, tmp_path):
         ("0 9 * * *" + " " * 300, "cron has 309 characters: at most 256 are allowed"),
     ],
 )
-def test_bad_cron_names_field_character_and_allowed(cron, reason):
+def test_bad_cron_names_field_and_character(cron, reason):
     with pytest.raises(InvalidSchedule) as refused:
         Rule(cron=cron)
     assert str(refused.value).startswith("cron ")

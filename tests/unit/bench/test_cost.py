@@ -72,7 +72,7 @@ def test_sqs_charges_each_64_kb_of_a_request(size, charged):
     assert a_send("x" * (size // 2), "x" * (size - size // 2)).charged_requests == charged
 
 
-def test_units_that_do_not_follow_from_sizes_are_refused():
+def test_unexpected_units_are_refused():
     item = {"pk": {"S": "x" * 1100}}
     put = {"RequestItems": {"jobs": [{"PutRequest": {"Item": item}}, {"PutRequest": {"Item": item}}]}}
     assert step_of([an_exchange("BatchWriteItem", put, units=4.0)], jobs=2).writes == 4
@@ -80,7 +80,7 @@ def test_units_that_do_not_follow_from_sizes_are_refused():
         step_of([an_exchange("BatchWriteItem", put, units=2.0)], jobs=2)
 
 
-def test_the_meter_counts_requests_messages_and_bytes(monkeypatch):
+def test_meter_counts_requests_and_bytes(monkeypatch):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "testing")
     with mock_aws():
@@ -111,7 +111,7 @@ def test_the_state_table_is_always_on_demand():
     assert (step.reads, step.state_reads, step.writes, step.state_writes) == (1, 1, 1, 0)
 
 
-def test_an_invocation_is_billed_its_time_and_its_logs():
+def test_invocation_pays_for_time_and_logs():
     step = Step(jobs=100, cpu_seconds=0.1, logged=1000, lines=2)
     billed, quiet = (
         replace(BILLER, deployed=each).invocation(step)
@@ -153,26 +153,26 @@ def costs():
     return Costs(steps=steps, biller=BILLER, row_bytes=row_bytes, most_ticked=1200)
 
 
-def test_the_table_route_pays_for_the_days_of_its_row(costs):
+def test_table_route_pays_for_storage(costs):
     assert total(costs.dueline(Way("direct", 10, Route.DIRECT))) == pytest.approx(0.05, abs=0.001)
     a_day, a_month = (costs.dueline(Way("direct", 10), days=days) for days in (1, 31))
     assert (a_day["DynamoDB writes"], a_day["SQS requests"]) == (0.625, pytest.approx(0.04))
     assert a_month["storage"] / a_day["storage"] == pytest.approx((31 + 9) / (1 + 9))
 
 
-def test_the_buffer_pays_for_receives_deletes_and_ingest(costs):
+def test_buffer_pays_for_sqs_and_ingest(costs):
     straight, buffered = (costs.dueline(Way(by, 1)) for by in ("http", "buffered"))
     assert buffered["SQS requests"] - straight["SQS requests"] == pytest.approx(2 * 0.04)
     assert buffered["DynamoDB writes"] - straight["DynamoDB writes"] == pytest.approx(0.625)
 
 
-def test_the_scheduler_is_free_for_14_million_a_month():
+def test_scheduler_has_a_free_tier():
     assert scheduler_bill(Load(1)) == {"SQS requests": 0.40}
     assert total(scheduler_bill(None)) == pytest.approx(1.40)
     assert scheduler_bill(Load(100))["EventBridge Scheduler"] == pytest.approx(1 - 14e6 / (100 * 730 * 3600))
 
 
-def test_a_schedule_pays_for_runs_steps_and_hourly_looks():
+def test_schedule_pays_for_runs_and_planning():
     def a_step(jobs, **amounts):
         step = Step(jobs=jobs, calls={"BatchWriteItem": 1}, **amounts)
         return {name: getattr(step, name) for name in step.__slots__}

@@ -17,7 +17,7 @@ def test_the_docs_are_what_the_report_writes(path):
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_what_is_stored_is_of_a_full_run_of_one_commit(script, tmp_path):
+def test_results_are_full_runs_of_one_commit(script, tmp_path):
     result, first = load(script), load(SCRIPTS[0])
     assert not result.quick
     # What was stored before made it dirty: the results are a part of the tree.
@@ -44,7 +44,7 @@ def test_missed_targets_are_bold():
     )
 
 
-def test_compare_shows_what_differs_by_over_5_percent(tmp_path):
+def test_compare_shows_differences_over_5_percent(tmp_path):
     result = load("producers")
     faster = {**result.figures["a_second"], "HTTP": 2 * result.figures["a_second"]["HTTP"]}
     save(replace(result, figures={"a_second": faster}), folder=tmp_path)
