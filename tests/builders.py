@@ -50,6 +50,10 @@ def a_job(
     return Job(id=id, payload=payload, expires=over, **fields)
 
 
+def due_in(seconds: float, **overrides: Any) -> Job:
+    return a_job(due=NOW + timedelta(seconds=seconds), **overrides)
+
+
 def a_message(**overrides: Any) -> Message:
     return Message(**({"body": "{}", "attributes": {"colour": "green"}} | overrides))
 

@@ -153,15 +153,6 @@ def test_failed_read_leaves_later_records_fresh(monkeypatch):
     assert [event.reason for event in function.events.of(EventKind.TROUBLE)] == ["KeyError: 'Responses'"]
 
 
-def test_a_cancelled_job_is_skipped(monkeypatch):
-    got, job = [], a_job()
-    function = Function(got.append, monkeypatch)
-    function.connection.table.write([rows.cancellation_row(job.id, at=NOW)])
-    assert function.work(Message.of(job)) == []
-    assert got == []
-    assert [event.kind for event in function.events] == [EventKind.SKIPPED]
-
-
 def test_unreadable_job_is_a_dead_letter(monkeypatch):
     function = Function(print, monkeypatch)
     assert function.work(a_message(attributes={"dueline-id": "nonsense"})) == []

@@ -13,13 +13,9 @@ from dueline.core.dispatch import PAST_RETENTION
 from dueline.core.job import State
 from dueline.core.message import REASON
 from dueline.errors import Throttled, Unavailable
-from tests.builders import NOW, a_job
+from tests.builders import NOW, a_job, due_in
 from tests.system import System
 from tests.wire import done_in_part, failing, losing_the_answer, meanwhile, on, refusing_for_good
-
-
-def due_in(seconds, **overrides):
-    return a_job(due=NOW + timedelta(seconds=seconds), **overrides)
 
 
 def dispatch(system, *jobs, until=math.inf):

@@ -10,17 +10,13 @@ from dueline.core.ingest import PATIENT_RECEIVES, InboundMessage
 from dueline.core.job import Partition, Route, State
 from dueline.core.message import ID, OF_SCHEMA, REASON, Message
 from dueline.errors import Throttled, Unavailable
-from tests.builders import NOW, a_job, a_message, a_queue
+from tests.builders import NOW, a_job, a_message, a_queue, due_in
 from tests.system import System
 from tests.wire import done_in_part, failing, on, refusing, straight
 
 AN_HOUR = 3600
 NOW_UNZONED = NOW.replace(tzinfo=None)
 IN_UTC = st.just(UTC)
-
-
-def due_in(seconds, **overrides):
-    return a_job(due=NOW + timedelta(seconds=seconds), **overrides)
 
 
 def messages(*jobs):

@@ -123,15 +123,6 @@ def test_pages_hold_each_job_once_in_order(jobs, limit, page_rows, partitions, s
         assert sum(page.unreadable for page in result) == len(unreadable)
 
 
-def test_span_includes_its_start_and_not_its_end():
-    system, jobs = a_system(), [due_in(seconds) for seconds in (1, 1.001, 2, 2.001)]
-    system.put(*jobs)
-    start = NOW + timedelta(seconds=1.0005)
-    for end in (2.0005, 2.001):
-        result = entries(system, start=start, end=NOW + timedelta(seconds=end))
-        assert [job.id for job in result] == [job.id for job in jobs[1:3]]
-
-
 def test_unknown_row_hides_no_job():
     system, job = a_system(), due_in(60)
     system.put(job)
@@ -156,15 +147,6 @@ def test_page_ends_where_its_payloads_have_1_mib():
     result = pages(system, limit=100)
     assert [len(page.jobs) for page in result] == [MOST_BYTES // size, MOST_BYTES // size, 1]
     assert [job for page in result for job in page.jobs] == jobs
-
-
-def test_many_cancelled_keep_the_order():
-    system = a_system(partitions=2, page_rows=10)
-    for number in range(100):
-        system.table.write([rows.cancellation_row(due_in(number).id, at=NOW)])
-    first, hidden, last = due_in(5, partition=1), due_in(3600), due_in(4000, partition=1)
-    system.put(first, hidden, last)
-    assert [list(page.jobs) for page in pages(system)] == [[first], [hidden, last]]
 
 
 @pytest.mark.parametrize("limit", [0, 101, -1])

@@ -14,7 +14,6 @@ from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import pytest
-import typer
 import yaml
 from typer import Exit
 
@@ -86,14 +85,6 @@ def test_killed_process_is_not_up(note):
     process.communicate()
     assert pid_of(note) is None
     assert note.read_text() == str(process.pid)
-
-
-def test_up_twice_says_so(note, monkeypatch, capsys):
-    monkeypatch.setattr(main.signal, "signal", lambda *_: None)
-    with pid_file(note), pytest.raises(typer.Exit) as ended:
-        main.up(tick="fast")
-    assert ended.value.exit_code == 1
-    assert f"it is up already, as process {os.getpid()}" in capsys.readouterr().err
 
 
 def _configured(tmp_path, text):

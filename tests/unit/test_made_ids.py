@@ -196,14 +196,6 @@ def test_clients_that_make_ids_get_what_ids_need(world):
     assert world.requests == 6
 
 
-def test_job_keeps_its_key_once_sent_under_it(world):
-    world.queues, world.lost = (503, {}), 6
-    with pytest.raises(Unavailable) as raised:
-        world.client().schedule("emails", 1)
-    assert {posted["key"] for posted in world.posted} == {raised.value.key}
-    assert raised.value.job_id is None
-
-
 def test_without_a_server_time_jobs_go_under_keys(world):
     world.is_dated = False
     world.client().schedule("emails", 1)

@@ -175,14 +175,6 @@ def test_joint_failures_halve_the_size_once():
     assert noted(BatchSize(), *[CALL_ITEMS] * LANES, error=Unavailable("")) == CALL_ITEMS // 2
 
 
-def test_a_size_is_halved_down_to_a_least():
-    size = BatchSize()
-    for _ in range(9):
-        noted(size, size.items, error=Unavailable(""))
-    assert size.items == LEAST_ITEMS
-    assert noted(BatchSize(1), 1, error=Unavailable("")) == 1
-
-
 def test_throttling_makes_no_call_smaller():
     refusals = [THROTTLED] * 3
     gateway = FakeGateway(lambda _: refusals.pop() if refusals else None)

@@ -2,7 +2,6 @@
 
 import json
 import math
-from datetime import timedelta
 
 import pytest
 
@@ -11,7 +10,7 @@ from dueline.core.message import PRIORITY, REASON, Message, job_batches
 from dueline.core.request import Request
 from dueline.errors import InvalidJob, QueueNotFound
 from functions.http.requests import read_jobs
-from tests.builders import NOW, a_job, a_message, a_queue
+from tests.builders import a_job, a_message, a_queue, due_in
 from tests.system import System
 
 AN_HOUR = 3600
@@ -37,10 +36,6 @@ def arrived(system, *, levels=MAX_PRIORITY):
     """Return what is in a queue by priority, empty ones left out."""
     result = {priority: system.arrived(priority=priority) for priority in range(1, levels + 1)}
     return {priority: ids for priority, ids in result.items() if ids}
-
-
-def due_in(seconds, **overrides):
-    return a_job(due=NOW + timedelta(seconds=seconds), **overrides)
 
 
 def dispatch(system, *jobs):

@@ -144,26 +144,6 @@ def test_unwritten_job_is_not_yet_movable():
     assert system.reschedule(job.id, at=WANTED).due == WANTED
 
 
-@pytest.mark.parametrize("route", Route)
-def test_unknown_partition_is_not_found(route):
-    system = System()
-    calls = observed(system)
-    with pytest.raises(JobNotFound, match="'emails' never had a partition 77: it has 0 alone"):
-        system.reschedule(an_id(partition=Partition(queue="emails", number=77), route=route), at=WANTED)
-    assert calls == ["table.read"]
-
-
-def test_reschedule_in_a_removed_partition_works():
-    left = Partition(queue="emails", number=77)
-    job = a_job(partition=left)
-    system = System()
-    system.tick(left)
-    with pytest.raises(NotYet):
-        system.reschedule(job.id, at=WANTED)
-    system.put(job)
-    assert system.reschedule(job.id, at=WANTED).due == WANTED
-
-
 def test_direct_job_has_left_for_its_queue():
     system = System()
     direct = system.schedule(60).id

@@ -143,27 +143,6 @@ def test_payload_is_packed_only_where_that_saves(payload):
     assert row == (packed if saves and len(payload) >= rows.PACKED_FROM else plain)
 
 
-def test_row_of_one_unit_is_packed():
-    row, plain, _ = plain_and_packed(json.dumps([{"sku": n, "quantity": 1} for n in range(20)]))
-    assert write_units(plain) == 1
-    assert row_bytes(row) < 0.6 * row_bytes(plain)
-
-
-def test_small_saving_is_packed_only_for_a_unit():
-    # Of seven bits in eight, which is as many as ASCII has.
-    noise = bytes(byte & 127 for byte in os.urandom(1100)).decode()
-    tried = [plain_and_packed(noise[:size]) for size in range(800, 1100, 5)]
-    assert {"packed" in row for row, _, _ in tried} == {True, False}
-    for row, plain, packed in tried:
-        assert 9 * row_bytes(plain) < 10 * row_bytes(packed)
-        assert ("packed" in row) == (write_units(packed) < write_units(plain))
-
-
-def test_small_payload_is_not_packed(monkeypatch):
-    monkeypatch.setattr(rows, "pack", None)
-    assert "payload" in rows.job_row(a_job(payload="x" * (rows.PACKED_FROM - 1)))
-
-
 @pytest.mark.parametrize("size", [500, 4096, 4097, 9000])
 def test_what_other_versions_packed_is_read(size):
     payload = scattered(size)

@@ -5,7 +5,7 @@ import re
 import zoneinfo
 from datetime import UTC, date, datetime, timedelta
 from importlib.resources import files
-from itertools import islice, takewhile
+from itertools import islice
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -34,49 +34,7 @@ def last_runs(rule, until, count):
     return list(islice(rule.before(until), count))
 
 
-def runs_on(rule, day):
-    """Return when it runs on a day, by UTC."""
-    end = day + timedelta(days=1) - MOMENT
-    forwards = list(takewhile(lambda run: run <= end, rule.after(day - MOMENT)))
-    backwards = list(takewhile(lambda run: run >= day, rule.before(end)))
-    assert forwards == backwards[::-1]
-    return [each.strftime("%H:%M") for each in forwards]
-
-
 # Changes of the clock
-
-
-@pytest.mark.parametrize(
-    ("zone", "cron", "day", "runs"),
-    [
-        # Forward by an hour: 02:00 becomes 03:00, at 01:00 UTC.
-        ("Europe/Berlin", "30 2 * * *", "2027-03-28", ["01:00"]),
-        ("Europe/Berlin", "0,30 2,3 * * *", "2027-03-28", ["01:00", "01:30"]),
-        ("Europe/Berlin", "*/30 1-3 * * *", "2027-03-28", ["00:00", "00:30", "01:00", "01:30", "23:00", "23:30"]),
-        (
-            "Europe/Berlin",
-            "30 */2 * * *",
-            "2027-03-28",
-            ["02:30", "04:30", "06:30", "08:30", "10:30", "12:30", "14:30", "16:30", "18:30", "20:30", "22:30"],
-        ),
-        # Back by an hour: 03:00 becomes 02:00, at 01:00 UTC.
-        ("Europe/Berlin", "30 2 * * *", "2027-10-31", ["00:30"]),
-        ("Europe/Berlin", "*/30 2 * * *", "2027-10-31", ["00:00", "00:30"]),
-        ("Europe/Berlin", "30 */12 * * *", "2027-10-31", ["11:30", "23:30"]),
-        ("America/New_York", "30 1 * * *", "2027-11-07", ["05:30"]),
-        # Half an hour, at Lord Howe: 02:00 becomes 02:30, at 15:30 UTC; back to 01:30, at 15:00 UTC.
-        ("Australia/Lord_Howe", "15 2 * * *", "2027-10-02", ["15:30"]),
-        ("Australia/Lord_Howe", "45 1 * * *", "2027-04-03", ["14:45"]),
-        # Two hours, at Troll: 01:00 becomes 03:00, at 01:00 UTC.
-        ("Antarctica/Troll", "30 1,2 * * *", "2027-03-28", ["01:00", "23:30"]),
-        # At midnight: the day begins at 01:00, at 04:00 UTC.
-        ("America/Santiago", "0 0 * * *", "2027-09-05", ["04:00"]),
-        # The 30th of December 2011 was left out.
-        ("Pacific/Apia", "0 12 * * *", "2011-12-30", ["22:00"]),
-    ],
-)
-def test_runs_on_days_when_the_clock_changes(zone, cron, day, runs):
-    assert runs_on(Rule(cron=cron, zone=zone), at(day)) == runs
 
 
 def _rows():

@@ -6,19 +6,14 @@ from datetime import timedelta
 import pytest
 
 from dueline.core import rows
-from dueline.core.job import JobId, Partition, Route, State
+from dueline.core.job import JobId, Route, State
 from dueline.core.status import OF_WORKERS, Outcome, Status, note_outcome, outcome_row, read_outcome
 from dueline.errors import InvalidJob, JobNotFound, Unavailable
-from tests.builders import NOW, RETENTION, a_job, a_queue, an_id
+from tests.builders import NOW, RETENTION, a_job, a_queue, an_id, due_in
 from tests.system import System
 from tests.wire import done_in_part, failing, on
 
 AN_HOUR = 3600
-NEVER = Partition(queue="emails", number=77)
-
-
-def due_in(seconds, **overrides):
-    return a_job(due=NOW + timedelta(seconds=seconds), **overrides)
 
 
 def test_look_up_without_a_record_is_unrecorded():
@@ -74,20 +69,6 @@ def test_moved_to_is_hidden_for_the_other_route():
     moved = system.reschedule(job.id, delay=2 * AN_HOUR)
     assert system.status_of(job.id) == Status(state=State.CANCELLED, moved_to=moved)
     assert system.status_of(replace(job.id, route=Route.DIRECT)) == Status(state=State.UNRECORDED)
-
-
-def test_job_in_unknown_partition_is_not_found():
-    for route in Route:
-        with pytest.raises(JobNotFound, match="'emails' never had a partition 77: it has 0 alone"):
-            System().look_up(an_id(partition=NEVER, route=route))
-
-
-def test_status_in_a_removed_partition_stays():
-    system, job = System(), due_in(AN_HOUR, partition=NEVER)
-    system.tick(NEVER)
-    assert system.look_up(job.id) is State.UNRECORDED
-    system.put(job)
-    assert system.look_up(job.id) is State.SCHEDULED
 
 
 def test_late_cancel_hides_no_parking():

@@ -11,15 +11,11 @@ from dueline.core.job import Job, State
 from dueline.core.message import ID
 from dueline.core.tick import WAVE_JOBS
 from dueline.errors import Throttled, Unavailable
-from tests.builders import EMAILS, NOW, a_job, a_queue
+from tests.builders import EMAILS, NOW, a_queue, due_in
 from tests.system import PERIODS, System
 from tests.wire import failing, meanwhile, on, straight
 
 EVERY_PAGE = pytest.mark.parametrize("page_rows", [1, 2, 3, 1000])
-
-
-def due_in(seconds, **overrides):
-    return a_job(due=NOW + timedelta(seconds=seconds), **overrides)
 
 
 def jobs_due(*seconds):

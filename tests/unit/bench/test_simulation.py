@@ -39,10 +39,9 @@ def test_overloaded_partition_falls_behind():
 @pytest.mark.parametrize("service", ["dynamodb", "sqs", "scheduler"])
 def test_outage_loses_no_job(service):
     figures = outage(service, rate=500, ahead=DAY, times=2 * SLOW, lasts=600)
-    assert figures["calm"]
     assert (figures["lost"], figures["early"]) == (0, 0)
     assert 300 < figures["max"] < 600
-    assert figures["drained"] > 60
+    assert 60 < figures["drained"] < 3600
 
 
 @pytest.mark.parametrize(("by", "is_buffered"), [(HTTP, True), (DIRECT, False)])

@@ -54,9 +54,6 @@ def then(verdict):
     return lambda _: verdict
 
 
-AGAIN = RetryLater(seconds=600, error="Retry", reason="later")
-
-
 def test_overlapping_run_is_skipped(overlap, clock):
     matches = []
 
@@ -68,15 +65,6 @@ def test_overlapping_run_is_skipped(overlap, clock):
 
     assert overlap.run(an_occurrence(clock), handle) == Succeeded()
     assert matches == [Skipped(), Succeeded(), Succeeded()]
-
-
-def test_waiting_job_keeps_its_lock(overlap, clock, connection):
-    failed = a_job(schedule="digest", scheduled_for=NOW, exclusive=True)
-    assert overlap.run(an_occurrence(clock, job=failed), then(AGAIN)) == AGAIN
-    clock.sleep(AGAIN.seconds)
-    assert overlap.run(an_occurrence(clock), then(Succeeded())) == Skipped()
-    assert overlap.run(an_occurrence(clock, job=failed), then(Succeeded())) == Succeeded()
-    assert overlap.run(an_occurrence(clock), then(Succeeded())) == Succeeded()
 
 
 def test_crash_frees_the_lock_after_the_claim(overlap, clock):
