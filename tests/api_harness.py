@@ -39,6 +39,7 @@ def import_function(monkeypatch: pytest.MonkeyPatch, name: str, settings: Any, r
     # So that it is forgotten afterwards.
     monkeypatch.setitem(sys.modules, f"functions.{name}", None)
     del sys.modules[f"functions.{name}"]
+    monkeypatch.setattr(clients.DEADLINE, "at", math.inf)
     return importlib.import_module(f"functions.{name}")
 
 
@@ -67,7 +68,6 @@ def sqs_record(id: str, body: str = "{}", *, receives: int = 1, **attributes: An
 def import_api(monkeypatch: pytest.MonkeyPatch, *queues: QueueSettings) -> Iterator[Any]:
     """Import the HTTP API's function with these queues."""
     api = import_function(monkeypatch, "api", SETTINGS, Registry({queue.name: queue for queue in queues}))
-    monkeypatch.setattr(clients.DEADLINE, "at", math.inf)
     made: dict[str, MemoryQueue] = {}
 
     def queue(name: str) -> MemoryQueue:

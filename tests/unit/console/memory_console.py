@@ -99,8 +99,8 @@ class MemoryConsole:
         return send_in_memory(self.routes, "POST", path, body, read_only=read_only)
 
     def run(self, action, body, *, queue="emails"):
-        """Start a run over dead dead_letters; return how it ended."""
-        status, started = self.post(f"/console/queues/{queue}/dead-dead_letters/{action}", body)
+        """Start a run over dead letters; return how it ended."""
+        status, started = self.post(f"/console/queues/{queue}/dead-letters/{action}", body)
         assert status == 202, started
         self.runs.find(started["run"]).thread.join(HANG_SECONDS)
         return self.get(f"/console/runs/{started['run']}")[1]
