@@ -11,8 +11,7 @@ from dueline.config.environment import IngestSettings
 from infra.arns import Arns
 from infra.constructs.function import CoreFunction
 from infra.constructs.queue import DurableQueue
-from infra.encryption import use_of_key
-from infra.grants import allow
+from infra.grants import allow, use_of_key
 
 _TIMEOUT = 30
 _OF_JOBS = ("BatchGetItem", "BatchWriteItem", "PutItem", "UpdateItem")

@@ -14,8 +14,7 @@ from dueline.core.queue_settings import PLANNER
 from infra.arns import Arns
 from infra.constructs.function import CoreFunction
 from infra.constructs.queue import DurableQueue
-from infra.encryption import use_of_key
-from infra.grants import allow, allow_on_rows
+from infra.grants import allow, allow_on_rows, use_of_key
 
 _TIMEOUT = 30
 # What Lambda requires of a queue that it reads:

@@ -9,8 +9,7 @@ from dueline.config.deployment import Deployment
 from dueline.config.environment import TtlSettings
 from infra.arns import Arns
 from infra.constructs.function import CoreFunction
-from infra.encryption import use_of_key
-from infra.grants import allow
+from infra.grants import allow, use_of_key
 from infra.nag import acknowledge_wildcard
 
 TTL_MINUTES = 10
