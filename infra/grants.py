@@ -1,4 +1,4 @@
-"""Policy statements that allow actions: on resources, or on some rows of a table."""
+"""Policy statements that allow actions, and the customer managed key, if queues.yaml names one."""
 
 from collections.abc import Sequence
 
@@ -32,11 +32,17 @@ _OF_MESSAGES_AND_OBJECTS = ("kms:Decrypt", "kms:GenerateDataKey")
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.howitworks.html
 _OF_ROWS = (*_OF_MESSAGES_AND_OBJECTS, "kms:DescribeKey", "kms:Encrypt", "kms:ReEncryptFrom", "kms:ReEncryptTo")
 _ACTIONS = {"dynamodb": _OF_ROWS, "s3": _OF_MESSAGES_AND_OBJECTS, "sqs": _OF_MESSAGES_AND_OBJECTS}
+KEYED_SERVICES = frozenset(_ACTIONS)
 
 
 def key_of(scope: Construct, id: str, *, deployment: Deployment) -> IKey | None:
     """Return the deployment's key, or none: then each service encrypts with a key of its own."""
     return Key.from_key_arn(scope, f"{id}Key", deployment.kms_key_arn) if deployment.kms_key_arn else None
+
+
+def services_of(statements: Sequence[PolicyStatement]) -> set[str]:
+    """Return the services whose actions are allowed, by the names that IAM and boto3 give them."""
+    return {action.partition(":")[0] for statement in statements for action in statement.actions}
 
 
 def use_of_key(scope: Construct, *services: str, deployment: Deployment) -> list[PolicyStatement]:

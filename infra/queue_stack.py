@@ -38,10 +38,8 @@ class QueueStack(Stack):
         # A tick parks the jobs of a queue that does not exist, and jobs of a partition without a tick are lost.
         schedules.node.add_dependency(*levels)
         of = PolicyScope(names=names, queues=[queue])
-        ProducerPolicy(self, "Producer", deployment=deployment, of=of)
-        ConsumerPolicy(self, "Consumer", deployment=deployment, of=of)
-        OperatorPolicy(self, "Operator", deployment=deployment, of=of)
-        DirectPolicy(self, "Direct", deployment=deployment, of=of)
+        for kind, policy in _KINDS.items():
+            policy(self, kind, deployment=deployment, of=of)
         self._add_alarms(deployment, dead_letters, queue)
         if deployment.dashboards is Dashboards.ALL:
             QueueDashboard(

@@ -17,7 +17,7 @@ from dueline.config.names import LIVE
 from infra.arns import Arns
 from infra.bundle import PYTHON, ROOT, bundle, compiler, installed
 from infra.constructs.log_group import Log
-from infra.grants import allow
+from infra.grants import KEYED_SERVICES, allow, services_of, use_of_key
 from infra.nag import acknowledge, acknowledge_wildcard
 
 _MEMORY_MB = 512
@@ -30,7 +30,8 @@ _WHY_A_PREFIX = (
 class CoreFunction(Construct):
     """The function of `functions/{name}.py`, with a log group and a role of its own.
 
-    The role may do what `statements` say and write its log. CDK's own grants cannot widen it. Each change of code or
+    The role may do what `statements` say, use the deployment's key for it, and write its log. CDK's own grants cannot
+    widen it. Each change of code or
     settings is published as a version, to which the alias `live` moves: that is what others invoke.
     """
 
@@ -57,7 +58,7 @@ class CoreFunction(Construct):
             runtime=lambda_.Runtime.PYTHON_3_13,
             architecture=lambda_.Architecture.ARM_64,
             handler=f"functions.{name}.handler",
-            code=function_code(self, name=name, deployment=deployment, services=_services(statements)),
+            code=function_code(self, name=name, deployment=deployment, services=services_of(statements)),
             memory_size=_MEMORY_MB,
             reserved_concurrent_executions=reserved_concurrency,
             timeout=Duration.seconds(timeout),
@@ -75,7 +76,9 @@ class CoreFunction(Construct):
         self.live = lambda_.Alias(self, "Live", alias_name=LIVE, version=self.function.current_version)
 
     def _role(self, log: Log, statements: Sequence[PolicyStatement], deployment: Deployment) -> Role:
-        granted = [*statements, allow("logs:CreateLogStream", "logs:PutLogEvents", on=[log.log_group_arn])]
+        keyed = sorted(services_of(statements) & KEYED_SERVICES)
+        granted = [*statements, *use_of_key(self, *keyed, deployment=deployment)]
+        granted.append(allow("logs:CreateLogStream", "logs:PutLogEvents", on=[log.log_group_arn]))
         if deployment.tracing:
             granted.append(allow("xray:PutTraceSegments", "xray:PutTelemetryRecords", on=["*"]))
         role = Role(
@@ -90,11 +93,6 @@ class CoreFunction(Construct):
         if deployment.tracing:
             acknowledge_wildcard(role, "*", reason="X-Ray's actions that send traces know no resources.")
         return role
-
-
-def _services(statements: Sequence[PolicyStatement]) -> set[str]:
-    """Return the services that a function may call: boto3 has a client for each by the name that IAM gives it."""
-    return {action.partition(":")[0] for statement in statements for action in statement.actions}
 
 
 def _powertools_environment(name: str) -> dict[str, str]:

@@ -31,7 +31,7 @@ from infra.arns import Arns
 from infra.constructs.function import CoreFunction
 from infra.constructs.log_group import Log
 from infra.constructs.payloads_bucket import ANY_JOB, UPLOADS
-from infra.grants import allow, allow_on_rows, use_of_key
+from infra.grants import allow, allow_on_rows
 from infra.nag import acknowledge_wildcard
 
 _TIMEOUT = 20
@@ -104,11 +104,7 @@ class JobsApi(Construct):
             timeout=_TIMEOUT,
             reserved_concurrency=deployment.api_reserved_concurrency,
             environment=self.settings.to_env(),
-            statements=[
-                *_grants(arns, names=names),
-                *_payload_grants(arns),
-                *use_of_key(self, "dynamodb", "s3", "sqs", deployment=deployment),
-            ],
+            statements=[*_grants(arns, names=names), *_payload_grants(arns)],
         )
         MetricFilters(self, "Metrics", log=function.log)
         return function

@@ -11,7 +11,7 @@ from dueline.config.environment import IngestSettings
 from infra.arns import Arns
 from infra.constructs.function import CoreFunction
 from infra.constructs.queue import DurableQueue
-from infra.grants import allow, use_of_key
+from infra.grants import allow
 
 _TIMEOUT = 30
 _OF_JOBS = ("BatchGetItem", "BatchWriteItem", "PutItem", "UpdateItem")
@@ -79,5 +79,4 @@ class Ingest(Construct):
             allow("sqs:SendMessage", on=sends_to),
             allow(*receives, on=[self.inbound.queue_arn]),
             allow("ssm:GetParameter", on=[arns.queue_parameters]),
-            *use_of_key(self, "dynamodb", "sqs", deployment=deployment),
         ]

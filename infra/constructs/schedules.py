@@ -1,4 +1,4 @@
-"""The schedules of the watches, which look around whatever happened to the queues' stacks."""
+"""The group of the ticks' schedules, the watches, and the rights by which schedules and rules invoke functions."""
 
 import json
 
@@ -13,6 +13,9 @@ from dueline.config.deployment import Deployment
 from dueline.config.names import Names
 from infra.arns import Arns
 from infra.grants import allow, use_of_key
+
+WATCH_MINUTES = 5
+PLANNER_WATCH_HOURS = 1
 
 
 class ScheduleGroup(Construct):
@@ -36,12 +39,8 @@ class ScheduleGroup(Construct):
         group.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
 
 
-WATCH_MINUTES = 5
-PLANNER_WATCH_HOURS = 1
-
-
 class Watches(Construct):
-    """The tick looks for partitions without a tick, the planner for schedules that stand still.
+    """The tick looks for partitions without a tick, the planner for schedules that stand still, whatever happened.
 
     In a group of their own: in that of the ticks, each schedule is a partition's.
     """

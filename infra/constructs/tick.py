@@ -14,7 +14,7 @@ from dueline.config.names import Names
 from infra.arns import Arns
 from infra.constructs.function import CoreFunction
 from infra.constructs.queue import DurableQueue
-from infra.grants import allow, use_of_key
+from infra.grants import allow
 from infra.nag import acknowledge
 
 # A tick with much to send goes on into the next minutes.
@@ -59,7 +59,7 @@ class Tick(Construct):
             timeout=_TIMEOUT,
             environment=settings.to_env(),
             reserved_concurrency=deployment.tick_reserved_concurrency,
-            statements=[*self._statements(arns), *use_of_key(self, "dynamodb", "sqs", deployment=deployment)],
+            statements=self._statements(arns),
         )
 
     def _forget_late_invocations(self) -> None:

@@ -2,8 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from local.consumer import Landed
-from local.demonstration import Scheduled, Summary, summary_of
+from local.demonstration import Landed, Scheduled, Summary, summary_of
 
 DUE = datetime(2026, 11, 21, tzinfo=UTC)
 

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from local import kept_assembly
-from local.kept_assembly import assembly_of
-from local.template import SynthesisError
+from local import template
+from local.template import SynthesisError, assembly_of
 
 
 @pytest.fixture
@@ -16,7 +15,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("app.py", "cdk.json", "dueline/model.py", "functions/tick.py", "infra/stacks.py"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(name)
-    monkeypatch.setattr(kept_assembly, "ROOT", root)
+    monkeypatch.setattr(template, "ROOT", root)
     return root
 
 
@@ -31,7 +30,7 @@ def made(root: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         (out / "manifest.json").write_text(made[-1])
         return out
 
-    monkeypatch.setattr(kept_assembly, "synthesize", synthesize)
+    monkeypatch.setattr(template, "synthesize", synthesize)
     return made
 
 
@@ -63,7 +62,7 @@ def test_changed_settings_or_libraries_synthesize_again(queues, made, tmp_path, 
     queues.write_text("queues: {invoices: }")
     told = (assembly_of(queues, kept=tmp_path / "kept") / "manifest.json").read_text()
     assert told == "queues: {invoices: }"
-    monkeypatch.setattr(kept_assembly, "version", lambda library: f"another {library}")
+    monkeypatch.setattr(template, "version", lambda library: f"another {library}")
     assembly_of(queues, kept=tmp_path / "kept")
     assert len(made) == 3
 
@@ -82,7 +81,7 @@ def test_failed_synthesis_is_not_kept(queues, made, root, tmp_path, monkeypatch)
         raise SynthesisError("no")
 
     with monkeypatch.context() as patch:
-        patch.setattr(kept_assembly, "synthesize", fail)
+        patch.setattr(template, "synthesize", fail)
         with pytest.raises(SynthesisError):
             assembly_of(queues, kept=tmp_path / "kept")
     assembly_of(queues, kept=tmp_path / "kept")

@@ -13,7 +13,7 @@ import yaml
 
 import local.__main__ as main
 from dueline.config.yaml_file import ConfigurationError
-from local.pid_file import AlreadyUp, pid_file, pid_of
+from local.running import AlreadyUp, pid_file, pid_of
 from local.signing_proxy import signing_proxy
 from local.template import configure
 from tests.fake_api_server import fake_api_server, json_reply
@@ -64,8 +64,8 @@ def test_stale_pid_file_does_not_block(note, bystander):
 
 def test_killed_process_is_not_up(note):
     code = (
-        "import sys, pathlib, local.pid_file\n"
-        "with local.pid_file.pid_file(pathlib.Path(sys.argv[1])):\n  print(1, flush=True); input()"
+        "import sys, pathlib, local.running\n"
+        "with local.running.pid_file(pathlib.Path(sys.argv[1])):\n  print(1, flush=True); input()"
     )
     process = subprocess.Popen([sys.executable, "-c", code, str(note)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     process.stdout.readline()
