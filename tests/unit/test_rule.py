@@ -173,10 +173,6 @@ def test_rule_that_ends_before_its_first_run_never_fires():
     assert not Rule(cron="0 0 1 1 *").never_fires
 
 
-def test_rules_with_equal_starts_are_equal():
-    assert Rule(cron="@daily", start=START) == Rule(cron="@daily", start=START.astimezone(BERLIN))
-
-
 @pytest.mark.parametrize("call", [Rule(cron="@daily").after, Rule(every=timedelta(hours=1)).before])
 def test_naive_instant_is_refused(call):
     with pytest.raises(ValueError, match="has no time zone"):

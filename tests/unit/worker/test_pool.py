@@ -48,14 +48,6 @@ def test_each_item_has_a_thread_of_its_own():
     meeting.wait()
 
 
-def test_each_item_runs_once_in_any_order_of_times(ran):
-    pool, now = a_pool(ran.append, size=5), time.monotonic()
-    for number in range(300):
-        pool.put(number, at=now + number * 7 % 11 / 50)
-    assert wait_until(lambda: len(ran) == 300)
-    assert sorted(ran) == list(range(300))
-
-
 def test_stop_ends_each_thread_when_its_item_has_run(ran):
     before, held, started = set(threading.enumerate()), threading.Event(), threading.Event()
     pool = a_pool(lambda item: (started.set(), held.wait(HANG_SECONDS), ran.append(item)), size=3)
