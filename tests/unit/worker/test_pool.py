@@ -6,7 +6,7 @@ import time
 import pytest
 
 from dueline.core.clock import SystemClock
-from dueline.worker.pool import PeriodicTasks, Pool
+from dueline.worker.queue_worker import PeriodicTasks, Pool
 from tests.waiting import HANG_SECONDS, wait_until
 from tests.work import Events
 
