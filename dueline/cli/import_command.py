@@ -4,10 +4,12 @@ import errno
 import os
 import re
 import shlex
+import signal
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import compress, tee
@@ -20,7 +22,6 @@ import typer
 from dueline.cli import connect, options
 from dueline.cli.connect import CommandRun
 from dueline.cli.screen import DONE, end_with, json_of
-from dueline.cli.signals import undisturbed
 from dueline.client.client import Client
 from dueline.client.job_ids import IdParameters
 from dueline.client.models import Job, NewJob
@@ -96,6 +97,17 @@ def _write(path: Path, lines: Iterable[tuple[int, bytes]]) -> None:
         for number, line in lines:
             file.write(b"\n" * (number - last - 1) + line.rstrip(b"\r\n") + b"\n")
             last = number
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Let neither SIGTERM nor Ctrl-C cut off what is done in here, which takes no longer than writing to a disk."""
+    before = {each: signal.signal(each, signal.SIG_IGN) for each in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 def id_terms(client: Client, queue: str) -> IdParameters | None:
@@ -216,14 +228,6 @@ class LineKeys:
         return "to continue, with none scheduled twice"
 
 
-@dataclass(kw_only=True, slots=True)
-class LineErrors:
-    """Errors of one code: how many there were, and the first few of them with their lines."""
-
-    count: int = 0
-    examples: list[tuple[int, DuelineError]] = field(default_factory=list)
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LineOptions:
     """The options of all lines' jobs: when they are due, what identifies them, and the `rest`.
@@ -254,7 +258,9 @@ class Import:
         key = str(uuid.uuid4()) if chosen.key is None else chosen.key
         self._ids: ImportIds | LineKeys = chosen.run or LineKeys(key=key, at=chosen.at, delay=chosen.delay)
         NewJob(payload=None, at=chosen.at, delay=chosen.delay, key=chosen.key, **chosen.rest).checked(now=None)
-        self._errors: dict[str, LineErrors] = {}
+        # By their code: how many errors there were, and the first few of them with their lines.
+        self._errors: Counter[str] = Counter()
+        self._examples: dict[str, list[tuple[int, DuelineError]]] = {}
         self._is_left = bytearray()
         self._code = DONE
 
@@ -270,7 +276,9 @@ class Import:
             self._use_ids(lines)
             self._send(lines)
         finally:
-            self._keep(lines)
+            # The lines that failed, and those without a result.
+            with undisturbed():
+                self._left.keep(compress(lines, self._is_left), count=sum(self._is_left))
             self._report(lines.count)
         end_with([self._code])
 
@@ -300,30 +308,22 @@ class Import:
             yield NewJob(payload=_payload_of(line, number), **request, **self._options.rest)
 
     def _note(self, result: Job | DuelineError, number: int) -> None:
-        if isinstance(result, DuelineError):
-            self._note_error(result, number)
-        elif self._screen.as_json:
-            self._screen.json({"line": number, **json_of(result)})
-
-    def _note_error(self, error: DuelineError, number: int) -> None:
-        self._code = max(self._code, error.exit_code)
+        if not isinstance(result, DuelineError):
+            if self._screen.as_json:
+                self._screen.json({"line": number, **json_of(result)})
+            return
+        self._code = max(self._code, result.exit_code)
         if self._screen.as_json:
-            self._screen.error(error, line=number)
-        errors = self._errors.setdefault(error.code, LineErrors())
-        errors.count += 1
-        if len(errors.examples) < _EXAMPLES:
-            errors.examples.append((number, error))
-
-    def _keep(self, lines: Lines) -> None:
-        """Keep the lines that failed, and those without a result."""
-        with undisturbed():
-            self._left.keep(compress(lines, self._is_left), count=sum(self._is_left))
+            self._screen.error(result, line=number)
+        self._errors[result.code] += 1
+        if self._errors[result.code] <= _EXAMPLES:
+            self._examples.setdefault(result.code, []).append((number, result))
 
     def _report(self, count: int) -> None:
         if not self._screen.as_json:
             for code, errors in self._errors.items():
-                self._screen.note(f"{_lines(errors.count)} failed: {code}, such as")
-                for number, error in errors.examples:
+                self._screen.note(f"{_lines(errors)} failed: {code}, such as")
+                for number, error in self._examples[code]:
                     self._screen.note(f"  line {number}: {error}")
         if self._left.count:
             self._report_left()
