@@ -38,7 +38,7 @@ class Aws:
     # https://repost.aws/knowledge-center/dynamodb-spiky-workloads-short-intervals
     writes_per_key: float = 1000
     reads_per_key: float = 3000
-    # What is kept of a second that was not used: an assumption, the least that tells a second from an instant.
+    # What is kept of a second that was not used: an assumption, the least that is more than an instant.
     burst_seconds: float = 1
     # Into how many physical partitions a hot key was split. Rows that arrive in the order of their sort keys: one.
     # https://aws.amazon.com/blogs/database/part-3-scaling-dynamodb-how-partitions-hot-keys-and-split-for-heat-impact-performance/

@@ -71,7 +71,7 @@ class Exchange:
 
     @property
     def is_of_state(self) -> bool:
-        """Tell whether the request is to the state table, which is on demand whatever the jobs table is."""
+        """Return whether the request is to the state table, which is on demand whatever the jobs table is."""
         tables = self.body.get("RequestItems", {self.body.get("TableName", ""): None})
         return any(name.endswith(_STATE) for name in tables)
 
@@ -106,7 +106,7 @@ class Exchange:
 
     @property
     def is_grouped(self) -> bool:
-        """Tell whether a message is sent with a group, which makes the request one of a fair queue."""
+        """Return whether a message is sent with a group, which makes the request one of a fair queue."""
         return any("MessageGroupId" in entry for entry in self.body.get("Entries", []))
 
     @property

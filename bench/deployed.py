@@ -35,15 +35,12 @@ class Deployed:
     """
 
     memory_mb: int
-    batch_size: int
-    window_seconds: int
     queue_alarms: int
     core_alarms: int
     queue_metrics: int
     core_metrics: int
     access_log_bytes: int
     log_days: int
-    is_traced: bool
     logs_its_platform: bool
 
 
@@ -55,22 +52,17 @@ def deployed(scratch: Path) -> Deployed:
     core, queue = (_resources(folder / f"dueline-{name}.template.json") for name in ("core", f"queue-{QUEUE}"))
     functions = [each for each in core["AWS::Lambda::Function"] if "FunctionName" in each]
     (memory_mb,) = {each["MemorySize"] for each in functions}
-    # The planner's begins at once.
-    (source,) = (each for each in core["AWS::Lambda::EventSourceMapping"] if "MaximumBatchingWindowInSeconds" in each)
     (stage,) = core["AWS::ApiGatewayV2::Stage"]
     (log_days,) = {each["RetentionInDays"] for each in core["AWS::Logs::LogGroup"]}
     named = {value for name, value in vars(metrics).items() if name.isupper() and isinstance(value, str)}
     return Deployed(
         memory_mb=memory_mb,
-        batch_size=source["BatchSize"],
-        window_seconds=source["MaximumBatchingWindowInSeconds"],
         queue_alarms=sum(map(_metrics_of, queue["AWS::CloudWatch::Alarm"])),
         core_alarms=sum(map(_metrics_of, core["AWS::CloudWatch::Alarm"])),
         queue_metrics=len(metrics.OF_A_QUEUE),
         core_metrics=len(named - {metrics.NAMESPACE} - metrics.OF_A_QUEUE - metrics.OF_SCHEDULES),
         access_log_bytes=len(filled_in(stage["AccessLogSettings"]["Format"])),
         log_days=log_days,
-        is_traced=any(each.get("TracingConfig", {}).get("Mode") == "Active" for each in functions),
         logs_its_platform=all(each.get("LoggingConfig", {}).get("SystemLogLevel") != "WARN" for each in functions),
     )
 

@@ -108,12 +108,12 @@ class Lambdas:
         if f"functions.{name}" not in sys.modules:
             os.environ["POWERTOOLS_SERVICE_NAME"] = name
         handler = importlib.import_module(f"functions.{name}").handler
-        given = context(f"{self._deployment}-{name}")
+        lambda_context = context(f"{self._deployment}-{name}")
         self._out.seek(0)
         self._out.truncate()
-        begun = time.process_time()
-        answer = handler(event, given)
-        cpu_seconds = time.process_time() - begun
+        start = time.process_time()
+        answer = handler(event, lambda_context)
+        cpu_seconds = time.process_time() - start
         return Invocation(answer=answer, log=self._out.getvalue(), cpu_seconds=cpu_seconds)
 
     @contextmanager

@@ -6,22 +6,23 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 from bench.bill import MILLION, MONTH_HOURS, PRICES, TTL_DAYS, Biller, polls_month, total
 from bench.counted import Step, step_of
 from bench.deployed import deployed
-from bench.harness import Figures, Run, Target, emulated_aws, print_result, run_apart
+from bench.harness import Figures, emulated_aws, expect, print_result, run_apart
 from bench.lambdas import inbound_event
-from bench.payloads import RETENTION
 from bench.stage import Stage, ticked_once
 from dueline.core import rows
-from dueline.core.job import Job, JobId, Partition, Route
+from dueline.core.job import Job, Partition
 from dueline.core.queue_settings import PLANNER
 from dueline.core.rows import row_bytes
 from dueline.schedules.definition import Definition
 from dueline.schedules.head import Head, between, head_row, occurrence, partition_of_schedule, planning_job, step
 from dueline.schedules.rule import Rule
+from tests.builders import RETENTION, a_job
 
 RULES = {"minutely": Rule(cron="* * * * *"), "hourly": Rule(cron="0 * * * *"), "daily": Rule(cron="0 9 * * *")}
 RUNS_A_MONTH = {"minutely": MONTH_HOURS * 60.0, "hourly": float(MONTH_HOURS), "daily": MONTH_HOURS / 24}
@@ -34,17 +35,13 @@ _WITHIN_A_LOOKAHEAD = timedelta(seconds=200)
 _NONE_FAILED: dict[str, Any] = {"batchItemFailures": []}
 
 
-def measure(run: Run) -> Figures:
+def measure(scratch: Path, *, quick: bool) -> Figures:
     """Count in a process of its own, and bill it."""
-    with emulated_aws(run.scratch) as environment:
-        log = run.scratch / "schedules.log"
-        counted = run_apart("bench.schedules", log=log, progress=run.progress, environment=environment)
-    months = Months(counted=counted, biller=Biller(deployed=deployed(run.scratch)))
+    with emulated_aws(scratch) as environment:
+        log = scratch / "schedules.log"
+        counted = run_apart("bench.schedules", log=log, environment=environment)
+    months = Months(counted=counted, biller=Biller(deployed=deployed(scratch)))
     return {**counted, "months": months.figures(), "idle": months.idle()}
-
-
-def targets(figures: Figures) -> list[Target]:
-    return []
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,8 +123,7 @@ class Counting:
         heads = self._heads(how, many)
         with self._stage.meter.counting() as exchanges:
             answer, log, cpu_seconds = self._stage.lambdas.invoke("planner", inbound_event(map(_planning_job, heads)))
-        if answer != _NONE_FAILED:
-            raise RuntimeError(f"a step went wrong: {answer}, {log}")
+        expect(answer == _NONE_FAILED, (answer, log))
         return step_of(exchanges, jobs=many, log=log, cpu_seconds=cpu_seconds)
 
     def _watched(self) -> Step:
@@ -135,18 +131,17 @@ class Counting:
         self._heads("daily", WATCHED)
         with self._stage.meter.counting() as exchanges:
             self._stage.lambdas.invoke("planner", {"watch": True})
-        found = sum(each.items for each in exchanges)
-        return replace(step_of(exchanges, jobs=found), logged=0, lines=0)
+        rows_read = sum(each.items for each in exchanges)
+        return replace(step_of(exchanges, jobs=rows_read), logged=0, lines=0)
 
     def _ticked(self, jobs: int) -> Step:
         partition, due = self._stage.partition(), datetime.now(UTC).replace(microsecond=0) + _WITHIN_A_LOOKAHEAD
-        self._stage.put(rows.job_row(_run_of(partition, due, number)) for number in range(jobs))
+        self._stage.put(rows.job_row(_run_of(partition, due)) for _ in range(jobs))
         event = {"queue": partition.queue, "partition": partition.number}
         with self._stage.meter.counting() as exchanges:
             _, log, cpu_seconds = self._stage.lambdas.invoke("tick", event)
         counted = step_of(exchanges, jobs=jobs, log=log, cpu_seconds=cpu_seconds)
-        if counted.items.get("SendMessageBatch", 0) != jobs:
-            raise RuntimeError(f"a tick went wrong: {counted}")
+        expect(counted.items.get("SendMessageBatch", 0) == jobs, counted)
         return counted
 
     def _heads(self, how: str, many: int) -> list[Head]:
@@ -186,9 +181,8 @@ def _planning_job(head: Head) -> Job:
     return job
 
 
-def _run_of(partition: Partition, due: datetime, number: int) -> Job:
-    id = JobId(partition=partition, route=Route.TABLE, due=due, uid=f"00000000-0000-4000-8000-{number:012x}")
-    return Job(id=id, payload=PAYLOAD, expires=due + RETENTION, schedule="a-schedule", scheduled_for=due)
+def _run_of(partition: Partition, due: datetime) -> Job:
+    return a_job(partition=partition, due=due, payload=PAYLOAD, schedule="a-schedule", scheduled_for=due)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, cast
 
-from bench.simulation import RETENTION, QueuePort, Region
+from bench.simulation import QueuePort, Region
 from dueline.core.job import Job, State
 from dueline.core.ports import Payloads
 from dueline.core.queue_settings import QueueSettings
@@ -14,6 +14,7 @@ from dueline.core.retry import CALL_ITEMS, LANES, BatchSize, Calls, Patience
 from dueline.core.submit import Breaker, JobFactory, Preparation, Sender, Submit, SubmitResult, WriteThrough
 from dueline.core.table_writer import TableWriter
 from dueline.errors import DuelineError
+from tests.builders import RETENTION
 
 Results = Sequence[SubmitResult | DuelineError]
 _DIRECT_HORIZON = timedelta(seconds=890)
@@ -86,9 +87,9 @@ class Producer:
     def schedule_many(self, jobs: Sequence[Job]) -> None:
         at, submit = self._submitter.at, partial(self._submitter.submit, queue=jobs[0].id.queue)
         calls = Calls(patience=Patience(), clock=at, jitter=self._jitter)
-        ask = partial(calls.run_each, submit, size=BatchSize())
+        schedule = partial(calls.run_each, submit, size=BatchSize())
         pieces = [jobs[start : start + CALL_ITEMS] for start in range(0, len(jobs), CALL_ITEMS)]
-        for results in at.spread(ask, [list(map(_request, piece)) for piece in pieces], lanes=LANES):
+        for results in at.spread(schedule, [list(map(_request, piece)) for piece in pieces], lanes=LANES):
             self.answered += results
         self.ended = at.monotonic()
 

@@ -17,18 +17,18 @@ from dueline.config.environment import longest_send
 from dueline.core import instant, rows
 from dueline.core.dispatch import Dispatcher, Parking
 from dueline.core.ingest import InboundMessage, Ingest
-from dueline.core.job import Job, JobId, Partition, Route
+from dueline.core.job import Job, JobId, Partition
 from dueline.core.message import ID, Message
 from dueline.core.partitions import Lease, Periods
-from dueline.core.ports import BatchFailure, BatchRead, Depth, Page, Table
+from dueline.core.ports import BatchFailure, BatchRead, Page, Table
 from dueline.core.rows import Key, PartitionState, Row
 from dueline.core.tick import Tick
 from dueline.errors import RETRYABLE, Throttled, Unavailable
 from dueline.testing import MemoryQueue, MemoryTable
+from tests.builders import a_job
 from tests.simulation.scheduler import Process, Scheduler, Task, current, suspend
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-RETENTION = timedelta(days=7)
 _START_MS = instant.epoch_ms(START)
 # As the functions' clients do: botocore's standard mode tries twice, with a wait of up to a second.
 _ATTEMPTS = 2
@@ -66,15 +66,15 @@ class Environment(Process):
 
     def spread(self, call: Callable[[Any], Any], items: Iterable[Any], *, lanes: int | None = None) -> list[Any]:
         """Make a call for each item, as many at once as there are lanes; return the answers in the items' order."""
-        given, answers = list(items), dict[int, Any]()
-        numbers = iter(range(len(given)))
+        all_items, answers = list(items), dict[int, Any]()
+        numbers = iter(range(len(all_items)))
 
         def lane(_: int) -> None:
             for number in numbers:
-                answers[number] = call(given[number])
+                answers[number] = call(all_items[number])
 
-        super().spread(lane, range(min(lanes or self._lanes, len(given))))
-        return [answers[number] for number in range(len(given))]
+        super().spread(lane, range(min(lanes or self._lanes, len(all_items))))
+        return [answers[number] for number in range(len(all_items))]
 
 
 class Record:
@@ -93,8 +93,7 @@ class Record:
         if written:
             self.written.add(number)
         at, uid = instant.from_epoch_ms(_START_MS + due_ms), f"00000000-0000-4000-8000-{number:012x}"
-        id = JobId(partition=self.partition, route=Route.TABLE, due=at, uid=uid)
-        return Job(id=id, payload='{"to":"ann"}', expires=at + RETENTION)
+        return a_job(partition=self.partition, due=at, uid=uid)
 
     def ledger(self, start: float = 0.0, end: float = float("inf")) -> Ledger:
         """Return the ledger of the written jobs that are due in a span of time."""
@@ -110,7 +109,7 @@ class Allowance:
         self._left, self._at = self._most, 0.0
 
     def take(self, units: float, *, now: float) -> bool:
-        """Take all of so many units, or none; tell whether they were there."""
+        """Take all of so many units, or none; return whether they were there."""
         self._left = min(self._most, self._left + (now - self._at) * self._rate)
         self._at = now
         if units > self._left:
@@ -137,7 +136,7 @@ class Storage:
         self._rows: dict[str, Row] = {}
 
     def takes(self, row: Row, *, now: float) -> bool:
-        """Tell whether a row may be written now, and count it if so."""
+        """Return whether a row may be written now, and count it if so."""
         units = write_units(self.row_bytes) if str(row["sk"]).endswith(rows.JOB) else 1
         return (self.table is None or self.table.take(units, now=now)) and self._writes.take(units, now=now)
 
@@ -170,19 +169,19 @@ class TablePort:
 
     def write(self, written: Sequence[Row]) -> list[Row]:
         self._at.compute(self._region.aws.ingest_cpu * len(written))
-        return self._ask(self._region.aws.write, lambda: self._write(written))
+        return self._answer(self._region.aws.write, lambda: self._write(written))
 
     def add(self, row: Row) -> Row:
         self.write([row])
         return row
 
     def read(self, keys: Sequence[Key], *, consistent: bool = True) -> BatchRead:
-        return self._ask(self._region.aws.read, lambda: self._read(keys))
+        return self._answer(self._region.aws.read, lambda: self._read(keys))
 
     def page(
         self, partition: Partition, *, after: str, until: str, consistent: bool = True, limit: int | None = None
     ) -> Page:
-        return self._ask(self._region.aws.page, lambda: self._page(self._storage(str(partition)), after, until))
+        return self._answer(self._region.aws.page, lambda: self._page(self._storage(str(partition)), after, until))
 
     def acquire_lease(self, partition: Partition, **changed: str) -> PartitionState:
         storage = self._storage(str(partition))
@@ -202,7 +201,7 @@ class TablePort:
         def answer() -> Answer | None:
             return change() if storage.state_writes.take(1, now=self._at.monotonic()) else None
 
-        return self._ask(self._region.aws.update, answer)
+        return self._answer(self._region.aws.update, answer)
 
     def _write(self, written: Sequence[Row]) -> list[Row] | None:
         """Put the rows for which there are units left; None if there are none at all."""
@@ -217,22 +216,22 @@ class TablePort:
 
     def _read(self, keys: Sequence[Key]) -> BatchRead | None:
         """Read states, or else cancellations, of which there are none."""
-        found: dict[Key, Row] = {}
+        present: dict[Key, Row] = {}
         for key in keys:
             storage, of_state = self._storage(key[0]), rows.in_state_table(key)
             allowance = storage.state_reads if of_state else storage.reads
             if not allowance.take(1, now=self._at.monotonic()):
                 return None
             if of_state:
-                found |= storage.state.read([key]).rows
-        return BatchRead(rows=found)
+                present |= storage.state.read([key]).rows
+        return BatchRead(rows=present)
 
     def _page(self, storage: Storage, after: str, until: str) -> Page | None:
         page = storage.between(after, until)
         units = read_units(len(page.rows) * storage.row_bytes)
         return page if storage.reads.take(units, now=self._at.monotonic()) else None
 
-    def _ask(self, latency: Latency, answer: Callable[[], Answer | None]) -> Answer:
+    def _answer(self, latency: Latency, answer: Callable[[], Answer | None]) -> Answer:
         """Answer after a while, at the second attempt if DynamoDB refuses the first. Raises Throttled, Unavailable."""
         random, is_down = self._region.random, False
         for attempt in range(_ATTEMPTS):
@@ -260,19 +259,16 @@ class QueuePort:
     most: float
 
     def send(self, messages: Sequence[Message]) -> list[BatchFailure]:
-        begun = self.at.monotonic()
+        start = self.at.monotonic()
         self.at.compute(self.cpu * len(messages))
         self.at.sleep(min(self.region.aws.send.draw(self.region.random), self.most))
         if self.region.is_down("sqs"):
             raise Unavailable("SQS is down")
         # Where all is slowed, a job is late by what its own send takes as it is.
-        sent = begun + (self.at.monotonic() - begun) / self.region.aws.times
+        sent = start + (self.at.monotonic() - start) / self.region.aws.times
         for message in messages:
             self.arrive(message, sent + message.delay)
         return []
-
-    def depth(self) -> Depth:
-        raise NotImplementedError("nobody reads how full a model is")
 
 
 @dataclass(kw_only=True, slots=True, eq=False)

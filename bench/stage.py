@@ -18,7 +18,7 @@ from bench.counted import Meter
 from bench.dynein import Dynein, dynein_on_aws
 from bench.harness import chunks
 from bench.lambdas import Lambdas
-from bench.payloads import PARTITIONS, QUEUE, RETENTION
+from bench.payloads import PARTITIONS, QUEUE
 from dueline import Client
 from dueline.aws import clients
 from dueline.aws.dynamodb import DynamoTable
@@ -30,6 +30,7 @@ from dueline.core.job import Partition
 from dueline.core.ports import WRITE_ROWS
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.rows import FIRST, Row, state_key
+from tests.builders import RETENTION
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
