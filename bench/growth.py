@@ -36,7 +36,7 @@ from dueline.core.ports import WRITE_ROWS
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.request import Request
 from dueline.core.rows import row_bytes
-from dueline.core.status import look_up
+from dueline.core.status import status_of
 from dueline.core.submit import SubmitResult
 from dueline.core.tick import Tick
 from dueline.testing import VirtualClock
@@ -142,7 +142,7 @@ class Steps:
         self._id = result.job.id
 
     def _look_up(self) -> None:
-        state = look_up(self._id, queue=QUEUE, table=self.table, now=self._clock.now())
+        state = status_of(self._id, queue=QUEUE, table=self.table, now=self._clock.now()).state
         expect(state is State.SCHEDULED, state)
 
     def _cancel(self) -> None:

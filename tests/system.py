@@ -18,7 +18,7 @@ from dueline.core.ports import Clock, ParallelMap
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.request import Request
 from dueline.core.reschedule import Reschedule
-from dueline.core.status import JobStatus, Status, look_up, status_of, submitted_statuses
+from dueline.core.status import JobStatus, Status, status_of, submitted_statuses
 from dueline.core.submit import Breaker, JobFactory, Preparation, Sender, Submit, SubmitResult, WriteThrough
 from dueline.core.table_writer import TableWriter
 from dueline.core.tick import Tick, TickResult
@@ -174,7 +174,7 @@ class Core:
         return cancelled_among(ids, table=self.table)
 
     def look_up(self, id: JobId) -> State:
-        return look_up(id, queue=self.stores.settings[id.queue], table=self.table, now=self.clock.now())
+        return status_of(id, queue=self.stores.settings[id.queue], table=self.table, now=self.clock.now()).state
 
     def status_of(self, id: JobId) -> Status:
         return status_of(id, queue=self.stores.settings[id.queue], table=self.table, now=self.clock.now())

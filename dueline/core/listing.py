@@ -108,14 +108,10 @@ def list_jobs(span: Span, *, queue: QueueSettings, table: Table, now: datetime, 
 
 def read_states(queue: QueueSettings, *, table: Table, spread: ParallelMap = map) -> Mapping[Key, Row]:
     """Read the states of a queue's partitions. Raises Unavailable when one of them is left unread, or Throttled."""
-    reading = states_of(partitions_of(queue), table=table, spread=spread)
+    reading = states_of(queue.all_partitions(), table=table, spread=spread)
     if reading.unread:
         raise Unavailable(f"{len(reading.unread)} states of queue {queue.name} could not be read: try again")
     return reading.rows
-
-
-def partitions_of(queue: QueueSettings) -> list[Partition]:
-    return [Partition(queue=queue.name, number=number) for number in range(queue.partitions)]
 
 
 def scan(span: Span, *, snapshot: Snapshot, spread: ParallelMap = map) -> Scanned:
@@ -203,7 +199,7 @@ def _slices(span: Span, snapshot: Snapshot) -> list[_Slice]:
     start = max(instant.text(instant.round_up(span.start)), span.after)
     return [
         _Slice(partition=partition, reached=max(start, snapshot.cursor(partition)))
-        for partition in snapshot.partitions or partitions_of(snapshot.queue)
+        for partition in snapshot.partitions or snapshot.queue.all_partitions()
     ]
 
 

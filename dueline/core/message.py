@@ -165,15 +165,20 @@ class Message:
         Raises InvalidJob, saying what is wrong, when it carries none.
         """
         id, expires = self._id_and_expiry()
+        priority, size = self.attributes.get(PRIORITY, "1"), self.attributes.get(OFFLOADED_BYTES)
         if expires < id.due:
             raise InvalidJob(f"message attribute {EXPIRES} is {instant.text(expires)}, before the job is due")
+        if priority not in _PRIORITIES:
+            raise InvalidJob(f"message attribute {PRIORITY} is {priority[:200]!r}: it must be from 1 to {MAX_PRIORITY}")
+        if size is not None and not _is_number(size):
+            raise InvalidJob(f"message attribute {OFFLOADED_BYTES} is {size[:100]!r}: it must be a number of bytes")
         return Job(
             id=id,
             payload=self.body,
             expires=expires,
             tenant=self.attributes.get(TENANT),
-            priority=self._priority(),
-            offloaded_bytes=self._offloaded_bytes(),
+            priority=int(priority),
+            offloaded_bytes=None if size is None else int(size),
             trace=TraceContext.from_headers(self.attributes),
             **origin_fields(self.attributes.get(SCHEDULE)),
         )
@@ -187,18 +192,6 @@ class Message:
             raise InvalidJob(f"message attribute {missing} is missing") from None
         except (JobNotFound, ValueError) as error:
             raise InvalidJob(f"message attributes name no job: {error}") from None
-
-    def _priority(self) -> int:
-        text = self.attributes.get(PRIORITY, "1")
-        if text not in _PRIORITIES:
-            raise InvalidJob(f"message attribute {PRIORITY} is {text[:200]!r}: it must be from 1 to {MAX_PRIORITY}")
-        return int(text)
-
-    def _offloaded_bytes(self) -> int | None:
-        text = self.attributes.get(OFFLOADED_BYTES)
-        if text is not None and not _is_number(text):
-            raise InvalidJob(f"message attribute {OFFLOADED_BYTES} is {text[:100]!r}: it must be a number of bytes")
-        return None if text is None else int(text)
 
     def moves(self) -> JobId | None:
         """Return the job that this message's job is to replace, or None.

@@ -7,7 +7,7 @@ from functools import partial, reduce
 from operator import call
 
 from dueline.core import instant, rows
-from dueline.core.listing import Snapshot, Span, partitions_of, read_states, scan
+from dueline.core.listing import Snapshot, Span, read_states, scan
 from dueline.core.ports import Depth, ParallelMap, Queue, Table
 from dueline.core.queue_settings import QueueSettings, Rate, not_there
 from dueline.core.rows import Key, Row, is_paused, paused_key, rate_key, read_rate
@@ -16,7 +16,6 @@ from dueline.errors import QueueNotFound, Unavailable
 MOST_COUNTED = 1000
 
 
-# Control: whether a queue is paused, and at what rate its workers may begin jobs.
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Control:
     """Whether a queue is paused, and the rate of all its workers together; None is no limit.
@@ -110,7 +109,7 @@ def _depth(queue: QueueSettings, of: Queue, *, priority: int = 1) -> Depth:
 
 
 def _fence_age(queue: QueueSettings, states: Mapping[Key, Row], *, lookahead: timedelta, now: datetime) -> float | None:
-    fences = [rows.read_state(states.get(rows.state_key(partition))).fence for partition in partitions_of(queue)]
+    fences = [rows.read_state(states.get(rows.state_key(partition))).fence for partition in queue.all_partitions()]
     if not all(fences):
         return None
     return max(0.0, (now + lookahead - instant.parse(min(fences))).total_seconds())

@@ -134,12 +134,15 @@ class Offload:
         Safe to repeat. Raises InvalidJob when there is no such upload, Throttled or Unavailable.
         """
         if isinstance(content, Upload):
-            return self._pointing(job, self._adopt(content, job), content.bytes)
+            pointer = self._payloads.copy(self._uploaded(content).pointer, to=self._key(job, content.sha256))
+            if pointer is None:
+                raise InvalidJob(f"upload is {str(content)!r}: it was just deleted, a day after it was uploaded")
+            return replace(job, payload=pointer.text, offloaded_bytes=content.bytes)
         whole = replace(job, payload=inline(content))
         if len(content) <= MAX_PAYLOAD_BYTES and not _is_cheaper_elsewhere(whole):
             return whole
-        key = self._key(job, hash_of(content))
-        return self._pointing(job, self._payloads.put(key, content), len(content))
+        pointer = self._payloads.put(self._key(job, hash_of(content)), content)
+        return replace(job, payload=pointer.text, offloaded_bytes=len(content))
 
     def move(self, job: Job, *, source: Pointer) -> Job:
         """Return a job with the pointer to a copy of another job's payload, kept as long as this job needs it.
@@ -152,41 +155,25 @@ class Offload:
         pointer = self._payloads.copy(source, to=self._key(job, source.content.rpartition(".")[2]))
         if pointer is None:
             raise InvalidJob(f"the payload of job {job.id} is gone: there is no object {source.key!r}")
-        return self._pointing(job, pointer, job.offloaded_bytes or 0)
-
-    def _adopt(self, upload: Upload, job: Job) -> Pointer:
-        """Keep an upload as the payload of a job."""
-        pointer = self._payloads.copy(self._uploaded(upload).pointer, to=self._key(job, upload.sha256))
-        if pointer is None:
-            raise InvalidJob(f"upload is {str(upload)!r}: it was just deleted, a day after it was uploaded")
-        return pointer
+        return replace(job, payload=pointer.text, offloaded_bytes=job.offloaded_bytes or 0)
 
     def _uploaded(self, upload: Upload) -> StoredPayload:
         stored = self._payloads.find(upload.key(self._queue))
         if stored is None:
             raise InvalidJob(f"upload is {str(upload)!r}: nothing was uploaded, or it is over a day ago")
-        if not _is_whole(stored, upload):
-            raise InvalidJob(
-                f"upload is {str(upload)!r}: the uploaded object does not have the size and SHA-256 in its id"
-            )
+        if stored.bytes != upload.bytes or stored.sha256 not in (None, upload.sha256):
+            what = "the uploaded object does not have the size and SHA-256 in its id"
+            raise InvalidJob(f"upload is {str(upload)!r}: {what}")
         return stored
 
     def _key(self, job: Job, content: str) -> str:
         return object_key(job.id, content=content, expires=job.expires, now=self._clock.now())
-
-    @staticmethod
-    def _pointing(job: Job, pointer: Pointer, size: int) -> Job:
-        return replace(job, payload=pointer.text, offloaded_bytes=size)
 
 
 def _is_cheaper_elsewhere(job: Job) -> bool:
     if job.id.route is Route.DIRECT or job.size <= MAX_ROW_PAYLOAD_BYTES:
         return False
     return rows.payload_bytes(rows.job_row(job)) > MAX_ROW_PAYLOAD_BYTES
-
-
-def _is_whole(stored: StoredPayload, upload: Upload) -> bool:
-    return stored.bytes == upload.bytes and stored.sha256 in (None, upload.sha256)
 
 
 def object_key(id: JobId, *, content: str, expires: datetime, now: datetime) -> str:

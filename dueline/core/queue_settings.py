@@ -15,6 +15,7 @@ from dueline.errors import InvalidJob, QueueNotFound
 JOBS_PER_PARTITION = 500
 # Each is a resource in the queue's stack, and CloudFormation takes 500 resources a stack.
 MOST_PARTITIONS = 400
+_QUEUE_FIELDS = ("partitions", "retention", "precise", "priorities", "track")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,25 +45,14 @@ class QueueSettings:
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings, all but the name, as clients and functions read them; retention is in seconds."""
-        return {
-            "partitions": self.partitions,
-            "retention": int(self.retention.total_seconds()),
-            "precise": self.precise,
-            "priorities": self.priorities,
-            "track": self.track,
-        }
+        own = {name: getattr(self, name) for name in _QUEUE_FIELDS}
+        return own | {"retention": int(self.retention.total_seconds())}
 
     @classmethod
     def from_json(cls, settings: Mapping[str, Any], *, name: str) -> Self:
         """Return the settings that `to_json` wrote; further fields are ignored."""
-        return cls(
-            name=name,
-            partitions=settings["partitions"],
-            retention=timedelta(seconds=settings["retention"]),
-            precise=settings["precise"],
-            priorities=settings["priorities"],
-            track=settings["track"],
-        )
+        own = {field: settings[field] for field in _QUEUE_FIELDS}
+        return cls(name=name, **own | {"retention": timedelta(seconds=settings["retention"])})
 
 
 # Of planning jobs, which plan the runs of schedules: Dueline's own queue, which no team may declare.
@@ -165,19 +155,17 @@ class RetryPolicy:
         >>> [RetryPolicy().delay_after(attempt, jitter=1) for attempt in range(1, 10)]
         [30, 60, 90, 120, 150, 300, 600, 1200, 2400]
         """
-        doublings = self._doublings(attempt)
-        steps = 1 if self.backoff in (Backoff.CONSTANT, Backoff.EXPONENTIAL) else min(attempt, self._linear_attempts)
+        match self.backoff:
+            case Backoff.CONSTANT:
+                steps, doublings = 1, 0
+            case Backoff.LINEAR:
+                steps, doublings = min(attempt, self.attempts), 0
+            case Backoff.EXPONENTIAL:
+                steps, doublings = 1, attempt - 1
+            case Backoff.LINEAR_EXPONENTIAL:
+                steps, doublings = min(attempt, LINEAR_ATTEMPTS), max(0, attempt - LINEAR_ATTEMPTS)
         whole = min(self.max_delay, (self.delay * steps) << doublings)
         return max(1, round(whole / 2 * (1 + jitter))) if doublings else whole
-
-    @property
-    def _linear_attempts(self) -> int:
-        return LINEAR_ATTEMPTS if self.backoff is Backoff.LINEAR_EXPONENTIAL else self.attempts
-
-    def _doublings(self, attempt: int) -> int:
-        if self.backoff is Backoff.EXPONENTIAL:
-            return attempt - 1
-        return max(0, attempt - LINEAR_ATTEMPTS) if self.backoff is Backoff.LINEAR_EXPONENTIAL else 0
 
 
 _WORK_FIELDS = ("dead_letters", "visibility_timeout", "longest_run", "max_receives")

@@ -64,10 +64,7 @@ class RetryTimer:
         since: float | None = None,
         ended: threading.Event | None = None,
     ) -> None:
-        self._patience = patience
-        self._clock = clock
-        self._jitter = jitter
-        self._ended = ended
+        self._patience, self._clock, self._jitter, self._ended = patience, clock, jitter, ended
         self._tried = 1
         self._until = (clock.monotonic() if since is None else since) + patience.seconds
 
@@ -77,7 +74,15 @@ class RetryTimer:
         Return False within half a second, too, once nobody wants the result.
         """
         seconds = self.before_next(errors)
-        return seconds is not None and self._slept(seconds)
+        if seconds is None:
+            return False
+        if self._ended is None:
+            self._clock.sleep(seconds)
+            return True
+        while seconds > 0 and not self._ended.is_set():
+            self._clock.sleep(min(seconds, _HEEDED_SECONDS))
+            seconds -= _HEEDED_SECONDS
+        return not self._ended.is_set()
 
     def before_next(self, errors: Iterable[DuelineError]) -> float | None:
         """Return how many seconds to wait before the next attempt, after these errors; None if there is to be none."""
@@ -89,15 +94,6 @@ class RetryTimer:
             return None
         self._tried += 1
         return wait
-
-    def _slept(self, seconds: float) -> bool:
-        if self._ended is None:
-            self._clock.sleep(seconds)
-            return True
-        while seconds > 0 and not self._ended.is_set():
-            self._clock.sleep(min(seconds, _HEEDED_SECONDS))
-            seconds -= _HEEDED_SECONDS
-        return not self._ended.is_set()
 
 
 LANES = 8
@@ -182,7 +178,8 @@ class Calls:
         left: dict[int, A] = {i: item for i, item in enumerate(items) if not isinstance(item, DuelineError)}
         wait = self._renewed_by(size)
         while left:
-            _leave_if_ended()
+            if _THIS_LANE.ended is not None and _THIS_LANE.ended.is_set():
+                raise CancelledError
             some = {i: left.pop(i) for i in list(islice(left, size.items))}
             started = self._clock.monotonic()
             results |= zip(some, _one_result_each(call, list(some.values())), strict=True)
@@ -192,7 +189,8 @@ class Calls:
                 left |= {i: some[i] for i in failed}
             elif len(failed) == len(some):
                 last = next(iter(failed.values()))
-                return [results.get(i) or _untried(last) for i in range(len(items))]
+                untried = f"not tried, after others failed: {last}"
+                return [results.get(i) or type(last)(untried) for i in range(len(items))]
         return [results[i] for i in range(len(items))]
 
     def _renewed_by(self, size: BatchSize) -> Callable[[Iterable[DuelineError]], bool]:
@@ -236,7 +234,12 @@ def in_lanes(call: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
         for item in items:
             if len(lanes) < min(LANES, len(under_way) + 1):
                 lane = threading.Thread(target=_lane, args=(call, waiting, ended), name="dueline-lane", daemon=True)
-                lanes += _started(lane, beside=lanes)
+                try:
+                    lane.start()
+                    lanes.append(lane)
+                except RuntimeError as error:
+                    if not lanes:
+                        raise Unavailable(f"no thread can be started: {error}") from error
             under_way.append(Future())
             waiting.put((item, under_way[-1]))
             if len(under_way) > 2 * LANES:
@@ -252,17 +255,6 @@ def in_lanes(call: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
                 waiting.put(None)
             for lane in lanes:
                 lane.join()
-
-
-def _started(lane: threading.Thread, *, beside: Sequence[threading.Thread]) -> list[threading.Thread]:
-    """Start a lane and return it; return none where none can be started beside others."""
-    try:
-        lane.start()
-    except RuntimeError as error:
-        if not beside:
-            raise Unavailable(f"no thread can be started: {error}") from error
-        return []
-    return [lane]
 
 
 def _lane(call: Callable[[A], B], waiting: "SimpleQueue[tuple[A, Future[B]] | None]", ended: threading.Event) -> None:
@@ -282,11 +274,6 @@ def _check_is_in(process: int) -> None:
         raise RuntimeError("these results are of the process that began to read them: a forked one cannot read on")
 
 
-def _leave_if_ended() -> None:
-    if _THIS_LANE.ended is not None and _THIS_LANE.ended.is_set():
-        raise CancelledError
-
-
 def _one_result_each(
     call: Callable[[Sequence[A]], Sequence[B | DuelineError]], items: Sequence[A]
 ) -> Sequence[B | DuelineError]:
@@ -294,7 +281,3 @@ def _one_result_each(
         return call(items)
     except DuelineError as error:
         return [error] if len(items) == 1 else [error.copy() for _ in items]
-
-
-def _untried(error: DuelineError) -> DuelineError:
-    return type(error)(f"not tried, after others failed: {error}")

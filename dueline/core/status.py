@@ -14,6 +14,7 @@ from dueline.core.ports import READ_KEYS, BatchRead, Clock, ParallelMap, Table
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.request import FURTHEST, MAX_DELAY_SECONDS
 from dueline.core.reschedule import RescheduleResult, naming
+from dueline.core.retry import attempt
 from dueline.core.rows import Key, Row, moved_to
 from dueline.core.submit import SubmitResult
 from dueline.core.text import plain
@@ -104,11 +105,6 @@ class Status:
     scheduled_for: datetime | None = None
 
 
-def look_up(id: JobId, *, queue: QueueSettings, table: Table, now: datetime) -> State:
-    """Return a job's state; as `status_of`, whose promises and errors are the same."""
-    return status_of(id, queue=queue, table=table, now=now).state
-
-
 def status_of(id: JobId, *, queue: QueueSettings, table: Table, now: datetime) -> Status:
     """Return the status of a job.
 
@@ -118,7 +114,7 @@ def status_of(id: JobId, *, queue: QueueSettings, table: Table, now: datetime) -
     JobNotFound for an id that no submission can have made, past a job's retention, or when its partition never existed;
     Throttled or Unavailable.
     """
-    return _status(id, table.read(_keys_read(id, queue)), queue=queue, now=now)
+    return _status(id, reading=table.read(_keys_read(id, queue)), queue=queue, now=now)
 
 
 def statuses_of(
@@ -144,17 +140,11 @@ def _statuses(
         reading = table.read(list(dict.fromkeys(key for id in ids for key in _keys_read(id, queue))))
     except RETRYABLE as error:
         return [(id, error.copy(job_id=str(id))) for id in ids]
-    return [(id, _status_or_error(id, reading, queue=queue, now=clock.now())) for id in ids]
+    status = partial(_status, reading=reading, queue=queue, now=clock.now())
+    return [(id, attempt(status, id)) for id in ids]
 
 
-def _status_or_error(id: JobId, reading: BatchRead, *, queue: QueueSettings, now: datetime) -> Status | DuelineError:
-    try:
-        return _status(id, reading, queue=queue, now=now)
-    except DuelineError as error:
-        return error
-
-
-def _status(id: JobId, reading: BatchRead, *, queue: QueueSettings, now: datetime) -> Status:
+def _status(id: JobId, *, reading: BatchRead, queue: QueueSettings, now: datetime) -> Status:
     if not reading.unread.isdisjoint(_keys_read(id, queue)):
         raise Unavailable(f"the rows of job {id} could not be read: try again").copy(job_id=str(id))
     cancellation = reading.rows.get(rows.cancellation_key(id))
@@ -166,7 +156,7 @@ def _status(id: JobId, reading: BatchRead, *, queue: QueueSettings, now: datetim
 
 
 def state_of(id: JobId, existing: Mapping[Key, Row], *, queue: QueueSettings, now: datetime) -> State:
-    """Return a job's state, from its rows and its partition's state. Raises JobNotFound as `look_up` does."""
+    """Return a job's state, from its rows and its partition's state. Raises JobNotFound as `status_of` does."""
     state = rows.state_key(id.partition)
     live = {key: existing[key] for key in _keys(id) if rows.is_live(existing.get(key), now=now)}
     live |= {state: existing[state]} if state in existing else {}

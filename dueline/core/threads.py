@@ -133,11 +133,8 @@ class RefreshingValue(Generic[T]):
         faults: tuple[type[Exception], ...] = RETRYABLE,
     ) -> None:
         self.last: T | None = None
-        self._read = read
-        self._seconds = seconds
-        self._clock = clock
-        self._jitter = jitter
-        self._faults = faults
+        self._read, self._seconds, self._faults = read, seconds, faults
+        self._clock, self._jitter = clock, jitter
         self._until = 0.0
 
     def __call__(self) -> T:

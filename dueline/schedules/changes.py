@@ -30,7 +30,6 @@ from dueline.schedules.head import (
     submit,
 )
 from dueline.schedules.planner import times_to_submit
-from dueline.schedules.rule import Rule
 from dueline.schedules.schedule_rows import CHANGE_CANCELLATIONS, MOST_SCHEDULES, Change, count_key, head_key
 
 # Others may change the same schedule at once, and planners plan it.
@@ -72,7 +71,6 @@ class DesiredState:
 
 # Returns the desired state in place of a head; None if the head is that already. Raises ScheduleNotFound.
 _Desire = Callable[[Head | None], DesiredState | None]
-_Check = Callable[[Rule], None]
 
 
 class Changes:
@@ -85,7 +83,7 @@ class Changes:
 
     def __init__(self, *, table: Table, route: TableWriter, clock: Clock, patience: timedelta = PATIENCE) -> None:
         self._table = table
-        self._transaction = Transaction(table=table, route=route, clock=clock)
+        self._route = route
         self._clock = clock
         self._patience = patience
 
@@ -106,8 +104,8 @@ class Changes:
         Throttled or Unavailable.
         """
         check_of_queue(definition, queue)
-        check = partial(check_fires_after, self._clock.now()) if must_run else _check_nothing
-        desire = partial(_created if only_new else _defined, definition, queue, check)
+        now = self._clock.now() if must_run else None
+        desire = partial(_defined, definition, queue, only_new, now)
         return self._run(queue.name, name, desire, if_match)
 
     def pause(self, queue: str, name: str, *, if_match: str | None = None) -> Changed:
@@ -129,7 +127,11 @@ class Changes:
             desired, was = desire(stored.head), stored.head
             if was is not None and desired is None:
                 return Changed(head=was, effective_from=was.start, is_changed=False)
-            check_match(if_match, was, what=f"schedule {queue}/{name}")
+            if if_match is not None and (was is None or was.deleted):
+                missing = f"schedule {queue}/{name} does not exist, and If-Match is {if_match!r}"
+                raise ScheduleChanged(f"{missing}: leave that out to create it")
+            if was is not None:
+                check_match(if_match, was)
             head = self._try(stored, name, desired, until=until) if desired and stored.is_ready else None
             if head is not None:
                 return Changed(head=head, effective_from=head.start, is_new=was is None or was.deleted)
@@ -139,140 +141,16 @@ class Changes:
     def _try(self, stored: "StoredSchedule", name: str, desired: DesiredState, *, until: float) -> Head | None:
         if self._clock.monotonic() >= until:
             raise NotYet(f"out of time: schedule {name!r} was not changed")
-        if desired.queue is not None and (stored.head is None or stored.head.deleted):
-            stored.check_room(desired.queue.name)
-        if stored.head is not None:
-            return self._transaction.replace(stored.head, desired, fence=stored.fence, until=until)
-        if desired.queue is None:
-            return None
-        return self._transaction.create(desired.queue, name, desired.definition, until=until)
+        queue, head = desired.queue, stored.head
+        if queue is not None and (head is None or head.deleted) and stored.count >= MOST_SCHEDULES:
+            most = f"it may have {MOST_SCHEDULES}, delete some"
+            raise TooManySchedules(f"queue {queue.name!r} has {stored.count} schedules: {most}")
+        if head is not None:
+            return self._replace(head, desired, fence=stored.fence, until=until)
+        return None if queue is None else self._create(queue, name, desired.definition, until=until)
 
-
-def _check_nothing(_: Rule) -> None:
-    """Accept any rule: a deployment that is rolled back may put one that has ended since."""
-
-
-def _defined(definition: Definition, queue: QueueSettings, check: _Check, head: Head | None) -> DesiredState | None:
-    exists = head is not None and not head.deleted
-    if head is not None and exists and head.definition == definition:
-        return None
-    check(definition.rule)
-    return DesiredState(definition=definition, queue=queue, paused=head is not None and exists and head.paused)
-
-
-def _created(definition: Definition, queue: QueueSettings, check: _Check, head: Head | None) -> DesiredState | None:
-    if head is not None and not head.deleted:
-        what = f"schedule {queue.name}/{head.name} is there already, its etag {head.etag}"
-        raise ScheduleChanged(f"{what}: without If-None-Match it is changed")
-    return _defined(definition, queue, check, head)
-
-
-def _paused(queue: str, name: str, head: Head | None) -> DesiredState | None:
-    if head is None or head.deleted:
-        raise not_found(queue, name)
-    return None if head.paused else DesiredState(definition=head.definition, paused=True)
-
-
-def _resumed(queue: QueueSettings, name: str, head: Head | None) -> DesiredState | None:
-    if head is None or head.deleted:
-        raise not_found(queue.name, name)
-    return DesiredState(definition=head.definition, queue=queue) if head.paused else None
-
-
-def _deleted(queue: str, name: str, head: Head | None) -> DesiredState | None:
-    if head is None:
-        raise not_found(queue, name)
-    return None if head.deleted else DesiredState(definition=head.definition, paused=head.paused, deleted=True)
-
-
-def not_found(queue: str, name: str) -> ScheduleNotFound:
-    return ScheduleNotFound(f"queue {queue!r} has no schedule {name!r}")
-
-
-def check_match(if_match: str | None, head: Head | None, *, what: str) -> None:
-    """Raise ScheduleChanged unless a schedule is as it was when its entity tag was read."""
-    if if_match is None:
-        return
-    if head is None or head.deleted:
-        raise ScheduleChanged(f"{what} does not exist, and If-Match is {if_match!r}: leave that out to create it")
-    # No tag of ours has a comma.
-    if if_match.strip() != "*" and head.etag not in map(str.strip, if_match.split(",")):
-        raise ScheduleChanged(f"{what} is {head.etag} now, and If-Match is {if_match!r}: read it again")
-
-
-# A schedule as its rows say, read in the order that a change relies on.
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StoredSchedule:
-    """A schedule's head, if there is one, and how many schedules its queue has.
-
-    `fenced` is the partition whose fence was read before the head: `fence`, None where it has none.
-    """
-
-    head: Head | None
-    count: int
-    fenced: Partition | None = None
-    fence: datetime | None = None
-
-    @property
-    def is_ready(self) -> bool:
-        """Return whether a change can begin: there is no head, or its fence was read before it."""
-        return self.head is None or self.head.partition == self.fenced
-
-    def check_room(self, queue: str) -> None:
-        """Raise TooManySchedules unless the queue may have one more."""
-        if self.count >= MOST_SCHEDULES:
-            reason = f"queue {queue!r} has {self.count} schedules: it may have {MOST_SCHEDULES}, delete some"
-            raise TooManySchedules(reason)
-
-
-def find(queue: str, name: str, *, table: Table, fenced: Partition | None = None) -> StoredSchedule:
-    """Read the fence of a partition, and then the head, both consistently. Raises Throttled or Unavailable.
-
-    In the other order a planner might plan between the two, and ticks send, runs that neither rule counts as its own.
-    """
-    fence = None if fenced is None else _fence(fenced, table)
-    of_head, of_count = head_key(queue, name), count_key(queue)
-    batch = table.read([of_head, of_count])
-    if batch.unread:
-        raise Unavailable(f"schedule {queue}/{name} could not be read: try again")
-    row, count = batch.rows.get(of_head), int(batch.rows.get(of_count, {}).get("count", 0))
-    if fenced is not None and row is not None and not _is_latest(row, table):
-        fenced = None
-    return StoredSchedule(head=None if row is None else read_head(row), count=count, fenced=fenced, fence=fence)
-
-
-def _is_latest(row: Row, table: Table) -> bool:
-    """Return whether a head is the latest, by a conditional write that changes nothing.
-
-    A read may show the head from before a transaction that is not answered yet, though the fence, read first, is past
-    that one's cutover. This waits until the transaction is over, or raises Throttled.
-    """
-    planned_to = str(row["planned_to"])
-    return table.plan(rows.key(row), generation=int(row["generation"]), planned_to=planned_to, to=planned_to)
-
-
-def _fence(partition: Partition, table: Table) -> datetime | None:
-    key = rows.state_key(partition)
-    batch = table.read([key])
-    if batch.unread:
-        raise Unavailable(f"the state of {partition} could not be read: try again")
-    fence = rows.read_state(batch.rows.get(key)).fence
-    return instant.parse(fence) if fence else None
-
-
-class Transaction:
-    """Brings a schedule into its desired state. `route` writes jobs of its queue, and planning jobs, to the table."""
-
-    def __init__(self, *, table: Table, route: TableWriter, clock: Clock) -> None:
-        self._table = table
-        self._route = route
-        self._clock = clock
-
-    def create(self, queue: QueueSettings, name: str, definition: Definition, *, until: float) -> Head | None:
-        """Return the first head of a schedule, which serves from now on, or None if one exists by now.
-
-        Starts no send after `until` (monotonic). Raises Throttled or Unavailable.
-        """
+    def _create(self, queue: QueueSettings, name: str, definition: Definition, *, until: float) -> Head | None:
+        """Return the first head of a schedule, which serves from now on, or None if one exists by now."""
         now = instant.round_up(self._clock.now())
         head = Head(
             queue=queue.name,
@@ -288,11 +166,10 @@ class Transaction:
         change = Change(head=head_row(head), generation=0, planned_to="", counter=count_key(queue.name), counted=1)
         return head if self._table.change(change) else None
 
-    def replace(self, head: Head, desired: DesiredState, *, fence: datetime | None, until: float) -> Head | None:
+    def _replace(self, head: Head, desired: DesiredState, *, fence: datetime | None, until: float) -> Head | None:
         """Return the next head, or None if the fence, read before, or the head is no longer as it was.
 
-        Then nothing was changed. Starts no send after `until` (monotonic). Raises TooManyChanges, and then nothing was
-        written; Throttled or Unavailable.
+        Then nothing was changed. Raises TooManyChanges, and then nothing was written.
         """
         now = self._clock.now()
         new = _next(head, desired, fence=fence, now=now)
@@ -333,29 +210,123 @@ class Transaction:
                 raise Unavailable("that runs are to be cancelled could not be written: try again")
 
 
+def _defined(
+    definition: Definition, queue: QueueSettings, only_new: bool, now: datetime | None, head: Head | None
+) -> DesiredState | None:
+    was = None if head is None or head.deleted else head
+    if was is not None and only_new:
+        what = f"schedule {queue.name}/{was.name} is there already, its etag {was.etag}"
+        raise ScheduleChanged(f"{what}: without If-None-Match it is changed")
+    if was is not None and was.definition == definition:
+        return None
+    # Without `now`, any rule will do: a deployment that is rolled back may put one that has ended since.
+    if now is not None:
+        check_fires_after(now, definition.rule)
+    return DesiredState(definition=definition, queue=queue, paused=was is not None and was.paused)
+
+
+def _paused(queue: str, name: str, head: Head | None) -> DesiredState | None:
+    was = existing(queue, name, head)
+    return None if was.paused else DesiredState(definition=was.definition, paused=True)
+
+
+def _resumed(queue: QueueSettings, name: str, head: Head | None) -> DesiredState | None:
+    was = existing(queue.name, name, head)
+    return DesiredState(definition=was.definition, queue=queue) if was.paused else None
+
+
+def _deleted(queue: str, name: str, head: Head | None) -> DesiredState | None:
+    if head is not None and head.deleted:
+        return None
+    was = existing(queue, name, head)
+    return DesiredState(definition=was.definition, paused=was.paused, deleted=True)
+
+
+def existing(queue: str, name: str, head: Head | None) -> Head:
+    """Return the head of a schedule. Raises ScheduleNotFound when there is none, or it was deleted."""
+    if head is None or head.deleted:
+        raise ScheduleNotFound(f"queue {queue!r} has no schedule {name!r}")
+    return head
+
+
+def check_match(if_match: str | None, head: Head) -> None:
+    """Raise ScheduleChanged unless a schedule is as it was when its entity tag was read."""
+    # No tag of ours has a comma.
+    if if_match is not None and if_match.strip() != "*" and head.etag not in map(str.strip, if_match.split(",")):
+        now = f"schedule {head.queue}/{head.name} is {head.etag} now"
+        raise ScheduleChanged(f"{now}, and If-Match is {if_match!r}: read it again")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredSchedule:
+    """A schedule's head, if there is one, and how many schedules its queue has.
+
+    `fenced` is the partition whose fence was read before the head: `fence`, None where it has none.
+    """
+
+    head: Head | None
+    count: int
+    fenced: Partition | None = None
+    fence: datetime | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        """Return whether a change can begin: there is no head, or its fence was read before it."""
+        return self.head is None or self.head.partition == self.fenced
+
+
+def find(queue: str, name: str, *, table: Table, fenced: Partition | None = None) -> StoredSchedule:
+    """Read the fence of a partition, and then the head, both consistently. Raises Throttled or Unavailable.
+
+    In the other order a planner might plan between the two, and ticks send, runs that neither rule counts as its own.
+    """
+    fence = None if fenced is None else _fence(fenced, table)
+    of_head, of_count = head_key(queue, name), count_key(queue)
+    batch = table.read([of_head, of_count])
+    if batch.unread:
+        raise Unavailable(f"schedule {queue}/{name} could not be read: try again")
+    row, count = batch.rows.get(of_head), int(batch.rows.get(of_count, {}).get("count", 0))
+    if fenced is not None and row is not None and not _is_latest(row, table):
+        fenced = None
+    return StoredSchedule(head=None if row is None else read_head(row), count=count, fenced=fenced, fence=fence)
+
+
+def _is_latest(row: Row, table: Table) -> bool:
+    """Return whether a head is the latest, by a conditional write that changes nothing.
+
+    A read may show the head from before a transaction that is not answered yet, though the fence, read first, is past
+    that one's cutover. This waits until the transaction is over, or raises Throttled.
+    """
+    planned_to = str(row["planned_to"])
+    return table.plan(rows.key(row), generation=int(row["generation"]), planned_to=planned_to, to=planned_to)
+
+
+def _fence(partition: Partition, table: Table) -> datetime | None:
+    key = rows.state_key(partition)
+    batch = table.read([key])
+    if batch.unread:
+        raise Unavailable(f"the state of {partition} could not be read: try again")
+    fence = rows.read_state(batch.rows.get(key)).fence
+    return instant.parse(fence) if fence else None
+
+
 def _next(head: Head, desired: DesiredState, *, fence: datetime | None, now: datetime) -> Head:
     is_resumed = desired.is_live and not head.is_live
     start = resume_time(head, fence, now=now) if is_resumed else cutover_of(head, fence)
     if desired.is_live:
         check_changes(head, start)
+    partition, queue = head.partition, desired.queue
+    if is_resumed and queue is not None and not queue.declares(partition):
+        # No tick reads its own. Its earlier runs are over: the change that ended them cancelled what was left.
+        partition = partition_of_schedule(queue, head.name)
     return head.next(
         definition=desired.definition,
         start=start,
         paused=desired.paused,
         deleted=desired.deleted,
-        partition=_next_partition(head, desired.queue) if is_resumed else head.partition,
-        retention=head.retention if desired.queue is None else desired.queue.retention,
+        partition=partition,
+        retention=head.retention if queue is None else queue.retention,
     )
-
-
-def _next_partition(head: Head, queue: QueueSettings | None) -> Partition:
-    """Return the partition of a resumed head: its own, unless its queue no longer has that and so does not tick it.
-
-    Its earlier runs are over: the change that ended them cancelled what was left.
-    """
-    if queue is None or head.partition.number < queue.partitions:
-        return head.partition
-    return partition_of_schedule(queue, head.name)
 
 
 # Cutover: the instant at which one generation of a schedule ends and the next begins, and what it cancels. For a head
@@ -410,7 +381,6 @@ def cancelled_by(head: Head, cutover: datetime, *, next_is_live: bool) -> list[J
 
 
 def _delayed_before(head: Head, cutover: datetime) -> Iterator[JobId]:
-    """Yield the runs of earlier generations that are due after a cutover."""
     for past in _uncancelled(head):
         yield from _delayed_of(past, head, cutover)
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -70,11 +71,9 @@ class Cron:
         return timedelta(minutes=min(later - earlier for earlier, later in pairwise(of_day)))
 
     def _runs(self, clock: datetime, *, reverse: bool) -> Iterator[datetime]:
-        try:
+        # Beyond the year 9999 there is none.
+        with suppress(OverflowError):
             yield from CronSim(self.text, clock, reverse=reverse)
-        except OverflowError:
-            # Beyond the year 9999 there is none.
-            return
 
 
 @lru_cache(maxsize=4096)
@@ -102,10 +101,9 @@ def _is_too_rare(cron: Cron) -> bool:
     return False
 
 
-# Checked here, so that an error names the field, the character and what is allowed.
 @dataclass(frozen=True, kw_only=True)
 class Field:
-    """One of the five: its values, and what else it may be."""
+    """One of the five: its values, and what else it may be; an error names it, the character and what is allowed."""
 
     name: str
     low: int
@@ -120,16 +118,13 @@ class Field:
             return
         match = _TERM.fullmatch(term)
         if match is None:
-            raise ValueError(
-                f"it must be *, a value {self._allowed}, a range such as 1-5, or one with a step{self.example}"
-            )
+            forms = f"*, a value {self._allowed}, a range such as 1-5, or one with a step"
+            raise ValueError(f"it must be {forms}{self.example}")
         low = self._value(match["low"]) if match["low"] else self.low
         high = self._value(match["high"]) if match["high"] else self.high
         if high < low:
             raise ValueError("a range must not end before it begins: list its two parts")
-        self._check_step(match["step"], high - low)
-
-    def _check_step(self, step: str | None, most: int) -> None:
+        step, most = match["step"], high - low
         if step is not None and not (step.isdigit() and 1 <= int(step) <= most):
             raise ValueError(f"its step must be from 1 to {most}" if most else "a step needs a range")
 

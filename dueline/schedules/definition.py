@@ -62,11 +62,17 @@ class Definition:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "payload", _sendable(self.payload))
-        _check_of_jobs(self.tenant, self.priority)
+        try:
+            check_tenant(self.tenant)
+            check_priority(self.priority)
+        except InvalidJob as error:
+            raise InvalidSchedule(str(error)) from None
         object.__setattr__(self, "catch_up", _one_of(CatchUp, self.catch_up, name="catch_up"))
         object.__setattr__(self, "overlap", _one_of(Overlap, self.overlap, name="overlap"))
         for name in ("owner", "description"):
-            _check_label(getattr(self, name), name=name)
+            label = getattr(self, name)
+            if label is not None and not (isinstance(label, str) and 1 <= len(label) <= MAX_LABEL_CHARACTERS):
+                raise InvalidSchedule(f"{name} is {shown(label)}: it must have 1 to {MAX_LABEL_CHARACTERS} characters")
         _check_jitter(self.jitter, rule=self.rule)
 
     def to_dict(self) -> dict[str, Any]:
@@ -118,12 +124,8 @@ def _instant(name: str, value: object) -> datetime:
 
 
 _DEFAULTS: Mapping[str, object] = {each.name: each.default for each in (*fields(Rule), *fields(Definition)[1:])}
-_PARSERS: Mapping[str, Callable[[str, object], object]] = {
-    "every": _seconds,
-    "start": _instant,
-    "end": _instant,
-    "jitter": _seconds,
-}
+_PARSERS: Mapping[str, Callable[[str, object], object]]
+_PARSERS = {"every": _seconds, "start": _instant, "end": _instant, "jitter": _seconds}
 
 
 def _plain(value: Any) -> Any:
@@ -160,19 +162,6 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is no JSON")
 
 
-def _check_of_jobs(tenant: object, priority: object) -> None:
-    try:
-        check_tenant(tenant)
-        check_priority(priority)
-    except InvalidJob as error:
-        raise InvalidSchedule(str(error)) from None
-
-
-def _check_label(value: object, *, name: str) -> None:
-    if value is not None and not (isinstance(value, str) and 1 <= len(value) <= MAX_LABEL_CHARACTERS):
-        raise InvalidSchedule(f"{name} is {shown(value)}: it must have 1 to {MAX_LABEL_CHARACTERS} characters")
-
-
 def _check_jitter(jitter: object, *, rule: Rule) -> None:
     if jitter == timedelta(0):
         return
@@ -181,7 +170,6 @@ def _check_jitter(jitter: object, *, rule: Rule) -> None:
         raise InvalidSchedule(f"jitter is {shown(jitter)}: it must be whole seconds, from 0 s to {most}")
 
 
-# Refuse a rule of which no run is to come, and say what to change.
 def check_fires(rule: Rule) -> None:
     """Raise InvalidSchedule when a rule names no instant at all."""
     if rule.never_fires:
@@ -203,6 +191,5 @@ def _refuse_rule(rule: Rule, after: datetime, *, which: str) -> None:
     if rule.count and last:
         must = f"it must name one that is to come, at most {MOST_RUNS}: the last of them was {instant.text(last)}"
         raise InvalidSchedule(f"count is {rule.count}: {must}")
-    start = instant.text(rule.start or FIRST)
-    up_to = f"up to the year {LAST.year - 1}"
-    raise InvalidSchedule(f"start is {start}: it must have an instant of the rule after it, {up_to}")
+    must = f"it must have an instant of the rule after it, up to the year {LAST.year - 1}"
+    raise InvalidSchedule(f"start is {instant.text(rule.start or FIRST)}: {must}")

@@ -101,29 +101,11 @@ class Head:
             deleted=self.deleted,
         )
 
-    def next(
-        self,
-        *,
-        definition: Definition,
-        start: datetime,
-        paused: bool,
-        deleted: bool,
-        partition: Partition,
-        retention: timedelta,
-    ) -> "Head":
-        """Return the next generation, which serves after `start`."""
-        return replace(
-            self,
-            definition=definition,
-            generation=self.generation + 1,
-            start=start,
-            planned_to=start,
-            paused=paused,
-            deleted=deleted,
-            partition=partition,
-            retention=retention,
-            generations=(self.up_to(start), *self.generations)[:KEPT_GENERATIONS],
-        )
+    def next(self, *, start: datetime, **fields: Any) -> "Head":
+        """Return the next generation, which serves after `start`, with these fields."""
+        generations = (self.up_to(start), *self.generations)[:KEPT_GENERATIONS]
+        fields |= {"generation": self.generation + 1, "start": start, "planned_to": start, "generations": generations}
+        return replace(self, **fields)
 
 
 def head_row(head: Head) -> Row:
@@ -134,7 +116,7 @@ def head_row(head: Head) -> Row:
         "generations": [_generation_dict(each) for each in head.generations],
         "used_to": head.used_to and instant.text(head.used_to),
     }
-    flags = {name: True for name in ("paused", "deleted") if getattr(head, name)}
+    ttl = max(head.start, head.used_to or head.start) + DELETED_IS_KEPT
     return {
         "pk": pk,
         "sk": sk,
@@ -143,19 +125,36 @@ def head_row(head: Head) -> Row:
         "planned_to": instant.text(head.planned_to),
         "partition": head.partition.number,
         "packed": pack(json.dumps(kept, separators=(",", ":"))),
-        **flags,
-        **({"ttl": _ttl(head)} if head.deleted else {}),
+        **_flags(head),
+        **({"ttl": int(ttl.timestamp())} if head.deleted else {}),
     }
 
 
-def _ttl(head: Head) -> int:
-    return int((max(head.start, head.used_to or head.start) + DELETED_IS_KEPT).timestamp())
+def _flags(head: Head | Generation) -> dict[str, bool]:
+    return {name: True for name in ("paused", "deleted") if getattr(head, name)}
 
 
 def read_head(row: Row) -> Head:
     """Return the head that a row holds. Raises Unavailable when it cannot be read."""
     try:
-        return _head(row)
+        pk, name = key(row)
+        queue = pk.partition("#")[0]
+        packed = row["packed"]
+        kept = json.loads(unpack(packed if isinstance(packed, bytes) else b"", most=MOST_HEAD_BYTES))
+        return Head(
+            queue=queue,
+            name=name,
+            definition=Definition.from_row(kept["definition"]),
+            generation=int(row["generation"]),
+            start=instant.parse(str(row["start"])),
+            paused=bool(row.get("paused", False)),
+            deleted=bool(row.get("deleted", False)),
+            partition=Partition(queue=queue, number=int(row["partition"])),
+            planned_to=instant.parse(str(row["planned_to"])),
+            retention=timedelta(seconds=kept["retention"]),
+            generations=tuple(_generation(each, queue) for each in kept["generations"]),
+            used_to=instant.parse(kept["used_to"]) if kept["used_to"] else None,
+        )
     except UNREADABLE as error:
         raise Unavailable(f"row {key(row)} cannot be read: {type(error).__name__}: {error}") from None
 
@@ -171,32 +170,10 @@ def readable_heads(head_rows: Iterable[Row]) -> tuple[list[Head], int]:
     return heads, log_unreadable(unreadable)
 
 
-def _head(row: Row) -> Head:
-    pk, name = key(row)
-    queue = pk.partition("#")[0]
-    packed = row["packed"]
-    kept = json.loads(unpack(packed if isinstance(packed, bytes) else b"", most=MOST_HEAD_BYTES))
-    return Head(
-        queue=queue,
-        name=name,
-        definition=Definition.from_row(kept["definition"]),
-        generation=int(row["generation"]),
-        start=instant.parse(str(row["start"])),
-        paused=bool(row.get("paused", False)),
-        deleted=bool(row.get("deleted", False)),
-        partition=Partition(queue=queue, number=int(row["partition"])),
-        planned_to=instant.parse(str(row["planned_to"])),
-        retention=timedelta(seconds=kept["retention"]),
-        generations=tuple(_generation(each, queue) for each in kept["generations"]),
-        used_to=instant.parse(kept["used_to"]) if kept["used_to"] else None,
-    )
-
-
 def _generation_dict(past: Generation) -> dict[str, Any]:
-    flags = {name: True for name in ("paused", "deleted") if getattr(past, name)}
     times = {"start": instant.text(past.start), "end": instant.text(past.end)}
     runs = {"partition": past.partition.number, "retention": past.retention // SECOND}
-    return {"number": past.number, "definition": past.definition.to_dict(), **runs, **times, **flags}
+    return {"number": past.number, "definition": past.definition.to_dict(), **runs, **times, **_flags(past)}
 
 
 def _generation(kept: dict[str, Any], queue: str) -> Generation:
@@ -237,9 +214,8 @@ def occurrence_id(head: Head, scheduled_for: datetime, *, past: Generation | Non
     """Return the id of an occurrence of a head, or of an earlier generation of it."""
     generation, number = past or head, past.number if past else head.generation
     due = scheduled_for + jitter(head.queue, head.name, generation.definition)
-    return JobId(
-        partition=generation.partition, route=Route.TABLE, due=due, uid=_uid(head, number, instant.text(scheduled_for))
-    )
+    uid = _uid(head, number, instant.text(scheduled_for))
+    return JobId(partition=generation.partition, route=Route.TABLE, due=due, uid=uid)
 
 
 def jitter(queue: str, name: str, definition: Definition) -> timedelta:
@@ -303,9 +279,8 @@ def submit(jobs: Sequence[Job], *, route: TableWriter, until: float) -> None:
         return
     written = route.write(jobs, until=until)
     if written.undone:
-        raise written.cause or Unavailable(
-            f"{len(written.undone)} jobs were not submitted: {'; '.join(written.faults)}"
-        )
+        faults = "; ".join(written.faults)
+        raise written.cause or Unavailable(f"{len(written.undone)} jobs were not submitted: {faults}")
     for parked in written.parked:
         if parked.job.id.queue == PLANNER.name:
             raise Unavailable(f"planning job {parked.job.id} was parked: {parked.reason}")

@@ -3,7 +3,7 @@
 import json
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import islice, takewhile
@@ -22,21 +22,12 @@ from dueline.schedules.changes import PATIENCE, check_match
 from dueline.schedules.definition import Definition
 from dueline.schedules.head import Head, occurrence, submit
 from dueline.schedules.queries import get
+from dueline.schedules.schedule_rows import MOST_HEAD_BYTES
 
 # The schedule and the scheduled time are part of the idempotency key as well.
 MAX_KEY_CHARACTERS = 128
 # Jobs' keys are printable, so none has it.
 _SEPARATOR = "\x1f"
-# Far more than a definition has: a payload is packed into 8 KiB at most.
-_MOST_BYTES = 1024 * 1024
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ManualRun:
-    """A schedule as the first call under a key read it, and the run that this call made."""
-
-    head: Head
-    claim: KeyClaim
 
 
 def key_of(run: str, key: str | None) -> str | None:
@@ -57,8 +48,8 @@ def is_claimed(key: str, queue: str, *, table: Table, now: datetime) -> bool:
     return rows.is_live(reading.rows.get(row_key), now=now)
 
 
-def claim(key: str, head: Head, run: Job, *, parameters: str, table: Table, now: datetime) -> ManualRun:
-    """Return the schedule and the run of the first call under a key, which is this one if there is none.
+def claim(key: str, head: Head, run: Job, *, parameters: str, table: Table, now: datetime) -> tuple[Head, KeyClaim]:
+    """Return the schedule as the first call under a key read it, and its run; this call is it if there is none.
 
     `parameters` is what the caller gave: a schedule that was changed between two calls makes no other run of the
     second. Raises KeyReused when the key was used with other parameters, Throttled or Unavailable.
@@ -75,7 +66,7 @@ def claim(key: str, head: Head, run: Job, *, parameters: str, table: Table, now:
         raise KeyReused(f"key is {shown(caller_key)}: {used}") from None
     then = replace(head, definition=_definition(row) or head.definition)
     made = replace(occurrence(then, first.job.id.due), id=first.job.id, expires=first.job.expires)
-    return ManualRun(head=then, claim=replace(first, job=made))
+    return then, replace(first, job=made)
 
 
 def _definition(row: Row) -> Definition | None:
@@ -84,17 +75,13 @@ def _definition(row: Row) -> Definition | None:
     if not isinstance(packed, bytes):
         return None
     try:
-        return Definition.from_row(json.loads(unpack(packed, most=_MOST_BYTES)))
+        return Definition.from_row(json.loads(unpack(packed, most=MOST_HEAD_BYTES)))
     except (AttributeError, TypeError, ValueError) as error:
         raise Unavailable(f"row {rows.key(row)} cannot be read: {type(error).__name__}: {error}") from None
 
 
 MOST_BACKFILLED = 500
 _MOMENT = timedelta(microseconds=1)
-
-
-def _random_uid() -> str:
-    return str(uuid.uuid4())
 
 
 class ManualRuns:
@@ -113,14 +100,10 @@ class ManualRuns:
         clock: Clock,
         spread: ParallelMap = map,
         patience: timedelta = PATIENCE,
-        new_uid: Callable[[], str] = _random_uid,
+        new_uid: Callable[[], str] = lambda: str(uuid.uuid4()),
     ) -> None:
-        self._table = table
-        self._route = route
-        self._clock = clock
-        self._new_uid = new_uid
-        self._spread = spread
-        self._patience = patience
+        self._table, self._route, self._clock = table, route, clock
+        self._spread, self._patience, self._new_uid = spread, patience, new_uid
 
     def run_now(
         self, queue: str, name: str, *, payload: str | None = None, key: str | None = None, if_match: str | None = None
@@ -132,11 +115,11 @@ class ManualRuns:
         """
         head, parameters = get(queue, name, table=self._table), ""
         of_key = key_of(name, key)
-        self._check(partial(_check_if_match, head, if_match), head, key=of_key)
+        self._check(partial(check_match, if_match, head), head, key=of_key)
         if payload is not None:
             head = replace(head, definition=replace(head.definition, payload=payload))
             parameters = head.definition.payload
-        run = self._claim_call(head, of_key, parameters=parameters).claim
+        _, run = self._claim_call(head, of_key, parameters=parameters)
         return self._submit([run], [of_key])[0]
 
     def backfill(
@@ -155,13 +138,18 @@ class ManualRuns:
         `end` is before `start` or in the future; and as `run_now` does.
         """
         now, head = self._present(), get(queue, name, table=self._table)
-        _check_span(start, end, now=now)
+        if end < start:
+            must = f"it must not be before from, which is {instant.text(start)}"
+            raise InvalidSchedule(f"to is {instant.text(end)}: {must}")
+        if end > now:
+            must = f"it must not be in the future, it is {instant.text(now)} now"
+            raise InvalidSchedule(f"to is {instant.text(end)}: {must}")
         of_key = key_of(f"{name}@", key)
-        self._check(partial(_check_if_match, head, if_match), head, key=of_key)
+        self._check(partial(check_match, if_match, head), head, key=of_key)
         self._check(partial(_times, head, start, end), head, key=of_key)
         # By the rule of the first call: after a change, the second would add runs.
         parameters = f"{start.astimezone(UTC).isoformat()}/{end.astimezone(UTC).isoformat()}"
-        head = self._claim_call(head, of_key, parameters=parameters).head
+        head, _ = self._claim_call(head, of_key, parameters=parameters)
         times = _times(head, start, end)
         jobs = [replace(self._job(head, at), exclusive=False) for at in times]
         of_keys = [key_of(f"{name}@{instant.text(at)}", key) for at in times]
@@ -176,11 +164,11 @@ class ManualRuns:
             if key is None or not is_claimed(key, head.queue, table=self._table, now=self._clock.now()):
                 raise
 
-    def _claim_call(self, head: Head, key: str | None, *, parameters: str) -> ManualRun:
+    def _claim_call(self, head: Head, key: str | None, *, parameters: str) -> tuple[Head, KeyClaim]:
         """Return the run of the first call under a key, which is this one without a key."""
         run = self._job(head)
         if key is None:
-            return ManualRun(head=head, claim=KeyClaim(job=run))
+            return head, KeyClaim(job=run)
         return claim(key, head, run, parameters=parameters, table=self._table, now=self._clock.now())
 
     def _job(self, head: Head, scheduled_for: datetime | None = None) -> Job:
@@ -206,17 +194,6 @@ class ManualRuns:
             return KeyClaim(job=run)
         now = self._clock.now()
         return idempotency.claim(key, run, payload_hash=hash_of(run.payload), table=self._table, now=now)
-
-
-def _check_span(start: datetime, end: datetime, *, now: datetime) -> None:
-    if end < start:
-        raise InvalidSchedule(f"to is {instant.text(end)}: it must not be before from, which is {instant.text(start)}")
-    if end > now:
-        raise InvalidSchedule(f"to is {instant.text(end)}: it must not be in the future, it is {instant.text(now)} now")
-
-
-def _check_if_match(head: Head, if_match: str | None) -> None:
-    check_match(if_match, head, what=f"schedule {head.queue}/{head.name}")
 
 
 def _times(head: Head, start: datetime, end: datetime) -> list[datetime]:

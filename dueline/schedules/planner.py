@@ -33,7 +33,6 @@ _INSTANT = timedelta(milliseconds=1)
 GIVEN_UP_AFTER = timedelta(hours=1)
 
 
-# One step of a schedule's plan: the planning job that requests it, whether it is to be done, and what it consists of.
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlanningMessage:
     """A message with a planning job, and when it was received for the first time."""
@@ -161,10 +160,7 @@ class Planner:
     """Plans schedules. `route` writes jobs of their queues, and planning jobs, to the table."""
 
     def __init__(self, *, table: Table, route: TableWriter, clock: Clock, spread: ParallelMap = map) -> None:
-        self._table = table
-        self._route = route
-        self._clock = clock
-        self._spread = spread
+        self._table, self._route, self._clock, self._spread = table, route, clock, spread
 
     def run(self, batch: Sequence[PlanningMessage], *, until: float) -> Planned:
         """Plan a step for each planning job; start no send after `until` (monotonic).
@@ -178,11 +174,8 @@ class _Batch:
     """The steps of one batch."""
 
     def __init__(self, table: Table, route: TableWriter, spread: ParallelMap, *, now: datetime, until: float) -> None:
-        self._table = table
-        self._route = route
-        self._spread = spread
-        self._now = now
-        self._until = until
+        self._table, self._route, self._spread = table, route, spread
+        self._now, self._until = now, until
         self._planned = Planned()
 
     def run(self, batch: Sequence[PlanningMessage]) -> Planned:

@@ -15,7 +15,7 @@ from dueline.core.ports import Clock, ParallelMap, Table
 from dueline.core.queue_settings import QueueSettings
 from dueline.core.status import Outcome, Status, statuses_of
 from dueline.errors import DuelineError, InvalidSchedule, JobNotFound
-from dueline.schedules.changes import find, not_found
+from dueline.schedules.changes import existing, find
 from dueline.schedules.head import Head, occurrence_id, readable_heads
 
 MOST_HEADS = 100
@@ -72,10 +72,7 @@ class ScheduleList:
 
 def get(queue: str, name: str, *, table: Table) -> Head:
     """Return a schedule, read consistently. Raises ScheduleNotFound; Throttled or Unavailable."""
-    head = find(queue, checked_schedule_name(name), table=table).head
-    if head is None or head.deleted:
-        raise not_found(queue, name)
-    return head
+    return existing(queue, name, find(queue, checked_schedule_name(name), table=table).head)
 
 
 def page(queue: str, *, table: Table, after: str = "", limit: int = 20) -> ScheduleList:

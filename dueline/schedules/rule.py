@@ -33,21 +33,12 @@ _NONE = timedelta(0)
 LONGEST_CHANGE = timedelta(hours=3)
 
 
-# A cron expression in a zone: its runs as instants, across changes of the clock.
 @dataclass(frozen=True, slots=True)
 class LocalTimes:
-    """The runs of an expression in a zone."""
+    """The runs of a cron expression in a zone, as instants, across changes of the clock."""
 
     cron: Cron
     zone: ZoneInfo
-
-    @property
-    def words(self) -> str:
-        return f"{self.cron.words}, {self.zone.key}"
-
-    @property
-    def spacing(self) -> timedelta:
-        return self.cron.spacing
 
     def after(self, instant: datetime) -> Iterator[datetime]:
         """Yield the runs after an instant, strictly."""
@@ -96,10 +87,9 @@ def _in_order(runs: Iterable[datetime], is_beyond: Order, *, last: datetime) -> 
             last = run
 
 
-# Runs at an interval of physical time, which no change of the clock touches.
 @dataclass(frozen=True, slots=True)
 class Every:
-    """The runs at an interval from an anchor on, the first at it.
+    """The runs at an interval of physical time from an anchor on, the first at it.
 
     >>> every = Every(timedelta(hours=1), anchor=datetime(2027, 1, 1), end=datetime(2027, 1, 1, 1))
     >>> [run.hour for run in every.after(datetime(2000, 1, 1))], list(every.before(datetime(2000, 1, 1)))
@@ -109,10 +99,6 @@ class Every:
     spacing: timedelta
     anchor: datetime
     end: datetime
-
-    @property
-    def words(self) -> str:
-        return f"Every {self.spacing} from {self.anchor.isoformat()}"
 
     def after(self, instant: datetime) -> Iterator[datetime]:
         """Yield the runs after an instant, strictly."""
@@ -155,14 +141,29 @@ class Rule:
     def __post_init__(self) -> None:
         for name in ("start", "end"):
             object.__setattr__(self, name, _bound(name, getattr(self, name)))
-        _check_one(self)
-        _check_texts(self)
+        self._check_interval()
         zone_of(self.zone)
         if self.cron is not None:
             cron_of(self.cron)
-        _check_every(self.every)
-        _check_order(self)
-        _check_count(self)
+        else:
+            _check_every(self.every)
+        if self.start and self.end and self.end <= self.start:
+            must = f"it must be after start, which is {self.start.isoformat()}"
+            raise InvalidSchedule(f"end is {self.end.isoformat()}: {must}")
+        if self.count is not None and (type(self.count) is not int or not 1 <= self.count <= MOST_RUNS):
+            raise InvalidSchedule(f"count is {shown(self.count)}: it must be from 1 to {MOST_RUNS}")
+        if self.count is not None and self.start is None:
+            raise InvalidSchedule(f"count is {self.count}: it must come with start, from which it counts")
+
+    def _check_interval(self) -> None:
+        if self.cron is None and self.every is None:
+            raise InvalidSchedule("neither cron nor every is given: it must be one of them")
+        if self.cron is not None and self.every is not None:
+            both = f"cron is {shown(self.cron)} and every is {shown(self.every)}"
+            raise InvalidSchedule(f"{both}: it must be one of them")
+        for name, text in (("cron", self.cron or ""), ("zone", self.zone)):
+            if not isinstance(text, str):
+                raise InvalidSchedule(f"{name} is {shown(text)}: it must be a text")
 
     def after(self, instant: datetime) -> Iterator[datetime]:
         """Yield the scheduled times after an instant, strictly, the earliest first.
@@ -191,7 +192,7 @@ class Rule:
 
         It is what the clock shows: where the clock is changed, two may be closer.
         """
-        return self._times.spacing
+        return cron_of(self.cron).spacing if self.every is None else self.every
 
     @property
     def never_fires(self) -> bool:
@@ -200,8 +201,11 @@ class Rule:
 
     @property
     def words(self) -> str:
-        """Return the rule in words, for people."""
-        return self._times.words
+        """Return the rule in words, for people; an interval's anchor only if there is a `start`."""
+        if self.every is None:
+            return f"{cron_of(self.cron).words}, {self.zone}"
+        anchor = f" from {self.start:%Y-%m-%d %H:%M:%S} UTC" if self.start else ""
+        return f"Every {_interval_words(self.every)}{anchor}"
 
     @property
     def _start(self) -> datetime:
@@ -219,6 +223,15 @@ class Rule:
         return LocalTimes(cron_of(self.cron), zone_of(self.zone))
 
 
+def _interval_words(every: timedelta) -> str:
+    """Return an interval in the largest unit of which it is a whole number, such as "hour" or "90 seconds"."""
+    for unit in ("day", "hour", "minute", "second"):
+        number, rest = divmod(every, timedelta(**{f"{unit}s": 1}))
+        if not rest:
+            break
+    return unit if number == 1 else f"{number} {unit}s"
+
+
 @lru_cache(maxsize=1024)
 def _counted(rule: Rule, until: datetime) -> tuple[int, datetime]:
     """Return how many of a rule's `count` scheduled times are at an instant or before, and the last of them.
@@ -234,22 +247,7 @@ def _counted(rule: Rule, until: datetime) -> tuple[int, datetime]:
     return number + len(counted) - 1, counted[-1]
 
 
-def _check_one(rule: Rule) -> None:
-    if rule.cron is None and rule.every is None:
-        raise InvalidSchedule("neither cron nor every is given: it must be one of them")
-    if rule.cron is not None and rule.every is not None:
-        raise InvalidSchedule(f"cron is {shown(rule.cron)} and every is {shown(rule.every)}: it must be one of them")
-
-
-def _check_texts(rule: Rule) -> None:
-    for name, text in (("cron", rule.cron or ""), ("zone", rule.zone)):
-        if not isinstance(text, str):
-            raise InvalidSchedule(f"{name} is {shown(text)}: it must be a text")
-
-
 def _check_every(every: object) -> None:
-    if every is None:
-        return
     if not isinstance(every, timedelta) or every % _SECOND or not SHORTEST <= every <= FURTHEST:
         allowed = f"from {shown(SHORTEST)} to {FURTHEST.days} days, in whole seconds"
         raise InvalidSchedule(f"every is {shown(every)}: it must be {allowed}")
@@ -262,24 +260,10 @@ def _bound(name: str, at: object) -> datetime | None:
     if not isinstance(at, datetime):
         raise InvalidSchedule(f"{name} is {shown(at)}: it must be a date and a time with a zone")
     if at.utcoffset() is None:
-        raise InvalidSchedule(f"{name} is {_text_of(at)}: it must have a time zone, such as Z or +01:00")
+        raise InvalidSchedule(f"{name} is {shown(at)}: it must have a time zone, such as Z or +01:00")
     if at.microsecond or not FIRST <= at < _LAST_BOUND:
-        raise InvalidSchedule(f"{name} is {_text_of(at)}: it must be in whole seconds, in the years 1970 to 9998")
+        raise InvalidSchedule(f"{name} is {shown(at)}: it must be in whole seconds, in the years 1970 to 9998")
     return at.astimezone(UTC)
-
-
-def _check_order(rule: Rule) -> None:
-    if rule.start and rule.end and rule.end <= rule.start:
-        raise InvalidSchedule(f"end is {_text_of(rule.end)}: it must be after start, which is {_text_of(rule.start)}")
-
-
-def _check_count(rule: Rule) -> None:
-    if rule.count is None:
-        return
-    if type(rule.count) is not int or not 1 <= rule.count <= MOST_RUNS:
-        raise InvalidSchedule(f"count is {shown(rule.count)}: it must be from 1 to {MOST_RUNS}")
-    if rule.start is None:
-        raise InvalidSchedule(f"count is {rule.count}: it must come with start, from which it counts")
 
 
 def _aware(instant: datetime) -> datetime:
@@ -288,11 +272,6 @@ def _aware(instant: datetime) -> datetime:
     return instant
 
 
-def _text_of(at: object) -> str:
-    return at.isoformat() if isinstance(at, datetime) else shown(at)
-
-
-# Runs as people see them: in the rule's zone, with what a change of the clock does to them.
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShownRun:
     """A run, by UTC and in its zone; `mark` says what a change of the clock does to it, if anything."""

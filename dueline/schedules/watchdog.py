@@ -30,11 +30,9 @@ class Watchdog:
     def __init__(
         self, *, table: Table, route: TableWriter, clock: Clock, tick_period: timedelta, tzdata: str | None = None
     ) -> None:
-        self._table = table
-        self._route = route
-        self._clock = clock
+        self._table, self._route, self._clock = table, route, clock
         self._grace = GRACE_TICKS * tick_period
-        self._tzdata = tzdata
+        self._tzdata = tzdata or tzdata_version()
 
     def revive(self, queue: str, *, until: float) -> int:
         """Submit the planning job of each stalled schedule, or with a newer tzdata of all; count the stalled.
@@ -61,16 +59,13 @@ class Watchdog:
         """Return whether all planning jobs of a queue are due by the tzdata in use."""
         key = tzdata_key(queue)
         row = self._table.read([key]).rows.get(key)
-        return row is not None and row.get("version") == self._version()
-
-    def _version(self) -> str:
-        return self._tzdata or tzdata_version()
+        return row is not None and row.get("version") == self._tzdata
 
     def _note_tzdata(self, queue: str) -> None:
         pk, sk = tzdata_key(queue)
         ttl = int((self._clock.now() + _NOTED).timestamp())
         # Left unwritten, the next round submits them once more.
-        self._table.write([{"pk": pk, "sk": sk, "version": self._version(), "ttl": ttl}])
+        self._table.write([{"pk": pk, "sk": sk, "version": self._tzdata, "ttl": ttl}])
 
     def _pages(self, queue: str) -> Iterator[Sequence[Row]]:
         after, more = "", True

@@ -2,18 +2,21 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from dueline.core.job import checked_schedule_name
 from dueline.errors import RETRYABLE, InvalidSchedule, ScheduleChanged
 from dueline.worker.delivery import ReceivedJob
 from dueline.worker.events import Event, EventKind, Report, error_event
 from dueline.worker.execution import Handler
+
+if TYPE_CHECKING:
+    from dueline.client.schedules import Schedule, Schedules
 
 Call = Callable[[ReceivedJob], Any]
 
@@ -83,17 +86,14 @@ def _check(name: str, arguments: Mapping[str, Any]) -> None:
     except ModuleNotFoundError:
         # Of dueline[schedules], which a worker need not have: the API refuses what is wrong when the worker starts.
         return
-    fields = {**arguments, "payload": _json(arguments["payload"])}
+    try:
+        payload = json.dumps(arguments["payload"], allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidSchedule(f"payload cannot be written as JSON: {error}") from None
+    fields = {**arguments, "payload": payload}
     fields |= {each: _span(fields[each]) for each in ("every", "jitter")}
     rule = {each: fields.pop(each) for each in ("cron", "every", "zone", "start", "end", "count")}
     check_fires(Definition(rule=Rule(**rule), **fields).rule)
-
-
-def _json(payload: object) -> str:
-    try:
-        return json.dumps(payload, allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidSchedule(f"payload cannot be written as JSON: {error}") from None
 
 
 def _span(seconds: object) -> object:
@@ -110,33 +110,8 @@ _LONGEST_WAIT_SECONDS = 60.0
 _ROLLOUT = timedelta(hours=24)
 
 
-class NamedSchedule(Protocol):
-    """A schedule as a list has it."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def owner(self) -> str | None: ...
-
-    @property
-    def etag(self) -> str: ...
-
-    @property
-    def effective_from(self) -> datetime: ...
-
-
-class SchedulesClient(Protocol):
-    """The schedules of one queue of the deployment."""
-
-    def put(self, name: str, **arguments: Any) -> object:
-        """Create a schedule, or change it to this; one that is so already stays as it is."""
-
-    def list(self) -> Iterable[NamedSchedule]:
-        """Return those that there are."""
-
-    def delete(self, name: str, *, if_match: str) -> object:
-        """Delete one that is as its etag says. Raises ScheduleChanged."""
+# Of each queue.
+_Declared = Sequence[tuple[str, Sequence[CodeSchedule]]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -147,8 +122,8 @@ class ScheduleSync:
     last 24 hours is not deleted. `now` returns the time, `jitter` 0 to 1.
     """
 
-    scheduled: Sequence[tuple[str, Sequence[CodeSchedule]]]
-    schedules: Callable[[str], SchedulesClient]
+    scheduled: _Declared
+    schedules: "Callable[[str], Schedules]"
     owner: str | None
     prune: bool
     report: Report
@@ -172,36 +147,24 @@ class ScheduleSync:
             ended.set()
 
     def _begin(self, first: Future[None], wait: Callable[[float], bool]) -> None:
+        """Declare all, as often as that takes; `first` gets what the first time raises, if it is still awaited."""
+        left, seconds = self.scheduled, _FIRST_WAIT_SECONDS
         try:
-            left = self._declare(self.scheduled)
-        except Exception as fault:
+            left = self._declare(left)
             if first.set_running_or_notify_cancel():
-                first.set_exception(fault)
-            else:
-                self._give_up(fault, queue=self.scheduled[0][0])
-            return
-        if first.set_running_or_notify_cancel():
-            first.set_result(None)
-        self._go_on(left, wait)
-
-    def _give_up(self, fault: Exception, *, queue: str) -> None:
-        """Report it: a thread that ended without a word would leave the schedules undeclared."""
-        what = "the schedules in the code are not declared, and are not tried again"
-        self.report(error_event(fault, queue=queue, what=what))
-
-    def _go_on(self, left: Sequence[tuple[str, Sequence[CodeSchedule]]], wait: Callable[[float], bool]) -> None:
-        seconds = _FIRST_WAIT_SECONDS
-        while left and not wait(seconds * (1 + self.jitter()) / 2):
-            try:
+                first.set_result(None)
+            while left and not wait(seconds * (1 + self.jitter()) / 2):
                 left = self._declare(left)
-            except Exception as fault:
-                self._give_up(fault, queue=left[0][0])
+                seconds = min(_LONGEST_WAIT_SECONDS, seconds * 2)
+        except Exception as fault:
+            if not first.done() and first.set_running_or_notify_cancel():
+                first.set_exception(fault)
                 return
-            seconds = min(_LONGEST_WAIT_SECONDS, seconds * 2)
+            # A thread that ended without a word would leave the schedules undeclared.
+            what = "the schedules in the code are not declared, and are not tried again"
+            self.report(error_event(fault, queue=left[0][0], what=what))
 
-    def _declare(
-        self, schedules_of: Sequence[tuple[str, Sequence[CodeSchedule]]]
-    ) -> list[tuple[str, Sequence[CodeSchedule]]]:
+    def _declare(self, schedules_of: _Declared) -> _Declared:
         """Declare the schedules of each queue; return those that are to be tried again."""
         left = []
         for queue, of_queue in schedules_of:
@@ -228,7 +191,7 @@ class ScheduleSync:
             reason = f"schedule {undeclared.name!r} of owner {self.owner!r} is no more in the code, and {done}"
             self.report(Event(kind=EventKind.UNDECLARED, queue=queue, reason=reason))
 
-    def _pruned(self, schedules: SchedulesClient, gone: NamedSchedule) -> str:
+    def _pruned(self, schedules: "Schedules", gone: "Schedule") -> str:
         """Delete a schedule unless it was changed lately, or since it was listed; return what was done."""
         if gone.effective_from > self.now() - _ROLLOUT:
             return "was left alone: it was put or changed within the last 24 hours, perhaps by a rollout"

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from math import ceil
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from dueline.core import job as core
-from dueline.core.job import JobId
+from dueline.core.job import JobId, State
 from dueline.core.message import AGAIN, ATTEMPTS, ERROR, ID, REASON, Message
 from dueline.core.ports import Pointer, Queue
 from dueline.core.queue_settings import LONGEST_HIDDEN_SECONDS, MAX_HIDDEN_SECONDS, WorkSettings
@@ -46,46 +46,50 @@ class Interrupted(Exception):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Succeeded:
+class JobVerdict:
+    """What becomes of a job: the event to report, the state to record, and the error's type and reason if any."""
+
+    kind: ClassVar[EventKind]
+    state: ClassVar[State]
+    error: str = ""
+    reason: str = ""
+
+
+class Succeeded(JobVerdict):
     """The job succeeded: its message is deleted."""
 
+    kind, state = EventKind.SUCCEEDED, State.SUCCEEDED
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RetryLater:
-    """The job is retried after so many seconds, because of an error of that type."""
+class RetryLater(JobVerdict):
+    """The job is retried after so many seconds."""
 
+    kind, state = EventKind.RETRIED, State.DISPATCHED
     seconds: int
-    error: str
-    reason: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DeadLettered:
-    """The job goes to the dead-letter queue, with the reason and the type of the error."""
+class DeadLettered(JobVerdict):
+    """The job goes to the dead-letter queue."""
 
-    error: str
-    reason: str
+    kind, state = EventKind.FAILED, State.FAILED
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Deferred:
+class Deferred(JobVerdict):
     """The job could not begin, because AWS failed. The worker keeps it until it can; that is not an attempt."""
 
-    error: str
-    reason: str
+    kind, state = EventKind.TROUBLE, State.DISPATCHED
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Skipped:
+class Skipped(JobVerdict):
     """The job does not run, because another one of its schedule has not ended: its message is deleted."""
 
-
-Verdict = Succeeded | RetryLater | DeadLettered | Deferred | Skipped
+    kind, state = EventKind.OVERLAPPED, State.SKIPPED
 
 
 def verdict_on(
     error: BaseException, *, attempt: int, settings: WorkSettings, jitter: float, held: float = 0.0
-) -> Verdict:
+) -> JobVerdict:
     """Return what happens to a job whose handler raised an error in this attempt.
 
     `jitter`, 0 to 1, spreads delays that grow exponentially. The job was received `held` seconds ago.
@@ -101,7 +105,12 @@ def verdict_on(
         seconds = settings.retry.delay_after(attempt, jitter=jitter)
         return RetryLater(seconds=min(seconds, left), error=kind, reason=reason)
     if delay > left:
-        return DeadLettered(error=kind, reason=f"{_too_long(delay, left)}: {reason}")
+        limit = (
+            f"SQS hides a message for {MAX_HIDDEN_SECONDS} s in all from its receipt, of which"
+            f" {MAX_HIDDEN_SECONDS - LONGEST_HIDDEN_SECONDS} are kept in reserve"
+        )
+        why = f"Retry requested {delay:g} s, of which {left} are left: {limit}: {reason}"
+        return DeadLettered(error=kind, reason=why)
     return RetryLater(seconds=ceil(delay), error=kind, reason=reason)
 
 
@@ -113,13 +122,6 @@ def _delay_of(error: Retry) -> float | None:
         return None
     seconds = delay.total_seconds() if isinstance(delay, timedelta) else delay
     return seconds if isinstance(seconds, int | float) and seconds >= 0 else None
-
-
-def _too_long(delay: float, left: int) -> str:
-    return (
-        f"Retry requested {delay:g} s, of which {left} are left: SQS hides a message for {MAX_HIDDEN_SECONDS} s in all"
-        f" from its receipt, of which {MAX_HIDDEN_SECONDS - LONGEST_HIDDEN_SECONDS} are kept in reserve"
-    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -243,6 +245,7 @@ class ReceivedMessage:
 
         Raises Discard when the payload is not JSON, and what `read` raises.
         """
+        job = self.job
         return ReceivedJob(
             id=self.id,
             queue=self.queue,
@@ -251,10 +254,10 @@ class ReceivedMessage:
             attempt=self.attempt,
             lateness=lateness.at_least,
             lateness_at_most=lateness.at_most,
-            tenant=self.job.tenant if self.job else None,
-            priority=self.job.priority if self.job else self.claim.level + 1,
-            schedule=self.job.schedule if self.job else None,
-            scheduled_for=self.job.scheduled_for if self.job else None,
+            tenant=job.tenant if job else None,
+            priority=job.priority if job else self.claim.level + 1,
+            schedule=job.schedule if job else None,
+            scheduled_for=job.scheduled_for if job else None,
             claim=self.claim,
         )
 
@@ -270,7 +273,6 @@ class ReceivedMessage:
             raise Discard("its payload is no JSON") from None
 
 
-# Put a job that failed for good into its queue's dead-letter queue, with the reason.
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DeadLetter:
     """A message that goes into the dead-letter queue, and why: its handler does not run again."""

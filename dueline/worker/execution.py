@@ -2,7 +2,6 @@
 
 import asyncio
 import inspect
-import math
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
@@ -10,12 +9,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from math import isfinite
-from typing import Any, Protocol
+from typing import Any
 
 from dueline.core.job import State
 from dueline.core.queue_settings import LEAST_VISIBILITY_TIMEOUT
 from dueline.core.status import Outcome, note_outcome
-from dueline.core.trace import TraceContext
 from dueline.errors import RETRYABLE
 from dueline.worker.claims import Claim
 from dueline.worker.delivery import (
@@ -23,6 +21,7 @@ from dueline.worker.delivery import (
     Deferred,
     Discard,
     Interrupted,
+    JobVerdict,
     Lateness,
     ReceivedJob,
     ReceivedMessage,
@@ -30,12 +29,13 @@ from dueline.worker.delivery import (
     RetryLater,
     Skipped,
     Succeeded,
-    Verdict,
     verdict_on,
 )
 from dueline.worker.events import Event, EventKind, Report, error_event
 from dueline.worker.queue_context import QueueContext
 
+# Opens a span around a handler, as `otel.handling` does.
+Trace = Callable[..., AbstractContextManager[None]]
 # Clocks of workers differ by a second or so, and all are at most as far as AWS's own.
 _MARGIN_SECONDS = 5.0
 # A job that is to be tried again is received within so long, or others may go first.
@@ -68,8 +68,8 @@ class OverlapLock:
         # How often to call `renew`.
         self.renewal_seconds = min(LEAST_VISIBILITY_TIMEOUT, context.settings.visibility_timeout) / _CHECKS
 
-    def run(self, received: ReceivedMessage, handle: Callable[[ReceivedMessage], Verdict]) -> Verdict:
-        """Return how `handle` ended, or Skipped or Held: then it did not begin."""
+    def run(self, received: ReceivedMessage, handle: Callable[[ReceivedMessage], JobVerdict]) -> JobVerdict:
+        """Return how `handle` ended, or Skipped or Deferred: then it did not begin."""
         job = received.job
         if job is None or job.schedule is None or not job.exclusive:
             return handle(received)
@@ -114,7 +114,7 @@ class OverlapLock:
         self._held.discard(lock)
         self._trouble(lock, RuntimeError(ANOTHER_RUNS), "its schedule's lock is another's")
 
-    def _let_go(self, lock: _Lock, verdict: Verdict) -> None:
+    def _let_go(self, lock: _Lock, verdict: JobVerdict) -> None:
         """Free a lock, or hold it until the job's next attempt; leave it where that may run elsewhere by now."""
         self._held.discard(lock)
         locks, clock = self._context.locks, self._context.clock
@@ -142,20 +142,6 @@ class OverlapLock:
 
     def _trouble(self, lock: _Lock, fault: Exception, what: str) -> None:
         self._report(error_event(fault, queue=self._context.queue, job=lock.job, what=what))
-
-
-class Trace(Protocol):
-    """Opens a span around a handler."""
-
-    def __call__(
-        self,
-        job_trace: TraceContext | None,
-        *,
-        queue: str,
-        job_id: str,
-        attempt: int,
-        expected: tuple[type[BaseException], ...],
-    ) -> AbstractContextManager[None]: ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -198,15 +184,11 @@ class HandlerRunner:
         trace: Trace,
         jitter: Callable[[], float],
     ) -> None:
-        self._handler = handler
-        self._context = context
-        self._loop = loop
-        self._report = report
-        self._trace = trace
+        self._handler, self._context, self._loop = handler, context, loop
+        self._report, self._trace, self._jitter = report, trace, jitter
         self.overlap = OverlapLock(context, report=report)
-        self._jitter = jitter
 
-    def run(self, received: ReceivedMessage) -> Verdict:
+    def run(self, received: ReceivedMessage) -> JobVerdict:
         """Run the handler, record the outcome if the queue tracks them, and return what happens to the job.
 
         A job whose schedule lets one run at a time is skipped while another one has not ended.
@@ -214,28 +196,28 @@ class HandlerRunner:
         verdict = self.overlap.run(received, self._run)
         if isinstance(verdict, Skipped):
             now = self._context.clock.now()
-            self._note_outcome(received, State.SKIPPED, started=now, ended=now)
-            self._report(received.event(EventKind.OVERLAPPED, reason=ANOTHER_RUNS))
+            self._note_outcome(received, verdict.state, started=now, ended=now)
+            self._report(received.event(verdict.kind, reason=ANOTHER_RUNS))
         return verdict
 
-    def _run(self, received: ReceivedMessage) -> Verdict:
+    def _run(self, received: ReceivedMessage) -> JobVerdict:
         clock = self._context.clock
         behind, started, since = self._context.behind(), clock.now(), clock.monotonic()
         held = self._context.settings.queue.precise
         lateness = Lateness.of(received.due, now=started, behind=behind, held=held)
         fields: dict[str, Any] = {"queue": received.queue, "job": received.id, "attempt": received.attempt}
-        fields |= {"lateness": lateness.at_least, "lateness_at_most": _finite_or_none(lateness.at_most)}
+        at_most = lateness.at_most if isfinite(lateness.at_most) else None
+        fields |= {"lateness": lateness.at_least, "lateness_at_most": at_most}
         self._report(Event(kind=EventKind.STARTED, **fields))
         self._note_outcome(received, State.RUNNING, started=started)
         verdict = self._verdict(received, lateness)
-        self._note_outcome(
-            received, _outcome_state(verdict), started=started, ended=clock.now(), error=getattr(verdict, "error", None)
-        )
+        self._note_outcome(received, verdict.state, started=started, ended=clock.now(), error=verdict.error or None)
+        fields |= {"error": verdict.error, "reason": verdict.reason, "delay": getattr(verdict, "seconds", None)}
         duration = None if isinstance(verdict, Deferred) else clock.monotonic() - since
-        self._report(Event(duration=duration, **fields, **_event_fields(verdict)))
+        self._report(Event(kind=verdict.kind, duration=duration, **fields))
         return verdict
 
-    def _verdict(self, received: ReceivedMessage, lateness: Lateness) -> Verdict:
+    def _verdict(self, received: ReceivedMessage, lateness: Lateness) -> JobVerdict:
         try:
             self._attempt(received, lateness)
         except _NotStarted as fault:
@@ -315,37 +297,6 @@ def _wait_for(coroutine: "Future[Exception | None]") -> None:
         raise error
 
 
-def _finite_or_none(seconds: float) -> float | None:
-    return seconds if math.isfinite(seconds) else None
-
-
-def _outcome_state(verdict: Verdict) -> State:
-    match verdict:
-        case Succeeded():
-            return State.SUCCEEDED
-        case RetryLater() | Deferred():
-            return State.DISPATCHED
-        case DeadLettered():
-            return State.FAILED
-        case Skipped():
-            return State.SKIPPED
-
-
-def _event_fields(verdict: Verdict) -> dict[str, Any]:
-    match verdict:
-        case Succeeded():
-            return {"kind": EventKind.SUCCEEDED}
-        case RetryLater(seconds=seconds, error=error, reason=reason):
-            return {"kind": EventKind.RETRIED, "delay": seconds, "error": error, "reason": reason}
-        case Deferred(error=error, reason=reason):
-            return {"kind": EventKind.TROUBLE, "error": error, "reason": reason}
-        case DeadLettered(error=error, reason=reason):
-            return {"kind": EventKind.FAILED, "error": error, "reason": reason}
-        case Skipped():
-            return {"kind": EventKind.OVERLAPPED, "reason": ANOTHER_RUNS}
-
-
-# What a handler may be, and what it may return: nothing that would run later, when its job counts as done.
 class Unfinished(Discard):
     """The handler returned what has not run yet, or not to its end, and what nobody waits for."""
 

@@ -1,5 +1,6 @@
 """Process jobs in a Lambda function whose event source is a queue of Dueline."""
 
+import math
 import random
 import re
 import time
@@ -26,7 +27,6 @@ from dueline.worker.queue_context import QueueContext
 from dueline.worker.receiving import prepare, seconds_until_due
 
 _ARN = re.compile(r"arn:[^:]+:sqs:[^:]+:\d+:(?P<deployment>[^_:]+)_(?P<queue>[^_:]+?)(_p(?P<priority>\d))?")
-_FOR_EVER = float("inf")
 _HIDE_ATTEMPTS = 3
 _RETRY_SECONDS = 0.2
 
@@ -45,9 +45,7 @@ class Consumer:
 
     def __init__(self, call: Function, *, once: bool) -> None:
         check_function(call)
-        self._call = call
-        self._once = once
-        self._connect = cache(connect)
+        self._call, self._once, self._connect = call, once, cache(connect)
 
     def __call__(self, event: dict[str, Any], context: Any) -> Any:
         """Process an event; return the records that SQS is to deliver again. There may be up to 10,000 in one event."""
@@ -56,7 +54,7 @@ class Consumer:
         context, report = self._connect(deployment, queue)
         handler = Handler(queue=queue, call=self._call, once=self._once)
         runner = HandlerRunner(handler, context, report=report, trace=otel.handling, jitter=random.random)
-        batch = _Batch(records, level=level, context=context, runner=runner, report=report)
+        batch = _EventBatch(records, level=level, context=context, runner=runner, report=report)
         processor = BatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False)
         return process_partial_response(event, batch.process, processor, context)
 
@@ -69,24 +67,15 @@ def connect(deployment: str, queue: str) -> tuple[QueueContext, Report]:
     return WorkerDeployment(deployment).connect(queue), partial(log, deployment=deployment)
 
 
-class _Batch:
+class _EventBatch:
     """The records of an event, in order; `_actions` has what to do with those that are prepared, by message id."""
 
     def __init__(
-        self,
-        records: Sequence[SQSRecord],
-        *,
-        level: int,
-        context: QueueContext,
-        runner: HandlerRunner,
-        report: Report,
+        self, records: Sequence[SQSRecord], *, level: int, context: QueueContext, runner: HandlerRunner, report: Report
     ) -> None:
         # Cancellations are read a hundred at a time, so that those of the last jobs are fresh when these run.
         self._unprepared = batches(records, size=lambda _: 0, most=READ_KEYS)
-        self._level = level
-        self._context = context
-        self._runner = runner
-        self._report = report
+        self._level, self._context, self._runner, self._report = level, context, runner, report
         self._actions: dict[str, Callable[[], None]] = {}
         self._unread: dict[JobId, DuelineError] = {}
 
@@ -107,12 +96,11 @@ class _Batch:
 
     def _prepare(self, records: Sequence[SQSRecord]) -> None:
         now = self._context.clock.monotonic()
-        prepared = prepare(
-            [_claim(record, self._level, now) for record in records], self._context, look=self._cancelled_among
-        )
-        decided = [(received, partial(self._run, received)) for received in prepared.ready]
-        decided += [(dead_letter.received, partial(self._bury, dead_letter)) for dead_letter in prepared.dead]
-        decided += [(received, partial(self._skip, received)) for received in prepared.cancelled]
+        claims = [_claim(record, self._level, now) for record in records]
+        prepared = prepare(claims, self._context, look=self._cancelled_among)
+        decided = [(each, partial(self._run, each)) for each in prepared.ready]
+        decided += [(each.received, partial(self._bury, each)) for each in prepared.dead]
+        decided += [(each, partial(self._report, each.event(EventKind.SKIPPED))) for each in prepared.cancelled]
         self._actions |= {received.claim.arrival.message_id: action for received, action in decided}
 
     def _cancelled_among(self, ids: Iterable[JobId], *, table: Table) -> set[JobId]:
@@ -131,7 +119,7 @@ class _Batch:
                 self._hide(received, seconds)
                 raise NotDone(error)
             case DeadLettered() as dead:
-                self._send(DeadLetter(received=received, dead=dead))
+                DeadLetter(received=received, dead=dead).send(self._context.dead_letters)
             case Deferred(error=error):
                 raise NotDone(error)
 
@@ -157,13 +145,7 @@ class _Batch:
     def _bury(self, dead_letter: DeadLetter) -> None:
         """Report and bury what no handler was called with, of which its runner has reported nothing."""
         self._report(dead_letter.event())
-        self._send(dead_letter)
-
-    def _send(self, dead_letter: DeadLetter) -> None:
         dead_letter.send(self._context.dead_letters)
-
-    def _skip(self, received: ReceivedMessage) -> None:
-        self._report(received.event(EventKind.SKIPPED))
 
 
 def _fail(why: str) -> None:
@@ -199,17 +181,14 @@ def address_of(arn: str) -> tuple[str, str, int]:
 
 
 def _claim(record: SQSRecord, level: int, now: float) -> Claim:
-    # Lambda itself sees to it that no other call gets the record while the function runs.
-    return Claim(arrival=_arrival(record), level=level, received=now, visible=_FOR_EVER)
-
-
-def _arrival(record: SQSRecord) -> QueueMessage:
     attributes = from_lambda_event(record.raw_event.get("messageAttributes", {}))
     system = record.raw_event["attributes"]
-    return QueueMessage(
+    arrival = QueueMessage(
         message=Message(body=record.body, attributes=attributes),
         message_id=record.message_id,
         receipt=record.receipt_handle,
         receives=int(system["ApproximateReceiveCount"]),
         sent=datetime.fromtimestamp(int(system["SentTimestamp"]) / 1000, UTC),
     )
+    # Lambda itself sees to it that no other call gets the record while the function runs.
+    return Claim(arrival=arrival, level=level, received=now, visible=math.inf)

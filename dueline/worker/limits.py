@@ -44,9 +44,7 @@ class RateLimiter:
     """
 
     def __init__(self, context: QueueContext, *, wall: Callable[[], float], report: Report) -> None:
-        self._context = context
-        self._wall = wall
-        self._report = report
+        self._context, self._wall, self._report = context, wall, report
         self._control = Control()
         self._is_changed = False
         self._turn_ends = 0

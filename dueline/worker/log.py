@@ -3,7 +3,7 @@
 import logging
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -25,17 +25,23 @@ def log(event: Event, *, deployment: str = "") -> None:
     """
     if event.kind in _QUIET and logger.log_level > logging.DEBUG:
         return
-    values = {each.name: getattr(event, each.name) for each in fields(event)}
-    extra = {name: value for name, value in values.items() if value != _DEFAULTS[name]}
-    kind = extra.pop("kind")
-    if deployment and kind is EventKind.OVERLAPPED:
-        extra |= _metric(metrics.SKIPPED, metrics.dimensions(deployment, event.queue))
-    if kind in _LOUD:
-        logger.warning(kind, extra=extra)
-    elif kind in _QUIET:
-        logger.debug(kind, extra=extra)
-    else:
-        logger.info(kind, extra=extra)
+    write = logger.warning if event.kind in _LOUD else logger.debug if event.kind in _QUIET else logger.info
+    is_metric = deployment and event.kind is EventKind.OVERLAPPED
+    metric = _metric(metrics.SKIPPED, metrics.dimensions(deployment, event.queue)) if is_metric else {}
+    _log(write, event, metric)
+
+
+def log_process(event: ProcessEvent) -> None:
+    """Log what happened to a process: as WARNING if it was not to end."""
+    _log(logger.warning if event.kind in (ProcessKind.DIED, ProcessKind.FAILED) else logger.info, event, {})
+
+
+def _log(write: Callable[..., None], event: Event | ProcessEvent, extra: Mapping[str, Any]) -> None:
+    """Log an event's fields, without those that have their default."""
+    values = {each.name: getattr(event, each.name) for each in fields(event) if each.name != "kind"}
+    defaults = {each.name: each.default for each in fields(event)}
+    changed = {name: value for name, value in values.items() if value != defaults[name]}
+    write(event.kind, extra={**changed, **extra})
 
 
 def _metric(name: str, dimensions: Mapping[str, str]) -> dict[str, Any]:
@@ -45,22 +51,6 @@ def _metric(name: str, dimensions: Mapping[str, str]) -> dict[str, Any]:
     """
     metric = {"Namespace": metrics.NAMESPACE, "Dimensions": [list(dimensions)], "Metrics": [{"Name": name}]}
     return {**dimensions, name: 1, "_aws": {"Timestamp": int(time.time() * 1000), "CloudWatchMetrics": [metric]}}
-
-
-# A field with its default is left out of the log.
-_DEFAULTS = {each.name: each.default for each in fields(Event)}
-
-
-def log_process(event: ProcessEvent) -> None:
-    """Log what happened to a process: as WARNING if it was not to end."""
-    values = {each.name: getattr(event, each.name) for each in fields(event)}
-    defaults = {each.name: each.default for each in fields(event)}
-    extra = {name: value for name, value in values.items() if value != defaults[name]}
-    kind = extra.pop("kind")
-    if kind in (ProcessKind.DIED, ProcessKind.FAILED):
-        logger.warning(kind, extra=extra)
-    else:
-        logger.info(kind, extra=extra)
 
 
 def log_process_id() -> None:

@@ -112,23 +112,19 @@ def served(port: int, *, registry: CollectorRegistry, ages: Ages) -> Iterator[in
 @contextmanager
 def answering(port: int, *, registry: CollectorRegistry, health: Callable[[], dict[str, Any]]) -> Iterator[int]:
     """Do as `served` does, with a health whose `healthy` is whether all is well."""
-    server = _listening(port, _app(make_wsgi_app(registry), health))
+    if not 0 <= port <= _MOST_PORT:
+        raise ValueError(f"port is {port}: it must be from 0, which is any free one, to {_MOST_PORT}")
+    try:
+        server = make_server(_EVERYWHERE, port, _app(make_wsgi_app(registry), health), _Server, _Silent)
+    except OSError as fault:
+        message = f"port {port} is not to be had for health and metrics: {fault.strerror}"
+        raise OSError(fault.errno, message) from fault
     threading.Thread(target=server.serve_forever, args=(_CHECK_SECONDS,), name="health", daemon=True).start()
     try:
         yield server.server_port
     finally:
         server.shutdown()
         server.server_close()
-
-
-def _listening(port: int, app: Callable[..., Any]) -> WSGIServer:
-    if not 0 <= port <= _MOST_PORT:
-        raise ValueError(f"port is {port}: it must be from 0, which is any free one, to {_MOST_PORT}")
-    try:
-        return make_server(_EVERYWHERE, port, app, _Server, _Silent)
-    except OSError as fault:
-        message = f"port {port} is not to be had for health and metrics: {fault.strerror}"
-        raise OSError(fault.errno, message) from fault
 
 
 def _app(metrics: Callable[..., Any], health: Callable[[], dict[str, Any]]) -> Callable[..., Iterable[bytes]]:

@@ -68,10 +68,8 @@ class QueueContext:
         """Raise ValueError when a worker cannot process a queue with these settings."""
         hidden = self.settings.visibility_timeout
         if hidden < LEAST_VISIBILITY_TIMEOUT:
-            raise ValueError(
-                f"visibility_timeout of queue {self.queue} is {hidden}: for a worker it must be"
-                f" {LEAST_VISIBILITY_TIMEOUT} or more"
-            )
+            must = f"for a worker it must be {LEAST_VISIBILITY_TIMEOUT} or more"
+            raise ValueError(f"visibility_timeout of queue {self.queue} is {hidden}: {must}")
 
     def refresh(self, report: Report) -> None:
         """Read the published settings, and apply them. If that fails, it is reported, and nothing changes."""
@@ -95,9 +93,8 @@ class QueueContext:
         before, self.settings = _flat(self.settings), published.settings
         self.levels = (*self.levels, *published.levels[len(self.levels) :])
         after = _flat(self.settings)
-        return ", ".join(
-            f"{name} is {after[name]}, was {before[name]}" for name in after if after[name] != before[name]
-        )
+        changed = [name for name in after if after[name] != before[name]]
+        return ", ".join(f"{name} is {after[name]}, was {before[name]}" for name in changed)
 
 
 def _flat(settings: WorkSettings) -> dict[str, Any]:

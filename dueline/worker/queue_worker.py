@@ -1,17 +1,19 @@
 """Process the jobs of one queue: receive, prepare, run handlers, and settle their messages."""
 
+import heapq
 import math
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
+from typing import Generic, TypeVar
 
+from dueline.core.ports import Clock
 from dueline.errors import RETRYABLE
 from dueline.worker.claims import Claim, Claims
-from dueline.worker.delivery import DeadLetter, DeadLettered, Deferred, ReceivedMessage, RetryLater, Verdict
+from dueline.worker.delivery import DeadLetter, DeadLettered, Deferred, JobVerdict, ReceivedMessage, RetryLater
 from dueline.worker.events import Event, EventKind, Report, error_event
 from dueline.worker.execution import HandlerRunner
 from dueline.worker.limits import WATCH_SECONDS, RateLimiter
-from dueline.worker.pool import PeriodicTasks, Pool
 from dueline.worker.queue_context import QueueContext
 from dueline.worker.receiving import Prepared, ReceiveLoop, prepare, seconds_until_due
 
@@ -23,14 +25,9 @@ LONGEST_REFRESH_SECONDS = 60.0
 _CANCELLATION_FRESH_SECONDS = 1.0
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Batch:
-    """Received messages that are to be prepared: their jobs read, and which of them were cancelled."""
-
-    claims: Sequence[Claim]
-
-
-Item = Batch | ReceivedMessage | DeadLetter
+# Claims are received messages that are to be prepared: their jobs read, and which of them were cancelled.
+Item = list[Claim] | ReceivedMessage | DeadLetter
+T = TypeVar("T")
 
 
 class QueueWorker:
@@ -67,7 +64,7 @@ class QueueWorker:
         self._periodic = PeriodicTasks(
             {
                 runner.overlap.renew: lambda: runner.overlap.renewal_seconds,
-                self._apply_limits: lambda: WATCH_SECONDS,
+                lambda: self._limiter.look(on_change=self._waiting.apply_limits): lambda: WATCH_SECONDS,
                 lambda: context.refresh(report): lambda: LONGEST_REFRESH_SECONDS * (1 + jitter()) / 2,
             },
             queue=context.queue,
@@ -120,12 +117,9 @@ class QueueWorker:
     def _on_receive(self, claims: list[Claim]) -> None:
         if self._limiter.is_limited:
             # What is received next depends on the slots that these take.
-            self._processor.process(Batch(claims=claims))
+            self._processor.process(claims)
         else:
-            self._waiting.put(Batch(claims=claims))
-
-    def _apply_limits(self) -> None:
-        self._limiter.look(on_change=self._waiting.apply_limits)
+            self._waiting.put(claims)
 
 
 class WaitingJobs:
@@ -135,7 +129,7 @@ class WaitingJobs:
     """
 
     def __init__(
-        self, context: QueueContext, pool: Pool[Item], *, claims: Claims, limiter: RateLimiter, report: Report
+        self, context: QueueContext, pool: "Pool[Item]", *, claims: Claims, limiter: RateLimiter, report: Report
     ) -> None:
         self._context, self._report = context, report
         self._pool, self._claims, self._limiter = pool, claims, limiter
@@ -194,7 +188,7 @@ class WaitingJobs:
             # Whatever it is: these jobs are no longer in the pool, and must not be kept from running for hours.
             self._report(error_event(fault, queue=self._context.queue))
             if without_slot:
-                self.retry(Batch(claims=[received.claim for received in without_slot]))
+                self.retry([received.claim for received in without_slot])
             return
         for received, begin in zip(without_slot, slots, strict=True):
             self._put_in_slot(received, begin, rate_set=rate_set)
@@ -212,7 +206,7 @@ class WaitingJobs:
             match item:
                 case ReceivedMessage():
                     self._put_back(item)
-                case Batch(claims=claims):
+                case list() as claims:
                     for claim in claims:
                         self._claims.hide(claim, 0)
                 case DeadLetter():
@@ -241,24 +235,24 @@ class Processor:
     def process(self, item: Item) -> None:
         """Raises nothing."""
         match item:
-            case Batch():
+            case list():
                 self._prepare(item)
             case ReceivedMessage():
                 self._run(item)
             case DeadLetter():
                 self._send(item)
 
-    def _prepare(self, batch: Batch) -> None:
+    def _prepare(self, claims: list[Claim]) -> None:
         try:
-            prepared = prepare(batch.claims, self._context)
+            prepared = prepare(claims, self._context)
             # First, as it may raise: then all are prepared again.
             self._waiting.add(prepared.ready)
         except RETRYABLE as fault:
-            self._prepare_later(batch, fault)
+            self._prepare_later(claims, fault)
             return
         except Exception as fault:
             self._error(fault)
-            for claim in batch.claims:
+            for claim in claims:
                 self._claims.hide(claim, RETRY_SECONDS)
             prepared = Prepared(ready=[], cancelled=[], dead=[])
         self.can_prepare = True
@@ -268,10 +262,10 @@ class Processor:
             self._report(dead_letter.event())
             self._waiting.put(dead_letter)
 
-    def _prepare_later(self, batch: Batch, fault: Exception) -> None:
+    def _prepare_later(self, claims: list[Claim], fault: Exception) -> None:
         self._error(fault)
         self.can_prepare = False
-        self._waiting.retry(batch)
+        self._waiting.retry(claims)
 
     def _run(self, received: ReceivedMessage) -> None:
         claim = received.claim
@@ -299,7 +293,7 @@ class Processor:
         try:
             cancelled = prepare([claim], self._context).cancelled
         except RETRYABLE as fault:
-            self._prepare_later(Batch(claims=[claim]), fault)
+            self._prepare_later([claim], fault)
             return False
         if cancelled:
             self._skip(received)
@@ -310,7 +304,7 @@ class Processor:
         self._report(received.event(EventKind.SKIPPED))
         self._claims.delete(received.claim)
 
-    def _settle(self, received: ReceivedMessage, verdict: Verdict) -> None:
+    def _settle(self, received: ReceivedMessage, verdict: JobVerdict) -> None:
         match verdict:
             case RetryLater(seconds=seconds):
                 self._claims.hide(received.claim, seconds)
@@ -337,3 +331,103 @@ class Processor:
 
     def _error(self, fault: Exception) -> None:
         self._report(error_event(fault, queue=self._context.queue))
+
+
+class Pool(Generic[T]):
+    """Runs items in `size` threads, each item when its time has come.
+
+    The threads are daemons: a handler that hangs must not keep the process from ending.
+    """
+
+    def __init__(self, size: int, *, name: str, clock: Clock) -> None:
+        self._size, self._name, self._clock = size, name, clock
+        self._items: list[tuple[float, int, T]] = []
+        self._numbers = count()
+        self._changed = threading.Condition()
+        # Of the threads that are free, one waits for the next item's time, and the others to be notified.
+        self._waits_for_time: threading.Thread | None = None
+        self._is_stopped = False
+
+    def start(self, run: Callable[[T], None]) -> None:
+        """Begin: `run` is called with each item. Raises RuntimeError when the system has no more threads."""
+        for number in range(self._size):
+            threading.Thread(target=self._run, args=(run,), name=f"{self._name} {number}", daemon=True).start()
+
+    def stop(self) -> None:
+        """Let each thread end when the item that it runs is done."""
+        with self._changed:
+            self._is_stopped = True
+            self._changed.notify_all()
+
+    def put(self, item: T, *, at: float) -> None:
+        """Run an item when the monotonic clock is at `at`."""
+        with self._changed:
+            entry = (at, next(self._numbers), item)
+            heapq.heappush(self._items, entry)
+            if self._items[0] is entry:
+                self._waits_for_time = None
+                self._changed.notify()
+
+    def drain(self) -> list[tuple[float, T]]:
+        """Remove the items that have not started, and return each with its time."""
+        with self._changed:
+            items, self._items = self._items, []
+            return [(at, item) for at, _, item in items]
+
+    def _run(self, run: Callable[[T], None]) -> None:
+        while (item := self._next()) is not None:
+            run(item)
+
+    def _next(self) -> T | None:
+        """Wait for an item whose time has come; None ends the thread."""
+        with self._changed:
+            while not self._is_stopped:
+                seconds = self._items[0][0] - self._clock.monotonic() if self._items else None
+                if seconds is not None and seconds <= 0:
+                    item = heapq.heappop(self._items)[2]
+                    if self._items and not self._waits_for_time:
+                        self._changed.notify()
+                    return item
+                self._wait(seconds)
+        return None
+
+    def _wait(self, seconds: float | None) -> None:
+        if seconds is None or self._waits_for_time:
+            self._changed.wait()
+            return
+        this = self._waits_for_time = threading.current_thread()
+        self._changed.wait(seconds)
+        if self._waits_for_time is this:
+            self._waits_for_time = None
+
+
+class PeriodicTasks:
+    """Calls each task every so many seconds, in one thread: one that takes long delays the others.
+
+    What a task raises is reported, and it is called again: a thread that ended would do so without a word.
+    """
+
+    def __init__(
+        self, tasks: Mapping[Callable[[], None], Callable[[], float]], *, queue: str, clock: Clock, report: Report
+    ) -> None:
+        self._tasks, self._queue, self._clock, self._report = tasks, queue, clock, report
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"periodic {queue}", daemon=True)
+
+    def start(self) -> None:
+        """Raises RuntimeError when the system has no more threads."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+    def _run(self) -> None:
+        now = self._clock.monotonic
+        due = {task: now() + every() for task, every in self._tasks.items()}
+        while not self._stopped.wait(max(0.0, min(due.values()) - now())):
+            for task in [each for each, at in due.items() if at <= now()]:
+                try:
+                    task()
+                except Exception as fault:
+                    self._report(error_event(fault, queue=self._queue))
+                due[task] = now() + self._tasks[task]()

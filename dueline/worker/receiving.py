@@ -27,22 +27,14 @@ _LONGEST_REST_SECONDS = 20.0
 FLOOR_TURNS = 10
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Rest:
-    """A level that failed is not polled before `until`, on the monotonic clock; if it fails again, twice as long."""
-
-    fault: Exception
-    until: float
-    seconds: float
-
-
 class Receiver:
     """Polls the levels of a queue in turn. `on_request` is called before each request."""
 
     def __init__(self, context: QueueContext, *, report: Report, on_request: Callable[[], None] = lambda: None) -> None:
         self._context, self._report, self._on_request = context, report, on_request
         self._turns = 0
-        self._rests: dict[int, _Rest] = {}
+        # Of each level that failed: the fault, until when it is not polled (monotonic), and for how long that is.
+        self._rests: dict[int, tuple[Exception, float, float]] = {}
 
     def receive(self, *, most: int) -> list[Claim]:
         """Return the claims on up to `most` messages of the first level that has some; if none has, poll for a while.
@@ -53,20 +45,19 @@ class Receiver:
         order = order_of(len(self._context.settings.urls), turn=self._turns)
         self._turns += 1
         if len(order) == 1:
-            return self._receive_from(order[0], most, wait=self._poll_seconds(LONG_POLL_SECONDS))
+            longest = self._context.settings.visibility_timeout // _POLLS_A_CLAIM
+            return self._receive_from(order[0], most, wait=max(1, min(LONG_POLL_SECONDS, longest)))
         for level in order:
-            if not self._is_resting(level) and (claims := self._try(level, most, wait=0)):
+            is_resting = level in self._rests and self._context.clock.monotonic() < self._rests[level][1]
+            if not is_resting and (claims := self._try(level, most, wait=0)):
                 return claims
         healthy = sorted(set(order) - self._rests.keys())
         if healthy:
             return self._try(healthy[0], most, wait=_LONG_POLL_OF_LEVELS_SECONDS)
-        fault = self._rests[order[0]].fault
+        fault, *_ = self._rests[order[0]]
         # The caller waits before the next try, which is at all levels.
         self._rests.clear()
         raise fault
-
-    def _is_resting(self, level: int) -> bool:
-        return level in self._rests and self._context.clock.monotonic() < self._rests[level].until
 
     def _try(self, level: int, most: int, *, wait: int) -> list[Claim]:
         """Return the claims on messages of a level; if it fails, let it rest."""
@@ -74,16 +65,12 @@ class Receiver:
             claims = self._receive_from(level, most, wait=wait)
         except Exception as fault:
             before = self._rests.get(level)
-            seconds = min(_LONGEST_REST_SECONDS, before.seconds * 2) if before else _FIRST_REST_SECONDS
-            until = self._context.clock.monotonic() + seconds
-            self._rests[level] = _Rest(fault=fault, until=until, seconds=seconds)
+            seconds = min(_LONGEST_REST_SECONDS, before[2] * 2) if before else _FIRST_REST_SECONDS
+            self._rests[level] = fault, self._context.clock.monotonic() + seconds, seconds
             self._report(error_event(fault, queue=self._context.queue, what=f"priority {level + 1} was not polled"))
             return []
         self._rests.pop(level, None)
         return claims
-
-    def _poll_seconds(self, seconds: int) -> int:
-        return max(1, min(seconds, self._context.settings.visibility_timeout // _POLLS_A_CLAIM))
 
     def _receive_from(self, level: int, most: int, *, wait: int) -> list[Claim]:
         self._on_request()
@@ -168,7 +155,10 @@ class ReceiveLoop:
             except Exception as fault:
                 # Whatever it is: a thread that ends would leave a process that does nothing and says nothing.
                 faults += 1
-                self._back_off(fault, faults)
+                self._report(error_event(fault, queue=self._context.queue))
+                self._beat()
+                longest = min(_LONGEST_BACKOFF_SECONDS, 2.0 ** min(faults, 10))
+                self._stopped.wait(longest * (1 + self._jitter()) / 2)
 
     def receive_once(self) -> list[Claim]:
         """Receive as much as there are permits for; nothing while jobs may not begin or cannot be prepared."""
@@ -185,13 +175,7 @@ class ReceiveLoop:
     def _beat(self) -> None:
         self.heartbeat = self._context.clock.monotonic()
 
-    def _back_off(self, fault: Exception, faults: int) -> None:
-        self._report(error_event(fault, queue=self._context.queue))
-        self._beat()
-        self._stopped.wait(min(_LONGEST_BACKOFF_SECONDS, 2.0 ** min(faults, 10)) * (1 + self._jitter()) / 2)
 
-
-# Sort received messages before any handler runs: which may run, and which are cancelled or cannot be read.
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prepared:
     """A batch, sorted: the messages that are ready to run, those that were cancelled, those that can never run."""
@@ -216,9 +200,8 @@ def prepare(
             readable.append(ReceivedMessage.of(claim, queue=context.queue, cancellation_read=cancellation_read))
         except InvalidJob as error:
             unreadable = ReceivedMessage.without_job(claim, queue=context.queue)
-            dead.append(
-                DeadLetter(received=unreadable, dead=DeadLettered(error=type(error).__name__, reason=str(error)))
-            )
+            why = DeadLettered(error=type(error).__name__, reason=str(error))
+            dead.append(DeadLetter(received=unreadable, dead=why))
     ids = {each.job_id for each in readable if each.job_id}
     cancelled = look(ids, table=context.table) if ids else set()
     return Prepared(

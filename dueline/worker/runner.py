@@ -5,7 +5,7 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from typing import Any
@@ -67,40 +67,34 @@ class Runner:
 
         Raises Throttled or Unavailable when a worker cannot begin: those that are open are ended in the same way.
         """
-        opened: list[QueueWorker] = []
+        opened = list[QueueWorker]()
         try:
             for worker in self._workers.values():
                 if shutdown.is_requested:
                     break
                 opened.append(worker)
                 worker.open()
-            self._begin(() if shutdown.is_requested else opened)
+            self.on_ready()
+            self.is_ready = True
+            for worker in () if shutdown.is_requested else opened:
+                worker.start()
             while not shutdown.is_requested:
                 self._clock.sleep(_LOOK_SECONDS)
         finally:
             has_ended = self._end(opened, shutdown, grace=grace)
         return has_ended
 
-    def _begin(self, workers: Iterable[QueueWorker]) -> None:
-        self.on_ready()
-        self.is_ready = True
-        for worker in workers:
-            worker.start()
-
     def _end(self, workers: Sequence[QueueWorker], shutdown: Shutdown, *, grace: float) -> bool:
-        for worker in workers:
-            worker.stop()
-        until = self._clock.monotonic() + grace
-        while any(worker.is_busy for worker in workers) and not shutdown.is_forced and self._clock.monotonic() < until:
-            self._clock.sleep(_LOOK_SECONDS)
-        return self._finish(workers)
-
-    def _finish(self, workers: Sequence[QueueWorker]) -> bool:
-        """Finish all workers together, as each may wait for AWS; return whether all jobs had ended.
+        """End all workers together, as each may wait for AWS; return whether all jobs had ended.
 
         This takes no thread of its own: where none is to be had, the last acknowledgements are sent all the same.
         """
         clock = self._clock
+        for worker in workers:
+            worker.stop()
+        until = clock.monotonic() + grace
+        while any(worker.is_busy for worker in workers) and not shutdown.is_forced and clock.monotonic() < until:
+            clock.sleep(_LOOK_SECONDS)
         until = clock.monotonic() + LONG_POLL_SECONDS + 1
         ended = [worker.put_back(within=until - clock.monotonic()) for worker in workers]
         until = clock.monotonic() + _FINAL_ACKS_SECONDS

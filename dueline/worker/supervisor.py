@@ -8,7 +8,8 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from multiprocessing import Pipe
-from typing import TYPE_CHECKING, Any
+from multiprocessing.connection import Connection
+from typing import Any
 
 from dueline.core.clock import SystemClock
 from dueline.core.ports import Clock
@@ -16,10 +17,6 @@ from dueline.worker.events import ProcessEvent, ProcessKind
 from dueline.worker.log import log_process
 from dueline.worker.prometheus import answering, health_of_all, shared
 from dueline.worker.runner import FORCE, SUPERVISED, Shutdown, signal_handlers
-
-if TYPE_CHECKING:
-    from multiprocessing.connection import Connection
-
 
 _LOOK_SECONDS = 0.1
 # Of a process that has drained already, or is still starting: SIGTERM ends it.
@@ -31,9 +28,8 @@ _MOST_DOUBLINGS = 5
 _STEADY_SECONDS = 60.0
 
 
-# A worker process, as its supervisor sees it.
 class Process:
-    """A process that was started. `ages` are by queue, None until all its queues are ready."""
+    """A worker process that was started. `ages` are by queue, None until all its queues are ready."""
 
     def __init__(
         self, started: "subprocess.Popen[bytes]", connection: "Connection[bytes, bytes]", *, clock: Clock
@@ -102,7 +98,7 @@ class Supervisor:
         report: Callable[[ProcessEvent], None],
     ) -> None:
         parts: dict[str, Any] = {"start": start, "clock": clock, "jitter": jitter, "report": report}
-        self._first, *_ = self._slots = [WorkerSlot(number, **parts) for number in range(1, processes + 1)]
+        self._slots = [WorkerSlot(number, **parts) for number in range(1, processes + 1)]
         self._clock = clock
         self._is_ready = self._is_ending = False
 
@@ -124,7 +120,7 @@ class Supervisor:
     def _look(self) -> int | None:
         """Start what is to be started; return the exit code of the first process if it could not begin."""
         for slot in self._slots:
-            if slot.is_to_start and (self._is_ready or slot is self._first):
+            if slot.is_to_start and (self._is_ready or slot is self._slots[0]):
                 slot.start(at_any_rate=not self._is_ready)
             code = slot.look()
             self._is_ready |= slot.is_ready
@@ -141,13 +137,13 @@ class Supervisor:
         One that was still starting had no jobs, whatever it exits with.
         """
         self._is_ending, is_forced, codes = True, False, {0}
-        for slot in self._slots:
-            slot.end()
-        while any(slot.process for slot in self._slots):
+        for process in self._running:
+            process.end()
+        while self._running:
             if shutdown.is_forced and not is_forced:
                 is_forced = True
-                for slot in self._slots:
-                    slot.force()
+                for process in self._running:
+                    process.force()
             for slot in self._slots:
                 code = slot.look()
                 if code is not None:
@@ -156,14 +152,16 @@ class Supervisor:
             self._clock.sleep(_LOOK_SECONDS)
         return max(codes - {_ENDED_BY_SIGTERM})
 
+    @property
+    def _running(self) -> list[Process]:
+        return [slot.process for slot in self._slots if slot.process]
+
     def health(self) -> dict[str, Any]:
         """Return the health of all processes. During shutdown, those that have ended are left out."""
-        processes = [slot.process for slot in self._slots]
-        running = [process for process in processes if process or not self._is_ending]
-        return health_of_all([(process.pid, process.ages) if process else (None, None) for process in running])
+        processes = [slot.process for slot in self._slots if slot.process or not self._is_ending]
+        return health_of_all([(process.pid, process.ages) if process else (None, None) for process in processes])
 
 
-# Run a command as several worker processes, with one set of signals, logs, health and metrics.
 def supervise(command: Sequence[str], *, processes: int, port: int | None) -> int:
     """Run a worker's command so many times over until SIGTERM or SIGINT; return the exit code.
 
@@ -186,9 +184,8 @@ def supervise(command: Sequence[str], *, processes: int, port: int | None) -> in
         return supervisor.run(shutdown)
 
 
-# One of the processes that a supervisor keeps at work: who is at it, or when the next one is started.
 class WorkerSlot:
-    """`start` starts a process of this number. `jitter` returns 0 to 1."""
+    """One of the processes that a supervisor keeps at work, or when the next one is started in its place."""
 
     def __init__(
         self,
@@ -222,16 +219,6 @@ class WorkerSlot:
     def look(self) -> int | None:
         """Receive what the process reports; return its exit code if it has ended."""
         return self.process.look() if self.process else None
-
-    def end(self) -> None:
-        """Let the process end with its grace."""
-        if self.process:
-            self.process.end()
-
-    def force(self) -> None:
-        """Let the process end without grace."""
-        if self.process:
-            self.process.force()
 
     @property
     def is_ready(self) -> bool:

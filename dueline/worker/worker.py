@@ -15,7 +15,7 @@ from dueline import otel
 from dueline.core.clock import SystemClock
 from dueline.core.job import queue_name
 from dueline.core.ports import Clock
-from dueline.worker.code_schedules import CodeSchedules, SchedulesClient, ScheduleSync
+from dueline.worker.code_schedules import CodeSchedules, ScheduleSync
 from dueline.worker.delivery import ReceivedJob
 from dueline.worker.events import Event, Report
 from dueline.worker.execution import Handler, HandlerRunner, check_function
@@ -27,6 +27,7 @@ from dueline.worker.runner import Runner, Shutdown, SupervisorLink, event_loop, 
 if TYPE_CHECKING:
     import boto3
 
+    from dueline.client.schedules import Schedules
 
 logger = logging.getLogger(__name__)
 MOST_CONCURRENCY = 1000
@@ -48,7 +49,7 @@ class Environment:
     clock: Clock
     report: Report
     serve: Callable[[int, Callable[[], dict[str, float]]], AbstractContextManager[int]]
-    schedules: Callable[[str], SchedulesClient]
+    schedules: "Callable[[str], Schedules]"
     close: Callable[[], None] = lambda: None
 
 
@@ -59,7 +60,6 @@ def connect(name: str, *, session: "boto3.Session | None") -> Environment:
     from dueline.worker.prometheus import Metrics, served
 
     metrics, resources = Metrics(), WorkerDeployment(name, session=session)
-
     failures = set[str]()
 
     def report(event: Event) -> None:
@@ -82,7 +82,7 @@ def connect(name: str, *, session: "boto3.Session | None") -> Environment:
     )
 
 
-def _schedules(name: str, *, session: "boto3.Session | None") -> Callable[[str], SchedulesClient]:
+def _schedules(name: str, *, session: "boto3.Session | None") -> "Callable[[str], Schedules]":
     """Return what finds the schedules of a queue, over a client that connects at its first use."""
 
     @cache
@@ -170,16 +170,9 @@ class Worker:
         Called without a function, it leaves the schedule's jobs to the queue's own. Any number of processes may declare
         it, as often as they like: one that is as it was stays as it is. Raises InvalidSchedule, with the reason.
         """
-        arguments: dict[str, Any] = {
-            "cron": cron,
-            "every": every,
-            "zone": zone,
-            "payload": payload,
-            "start": start,
-            "end": end,
-        }
-        arguments |= {"count": count, "tenant": tenant, "priority": priority, "jitter": jitter, "catch_up": catch_up}
-        arguments |= {"overlap": overlap, "description": description}
+        arguments: dict[str, Any] = {"cron": cron, "every": every, "zone": zone, "payload": payload}
+        arguments |= {"start": start, "end": end, "count": count, "tenant": tenant, "priority": priority}
+        arguments |= {"jitter": jitter, "catch_up": catch_up, "overlap": overlap, "description": description}
         added = self._scheduled.add(queue_name(queue), name, arguments)
 
         def decorated(function: Function) -> Function:
@@ -217,23 +210,20 @@ class Worker:
             ):
                 workers = {each.queue: _queue_worker(each, environment, loop=loop, most=most) for each in handlers}
                 runner = Runner(workers, clock=environment.clock)
-                with self._declaring(environment, list(workers)), self._monitored(runner, environment, port=port):
+                with self._declaring(environment, list(workers)), self._monitored(runner, environment, port):
                     return runner.run(shutdown, grace=grace)
         finally:
             if shutdown.is_requested:
                 self._shutdown = Shutdown()
 
-    def _monitored(
-        self, runner: Runner, environment: "Environment", *, port: int | None
-    ) -> AbstractContextManager[object]:
+    def _monitored(self, runner: Runner, environment: Environment, port: int | None) -> AbstractContextManager[object]:
         if self._link is not None:
             return self._link.watch(runner, self._shutdown)
         return nullcontext() if port is None else environment.serve(port, runner.ages)
 
-    def _declaring(self, environment: "Environment", queues: Sequence[str]) -> AbstractContextManager[object]:
+    def _declaring(self, environment: Environment, queues: Sequence[str]) -> AbstractContextManager[object]:
         """Declare the schedules of queues; of several processes, the first does."""
-        of_queues = [(queue, self._scheduled.of(queue)) for queue in queues]
-        to_declare = [(queue, scheduled) for queue, scheduled in of_queues if scheduled or self._owner]
+        to_declare = [(each, self._scheduled.of(each)) for each in queues if self._owner or self._scheduled.of(each)]
         if not to_declare or (self._link and self._link.number != 1):
             return nullcontext()
         return ScheduleSync(
@@ -263,13 +253,11 @@ class Worker:
 def _queue_worker(
     handler: Handler, environment: Environment, *, loop: asyncio.AbstractEventLoop, most: int
 ) -> QueueWorker:
-    context = environment.connect(handler.queue)
+    context, concurrency = environment.connect(handler.queue), handler.concurrency or most
     context.check()
     parts: dict[str, Any] = {"report": environment.report, "jitter": random.random}
     runner = HandlerRunner(handler, context, loop=loop, trace=otel.handling, **parts)
-    return QueueWorker(
-        context, runner, concurrency=handler.concurrency or most, wall=partial(common_time, context), **parts
-    )
+    return QueueWorker(context, runner, concurrency=concurrency, wall=partial(common_time, context), **parts)
 
 
 def set_supervisor(worker: Worker, link: SupervisorLink) -> None:

@@ -9,11 +9,8 @@ import pytest
 
 from local.emulator import Emulator
 from local.endpoints import Endpoints
-from tests.e2e.deployed import deployed_locally
+from tests.e2e.deployed import deployed_locally, signed_client
 from tests.e2e.inbox import Inbox
-from tests.e2e.signed import Signed
-from tests.retrying_http import RetryingTransport
-from tests.waiting import HANG_SECONDS
 
 # schemathesis reads them, in a process of its own.
 collect_ignore = ["fuzz/hooks.py"]
@@ -45,12 +42,7 @@ def queues_yaml() -> Path:
 def deployed(emulator: Emulator, tmp_path_factory: pytest.TempPathFactory, queues_yaml: Path) -> Iterator[Deployed]:
     with (
         deployed_locally(emulator, queues_yaml, folder=tmp_path_factory.mktemp("assembly")) as endpoints,
-        httpx.Client(
-            base_url=endpoints.api,
-            auth=Signed(),
-            timeout=HANG_SECONDS,
-            transport=RetryingTransport(verify=emulator.trust()),
-        ) as http,
+        signed_client(emulator, endpoints) as http,
     ):
         yield Deployed(endpoints=endpoints, http=http)
 

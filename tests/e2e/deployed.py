@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
+
 from dueline.config.deployment import load
 from local.deploy import deploy
 from local.emulator import Emulator
@@ -12,9 +14,18 @@ from local.template import configure
 from local.ticks import fired_every, not_slow
 from tests.e2e.assemblies import assembly_of
 from tests.e2e.emulated_iam import grant_what_the_emulator_asks_for
+from tests.e2e.signed import Signed
+from tests.retrying_http import RetryingTransport
+from tests.waiting import HANG_SECONDS
 
 # Within a lookahead of 19 s, what becomes due meets two ticks; there are ten partitions, and each tick costs.
 TICK_EVERY_SECONDS = 9.0
+
+
+def signed_client(emulator: Emulator, endpoints: Endpoints) -> httpx.Client:
+    """Return an HTTP client of the API that signs and is patient."""
+    transport = RetryingTransport(verify=emulator.trust())
+    return httpx.Client(base_url=endpoints.api, auth=Signed(), timeout=HANG_SECONDS, transport=transport)
 
 
 @contextmanager
@@ -31,8 +42,11 @@ def deployed_locally(emulator: Emulator, queues: Path, *, folder: Path) -> Itera
 
     deploy(emulator, assembly_of(configured, out=folder / "cdk.out"), after=grant_the_core)
     grant_what_the_emulator_asks_for(emulator)
+    endpoints = find(emulator, deployment)
+    publish(emulator, deployment, endpoints)
+    with signed_client(emulator, endpoints) as http:
+        # A busy machine takes longer to start the API's function than callers in the tests may wait.
+        http.get("/queues").raise_for_status()
     with fired_every(TICK_EVERY_SECONDS, emulator, deployment.names.schedule_group) as faults:
-        endpoints = find(emulator, deployment)
-        publish(emulator, deployment, endpoints)
         yield endpoints
     assert not not_slow(faults)

@@ -1,3 +1,5 @@
+"""Cancels, promised or requested, and what workers see of them."""
+
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
@@ -5,13 +7,13 @@ from datetime import timedelta
 import pytest
 
 from dueline.core import rows
-from dueline.core.cancel import CancelResult
+from dueline.core.cancel import CancelResult, cancellations_of
 from dueline.core.job import Partition, Route, State
 from dueline.core.ports import BatchRead
 from dueline.errors import JobNotFound, Throttled, Unavailable
-from tests.builders import NOW, a_job, a_queue, an_id
+from tests.builders import NOW, a_queue, an_id
 from tests.system import System
-from tests.wire import done_in_part, failing, losing_the_answer, meanwhile, on
+from tests.wire import done_in_part, failing, meanwhile, on
 
 NEVER = Partition(queue="emails", number=77)
 
@@ -20,40 +22,11 @@ def due_in(seconds, **overrides):
     return an_id(due=NOW + timedelta(seconds=seconds), **overrides)
 
 
-def test_job_that_waits_in_the_table_is_cancelled_for_good():
-    system, job = System(), a_job()
-    system.put(job)
-    assert system.cancel(job.id) is State.CANCELLED
-    system.clock.sleep(3600)
-    system.tick()
-    assert system.arrived() == []
-
-
-def test_cancel_that_overtakes_ingest_holds():
-    system = System()
-    job = system.schedule(3600)
-    assert system.cancel(job.id) is State.CANCELLED
-    system.ingest()
-    system.clock.sleep(3600)
-    system.tick()
-    assert system.arrived() == []
-
-
 def test_cancel_at_the_fence_is_requested_and_behind_it_promised():
     system = System()
     system.tick()
     assert system.cancel(due_in(240)) is State.CANCEL_REQUESTED
     assert system.cancel(due_in(240.001)) is State.CANCELLED
-
-
-@pytest.mark.parametrize("name", ["table.add", "table.read", "table.mark_exact"])
-@pytest.mark.parametrize("react", [failing(Throttled("slow down")), losing_the_answer])
-def test_cancel_that_fails_promises_nothing_and_its_repeat_does(name, react):
-    system, id = System(), due_in(3600)
-    system.wire.around = on(name, react, times=1)
-    with pytest.raises((Throttled, Unavailable)):
-        system.cancel(id)
-    assert system.cancel(id) is State.CANCELLED
 
 
 def test_cancel_makes_three_calls_and_its_repeat_one():
@@ -113,18 +86,6 @@ def test_cancel_in_an_unread_partition_promises_nothing():
 # Many at once
 
 
-def test_many_are_cancelled_each_and_reported_in_order():
-    system, waits, direct = System(), due_in(3600), due_in(60, route=Route.DIRECT)
-    unknown = JobNotFound("no such job")
-    results = system.cancel_many([direct, unknown, waits])
-    assert results == [
-        CancelResult(id=direct, state=State.CANCEL_REQUESTED),
-        unknown,
-        CancelResult(id=waits, state=State.CANCELLED),
-    ]
-    assert system.look_up(waits) is State.CANCELLED
-
-
 def test_failed_cancel_of_many_names_its_job_alone():
     system, ids = System(), [due_in(3600 + n) for n in range(3)]
     system.wire.around = on("table.add", failing(Throttled("slow down")), skip=1, times=1)
@@ -180,3 +141,44 @@ def test_of_many_nothing_is_started_when_time_is_over(name, started):
     assert [error.job_id for error in late] == [str(id) for id in ids[len(ids) - len(late) :]]
     assert len(late) == (2 if name == "table.mark_exact" else 3)
     assert len(system.cancelled_among(ids)) == started
+
+
+# What workers see
+
+
+@pytest.fixture
+def system():
+    return System()
+
+
+def test_worker_sees_promised_and_requested_cancels(system):
+    promised, requested, kept = system.schedule(700), system.schedule(30), system.schedule(30)
+    assert system.cancel(promised.id) is State.CANCELLED
+    assert system.cancel(requested.id) is State.CANCEL_REQUESTED
+    ids = [promised.id, requested.id, kept.id]
+    assert system.cancelled_among(ids) == {promised.id, requested.id}
+
+
+def test_unread_cancellation_is_no_absent_one(system):
+    jobs = [system.schedule(30), system.schedule(30)]
+    system.wire.around = on("table.read", done_in_part)
+    with pytest.raises(Unavailable, match="1 cancellations could not be read"):
+        system.cancelled_among([job.id for job in jobs])
+
+
+def test_worker_may_query_more_jobs_than_a_request_takes(system):
+    jobs = [system.schedule(30) for _ in range(201)]
+    for job in jobs[::100]:
+        system.cancel(job.id)
+    assert system.cancelled_among([job.id for job in jobs]) == {job.id for job in jobs[::100]}
+
+
+def test_what_cannot_be_read_of_many_cancellations_fails_alone(system):
+    jobs = [system.schedule(30) for _ in range(201)]
+    ids = [job.id for job in jobs]
+    for id in ids:
+        system.cancel(id)
+    system.wire.around = on("table.read", failing(Throttled("slow down")), skip=1, times=1)
+    cached = cancellations_of(ids, table=system.table)
+    assert (cached.cancelled, set(cached.unread)) == ({*ids[:100], ids[200]}, set(ids[100:200]))
+    assert {str(fault) for fault in cached.unread.values()} == {"slow down"}

@@ -72,7 +72,7 @@ TRANSIENT = {
     "no object": json_reply([], 201),
     "no job": json_reply({"id": 5}, 201),
 }
-# What API Gateway refuses itself has no code; tests/unit/test_problems.py has the errors by their codes.
+# What API Gateway refuses itself has no code; tests/unit/test_errors.py has the errors by their codes.
 ERRORS = {
     (403, None): errors.Forbidden,
     (404, None): errors.DeploymentNotFound,
@@ -240,31 +240,12 @@ def test_get_returns_attempts_of_tracked_jobs(client, api_server):
     assert running == dataclasses.replace(failed, state=State.RUNNING, ended=None, error=None)
 
 
-def test_among_many_a_repeat_that_failed_is_a_job_and_no_error(client, api_server):
-    api_server.script = [json_reply({"jobs": [job_json(an_id(), "failed") | ENDED, job_json(an_id(), "accepted")]})]
-    results = client.schedule_many("emails", [NewJob(payload=1, key="a"), NewJob(payload=2)])
-    assert [(job.state, job.error, job.attempts) for job in results] == [
-        (State.FAILED, "TimeoutError", 2),
-        (State.ACCEPTED, None, None),
-    ]
-
-
-def test_a_cancel_without_promise_is_reported_as_such(client, api_server):
-    api_server.script = [json_reply(job_json(id := an_id(), "cancel_requested"), 202)]
-    assert client.cancel(str(id)) is State.CANCEL_REQUESTED
-
-
 @pytest.mark.parametrize("id", ["", "emails", "emails.0.t.1.nothing", f"{an_id()}/../x", f"{an_id()}\n"])
 def test_what_is_no_id_never_becomes_a_path(client, api_server, id):
     for call in (client.get, client.cancel):
         with pytest.raises(JobNotFound, match="not of the form of an id"):
             call(id)
     assert api_server.requests == []
-
-
-def test_a_job_that_was_moved_names_the_one_that_took_its_place(client, api_server):
-    api_server.script = [json_reply(job_json(an_id(), "cancelled") | {"moved_to": "another"})]
-    assert client.get(str(an_id())).moved_to == "another"
 
 
 def cancelled_but(problems):
@@ -357,14 +338,6 @@ def test_reschedule_retries_with_the_same_key(client, api_server, clock):
     headers = [request.headers for request in api_server.requests]
     first, second, third, another = [each["idempotency-key"] for each in headers]
     assert first == second == third != another
-
-
-def test_a_time_too_far_ahead_is_refused_by_the_api(client, api_server):
-    api_server.respond = lambda _: problem_reply(400, "invalid_job", "at is too far ahead")
-    for call in (partial(client.schedule, "emails", 1), partial(client.reschedule, str(an_id()))):
-        with pytest.raises(InvalidJob, match="at is too far ahead"):
-            call(at=NOW + timedelta(days=11 * 366))
-    assert len(api_server.requests) == 2
 
 
 @pytest.mark.parametrize("options", [{}, {"at": NOW, "delay": 5}, {"delay": -1}, {"delay": True}, {"at": "now"}])
@@ -524,13 +497,6 @@ def test_what_is_no_rate_is_refused_before_any_request(client, api_server, rate,
     with pytest.raises(InvalidJob, match=f"rate is {named}"):
         client.set_rate("emails", rate)
     assert api_server.requests == []
-
-
-@pytest.mark.parametrize("answer", [{}, {"paused": True}, {"paused": True, "rate": 5}, {"paused": True, "rate": "5"}])
-def test_an_answer_without_the_state_is_no_answer(api_server, clock, answer):
-    api_server.respond = lambda _: json_reply(answer)
-    with pytest.raises(Unavailable, match="holds no pause and rate"):
-        a_client(api_server, clock, attempts=1).pause("emails")
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
-"""Pause and rate: set while workers run, and never one in the other's way."""
+"""Pause and rate: set while workers run, over HTTP too."""
 
+import json
 from datetime import timedelta
 
 import pytest
@@ -12,7 +13,8 @@ from dueline.core.rows import paused_key, rate_key, slots_key
 from dueline.errors import Unavailable
 from dueline.operations import control
 from dueline.testing import MemoryTable
-from tests.builders import NOW
+from tests.api_harness import call_api, import_api
+from tests.builders import NOW, a_queue
 from tests.wire import Wire, done_in_part, meanwhile, on, straight
 
 RATE = Rate(jobs=50)
@@ -47,11 +49,6 @@ def test_other_queues_are_neither_paused_nor_limited(table):
     assert held(table, "emails-vip") == Control()
 
 
-def test_pause_holds_until_resume(table):
-    assert control.pause("emails", table=table, now=NOW) == held(table) == Control(paused=True)
-    assert control.resume("emails", table=table, now=LATER) == held(table) == Control()
-
-
 def test_rate_holds_until_it_is_lifted(table):
     set_rate = control.set_rate("emails", RATE, table=table, now=NOW)
     assert set_rate == held(table) == Control(rate=RATE, rate_set="2026-11-21T07:05:00.000Z")
@@ -66,11 +63,6 @@ def test_same_rate_again_keeps_its_slots(table):
     assert held(table).rate_set == "2026-11-21T07:05:00.000Z"
 
 
-@pytest.mark.parametrize("text", ["0/s", "1/s", "90/m", "100000/h"])
-def test_a_rate_is_kept_as_it_was_set(table, text):
-    assert str(control.set_rate("emails", Rate.parse(text), table=table, now=NOW).rate) == text
-
-
 def test_a_pause_leaves_the_rate_as_it_is_and_a_rate_the_pause(table):
     control.set_rate("emails", RATE, table=table, now=NOW)
     control.pause("emails", table=table, now=LATER)
@@ -83,20 +75,6 @@ def test_rate_set_during_a_pause_is_kept(table, wire):
     wire.around = on("table.write", meanwhile(lambda: control.set_rate("emails", RATE, table=table, now=NOW)), times=1)
     assert control.pause("emails", table=table, now=NOW).rate == RATE
     assert (held(table).paused, held(table).rate) == (True, RATE)
-
-
-@pytest.mark.parametrize(
-    ("holds", "is_stopped"),
-    [
-        (Control(), False),
-        (Control(paused=True), True),
-        (Control(rate=Rate(jobs=0, seconds=3600)), True),
-        (Control(rate=Rate(jobs=1, seconds=3600)), False),
-        (Control(paused=True, rate=RATE), True),
-    ],
-)
-def test_a_pause_and_a_rate_of_0_stop_a_queue(holds, is_stopped):
-    assert holds.is_stopped is is_stopped
 
 
 @EVERY_CHANGE
@@ -153,3 +131,107 @@ def test_slots_have_a_partition_key_of_their_own():
     assert partition_key not in {paused_key("emails")[0], rate_key("emails")[0]}
     assert paused_key("emails")[0] == rate_key("emails")[0] == "emails#control"
     assert rows.idempotency_key("emails", "rate")[0] != partition_key
+
+
+# Over HTTP
+
+
+CALLER = "arn:aws:iam::123456789012:user/ann"
+
+
+@pytest.fixture
+def api(monkeypatch):
+    with import_api(monkeypatch, a_queue()) as api:
+        yield api
+
+
+def call(api, method, path, body=None):
+    return call_api(api, method, path, body=body, caller=CALLER)
+
+
+def put(api, rate):
+    return call(api, "PUT", "/queues/emails/rate", json.dumps({"rate": rate}))
+
+
+def held_http(api):
+    return read_control("emails", table=api.DEPLOYMENT.table)
+
+
+def test_pause_and_resume_answer_the_controls(api):
+    assert call(api, "POST", "/queues/emails/pause") == (200, {"queue": "emails", "paused": True, "rate": None})
+    assert held_http(api) == Control(paused=True)
+    assert call(api, "POST", "/queues/emails/resume") == (200, {"queue": "emails", "paused": False, "rate": None})
+    assert held_http(api) == Control()
+
+
+def test_rate_is_set_and_lifted_beside_a_pause(api):
+    call(api, "POST", "/queues/emails/pause")
+    assert put(api, "50/s") == (200, {"queue": "emails", "paused": True, "rate": "50/s"})
+    assert held_http(api).rate == Rate(jobs=50)
+    assert put(api, None) == (200, {"queue": "emails", "paused": True, "rate": None})
+    assert held_http(api).rate is None
+
+
+ALLOWED = "it must be a number of jobs and a unit, such as 50/s, 90/m or 200/h"
+A_TEXT = "must be a text such as 50/s, 90/m or 200/h, or null for no limit"
+
+
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        ('{"rate": "fast"}', f"rate is 'fast': {ALLOWED}"),
+        ('{"rate": ""}', f"rate is '': {ALLOWED}"),
+        ('{"rate": "50"}', f"rate is '50': {ALLOWED}"),
+        ('{"rate": "50/d"}', f"rate is '50/d': {ALLOWED}"),
+        ('{"rate": "100001/s"}', "rate is 100001 jobs: it must be from 0 to 100000"),
+        ('{"rate": 50}', f"rate is 50: {A_TEXT}"),
+        ('{"rate": false}', f"rate is false: {A_TEXT}"),
+        ("{}", "rate is missing"),
+        ('{"rate": "5/s", "burst": 3}', "burst is no field: there are rate"),
+        ("", "body is not JSON"),
+        ("[]", "body is []"),
+    ],
+)
+def test_wrong_rate_is_refused_with_what_is_allowed(api, body, detail):
+    status, answer = call(api, "PUT", "/queues/emails/rate", body)
+    assert (status, answer["code"]) == (400, "invalid_job")
+    assert detail in answer["detail"]
+    assert held_http(api) == Control()
+
+
+@pytest.mark.parametrize(("method", "path"), [("POST", "pause"), ("POST", "resume"), ("PUT", "rate")])
+def test_unknown_queue_is_not_controlled(api, method, path):
+    status, answer = call(api, method, f"/queues/nobody/{path}", '{"rate": null}')
+    assert (status, answer["code"]) == (404, "queue_not_found")
+    assert api.DEPLOYMENT.table.read([("nobody#control", "!paused"), ("nobody#control", "!rate")]).rows == {}
+
+
+def test_caller_of_a_control_is_logged(api, caplog):
+    caplog.set_level("INFO")
+    for act in (lambda: call(api, "POST", "/queues/emails/pause"), lambda: put(api, "50/s"), lambda: put(api, None)):
+        act()
+    call(api, "POST", "/queues/emails/resume")
+    answer = [
+        (line.levelname, line.message, line.queue, line.caller, line.paused, line.rate) for line in caplog.records
+    ]
+    assert answer == [
+        ("INFO", "paused", "emails", CALLER, True, "no limit"),
+        ("INFO", "rate set", "emails", CALLER, True, "50/s"),
+        ("INFO", "rate set", "emails", CALLER, True, "no limit"),
+        ("INFO", "resumed", "emails", CALLER, False, "no limit"),
+    ]
+
+
+@pytest.mark.parametrize("path", ["/queues", "/queues/emails", "/queues/emails/jobs", "/queues/emails/schedules"])
+def test_requests_are_logged_at_debug_alone(api, caplog, path):
+    name = api.logger.name
+    for level, answer in (("INFO", []), ("DEBUG", [("request", "GET", path)])):
+        caplog.set_level(level, logger=name)
+        assert call(api, "GET", path)[0] == 200
+        assert [(line.message, line.method, line.path) for line in caplog.records] == answer
+
+
+def test_refusal_is_one_warning(api, caplog):
+    caplog.set_level("INFO")
+    put(api, "fast")
+    assert [(line.levelname, line.message) for line in caplog.records] == [("WARNING", "refused")]

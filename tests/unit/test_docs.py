@@ -1,6 +1,12 @@
-"""README and each decision stay short, and pages name files that exist; tests/house.py counts all pages."""
+"""Pages are short and true: they name files that exist, and answer each finding that is let pass."""
 
+import ast
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+import pytest
 
 from tests.house import ROOT, files, pages
 
@@ -19,3 +25,117 @@ def test_documentation_names_files_that_exist():
     named = [(page.name, name) for page in pages() for name in path.findall(page.read_text())]
     assert len(named) > 60
     assert [(page, name) for page, name in named if not (ROOT / name).exists()] == []
+
+
+# docs/security.md
+
+
+PAGE = (ROOT / "docs" / "security.md").read_text()
+
+
+def _acknowledged() -> Iterator[str]:
+    """Yield the reasons for which findings of cdk-nag pass."""
+    for path in (ROOT / "infra" / "constructs").glob("*.py"):
+        tree = ast.parse(path.read_text())
+        assigned = [each for each in tree.body if isinstance(each, ast.Assign)]
+        named = {each.targets[0].id: each.value for each in assigned if isinstance(each.targets[0], ast.Name)}
+        for call in ast.walk(tree):
+            if isinstance(call, ast.Call) and getattr(call.func, "id", "").startswith("acknowledge"):
+                [reason] = [keyword.value for keyword in call.keywords if keyword.arg == "reason"]
+                yield ast.literal_eval(named[reason.id] if isinstance(reason, ast.Name) else reason)
+
+
+def test_every_cdk_nag_exception_has_its_reason():
+    rows = PAGE.partition("### cdk-nag")[2].partition("###")[0]
+    reasons = re.findall(r"^\| [A-Z]+\d \| .* \| (.*) \|$", rows, re.MULTILINE)
+    assert sorted(reasons) == sorted(set(_acknowledged()))
+
+
+def test_every_skipped_checkov_finding_is_answered():
+    [skipped] = re.findall(r"--skip-check \\\n *(\S+)", PAGE)
+    rows = PAGE.partition("### checkov")[2].partition("###")[0]
+    answered = [
+        check for line in rows.splitlines() if line.startswith("| CKV") for check in re.findall(r"CKV_AWS_\d+", line)
+    ]
+    assert sorted(answered) == sorted(skipped.split(","))
+
+
+# The walks of docs/architecture.md: each step leads to the next one
+
+
+PAGE_WALK = (ROOT / "docs" / "architecture.md").read_text()
+WALKS = ("From `Client.schedule` to the queue", "From `receive` to `delete`")
+STEP = re.compile(r"\| `(?P<file>[\w/]+\.py)` \| `(?P<name>[\w.]+)` \| .+ \|")
+# Where a job changes processes: what comes next is called by AWS.
+HANDOVER = re.compile(r"\| \| \| \*.+\* \|")
+
+
+@dataclass(frozen=True)
+class Step:
+    file: str
+    name: str
+
+    @property
+    def module(self):
+        return self.file.removesuffix(".py").replace("/", ".")
+
+    @property
+    def tree(self):
+        return ast.parse((ROOT / self.file).read_text())
+
+    def defined(self):
+        """Return the node of each part of the name, from the class to its method, as far as they are there."""
+        inside, nodes = self.tree, []
+        for part in self.name.split("."):
+            inside = next((node for node in inside.body if getattr(node, "name", None) == part), None)
+            if inside is None:
+                return nodes
+            nodes.append(inside)
+        return nodes
+
+    def names(self):
+        """Return what the class or the function that the step is of calls by name."""
+        nodes = list(ast.walk(self.defined()[0]))
+        return {node.id for node in nodes if isinstance(node, ast.Name)} | {
+            node.attr for node in nodes if isinstance(node, ast.Attribute)
+        }
+
+    def imports(self):
+        return {
+            module
+            for node in ast.walk(self.tree)
+            if isinstance(node, ast.ImportFrom)
+            for module in (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
+        }
+
+
+def legs(title):
+    """Return the steps of a walk, those between two handovers together."""
+    section = re.search(rf"^### {re.escape(title)}\n(?P<text>.+?)(?=^##)", PAGE_WALK, re.MULTILINE | re.DOTALL)["text"]
+    rows = [row for row in section.splitlines() if row.startswith("|")][2:]
+    assert all(STEP.fullmatch(row) or HANDOVER.fullmatch(row) for row in rows), rows
+    steps = [(match := STEP.fullmatch(row)) and Step(**match.groupdict()) for row in rows]
+    return [list(some) for is_step, some in groupby(steps, key=lambda step: step is not None) if is_step]
+
+
+@pytest.mark.parametrize("title", WALKS)
+def test_every_step_of_a_walk_is_there(title):
+    steps = [step for leg in legs(title) for step in leg]
+    assert [step for step in steps if len(step.defined()) < len(step.name.split("."))] == []
+    assert len(steps) > 10
+
+
+@pytest.mark.parametrize("title", WALKS)
+def test_every_step_of_a_walk_leads_to_the_next(title):
+    """Where a step has returned, one before it leads on."""
+    strays = [
+        step
+        for leg in legs(title)
+        for number, step in enumerate(leg)
+        if number and not any(leads(earlier, step) for earlier in leg[:number])
+    ]
+    assert strays == []
+
+
+def leads(here, there):
+    return there.module in here.imports() or there.name.split(".")[-1] in here.names()

@@ -1,38 +1,18 @@
+"""The table of errors, and the errors over HTTP."""
+
+import json
+
 import pytest
 
 from dueline import errors
 from dueline.cli.screen import EXIT_CODES
+from dueline.client.http import error_of
 from dueline.errors import ERRORS, RETRYABLE, DuelineError, ErrorKind
+from functions.http import problems
 
 
 def _public():
     return {name: each for name, each in vars(errors).items() if isinstance(each, type) and each is not ErrorKind}
-
-
-def test_names_of_errors_are_pinned():
-    assert set(_public()) == {
-        "DuelineError",
-        "InvalidJob",
-        "InvalidSchedule",
-        "PayloadTooLarge",
-        "Forbidden",
-        "QueueNotFound",
-        "JobNotFound",
-        "ScheduleNotFound",
-        "DeploymentNotFound",
-        "DeploymentTooOld",
-        "ClientTooOld",
-        "AlreadyFinished",
-        "RunOfSchedule",
-        "ScheduleChanged",
-        "TooManySchedules",
-        "TooManyChanges",
-        "IdReused",
-        "KeyReused",
-        "Throttled",
-        "Unavailable",
-        "NotYet",
-    }
 
 
 @pytest.mark.parametrize(
@@ -67,3 +47,15 @@ def test_errors_follow_the_table(kind):
 
 def test_tree_in_the_docstring_names_every_error():
     assert all(name in errors.__doc__ for name in _public())
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ERRORS if kind.over_http], ids=lambda kind: kind.code)
+def test_a_client_raises_what_the_api_answered(kind):
+    answer = problems.problem(kind.error("why"))
+    assert (answer["status"], answer["code"]) == (kind.status, kind.code)
+    assert type(error_of(answer, status=answer["status"], request="GET /")) is kind.error
+
+
+def test_unknown_route_has_its_own_code():
+    answer = json.loads(problems.no_route("/nothing").body)
+    assert (answer["status"], answer["code"]) == (404, "route_not_found")

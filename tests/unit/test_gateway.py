@@ -13,17 +13,11 @@ from botocore.credentials import RefreshableCredentials
 from dueline import Client
 from dueline.aws.api_transport import connect
 from dueline.errors import DeploymentNotFound, DuelineError, Forbidden, Unavailable
-from tests.fake_api_server import DROPPED, fake_api_server, json_reply
+from tests.fake_api_server import DROPPED, json_reply
 from tests.forking import run_in_fork
 from tests.waiting import HANG_SECONDS
 
 KEYS = {"aws_access_key_id": "AKIDEXAMPLE", "aws_secret_access_key": "s"}
-
-
-@pytest.fixture
-def api_server():
-    with fake_api_server() as opened:
-        yield opened
 
 
 @pytest.fixture(autouse=True)

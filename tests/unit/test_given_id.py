@@ -1,7 +1,6 @@
 """Ids that callers make: what is refused and why, and that a forged one does no harm."""
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -100,20 +99,6 @@ def test_beside_an_id_its_time_and_a_key_are_refused(api, given, reason):
     status, answer = post(api, {"payload": 1, "id": in_an_hour(), **given})
     assert (status, answer["code"]) == (400, "invalid_job")
     assert reason in answer["detail"]
-
-
-def test_of_many_one_whose_id_is_wrong_is_an_error_of_its_own(api):
-    ids = [in_an_hour(), "7", in_an_hour()]
-    _, answer = post(api, {"jobs": [{"payload": 1, "id": id} for id in ids]})
-    assert [job.get("id") for job in answer["jobs"]] == [ids[0], None, ids[2]]
-    assert answer["jobs"][1]["error"]["status"] == 400
-
-
-def test_the_queues_report_what_an_id_needs(api, monkeypatch):
-    monkeypatch.setattr(api, "REGISTRY", replace(api.REGISTRY, active_partition_counts=lambda _: {"emails": 1}))
-    _, answer = call_api(api, "GET", "/queues")
-    (queue,) = answer["queues"]
-    assert (queue["partitions"], queue["taking"], queue["direct_horizon"]) == (2, 1, 890)
 
 
 # A forged id does no harm

@@ -1,13 +1,15 @@
-"""Who may import what, and how long things may be, over the syntax trees."""
+"""Who may import what, how long things may be, and which words they use."""
 
 import ast
-import re
 import sys
 import tomllib
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from tests import house
+from tests.vocabulary import dialect_of
 
 ROOT = Path(__file__).parents[2]
 HOUSES = ("bench", "dueline", "functions", "infra", "local")
@@ -145,30 +147,6 @@ def test_files_of_the_page_have_at_most_500_lines():
     assert {name: length for name, length in lines.items() if length > FILE_LINES} == {}
 
 
-def test_console_stays_small():
-    files = [file for file in (ROOT / "dueline" / "console").rglob("*") if "vendor" not in file.parts]
-    python = sum(lines_of_code(file) for file in files if file.suffix == ".py")
-    page = [
-        re.sub(r"/\*.*?\*/", "", file.read_text(), flags=re.DOTALL) for file in files if file.suffix in (".css", ".js")
-    ]
-    lines = [line.strip() for text in page for line in text.splitlines()]
-    assert python + sum(bool(line) and not line.startswith("//") for line in lines) < 2500
-
-
-def lines_of_code(path):
-    """Return how many lines of a file are neither empty nor a comment or a docstring."""
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
-    nodes = [node for node in nodes_of(path) if isinstance(node, documented)]
-    docs = {
-        number
-        for node in nodes
-        if ast.get_docstring(node)
-        for number in range(node.body[0].lineno, node.body[0].end_lineno + 1)
-    }
-    lines = enumerate(path.read_text().splitlines(), start=1)
-    return sum(number not in docs and line.strip()[:1] not in ("", "#") for number, line in lines)
-
-
 def test_bodies_have_at_most_40_lines():
     bodies = [(module_of(path), name, length) for path in FILES for name, length in bodies_of(path)]
     assert [body for body in bodies if body[2] > BODY_LINES] == []
@@ -182,12 +160,6 @@ def bodies_of(path):
             yield node.name, body[-1].end_lineno - body[0].lineno + 1 if body else 0
 
 
-def test_all_files_are_checked():
-    assert {"dueline.core.tick", "dueline.aws.dynamodb", "dueline.config.environment"} <= {
-        module_of(path) for path in FILES
-    }
-
-
 def test_types_of_imported_cdk_modules_are_checked():
     imported = {name for path in FILES for name in imports_of(path) if name.startswith("aws_cdk.aws_")}
     modules = {".".join(name.split(".")[:2]) for name in imported}
@@ -199,3 +171,18 @@ def test_types_of_imported_cdk_modules_are_checked():
 def test_no_figure_of_the_house_rises():
     """`python -m tests.house` prints them all."""
     assert house.risen(house.figures(), house.held()) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("def tell(asked_of, TolD): ...", ["tell", "asked", "TolD"]),
+        ("class AskedTerms:  # by\n    ...  # What is asked, by and by.", ["Asked", "What is asked", "by and by"]),
+        ("found = known.taken = [each for wanted_id in x]", ["found", "taken", "wanted_id"]),
+        ("def is_found(task, basket): raise JobNotFound('taken, not found')", []),
+        ("dead_letters = letters", []),
+    ],
+)
+def test_dialect_is_seen_in_names_and_prose(tmp_path, text, words):
+    (tmp_path / "module.py").write_text(text)
+    assert [each.partition(": ")[2] for each in dialect_of(tmp_path / "module.py")] == words

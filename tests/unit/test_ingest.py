@@ -6,15 +6,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dueline.core import instant, rows
-from dueline.core.dispatch import PAST_RETENTION
 from dueline.core.ingest import PATIENT_RECEIVES, InboundMessage
 from dueline.core.job import Partition, Route, State
 from dueline.core.message import ID, OF_SCHEMA, REASON, Message
-from dueline.core.request import Request
 from dueline.errors import Throttled, Unavailable
 from tests.builders import NOW, a_job, a_message, a_queue
 from tests.system import System
-from tests.wire import done_in_part, failing, losing_the_answer, meanwhile, on, refusing, straight
+from tests.wire import done_in_part, failing, on, refusing, straight
 
 AN_HOUR = 3600
 NOW_UNZONED = NOW.replace(tzinfo=None)
@@ -38,14 +36,6 @@ def ids(jobs):
 
 
 # Rows
-
-
-def test_job_seen_by_a_later_tick_becomes_a_row_only():
-    system, job = System(), due_in(AN_HOUR)
-    done = system.ingest_message(*messages(job))
-    assert (done.failed, done.written, done.late) == (set(), 1, [])
-    assert in_the_table(system, job)
-    assert system.arrived() == []
 
 
 @pytest.mark.parametrize("delay", [60, AN_HOUR])
@@ -92,27 +82,6 @@ def test_id_whose_rows_could_not_be_read_is_tried_again():
     assert rows.read_job(system.table.read([key]).rows[key]) == job
 
 
-def test_second_payload_past_the_breaker_changes_nothing():
-    system, id = System(), due_in(AN_HOUR).id
-    (first,) = system.submit(Request(payload=1, id=str(id)))
-    system.breakers["emails"].trip()
-    (second,) = system.submit(Request(payload=2, id=str(id)))
-    assert (first.id, second.id) == (id, id)
-    system.ingest()
-    system.clock.sleep(AN_HOUR - 60)
-    system.tick()
-    assert [each.message.body for each in system.queues["emails"].deliveries] == ["1"]
-
-
-@pytest.mark.parametrize("react", [failing(Throttled("slow down")), losing_the_answer])
-def test_write_that_failed_fails_its_own_rows_alone(react):
-    system, jobs = System(), [due_in(AN_HOUR) for _ in range(30)]
-    system.wire.around = on("table.write", lambda call: (react if len(call.args[0]) == 25 else straight)(call))
-    done = system.ingest_message(*messages(*jobs))
-    assert len(done.failed) == 25
-    assert done.written == 5
-
-
 # What is tried again
 
 
@@ -136,17 +105,6 @@ def test_only_what_is_undone_is_tried_again():
     assert (done.failed, done.written, counts) == (set(), 30, [25, 5, 25, 1])
 
 
-def test_unread_fence_is_read_again_without_another_write():
-    system, job = System(), due_in(60)
-    counts = rows_written(system, straight)
-    of_writes = system.wire.around
-    reads = in_turn(straight, failing(Unavailable("no")), meanwhile(system.tick))
-    system.wire.around = lambda call: (reads if call.name == "table.read" else of_writes)(call)
-    done = system.ingest_message(*messages(job))
-    assert (done.failed, done.late, counts) == (set(), [job], [1, 1])
-    assert system.arrived() == [job.id, job.id]
-
-
 def test_sent_jobs_are_not_sent_again_for_their_neighbours():
     system, jobs = System(), [due_in(60) for _ in range(20)]
     system.tick()
@@ -168,19 +126,6 @@ def test_nothing_is_tried_again_once_the_time_is_over(seconds):
     assert len(counts) == {0.05: 1, 1: 4, 14: 17}[seconds]
 
 
-def test_move_that_conflicts_is_retried_beside_its_neighbour():
-    system, job, beside = System(), due_in(AN_HOUR), due_in(2 * AN_HOUR)
-    system.put(job)
-    system.tick()
-    system.wire.around = on("table.move", failing(Throttled("it conflicts")), times=4)
-    with pytest.raises(Throttled):
-        system.reschedule(job.id, at=NOW + timedelta(seconds=30))
-    (intent,) = system.waiting()
-    done = system.ingest([intent, InboundMessage(message_id="m", message=messages(beside)[0])])
-    assert (done.failed, len(done.moved), done.dropped) == (set(), 1, set())
-    assert in_the_table(system, beside) == [beside]
-
-
 # Fences
 
 
@@ -193,18 +138,6 @@ def test_unread_fence_fails_its_own_partition_alone():
 
 
 # The late path
-
-
-def test_late_job_whose_note_is_lost_is_sent_again():
-    system, job = System(), due_in(60)
-    system.tick()
-    writes = iter([straight, failing(Unavailable("no"))])
-    system.wire.around = lambda call: (next(writes) if call.name == "table.write" else straight)(call)
-    assert system.ingest_message(*messages(job)).failed == set()
-    system.wire.around = straight
-    system.clock.sleep(45)
-    system.tick()
-    assert system.arrived() == [job.id, job.id]
 
 
 def test_parked_job_that_is_put_back_is_reported_as_dispatched():
@@ -237,35 +170,6 @@ def test_rejects_wait_for_jobs_and_stop_in_time():
     ]
     done = ingest.run(batch, until=0)
     assert (done.failed, done.written, done.rejected) == ({"junk"}, 1, [])
-
-
-def a_moved_job_that_comes_late():
-    system, job = System(), due_in(60)
-    system.ingest_message(*messages(job))
-    system.reschedule(job.id, at=NOW + timedelta(hours=2))
-    system.tick()
-    system.hide("#cancelled")
-    return system, job
-
-
-def test_late_path_keeps_back_a_job_whose_move_is_not_visible():
-    system, job = a_moved_job_that_comes_late()
-    done = system.ingest_message(*messages(job))
-    assert (done.failed, done.late, system.arrived()) == (set(), [], [])
-
-
-def test_late_job_with_an_unread_move_comes_again_alone():
-    system, job = a_moved_job_that_comes_late()
-    system.wire.around = on("table.read_barrier", failing(Throttled("it conflicts")))
-    done = system.ingest_message(*messages(job, due_in(61)))
-    assert (done.failed, done.faults, len(done.late)) == ({"x0"}, {"it conflicts"}, 1)
-
-
-def test_job_past_its_retention_is_parked_with_the_reason():
-    system, job = System(), due_in(-100, expires=NOW)
-    done = system.ingest_message(*messages(job))
-    assert [(parked.job, parked.reason) for parked in done.parked] == [(job, PAST_RETENTION)]
-    assert (done.failed, system.arrived(), system.parked()) == (set(), [], [job.id])
 
 
 @given(

@@ -1,6 +1,9 @@
+"""Ids, instants, routes and delays."""
+
 import uuid
+from collections import Counter
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from hypothesis import given
@@ -8,8 +11,9 @@ from hypothesis import strategies as st
 
 from dueline.core import instant
 from dueline.core.job import MAX_PARTITIONS, MAX_PAYLOAD_BYTES, QUEUE_NAME, JobId, Partition, Route
+from dueline.core.request import delay_seconds, partition_of, whole_seconds
 from dueline.errors import InvalidJob, JobNotFound, PayloadTooLarge
-from tests.builders import a_job, an_id
+from tests.builders import NOW, a_job
 
 IDS = st.builds(
     JobId,
@@ -39,12 +43,6 @@ def test_id_with_one_character_changed_is_another_id_or_none(id, data):
     changed = text[:place] + data.draw(st.characters()) + text[place + 1 :]
     with suppress(JobNotFound):
         assert str(JobId.parse(changed)) == changed
-
-
-@given(st.text())
-def test_any_other_text_is_no_id(text):
-    with pytest.raises(JobNotFound, match="not of the form"):
-        JobId.parse(text)
 
 
 @pytest.mark.parametrize(
@@ -80,10 +78,6 @@ def test_message_of_a_malformed_id_shows_its_beginning_only():
     assert len(str(caught.value)) < 300
 
 
-def test_id_has_its_queue():
-    assert an_id(partition=Partition(queue="invoices", number=3)).queue == "invoices"
-
-
 def test_payload_of_256_kib_is_allowed_and_no_more():
     assert a_job(payload="x" * MAX_PAYLOAD_BYTES).size == MAX_PAYLOAD_BYTES
     with pytest.raises(PayloadTooLarge, match="262145 bytes: at most 262144"):
@@ -101,6 +95,82 @@ def test_empty_payload_is_refused():
         a_job(payload="")
 
 
-def test_jobs_of_one_millisecond_have_different_ids():
-    due = instant.EPOCH + timedelta(days=1)
-    assert an_id(due=due) != an_id(due=due)
+# Instants
+
+
+ZONES = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
+INSTANTS = st.datetimes(datetime.fromisoformat("1970-01-02"), datetime.fromisoformat("2200-01-01"), timezones=ZONES)
+
+
+@given(INSTANTS)
+def test_instant_is_rounded_up_by_less_than_a_millisecond(at):
+    rounded = instant.round_up(at)
+    assert timedelta(0) <= rounded - at < timedelta(milliseconds=1)
+    assert rounded.microsecond % 1000 == 0
+    assert rounded.tzinfo is UTC
+
+
+@given(INSTANTS)
+def test_rounded_instant_survives_text_and_milliseconds(at):
+    rounded = instant.round_up(at)
+    assert instant.parse(instant.text(rounded)) == rounded
+    assert instant.from_epoch_ms(instant.epoch_ms(rounded)) == rounded
+
+
+@given(INSTANTS, INSTANTS)
+def test_text_sorts_as_time_does(one, other):
+    one, other = instant.round_up(one), instant.round_up(other)
+    assert (instant.text(one) < instant.text(other)) == (one < other)
+
+
+@pytest.mark.parametrize("read", [instant.round_up, instant.text])
+def test_instant_without_a_zone_is_refused(read):
+    with pytest.raises(ValueError, match="has no time zone"):
+        read(datetime.fromisoformat("2026-01-01"))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "soon", "2026-01-01T00:00:00", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-12:00"]
+)
+def test_text_that_names_no_instant_is_a_value_error(text):
+    with pytest.raises(ValueError, match=r"."):
+        instant.parse(text)
+
+
+# Routes and delays
+
+
+LEFT = st.timedeltas(timedelta(days=-1), timedelta(seconds=900))
+
+
+@given(LEFT)
+def test_job_is_never_early_and_at_most_a_second_late(left):
+    held = timedelta(seconds=delay_seconds(NOW + left, now=NOW))
+    assert max(left, timedelta(0)) <= held < max(left, timedelta(0)) + timedelta(seconds=1)
+
+
+@given(LEFT)
+def test_precise_queue_gets_its_job_just_before(left):
+    held = timedelta(seconds=delay_seconds(NOW + left, now=NOW, precise=True))
+    least = left - timedelta(milliseconds=250)
+    assert max(least, timedelta(0)) - timedelta(seconds=1) < held <= max(least, timedelta(0))
+
+
+@pytest.mark.parametrize(("delay", "held"), [(0, 0), (-5, 0), (0.001, 1), (1, 1), (899.2, 900), (900, 900)])
+def test_a_delay_is_rounded_up_to_whole_seconds(delay, held):
+    assert whole_seconds(delay) == held
+
+
+@pytest.mark.parametrize(("delay", "precise"), [(900.001, False), (901, True), (86_400, False)])
+def test_a_delay_that_sqs_cannot_hold_is_refused(delay, precise):
+    with pytest.raises(ValueError, match="over the 900 s"):
+        whole_seconds(delay, precise=precise)
+
+
+def test_partition_of_a_uid_is_stable():
+    assert partition_of("5f0f3f5e-1111-4000-8000-000000000000", 64) == 41
+
+
+def test_jobs_spread_over_partitions():
+    counts = Counter(partition_of(f"5f0f3f5e-1111-4000-8000-{n:012x}", 4) for n in range(4000))
+    assert all(800 < counts[partition] < 1200 for partition in range(4))

@@ -1,3 +1,5 @@
+"""Idempotency keys, and what a caller gets of a repeat."""
+
 import hashlib
 import uuid
 from dataclasses import replace
@@ -7,9 +9,10 @@ import pytest
 
 from dueline.core import rows
 from dueline.core.idempotency import claim, job_under
-from dueline.core.job import Job, Partition, Route
+from dueline.core.job import Job, Partition, Route, State
 from dueline.core.payloads import Upload
 from dueline.core.request import Request
+from dueline.core.status import Outcome, Status, note_outcome
 from dueline.errors import InvalidJob, JobNotFound, KeyReused, NotYet, QueueNotFound, Throttled, Unavailable
 from dueline.testing import MemoryTable
 from tests.builders import NOW, RETENTION, a_job, a_queue, an_id
@@ -112,13 +115,6 @@ def test_key_that_is_no_good_is_refused_and_nothing_is_queried(key):
     assert "1 to 255 printable ASCII characters" in str(error)
 
 
-@pytest.mark.parametrize("key", ["x", "x" * 255, " ", "#key#~"])
-def test_any_printable_ascii_may_be_a_key(key):
-    system = System()
-    (first,), (second,) = accepted(system, keyed(key=key)), accepted(system, keyed(key=key))
-    assert first.id == second.id
-
-
 def test_jobs_without_a_key_cost_a_write_and_a_read_or_a_message():
     requests = Request(payload=1), Request(payload=1, delay=AN_HOUR)
     assert calls_of(System(), *requests) == ["table.add", "table.read", "emails.send"]
@@ -141,15 +137,6 @@ def test_key_that_comes_twice_in_one_call_is_a_repeat_as_in_two():
 # What fails in between
 
 
-def test_key_that_could_not_be_claimed_submits_nothing():
-    system = System()
-    system.wire.around = on("table.claim", failing(Throttled("slow down")))
-    error = refused(system, keyed())
-    assert isinstance(error, Throttled)
-    assert error.job_id
-    assert on_their_way(system) == []
-
-
 def test_resent_job_keeps_its_due_time():
     system = System()
     system.wire.around = on("emails.send", failing(Unavailable("no")), times=1)
@@ -159,21 +146,6 @@ def test_resent_job_keeps_its_due_time():
     assert job.id.route is Route.DIRECT
     assert job.id.due == NOW + timedelta(seconds=100)
     assert [each.message.delay for each in system.queues["emails"].deliveries] == [60]
-
-
-def test_expired_claim_marks_nothing_of_the_new_job():
-    system, second = System(), []
-
-    def claim_anew():
-        system.wire.around = on("emails.send", failing(Unavailable("no")), times=1)
-        system.clock.sleep((RETENTION + timedelta(seconds=DIRECT)).total_seconds())
-        second.append(refused(system, keyed(DIRECT)))
-
-    system.wire.around = on("emails.send", meanwhile(claim_anew), times=1)
-    accepted(system, keyed(DIRECT))
-    (third,) = accepted(system, keyed(DIRECT))
-    assert str(third.id) == second[0].job_id
-    assert third.id in on_their_way(system)
 
 
 @pytest.mark.parametrize("ahead", [1000, 100_000])
@@ -187,15 +159,6 @@ def test_repeat_that_is_too_early_for_sqs_fails_alone(ahead):
     system.clock.sleep(ahead - 900)
     (repeat,) = accepted(system, keyed(DIRECT))
     assert on_their_way(system) == [other.id, repeat.id] == [other.id, first.id]
-
-
-def test_key_whose_queue_is_gone_is_tried_again_when_it_is_back():
-    system = System()
-    system.queues["emails"].gone = True
-    assert isinstance(refused(system, keyed(DIRECT)), QueueNotFound)
-    system.queues["emails"].gone = False
-    (job,) = accepted(system, keyed(DIRECT))
-    assert on_their_way(system) == [job.id]
 
 
 def test_refused_request_leaves_its_key_to_a_corrected_one():
@@ -215,15 +178,6 @@ def test_upload_that_goes_after_the_claim_leaves_its_key():
     system.wire.around = on("payloads.copy", lambda _: None)
     assert isinstance(refused(system, Request(upload=str(upload), key="order 17", delay=DIRECT)), InvalidJob)
     accepted(system, keyed())
-
-
-def test_call_that_finds_the_key_just_released_sends_nothing():
-    system, key = System(), rows.idempotency_key("emails", "order 17")
-    system.wire.around = on("emails.send", failing(Unavailable("no")), times=1)
-    id = refused(system, keyed(DIRECT)).job_id
-    system.wire.around = on("table.share", meanwhile(lambda: system.stores.table.release(key, id=id, ttl=1)), times=1)
-    assert isinstance(refused(system, keyed(DIRECT)), Unavailable)
-    assert on_their_way(system) == []
 
 
 @pytest.mark.parametrize("terms", [{"tenant": "b", "priority": 2}, {"priority": 2}, {}])
@@ -274,3 +228,82 @@ def test_repeat_of_a_keyed_job_shows_its_schedule():
     claimed = [claim("run", replace(made, id=id), payload_hash="h", table=table, now=NOW) for id in (made.id, an_id())]
     assert [each.job.id for each in claimed] == [made.id, made.id]
     assert {each.job.origin for each in claimed} == {made.origin}
+
+
+# What a caller gets of repeats
+
+
+SCHEDULED = Status(state=State.SCHEDULED)
+
+
+def keyed_repeated(count, *, delay=AN_HOUR):
+    return [Request(payload=number, delay=delay, key=f"order {number}") for number in range(count)]
+
+
+def repeats_of(system, *requests):
+    system.submit(*requests)
+    repeats = system.submit_each(*requests)
+    assert all(each.is_repeat for each in repeats)
+    return repeats
+
+
+@pytest.mark.parametrize("react", [failing(Throttled("slow down")), failing(Unavailable("no"))])
+def test_repeat_that_cannot_be_looked_up_fails_alone(react):
+    system = System()
+    (repeat,) = repeats_of(system, *keyed_repeated(1))
+    fresh, last = system.submit_each(*[Request(payload=each, delay=AN_HOUR) for each in range(2)])
+    system.wire.around = on("table.read", react)
+    status, error, also = system.submitted_statuses([fresh, repeat, last])
+    assert [status, also] == [(each.job.id, SCHEDULED) for each in (fresh, last)]
+    assert (isinstance(error, (Throttled, Unavailable)), error.job_id) == (True, str(repeat.job.id))
+
+
+def test_new_jobs_are_not_looked_up():
+    system = System()
+    soon, later = system.submit_each(Request(payload=1), Request(payload=2, delay=AN_HOUR))
+    system.wire.around = on("table.read", failing(AssertionError("read")))
+    statuses = system.submitted_statuses([soon, later])
+    assert statuses == [(soon.job.id, Status(state=State.DISPATCHED)), (later.job.id, SCHEDULED)]
+
+
+@pytest.mark.parametrize("track", [True, False])
+def test_500_repeats_are_looked_up_in_32_requests(track):
+    system = System(a_queue(track=track, partitions=400))
+    repeats = repeats_of(system, *keyed_repeated(500))
+    calls = []
+    system.wire.around = on("table.read", lambda call: (calls.append(call), call.do(*call.args))[1])
+    assert system.submitted_statuses(repeats) == [(each.job.id, SCHEDULED) for each in repeats]
+    assert len(calls) == 32
+
+
+def test_no_look_up_begins_when_time_is_over():
+    system = System()
+    repeats = repeats_of(system, *keyed_repeated(20))
+    system.wire.around = on("table.read", meanwhile(lambda: system.clock.sleep(1)))
+    statuses = system.submitted_statuses(repeats, until=system.clock.monotonic() + 1)
+    assert statuses[:16] == [(each.job.id, SCHEDULED) for each in repeats[:16]]
+    assert ["out of time" in str(error) for error in statuses[16:]] == [True] * 4
+    assert [error.job_id for error in statuses[16:]] == [str(each.job.id) for each in repeats[16:]]
+
+
+def test_repeat_has_the_outcome_of_its_job():
+    system = System(a_queue(track=True))
+    (first,) = system.submit(*keyed_repeated(1, delay=5))
+    outcome = Outcome(state=State.SUCCEEDED, attempts=1, started=NOW, ended=NOW)
+    note_outcome(first.id, outcome, expires=first.expires, table=system.table)
+    repeats = system.submit_each(*keyed_repeated(1, delay=5))
+    assert system.submitted_statuses(repeats) == [(first.id, Status(state=State.SUCCEEDED, outcome=outcome))]
+
+
+@pytest.mark.parametrize(("delay", "state"), [(5, State.DISPATCHED), (AN_HOUR, State.ACCEPTED)])
+def test_state_of_a_repeat_without_rows_is_by_its_route(delay, state):
+    """Its partition may be newer than what a client knows of the queue, or the retention lower than it was."""
+    system = System(a_queue(partitions=50))
+    system.breakers["emails"].trip()
+    first = system.submit(*keyed_repeated(5, delay=delay))
+    system.settings["emails"] = a_queue(partitions=1, retention=RETENTION / 1000)
+    repeats = system.submit_each(*keyed_repeated(5, delay=delay))
+    system.clock.sleep(AN_HOUR + RETENTION.total_seconds() / 1000)
+    assert any(each.job.id.partition.number for each in repeats)
+    assert system.submitted_statuses(repeats) == [(each.id, Status(state=state)) for each in first]
+    assert {each.id.route for each in first} == {Route.DIRECT if delay == 5 else Route.TABLE}

@@ -1,21 +1,34 @@
-"""The local run, without what it runs: who is up, and what a wrong queues.yaml says."""
+"""The local run: who is up, how it ends, and what it synthesizes and reports."""
 
 import os
+import shutil
+import signal
 import subprocess
 import sys
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, nullcontext
+from datetime import UTC, datetime, timedelta
 from http.client import HTTPConnection
+from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import pytest
 import typer
 import yaml
+from typer import Exit
 
 import local.__main__ as main
 from dueline.config.yaml_file import ConfigurationError
+from local import kept_assembly
+from local.__main__ import _plain_errors
+from local.consumer import Landed
+from local.demonstration import Scheduled, Summary, summary_of
+from local.emulator import Emulator
+from local.kept_assembly import assembly_of
 from local.pid_file import AlreadyUp, pid_file, pid_of
 from local.signing_proxy import signing_proxy
-from local.template import configure
+from local.template import SynthesisError, configure
 from tests.fake_api_server import fake_api_server, json_reply
 from tests.waiting import HANG_SECONDS
 
@@ -125,3 +138,171 @@ def test_trailing_blank_of_a_header_is_dropped():
             answer.read()
         connection.close()
     assert api_server.requests[0].headers["if-match"] == '"1-2"'
+
+
+# How it ends
+
+
+ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@pytest.fixture(autouse=True)
+def _as_before() -> Iterator[None]:
+    before = {each: signal.getsignal(each) for each in ENDINGS}
+    yield
+    for each, heard in before.items():
+        signal.signal(each, heard)
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_background_run_ends_on_a_signal(ending: signal.Signals) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with pytest.raises(Exit) as ended, _plain_errors():
+        os.kill(os.getpid(), ending)
+    assert ended.value.exit_code == 130
+
+
+def test_removed_folder_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "home"
+    for name in ("PID", "ENDPOINTS", "PORT", "STATE"):
+        monkeypatch.setattr(main, name, home / name)
+    monkeypatch.setattr(main, "HOME", home)
+    endpoints = SimpleNamespace(write=lambda _: shutil.rmtree(home), api="", docs="")
+    monkeypatch.setattr(main, "running", lambda *_, **__: nullcontext(SimpleNamespace(endpoints=endpoints)))
+    with pytest.raises(Exit) as ended:
+        main.up(tick="fast")
+    assert ended.value.exit_code == 1
+
+
+def test_emulator_whose_folder_was_removed_is_killed(tmp_path: Path) -> None:
+    """It would wait for minutes to write its state."""
+    emulator = Emulator(log=tmp_path / "log", state=tmp_path / "removed" / "state")
+    ends_in_order = (
+        "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(0)); print(flush=True); input()"
+    )
+    command = [sys.executable, "-c", ends_in_order]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True) as process:
+        process.stdout.readline()  # type: ignore[union-attr]
+        emulator._process = process
+        emulator.stop()
+    assert process.returncode == -signal.SIGKILL
+
+
+def test_hangup_ends_it_but_not_under_nohup() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with _plain_errors():
+        os.kill(os.getpid(), signal.SIGHUP)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    with pytest.raises(Exit), _plain_errors():
+        os.kill(os.getpid(), signal.SIGHUP)
+
+
+# What it synthesized is kept
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository in small."""
+    root = tmp_path / "root"
+    for name in ("app.py", "cdk.json", "dueline/model.py", "functions/tick.py", "infra/stacks.py"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(name)
+    monkeypatch.setattr(kept_assembly, "ROOT", root)
+    return root
+
+
+@pytest.fixture
+def made(root: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What was synthesized: the settings, each time."""
+    made: list[str] = []
+
+    def synthesize(queues: Path, *, out: Path) -> Path:
+        made.append(queues.read_text())
+        out.mkdir()
+        (out / "manifest.json").write_text(made[-1])
+        return out
+
+    monkeypatch.setattr(kept_assembly, "synthesize", synthesize)
+    return made
+
+
+@pytest.fixture
+def queues(tmp_path: Path) -> Path:
+    queues = tmp_path / "queues.yaml"
+    queues.write_text("queues: {emails: }")
+    return queues
+
+
+def test_unchanged_sources_are_synthesized_once(queues: Path, made: list[str], tmp_path: Path) -> None:
+    first, again = (assembly_of(queues, kept=tmp_path / "kept") for _ in range(2))
+    assert (first, made) == (again, ["queues: {emails: }"])
+    assert (first / "manifest.json").read_text() == "queues: {emails: }"
+
+
+@pytest.mark.parametrize(
+    "file", ["root/app.py", "root/cdk.json", "root/dueline/model.py", "root/functions/tick.py", "root/infra/stacks.py"]
+)
+def test_changed_source_is_synthesized_again(file, queues, made, tmp_path) -> None:
+    assembly_of(queues, kept=tmp_path / "kept")
+    (tmp_path / file).write_text("other")
+    assembly_of(queues, kept=tmp_path / "kept")
+    assert len(made) == 2
+
+
+def test_changed_settings_or_libraries_synthesize_again(queues, made, tmp_path, monkeypatch) -> None:
+    assembly_of(queues, kept=tmp_path / "kept")
+    queues.write_text("queues: {invoices: }")
+    told = (assembly_of(queues, kept=tmp_path / "kept") / "manifest.json").read_text()
+    assert told == "queues: {invoices: }"
+    monkeypatch.setattr(kept_assembly, "version", lambda library: f"another {library}")
+    assembly_of(queues, kept=tmp_path / "kept")
+    assert len(made) == 3
+
+
+def test_newest_four_assemblies_are_kept(queues, made, tmp_path) -> None:
+    for number in range(6):
+        queues.write_text(f"queues: {{q{number}: }}")
+        newest = assembly_of(queues, kept=tmp_path / "kept")
+    assert len(list((tmp_path / "kept").iterdir())) == 4
+    assert newest.exists()
+
+
+def test_failed_synthesis_is_not_kept(queues, made, root, tmp_path, monkeypatch) -> None:
+    def fail(queues: Path, *, out: Path) -> Path:
+        out.mkdir()
+        raise SynthesisError("no")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(kept_assembly, "synthesize", fail)
+        with pytest.raises(SynthesisError):
+            assembly_of(queues, kept=tmp_path / "kept")
+    assembly_of(queues, kept=tmp_path / "kept")
+    assert len(made) == 1
+
+
+# The summary of the demonstration
+
+
+DUE = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+def scheduled(*lateness: float, cancelled: bool = False) -> Scheduled:
+    landed = [Landed(id="id", payload="1", due=DUE, at=DUE + timedelta(seconds=seconds)) for seconds in lateness]
+    return Scheduled(what="", queue="emails", id="id", due=DUE, route="table", cancelled=cancelled, landed=landed)
+
+
+def test_run_without_a_broken_promise_is_good() -> None:
+    summary = summary_of([scheduled(0.1), scheduled(0.9), scheduled(cancelled=True)])
+    assert summary.is_good
+    assert (summary.scheduled, summary.delivered, summary.cancelled) == (3, 2, 1)
+    assert (summary.p50, summary.p95, summary.longest) == pytest.approx((0.1, 0.9, 0.9))
+
+
+@pytest.mark.parametrize(
+    ("job", "named"),
+    [(scheduled(), "lost"), (scheduled(-0.1), "early"), (scheduled(0.1, cancelled=True), "broken")],
+)
+def test_lost_early_or_cancelled_delivery_makes_a_run_bad(job: Scheduled, named: str) -> None:
+    summary: Summary = summary_of([scheduled(0.1), job])
+    assert not summary.is_good
+    assert getattr(summary, named) == 1

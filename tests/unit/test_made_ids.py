@@ -274,18 +274,6 @@ def test_id_of_an_earlier_try_is_never_replaced(world, status, code, error):
     assert world.posted == [{"payload": 1, "id": world.posted[0]["id"]}] * 2
 
 
-def test_job_keeps_its_id_after_any_failed_request(world):
-    api = HttpApi(world, clock=world.clock, new_uuid=lambda: str(uuid.uuid4()))
-    draft = api.draft(NewJob(payload=1, delay=60))
-    world.reply = refused(403, "forbidden")
-    with pytest.raises(Forbidden):
-        api.schedule("emails", draft)
-    world.reply = None
-    api.schedule("emails", draft)
-    first, second = world.posted
-    assert first == second
-
-
 # What is known of the queues
 
 

@@ -1,17 +1,29 @@
-"""Many jobs at once, against an API that takes only so much."""
+"""Many jobs at once: batches, lanes, streams, and asyncio."""
 
+import asyncio
+import inspect
 import json
+import subprocess
+import sys
 import threading
 import uuid
+from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
+from unittest.mock import Mock
 
 import pytest
 
-from dueline import Client, Job, NewJob, Patience, Unavailable, errors
+from dueline import AsyncClient, Client, DuelineError, Job, NewJob, Patience, State, Unavailable
 from dueline.client.http import HttpApi, HttpResponse
-from dueline.core.retry import CALL_ITEMS, LANES, LEAST_ITEMS, BatchSize
+from dueline.core.clock import SystemClock
+from dueline.core.retry import _THIS_LANE, CALL_ITEMS, LANES, LEAST_ITEMS, BatchSize, Calls, in_lanes
+from dueline.core.threads import Threads, in_thread
 from dueline.testing import VirtualClock
 from tests.builders import NOW, an_id
-from tests.fake_api_server import job_json, problem
+from tests.fake_api_server import default_reply, job_json, json_reply, problem
+from tests.forking import run_in_fork
+from tests.waiting import HANG_SECONDS, wait_until
 
 BUSY = problem(503, "unavailable", "busy")
 THROTTLED = problem(429, "throttled", "slow down")
@@ -87,14 +99,6 @@ def test_many_pass_an_api_that_finishes_parts_of_calls():
     assert_all_scheduled_once(a_client(gateway).schedule_many("emails", numbered(3000)), gateway, 3000)
 
 
-def test_large_call_is_retried_in_smaller_ones_with_its_keys():
-    gateway = FakeGateway(lambda keys: BUSY if len(keys) > 40 else None)
-    results = a_client(gateway).schedule_many("emails", numbered(100))
-    assert_all_scheduled_once(results, gateway, 100)
-    assert [len(keys) for keys in gateway.calls][:3] == [100, 50, 25]
-    assert {key for keys in gateway.calls for key in keys} == {str(n) for n in range(100)}
-
-
 # Patience
 
 
@@ -125,13 +129,6 @@ def test_jobs_that_fail_to_the_end_do_not_hold_up_the_others():
     gateway = FakeGateway(lambda keys: {key: BUSY for key in keys if key.endswith("7")})
     results = a_client(gateway, attempts=3).schedule_many("emails", numbered(1000))
     assert {n for n, each in enumerate(results) if not isinstance(each, Job)} == set(range(7, 1000, 10))
-
-
-def test_one_try_each_is_one_try_each():
-    gateway = FakeGateway(lambda keys: {keys[0]: BUSY})
-    results = a_client(gateway, attempts=1).schedule_many("emails", numbered(250))
-    assert sorted(key for keys in gateway.calls for key in keys) == sorted(str(n) for n in range(250))
-    assert sum(isinstance(each, Unavailable) for each in results) == len(gateway.calls)
 
 
 def test_a_call_that_gets_smaller_has_patience_of_its_own():
@@ -165,19 +162,6 @@ def test_schedule_each_reads_few_jobs_ahead():
     assert max(held) <= (2 * LANES + 2) * CALL_ITEMS
 
 
-def test_a_stream_refuses_what_is_no_queue_before_it_takes_a_job():
-    with pytest.raises(errors.QueueNotFound):
-        a_client(FakeGateway()).schedule_each("no/queue", iter([]))
-
-
-def test_who_leaves_a_stream_early_leaves_the_rest_unsent():
-    gateway = FakeGateway()
-    results = iter(a_client(gateway).schedule_each("emails", numbered(100_000)))
-    assert isinstance(next(results), Job)
-    del results
-    assert len(gateway.jobs) < 20_000
-
-
 # The size of a call
 
 
@@ -199,12 +183,264 @@ def test_a_size_is_halved_down_to_a_least():
     assert noted(BatchSize(1), 1, error=Unavailable("")) == 1
 
 
-def test_a_call_that_is_much_smaller_says_nothing_of_the_size():
-    assert noted(BatchSize(), 3, error=Unavailable("")) == CALL_ITEMS
-
-
 def test_the_apis_throttle_counts_calls_and_makes_none_smaller():
     refusals = [THROTTLED] * 3
     gateway = FakeGateway(lambda _: refusals.pop() if refusals else None)
     a_client(gateway).schedule_many("emails", numbered(100))
     assert list(map(len, gateway.calls)) == [100] * 4
+
+
+# Calls in lanes
+
+
+FOR_EVER = Patience(attempts=10**9, seconds=10 * HANG_SECONDS, first_wait=10 * HANG_SECONDS, longest_wait=3600.0)
+
+
+class Outage:
+    """Calls that fail, all of them; `started_at` once there were some."""
+
+    def __init__(self):
+        self.started = threading.Event()
+        self.count = 0
+
+    def __call__(self, items):
+        self.count += 1
+        self.started.set()
+        raise Unavailable("no")
+
+
+def lanes_in(outage, *, how):
+    """Yield a first result, and then those of an outage."""
+    calls = Calls(patience=FOR_EVER, clock=SystemClock(), jitter=lambda: 0.5)
+    size = BatchSize(10)
+
+    def call(number):
+        if number == 0:
+            assert outage.started.wait(HANG_SECONDS)
+            return 0
+        if how == "one":
+            return calls.run(lambda: outage([number]))
+        return calls.run_each(outage, [number], size=size)
+
+    return in_lanes(call, range(100))
+
+
+def read_on(results):
+    """Read all results, of which there may be some that were there already."""
+    with pytest.raises(RuntimeError, match="a forked one cannot read on"):
+        list(results)
+
+
+@pytest.mark.parametrize("do", [read_on, Generator.close])
+def test_results_half_read_before_a_fork_hang_nobody(do):
+    are_forked = threading.Event()
+    results = in_lanes(lambda number: number == 0 or are_forked.wait(HANG_SECONDS), range(100))
+    assert next(results)
+    is_ended = run_in_fork(lambda: do(results))
+    are_forked.set()
+    assert is_ended
+    assert list(results) == [True] * 99
+
+
+@pytest.mark.parametrize("how", ["one", "each"])
+def test_closing_in_an_outage_waits_for_no_retries(how):
+    outage, before = Outage(), set(threading.enumerate())
+    results = lanes_in(outage, how=how)
+    assert next(results) == 0
+    ended = threading.Thread(target=results.close, daemon=True)
+    ended.start()
+    ended.join(HANG_SECONDS)
+    assert not ended.is_alive()
+    assert not [each for each in set(threading.enumerate()) - before if each.name.startswith("dueline-lane")]
+
+
+def test_abandoned_lane_makes_no_further_request():
+    requests = []
+    calls = Calls(patience=Patience(), clock=VirtualClock(NOW), jitter=lambda: 0.5)
+
+    def answer(items):
+        requests.append(items)
+        assert _THIS_LANE.ended.wait(HANG_SECONDS)
+        return items
+
+    def interrupted():
+        yield [1] * 30
+        assert wait_until(lambda: bool(requests), every=0.01)
+        raise KeyboardInterrupt
+
+    lanes = in_lanes(lambda items: calls.run_each(answer, items, size=BatchSize(10)), interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        next(lanes)
+    assert len(requests) == 1
+
+
+@pytest.mark.parametrize("run", [Threads(8).spread, in_lanes], ids=["a pool", "lanes"])
+def test_no_thread_to_be_had_is_unavailable(monkeypatch, run):
+    """No call is made then, nor later; and calls in the threads that there are go on."""
+    requests = []
+    monkeypatch.setattr(threading.Thread, "start", Mock(side_effect=RuntimeError("can't start new thread")))
+    with pytest.raises(Unavailable, match="no thread can be started: can't start new thread"):
+        list(run(requests.append, [-1, -2]))
+    monkeypatch.undo()
+    assert list(run(abs, [-1, -2])) == [1, 2]
+    assert requests == []
+
+
+@pytest.mark.parametrize("started", range(1, LANES))
+def test_threads_that_could_be_started_make_all_calls(monkeypatch, started):
+    """Where one more thread cannot be started, each call is made all the same, and once."""
+    start, requests, left = threading.Thread.start, [], list(range(started))
+
+    def start_some(thread):
+        if not left:
+            raise RuntimeError("can't start new thread")
+        left.pop()
+        start(thread)
+
+    def call(item):
+        requests.append(item)
+        return -item
+
+    monkeypatch.setattr(threading.Thread, "start", start_some)
+    assert list(in_lanes(call, range(40))) == [-item for item in range(40)]
+    assert sorted(requests) == list(range(40))
+
+
+def test_a_call_without_a_thread_never_begins_later(monkeypatch):
+    started_at = []
+
+    async def call():
+        asyncio.get_running_loop().set_default_executor(executor)
+        with monkeypatch.context() as without_threads:
+            without_threads.setattr(threading.Thread, "start", Mock(side_effect=RuntimeError("can't start new thread")))
+            with pytest.raises(Unavailable, match="no thread can be started"):
+                await in_thread(started_at.append, 1)
+        assert await in_thread(abs, -1) == 1
+
+    with ThreadPoolExecutor(1) as executor:
+        asyncio.run(call())
+    assert started_at == []
+
+
+def test_process_ends_while_results_are_left_unread():
+    """A program that reads some results and ends, or fails, does not wait for the lanes of the rest."""
+    program = "from dueline.core.retry import in_lanes; results = in_lanes(str, iter(range(100))); next(results)"
+    done = subprocess.run([sys.executable, "-c", program], timeout=HANG_SECONDS, check=False)
+    assert done.returncode == 0
+
+
+# The client for asyncio
+
+
+@pytest.fixture
+def client(api_server):
+    return AsyncClient(Client.connect(url=api_server.url))
+
+
+def test_async_client_has_every_call_and_parameter():
+    calls = {name: call for name, call in vars(Client).items() if inspect.isfunction(call) and name[0] != "_"}
+    assert calls
+    for name, call in calls.items():
+        mine = vars(AsyncClient)[name]
+        assert inspect.signature(mine).parameters.keys() == inspect.signature(call).parameters.keys()
+        assert mine.__doc__
+
+
+def test_calls_are_answered_as_the_client_answers_them(client):
+    id = str(an_id())
+
+    async def send_request():
+        return (
+            await client.schedule("emails", {"to": "ann"}, delay=5),
+            await client.schedule_many("emails", [NewJob(payload=1), NewJob(payload=1, delay=-1)]),
+            await client.cancel(id),
+        )
+
+    job, (first, second), state = asyncio.run(send_request())
+    assert isinstance(job, Job)
+    assert isinstance(first, Job)
+    assert isinstance(second, DuelineError)
+    assert state is State.CANCELLED
+
+
+def test_the_event_loop_goes_on_meanwhile(client, api_server):
+    matches = threading.Barrier(2, timeout=HANG_SECONDS)
+
+    def together(request):
+        matches.wait()
+        return default_reply(request)
+
+    api_server.respond = together
+
+    async def send_request():
+        return await asyncio.gather(client.get(str(an_id())), client.get(str(an_id())))
+
+    assert len(asyncio.run(send_request())) == 2
+
+
+def test_jobs_are_listed_page_by_page(client, api_server):
+    ids = [an_id() for _ in range(3)]
+    pages = {"": (ids[:2], "p-2"), "p-2": (ids[2:], None)}
+
+    def listing(request):
+        jobs, after = pages["p-2" if "next=" in request.path else ""]
+        return json_reply({"jobs": [job_json(id, "scheduled") | {"payload": 1} for id in jobs], "next": after})
+
+    api_server.respond = listing
+
+    async def send_request():
+        return [job.id async for job in client.jobs("emails")]
+
+    assert asyncio.run(send_request()) == [str(id) for id in ids]
+
+
+def test_async_schedule_each_streams_results(client):
+    async def send_request():
+        jobs = (NewJob(payload=n, key=str(n)) for n in range(1234))
+        return [int(job.id[-12:]) async for job in client.schedule_each("emails", jobs)]
+
+    assert asyncio.run(send_request()) == list(range(1234))
+
+
+def test_closing_an_async_stream_early_leaves_the_rest_unsent(client, api_server):
+    received = []
+
+    def jobs():
+        for n in range(100_000):
+            received.append(n)
+            yield NewJob(payload=n)
+
+    async def send_request():
+        async with aclosing(client.schedule_each("emails", jobs())) as results:
+            return await anext(results)
+
+    assert isinstance(asyncio.run(send_request()), Job)
+    sent = sum(len(request.json["jobs"]) for request in api_server.requests)
+    assert sent <= len(received) < 100_000
+
+
+@pytest.mark.parametrize("linger", [None, 0.01])
+def test_call_without_a_thread_is_unavailable(api_server, monkeypatch, linger):
+    """Whichever of its threads cannot be started: the call says so, and no job is there twice."""
+    start = threading.Thread.start
+    for refused in range(5):
+        client, started = AsyncClient(Client.connect(url=api_server.url, linger=linger)), []
+
+        def start_all_but_one(thread, started=started, refused=refused):
+            if thread.name.startswith(("asyncio_", "dueline-")):
+                started.append(thread.name)
+                if len(started) == refused + 1:
+                    raise RuntimeError("can't start new thread")
+            start(thread)
+
+        async def schedule(client=client):
+            try:
+                return await client.schedule("emails", 1, key="1")
+            except Unavailable:
+                assert isinstance(await client.schedule("emails", 1, key="1"), Job)
+
+        monkeypatch.setattr(threading.Thread, "start", start_all_but_one)
+        if asyncio.run(schedule()):
+            break
+    # A request that no thread could send for several callers is tried again, as any that is Unavailable.
+    assert refused == 1

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dueline.core.job import MAX_PAYLOAD_BYTES, MAX_TENANT_CHARACTERS, Partition, Route
+from dueline.core.job import MAX_PAYLOAD_BYTES, MAX_TENANT_CHARACTERS, Partition
 from dueline.core.message import (
     ATTRIBUTES_BYTES,
     BATCH_BYTES,
@@ -22,7 +22,6 @@ from dueline.core.message import (
     Message,
     TypedText,
     batches,
-    job_batches,
     type_of,
     unfolded,
 )
@@ -33,29 +32,8 @@ from tests.builders import NOW, a_job, a_message, an_id
 PARENT = "00-0d6a387e6d3b4b8e9f513d7c1f0a2b4c-3d7c1f0a2b4c0d6a-01"
 
 
-@pytest.mark.parametrize("route", Route)
-def test_job_is_read_as_it_was_sent(route):
-    job = a_job(route=route)
-    assert Message.of(job, delay=5, group="emails").job() == job
-
-
-def test_body_is_the_payload_untouched():
-    assert Message.of(a_job(payload='{"a":  1}')).body == '{"a":  1}'
-
-
 def test_due_time_travels_in_a_form_that_people_read():
     assert Message.of(a_job(due=NOW)).attributes[DUE] == "2026-11-21T07:05:00.000Z"
-
-
-def test_parked_message_carries_its_reason_and_still_its_job():
-    job = a_job()
-    parked = Message.of(job).with_reason("the queue is gone")
-    assert parked.attributes[REASON] == "the queue is gone"
-    assert parked.job() == job
-
-
-def test_message_that_is_parked_again_carries_the_latest_reason():
-    assert a_message().with_reason("first").with_reason("second").attributes[REASON] == "second"
 
 
 def test_parked_message_is_neither_delayed_nor_grouped():
@@ -68,13 +46,6 @@ def test_reason_is_short_and_printable():
     assert reason.startswith(r"\x1b[31mno\n\x00\ufffe\xe9")
     assert reason.isascii()
     assert len(reason) <= 1000
-
-
-def test_parked_message_has_no_more_attributes_than_sqs_takes():
-    full = a_message(attributes={f"a{n}": "x" for n in range(MAX_ATTRIBUTES)})
-    parked = full.with_reason("full")
-    assert len(parked.attributes) == MAX_ATTRIBUTES
-    assert parked.attributes[REASON] == "full"
 
 
 def test_folded_attributes_keep_their_types():
@@ -219,11 +190,6 @@ def test_no_batch_could_have_taken_the_first_of_the_next(sizes):
     cut = list(batches(sizes, size=lambda size: size))
     for batch, following in pairwise(cut):
         assert len(batch) == 10 or sum(batch) + following[0] > BATCH_BYTES
-
-
-def test_four_largest_jobs_need_two_batches():
-    jobs = [a_job(payload="x" * MAX_PAYLOAD_BYTES) for _ in range(4)]
-    assert [len(batch) for batch in job_batches(jobs)] == [3, 1]
 
 
 @pytest.mark.parametrize("room", [0, len(REASON) + len("String"), len(REASON) + len("String") + 5])

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from dueline.core import instant, rows
 from dueline.core.dispatch import PAST_RETENTION
-from dueline.core.ingest import PATIENT_RECEIVES, InboundMessage
+from dueline.core.ingest import PATIENT_RECEIVES
 from dueline.core.job import MAX_RETENTION, Partition, Route, State
 from dueline.core.message import MOVES, Message
 from dueline.core.rows import CANCELLATION_OUTLIVES_RETENTION, moved_to
-from dueline.errors import AlreadyFinished, InvalidJob, Throttled, Unavailable
+from dueline.errors import AlreadyFinished, InvalidJob
 from tests.builders import NOW, RETENTION, a_job, a_queue, an_id
 from tests.system import System
-from tests.wire import failing, losing_the_answer, meanwhile, on
+from tests.wire import meanwhile, on
 
 OLD_DUE = NOW + timedelta(hours=1)
 
@@ -48,12 +48,6 @@ def outcome(done):
     return done.failed, done.moved, done.dropped
 
 
-def an_attempt(system, *messages):
-    """Ingest messages in no time, so that nothing is tried again."""
-    batch = [InboundMessage(message_id=f"x{n}", message=message) for n, message in enumerate(messages)]
-    return system.an_ingest().run(batch, until=system.clock.monotonic() + 0.01)
-
-
 # Ingest
 
 
@@ -69,52 +63,6 @@ def test_refused_move_drops_no_submission_of_its_id(intent_first):
     assert outcome(done) == (set(), set(), set())
     key = rows.job_key(submitted.id)
     assert rows.read_job(system.table.read([key]).rows[key]) == submitted
-
-
-def test_intent_overtaken_by_its_caller_is_in_place():
-    system, old = a_system()
-    system.tick()
-    target = NOW + timedelta(seconds=200)
-    system.wire.around = on("table.move", failing(Unavailable("no")), times=1)
-    with pytest.raises(Unavailable):
-        system.reschedule(old.id, at=target)
-    (intent,) = [each.message for each in system.inbound.deliveries]
-    new = intent.job()
-
-    def carried_out_by_its_caller():
-        row = rows.cancellation_row(old.id, at=NOW, moved_to=new.id)
-        system.stores.table.move(row, rows.job_row(new), state=rows.state_key(old.id.partition), fence_below="9")
-
-    system.wire.around = on("table.move", meanwhile(carried_out_by_its_caller), times=1)
-    assert outcome(system.ingest()) == (set(), {new}, set())
-
-
-def test_moved_row_is_not_written_again():
-    system, old = a_system()
-    _, intent = an_intent(old)
-    calls = []
-    system.wire.around = lambda call: (calls.append(call.name), call.do(*call.args))[1]
-    system.ingest_message(intent)
-    assert calls == ["table.read", "table.write", "table.move", "table.read"]
-    calls.clear()
-    system.ingest_message(intent)
-    assert calls == ["table.read", "table.read"]
-
-
-@pytest.mark.parametrize("name", ["table.read", "table.read_barrier"])
-@pytest.mark.parametrize("react", [failing(Throttled("slow down")), losing_the_answer])
-def test_intent_with_an_unread_outcome_comes_again_alone(react, name):
-    system, old = a_system()
-    new, intent = an_intent(old)
-    neighbour = a_job(due=OLD_DUE + timedelta(seconds=1))
-    raise_fence(system, OLD_DUE)
-    system.wire.around = on(name, react, times=1)
-    done = an_attempt(system, intent, Message.of(neighbour))
-    assert done.failed == {"x0"}
-    assert done.again == {new}
-    assert done.faults
-    assert is_there(system, neighbour)
-    assert not is_there(system, new)
 
 
 def test_job_submitted_under_the_new_id_moves_no_other():
@@ -175,16 +123,6 @@ def test_intent_after_collected_cancellations_cancels_nothing():
     assert not is_there(system, new)
 
 
-def test_moved_job_is_known_by_its_row_without_a_cancellation():
-    system, old = a_system()
-    new, intent = an_intent(old, hours=24 * 60)
-    system.ingest_message(intent)
-    long_after(system, old)
-    system.clock.sleep(CANCELLATION_OUTLIVES_RETENTION.total_seconds())
-    collect(system)
-    assert outcome(system.ingest_message(intent)) == (set(), {new}, set())
-
-
 def test_move_of_unknown_outcome_is_parked_after_its_retention():
     system, old = a_system()
     new, intent = an_intent(old)
@@ -195,15 +133,6 @@ def test_move_of_unknown_outcome_is_parked_after_its_retention():
 
 
 # The message
-
-
-@pytest.mark.parametrize("hours", [1, 2])
-def test_intent_is_the_new_jobs_message_and_one_attribute(hours):
-    old = a_job()
-    new, intent = an_intent(old, hours=hours)
-    assert (intent.job(), intent.moves()) == (new, old.id)
-    assert dict(intent.attributes) == {**Message.of(new).attributes, MOVES: str(old.id)}
-    assert Message.of(new).moves() is None
 
 
 @pytest.mark.parametrize(

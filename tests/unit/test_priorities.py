@@ -1,4 +1,4 @@
-"""A job reaches the SQS queue of its priority, whichever way it goes there."""
+"""Priorities and tenants: which SQS queue and which message group a job reaches."""
 
 import json
 import math
@@ -6,7 +6,6 @@ from datetime import timedelta
 
 import pytest
 
-from dueline.core import rows
 from dueline.core.job import MAX_PRIORITY, Job
 from dueline.core.message import PRIORITY, REASON, Message, job_batches
 from dueline.core.request import Request
@@ -14,7 +13,6 @@ from dueline.errors import InvalidJob, QueueNotFound
 from functions.http.requests import read_jobs
 from tests.builders import NOW, a_job, a_message, a_queue
 from tests.system import System
-from tests.wire import meanwhile, on
 
 AN_HOUR = 3600
 
@@ -49,9 +47,6 @@ def dispatch(system, *jobs):
     return system.dispatcher("emails").dispatch(jobs, until=math.inf)
 
 
-# Every way
-
-
 # Batches
 
 
@@ -61,13 +56,6 @@ def test_earliest_due_is_sent_first_whatever_its_priority():
         [job.id.due for job in jobs[:10]],
         [job.id.due for job in jobs[10:]],
     ]
-
-
-def test_clock_is_read_for_each_levels_batch():
-    system = a_system()
-    system.wire.around = on("emails.send", meanwhile(lambda: system.clock.sleep(7)))
-    dispatch(system, due_in(100, priority=1), due_in(101, priority=2))
-    assert [each.message.delay for each in system.stores.level("emails", 2).deliveries] == [94]
 
 
 def test_missing_level_parks_its_own_jobs_alone():
@@ -107,18 +95,6 @@ def test_priority_that_is_no_integer_is_refused(priority):
     assert "valid integer" in str(refusal.value)
 
 
-def test_removed_level_keeps_its_jobs_and_takes_no_new_ones():
-    system = a_system(priorities=2)
-    tabled, on_its_way = a_job(priority=2), a_job(priority=2)
-    system.put(tabled)
-    system.settings["emails"] = a_queue(priorities=1)
-    system.ingest_message(Message.of(on_its_way))
-    system.clock.sleep(AN_HOUR)
-    system.tick()
-    assert arrived(system) == {2: [tabled.id, on_its_way.id]}
-    assert isinstance(refused(system, priority=2), InvalidJob)
-
-
 # What carries it
 
 
@@ -129,7 +105,35 @@ def test_message_with_a_bad_priority_carries_no_job_and_says_so(text):
         a_message(attributes=attributes).job()
 
 
-@pytest.mark.parametrize("priority", [0, 6, "high", [], None])
-def test_bad_priority_of_a_row_says_why(priority):
-    with pytest.raises(InvalidJob, match="cannot be read"):
-        rows.read_job({**rows.job_row(a_job()), "priority": priority})
+# Tenants
+
+
+def groups(queue):
+    return [delivery.message.group for delivery in queue.deliveries]
+
+
+@pytest.mark.parametrize("tenant", ["acme", None])
+def test_direct_job_is_of_its_tenants_group(tenant):
+    system = System()
+    submit(system, tenant=tenant)
+    assert groups(system.queues["emails"]) == [tenant]
+
+
+@pytest.mark.parametrize("tenant", ["acme", None])
+def test_table_job_is_grouped_by_queue_then_by_tenant(tenant):
+    system = System()
+    system.breakers["emails"].trip()
+    submit(system, delay=AN_HOUR, tenant=tenant)
+    system.ingest()
+    system.clock.sleep(AN_HOUR)
+    system.tick()
+    assert groups(system.inbound) == ["emails"]
+    assert groups(system.queues["emails"]) == [tenant]
+
+
+@pytest.mark.parametrize("tenant", ["", "x" * 129, "a b", "naïve", "a\n"])
+def test_bad_tenant_is_refused_with_what_is_allowed(tenant):
+    (error,) = System().submit(Request(payload={}, tenant=tenant))
+    assert isinstance(error, InvalidJob)
+    assert f"tenant is {tenant!r}" in str(error)
+    assert "1 to 128 letters, digits and punctuation" in str(error)

@@ -1,26 +1,30 @@
-"""Redrive, in memory."""
+"""Redriving and deleting dead letters."""
 
+import json
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from weakref import WeakSet
 
+import boto3
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dueline.aws import redrive_queues
 from dueline.core import instant
 from dueline.core.message import AGAIN, ATTEMPTS, BATCH_MESSAGES, ERROR, EXPIRES, ID, REASON, Message
-from dueline.core.ports import Pointer
+from dueline.core.ports import BatchFailure, Pointer
 from dueline.core.retry import LANES, Calls, Patience, in_lanes
-from dueline.errors import QueueNotFound, Throttled, Unavailable
+from dueline.errors import DeploymentNotFound, Forbidden, QueueNotFound, Throttled, Unavailable
 from dueline.operations.dead_letters import BY_SQS, SAMPLE_CHARACTERS, DeadLetterFilter, to_inbound, to_its_queue
-from dueline.operations.redrive import HIDDEN_SECONDS, Redrive, RedriveQueues
+from dueline.operations.redrive import HIDDEN_SECONDS, Redrive, RedriveQueues, delete_dead_letters
 from dueline.testing import MemoryPayloads, MemoryQueue, VirtualClock
 from tests.builders import NOW, a_job
+from tests.fake_api_server import DROPPED, fake_api_server, json_reply
 from tests.system import System
-from tests.wire import Wire, done_in_part, failing, losing_the_answer, on, refusing, straight
+from tests.wire import NOT_NOW, Wire, done_in_part, failing, losing_the_answer, on, refusing, straight
 
 
 class Killed(BaseException):
@@ -406,3 +410,168 @@ def test_a_row_that_was_parked_carries_no_job_and_stays():
     assert list(done.stay.values()) == [1]
     assert len(system.dead_letters.deliveries) == 1
     assert system.inbound.deliveries == []
+
+
+# Deleting
+
+
+def delete(place, **options):
+    calls = Calls(patience=Patience(attempts=3), clock=place.clock, jitter=lambda: 0.5)
+    return delete_dead_letters(place.wire.to("dead", place.dead), calls=calls, **options)
+
+
+def for_now(call):
+    """Refuse the first of a batch, and delete the others."""
+    (receipts,) = call.args
+    call.do(receipts[1:])
+    return [BatchFailure(index=0, reason=NOT_NOW, final=False)]
+
+
+@pytest.mark.parametrize("spread", [map, in_lanes])
+def test_all_are_deleted_and_none_is_put_back(spread):
+    place = Place(*numbered(123))
+    done = delete(place, spread=spread)
+    assert (done.received, done.selected, done.deleted, done.failed) == (123, 123, 123, {})
+    assert (place.left(), place.moved()) == ([], [])
+
+
+def test_only_letters_of_the_error_are_deleted():
+    place = Place(*numbered(12), *numbered(25, error="TypeError"))
+    done = delete(place, selection=DeadLetterFilter(errors=frozenset({"KeyError"})))
+    assert (counts(done), done.received, done.deleted) == ({"KeyError": 12}, 37, 12)
+    assert len(place.visible()) == len(place.left()) == 25
+
+
+def test_no_more_are_received_than_the_bound():
+    place = Place(*numbered(60), *numbered(60, error="TypeError"))
+    done = delete(place, selection=DeadLetterFilter(errors=frozenset({"KeyError"})), most=70)
+    assert (done.received, done.deleted) == (70, 60)
+    assert len(place.visible()) == len(place.left()) == 60
+
+
+def test_failed_delete_is_retried_then_reported():
+    place = Place(*numbered(12))
+    place.wire.around = on("dead.delete", for_now, times=1)
+    assert (delete(place).deleted, place.left()) == (12, [])
+    place = Place(*numbered(12))
+    place.wire.around = on("dead.delete", for_now)
+    done = delete(place)
+    assert (done.selected, done.deleted, done.failed) == (12, 11, {NOT_NOW: 1})
+    place.clock.sleep(HIDDEN_SECONDS)
+    assert len(place.visible()) == 1
+
+
+@pytest.mark.parametrize("react", [failing(Throttled("slow")), failing(Unavailable("no")), losing_the_answer])
+def test_a_call_that_fails_is_tried_again_deletion(react):
+    place = Place(*numbered(12))
+    place.wire.around = on("dead.delete", react, times=1)
+    assert delete(place).received == 12
+    assert place.left() == []
+
+
+def test_a_run_that_dies_has_deleted_nothing_but_what_was_wanted():
+    place = Place(*numbered(30), *numbered(30, error="TypeError"))
+    place.wire.around = on("dead.delete", failing(Killed()), skip=1)
+    with pytest.raises(Killed):
+        delete(place, selection=DeadLetterFilter(errors=frozenset({"KeyError"})))
+    assert len(place.left()) == 50
+
+
+# How a redrive finds its queues on AWS, over real sockets
+
+
+URLS = ["https://sqs/1/dueline_emails", "https://sqs/1/dueline_emails_p2"]
+
+
+@pytest.fixture
+def api_server(monkeypatch):
+    with fake_api_server() as opened:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", opened.url)
+        yield opened
+
+
+@pytest.fixture
+def session():
+    return boto3.Session("AKIDEXAMPLE", "s", region_name="eu-west-1")
+
+
+def parameter(**value):
+    return json_reply({"Parameter": {"Value": json.dumps(value)}})
+
+
+def refusal(code, status=400):
+    return json_reply({"__type": code, "message": "why"}, status)
+
+
+def urls_of(ends):
+    return ends.dead_letters._url, [queue._url for queue in ends.queues]
+
+
+def test_dead_letters_are_found_by_the_queues_parameter(api_server, session):
+    api_server.script = [parameter(url=URLS[0], urls=URLS, work={"dead_letters": "https://sqs/1/elsewhere"})]
+    result = redrive_queues.queue_dead_letters("dueline", "emails", session=session)
+    assert urls_of(result) == ("https://sqs/1/elsewhere", URLS)
+    assert api_server.requests[0].json == {"Name": "/dueline/dueline/queues/emails"}
+
+
+def test_queue_without_published_workers_is_known_by_its_name(api_server, session):
+    api_server.script = [parameter(url=URLS[0], urls=URLS)]
+    result = urls_of(redrive_queues.queue_dead_letters("dueline", "emails", session=session))
+    assert result == ("https://sqs/1/dueline_emails_dlq", URLS)
+
+
+def test_parked_jobs_are_found_by_the_deployments_settings(api_server, session):
+    api_server.script = [parameter(queue_urls="https://sqs/1/", lookahead=240)]
+    result = urls_of(redrive_queues.parked_dead_letters("sandbox", session=session))
+    assert result == ("https://sqs/1/sandbox-dispatch-dlq", ["https://sqs/1/sandbox-inbound"])
+    assert api_server.requests[0].json == {"Name": "/dueline/sandbox/settings"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "of_queue", "parked_dead_letters"),
+    [
+        (refusal("ParameterNotFound"), QueueNotFound, DeploymentNotFound),
+        (refusal("AccessDeniedException"), Forbidden, Forbidden),
+        (DROPPED, Unavailable, Unavailable),
+    ],
+)
+def test_what_keeps_it_from_them_is_reported(api_server, session, answer, of_queue, parked_dead_letters):
+    api_server.script = [answer] * 4
+    with pytest.raises(of_queue):
+        redrive_queues.queue_dead_letters("dueline", "emails", session=session)
+    api_server.script = [answer] * 4
+    with pytest.raises(parked_dead_letters):
+        redrive_queues.parked_dead_letters("dueline", session=session)
+
+
+@pytest.mark.parametrize("content", ["{", "{}", "null", '{"url": 1, "queue_urls": 1}'])
+def test_a_parameter_that_cannot_be_read_is_named(api_server, session, content):
+    api_server.script = [json_reply({"Parameter": {"Value": content}})] * 2
+    with pytest.raises(Unavailable, match="parameter /dueline/dueline/queues/emails cannot be read"):
+        redrive_queues.queue_dead_letters("dueline", "emails", session=session)
+    with pytest.raises(Unavailable, match="parameter /dueline/dueline/settings cannot be read"):
+        redrive_queues.parked_dead_letters("dueline", session=session)
+
+
+def test_invalid_name_of_a_queue_is_not_requested(api_server, session):
+    with pytest.raises(QueueNotFound):
+        redrive_queues.queue_dead_letters("dueline", "../settings", session=session)
+    assert api_server.requests == []
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda ends: ends.dead_letters.depth(),
+        lambda ends: ends.dead_letters.receive(most=1, wait=0),
+        lambda ends: ends.dead_letters.delete(["1"]),
+        lambda ends: ends.dead_letters.hide(["1"], [0]),
+        lambda ends: ends.queues[0].send([Message(body="1")]),
+    ],
+)
+def test_missing_right_is_forbidden_without_a_retry(api_server, session, call):
+    api_server.script = [parameter(url=f"{api_server.url}/1/dueline_emails")]
+    ends = redrive_queues.queue_dead_letters("dueline", "emails", session=session)
+    api_server.script = [refusal("AccessDenied", 403)]
+    with pytest.raises(Forbidden, match="AccessDenied"):
+        call(ends)

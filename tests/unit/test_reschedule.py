@@ -1,6 +1,5 @@
 from dataclasses import replace
 from datetime import timedelta
-from functools import partial
 
 import pytest
 
@@ -19,7 +18,7 @@ from dueline.errors import (
 )
 from tests.builders import NOW, RETENTION, a_job, a_queue, an_id
 from tests.system import System
-from tests.wire import done_in_part, failing, losing_the_answer, meanwhile, on, refusing_for_good, straight
+from tests.wire import done_in_part, failing, losing_the_answer, on, refusing_for_good, straight
 
 AN_HOUR = 3600
 WANTED = NOW + timedelta(hours=2)
@@ -79,18 +78,6 @@ def test_rescheduled_job_is_delivered_once_at_its_new_time(target):
     assert MOVES not in delivery.message.attributes
 
 
-@pytest.mark.parametrize("target", [SOON, WANTED])
-def test_job_that_is_moved_stays_in_its_partition(target):
-    partition = Partition(queue="emails", number=3)
-    job = a_job(partition=partition)
-    system = a_system_with(job, partitions=5)
-    system.tick(partition)
-    moved = system.reschedule(job.id, at=target)
-    assert (moved.partition, moved.uid == job.id.uid) == (partition, False)
-    pass_time(system)
-    assert system.arrived() == [moved]
-
-
 @pytest.mark.parametrize("target", [at(240.001), WANTED])
 def test_move_seen_by_a_later_tick_costs_three_calls(target):
     job = a_job()
@@ -122,11 +109,6 @@ def test_bad_time_is_refused_with_what_is_allowed(to, answer):
     with pytest.raises(InvalidJob, match=answer):
         system.reschedule(job.id, **to)
     assert calls == []
-
-
-def test_time_in_the_past_is_now():
-    job = a_job()
-    assert a_system_with(job).reschedule(job.id, at=NOW - timedelta(days=1)).due == NOW
 
 
 # A job that can be moved no more
@@ -239,19 +221,6 @@ def test_fault_names_the_new_job_and_one_of_the_two_is_there(name, target, react
     assert system.arrived() == [new if is_moved else job.id]
 
 
-def test_move_refused_after_its_lost_answer_is_done():
-    job = a_job()
-    system = a_system_with(job)
-    answers = []
-    tried_again = on("table.move", lambda call: (straight(call), straight(call))[1])
-    system.wire.around = lambda call: (answers.append((call.name, tried_again(call))), answers[-1][1])[1]
-    moved = system.a_reschedule("emails", new_uid=lambda: an_id().uid).run(job.id, at=WANTED)
-    assert [name for name, _ in answers] == ["table.read", "table.write", "table.move", "table.read"]
-    assert (answers[2][1], moved.was_before) == (False, False)
-    pass_time(system)
-    assert system.arrived() == [moved.id]
-
-
 @pytest.mark.parametrize(("target", "intents"), [(SOON, 1), (WANTED, 0)])
 def test_repeated_reschedule_gets_the_first_id(target, intents):
     job = a_job()
@@ -269,17 +238,6 @@ def test_repeated_reschedule_to_the_past_gets_the_first_id():
     for other in (NOW + timedelta(milliseconds=1), NOW + timedelta(seconds=7)):
         with pytest.raises(AlreadyFinished, match="was moved to"):
             system.reschedule(job.id, at=other)
-
-
-@pytest.mark.parametrize("react", [failing(Throttled("slow down")), losing_the_answer, done_in_part])
-def test_rows_that_could_not_be_read_move_nothing(react):
-    job = a_job()
-    system = a_system_with(job)
-    system.wire.around = on("table.read", react, times=1)
-    with pytest.raises((Throttled, Unavailable)) as error:
-        system.reschedule(job.id, at=WANTED)
-    assert error.value.job_id is None
-    assert system.inbound.deliveries == []
 
 
 @pytest.mark.parametrize(
@@ -307,20 +265,6 @@ def test_move_stops_when_its_rows_are_not_written():
         system.reschedule(job.id, at=WANTED)
     pass_time(system)
     assert system.arrived() == [job.id]
-
-
-MOVE_TO_ANOTHER_TIME = partial(System.reschedule, at=at(2 * AN_HOUR + 1))
-
-
-@pytest.mark.parametrize("cut_in", [System.cancel, MOVE_TO_ANOTHER_TIME], ids=["a cancel", "a move"])
-@pytest.mark.parametrize("name", ["table.write", "table.move"])
-def test_move_that_is_known_to_come_too_late_sends_no_intent(cut_in, name):
-    job = a_job()
-    system = after_a_tick(job)
-    system.wire.around = on(name, meanwhile(lambda: cut_in(system, job.id)), times=1)
-    with pytest.raises(AlreadyFinished, match=r"was (cancelled|moved)"):
-        system.reschedule(job.id, at=WANTED)
-    assert system.inbound.deliveries == []
 
 
 @pytest.mark.parametrize("name", ["table.move", "table.read"])

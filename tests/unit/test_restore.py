@@ -407,25 +407,6 @@ def test_while_a_tick_has_a_partition_the_restore_waits_for_it(deployment):
     assert deployment.clock.now() - before >= PERIODS.lease
 
 
-@pytest.mark.parametrize("end", [int, crash, fault])
-def test_job_written_behind_the_fence_is_sent(end):
-    """In turn at each two calls one after the other: a tick, and a crash, a fault or nothing."""
-    for at in range(1, 60):
-        system = System(a_queue(partitions=1), direct_horizon=timedelta(0))
-        system.tick(EMAILS)
-        job = system.schedule(250)
-        backup = MemoryBackup(system.stores.table)
-        lose(system)
-        system.schedule(241)
-        with suppress(Crash):
-            a_restore(system, backup, before={at: partial(pass_by, system), at + 1: end}).apply()
-        carried_on(system, backup)
-        system.ingest()
-        system.clock.sleep(300)
-        system.tick(EMAILS)
-        assert job.id in system.arrived(), at
-
-
 def test_second_restore_at_once_is_refused():
     """In turn at each call of the one: the other begins, a tick passes it, and it is killed."""
     refused = 0

@@ -28,14 +28,6 @@ def answer_of(api, method, path, sent=None, **options):
     return request(api, method, path, sent, **options)[1]
 
 
-def test_identical_schedule_changes_nothing(api):
-    status, made = request(api, "PUT", DIGEST, WEEKDAYS)
-    assert status == 201
-    assert made.items() >= {**WEEKDAYS, "schedule": "digest", "generation": 1, "paused": False}.items()
-    assert request(api, "PUT", DIGEST, WEEKDAYS) == (200, made)
-    assert request(api, "GET", DIGEST) == (200, made)
-
-
 def test_etag_guards_a_change(api):
     tags = []
 

@@ -18,7 +18,7 @@ from dueline.config.registry import Registry
 from dueline.core import instant, rows
 from dueline.core.ingest import InboundMessage, Ingest
 from dueline.core.job import JobId, Partition
-from dueline.core.message import REASON, Message
+from dueline.core.message import Message
 from dueline.core.partitions import all_tick, without_tick
 from dueline.core.threads import FAILED_FOR_SECONDS
 from dueline.errors import NotYet, QueueNotFound, Throttled, Unavailable
@@ -198,25 +198,12 @@ class Deployment(System):
         return self._ingest
 
 
-def ingested(registry, job, *, receives=1):
-    """Ingest one message, with that registry, into a system that has the queue emails."""
-    system = Deployment(registry)
-    return system, system.ingest([received(job, receives=receives)])
-
-
 def received(job, *, receives=1):
     return InboundMessage(message_id="m", message=Message.of(job, group="emails"), receives=receives)
 
 
 def a_late_job(number):
     return a_job(due=NOW + timedelta(hours=1), partition=of_emails(number))
-
-
-def test_job_without_its_partitions_schedule_is_parked(registry):
-    system, done = ingested(registry, job := a_late_job(0), receives=3)
-    assert (done.failed, system.parked()) == (set(), [job.id])
-    reason = system.dead_letters.deliveries[0].message.attributes[REASON]
-    assert reason == "no tick reads emails#0: it is not in queues.yaml, or its queue's stack is not deployed yet"
 
 
 def test_partition_with_a_tick_needs_no_ssm(registry, ssm):

@@ -1,12 +1,14 @@
+"""What a look-up shows, and what workers note of a job."""
+
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from dueline.core import rows
-from dueline.core.job import Partition, Route, State
-from dueline.core.status import OF_WORKERS, Outcome, Status, note_outcome, outcome_row
-from dueline.errors import JobNotFound, Unavailable
+from dueline.core.job import JobId, Partition, Route, State
+from dueline.core.status import OF_WORKERS, Outcome, Status, note_outcome, outcome_row, read_outcome
+from dueline.errors import InvalidJob, JobNotFound, Unavailable
 from tests.builders import NOW, RETENTION, a_job, a_queue, an_id
 from tests.system import System
 from tests.wire import done_in_part, failing, on
@@ -36,13 +38,6 @@ def test_look_up_of_an_impossible_id_is_not_found(route, days):
         System().look_up(an_id(due=NOW + timedelta(days=days), route=route))
 
 
-def test_job_in_the_table_is_scheduled():
-    system = System()
-    job = system.schedule(AN_HOUR)
-    system.ingest()
-    assert system.look_up(job.id) is State.SCHEDULED
-
-
 def test_row_of_a_run_shows_its_schedule_and_its_time():
     system = System(a_queue(track=True))
     system.put(job := due_in(AN_HOUR, schedule="digest", scheduled_for=NOW))
@@ -50,15 +45,6 @@ def test_row_of_a_run_shows_its_schedule_and_its_time():
     assert (status.schedule, status.scheduled_for) == ("digest", NOW)
     system.table.write([{**rows.job_row(job), "schedule": "no such text"}])
     assert system.status_of(job.id).schedule is None
-
-
-def test_job_behind_the_cursor_is_dispatched():
-    system = System()
-    job = system.schedule(AN_HOUR)
-    system.ingest()
-    system.clock.sleep(AN_HOUR)
-    system.tick()
-    assert system.look_up(job.id) is State.DISPATCHED
 
 
 def test_promised_cancel_is_shown_after_its_time():
@@ -129,28 +115,12 @@ def test_nothing_is_known_of_a_job_past_its_retention(route):
         system.look_up(id)
 
 
-def test_expired_row_is_past_its_retention():
-    system, job = System(), due_in(-60, expires=NOW)
-    system.put(job)
-    system.clock.sleep(RETENTION.total_seconds())
-    with pytest.raises(JobNotFound):
-        system.look_up(job.id)
-
-
 @pytest.mark.parametrize("react", [done_in_part, failing(Unavailable("no"))])
 def test_look_up_answered_in_part_shows_nothing(react):
     system = System()
     system.wire.around = on("table.read", react)
     with pytest.raises(Unavailable):
         system.look_up(an_id())
-
-
-def test_look_up_makes_one_query():
-    system = System()
-    calls = []
-    system.wire.around = lambda call: (calls.append(call.name), call.do(*call.args))[1]
-    system.look_up(an_id())
-    assert calls == ["table.read"]
 
 
 # Of queues that track
@@ -215,15 +185,6 @@ def test_promised_cancel_is_reported_whatever_is_noted():
     assert system.status_of(job.id) == Status(state=State.CANCELLED)
 
 
-def test_rescheduled_job_shows_its_successor_alone():
-    system = tracking()
-    job = system.schedule(AN_HOUR)
-    system.ingest()
-    moved = system.reschedule(job.id, delay=2 * AN_HOUR)
-    note(system, job, an_outcome())
-    assert system.status_of(job.id) == Status(state=State.CANCELLED, moved_to=moved)
-
-
 @pytest.mark.parametrize(("seconds", "is_shown"), [(-1, True), (0, False), (1, False)])
 def test_outcome_is_shown_up_to_its_ttl(seconds, is_shown):
     system, job = tracking(), due_in(60)
@@ -250,3 +211,89 @@ def test_look_up_of_a_queue_that_tracks_makes_one_query():
     system.wire.around = lambda call: (requests.append((call.name, len(call.args[0]))), call.do(*call.args))[1]
     system.look_up(an_id())
     assert requests == [("table.read", 6)]
+
+
+# Outcomes, as values and as rows
+
+
+def an_outcome_noted(state=State.FAILED, **overrides):
+    ended = None if state is State.RUNNING else NOW + timedelta(seconds=2)
+    return Outcome(**({"state": state, "attempts": 3, "started": NOW, "ended": ended} | overrides))
+
+
+@pytest.mark.parametrize("state", OF_WORKERS)
+@pytest.mark.parametrize("error", [None, "", "TimeoutError"])
+def test_outcome_is_read_as_it_was_written(state, error):
+    outcome, job = an_outcome_noted(state, error=error), a_job()
+    row = outcome_row(job.id, outcome, expires=job.expires)
+    assert read_outcome(row) == outcome
+    assert row["ttl"] == rows.job_row(job)["ttl"]
+    assert ("ended" in row, "error" in row) == (state is not State.RUNNING, error is not None)
+
+
+def test_outcome_keys_sort_by_due_time():
+    id = JobId.parse("emails.7.d.1795244700123.00000000-0000-4000-8000-000000000001")
+    key = ("emails#outcome#7", "2026-11-21T07:05:00.123Z#00000000-0000-4000-8000-000000000001")
+    assert rows.outcome_key(id) == key
+    assert rows.key(outcome_row(id, an_outcome_noted(), expires=NOW)) == key
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        *(
+            ({"state": state}, f"an outcome is {state}: it must be one of")
+            for state in State
+            if state not in OF_WORKERS
+        ),
+        ({"attempts": 0}, "attempts is 0: it must be 1 or more"),
+        ({"ended": None}, "ended is None of an outcome that is failed"),
+        ({"state": State.RUNNING, "ended": NOW}, "of an outcome that is running"),
+        ({"started": NOW.replace(tzinfo=None)}, "each must have a time zone"),
+        ({"ended": NOW.replace(tzinfo=None)}, "each must have a time zone"),
+    ],
+)
+def test_invalid_outcome_is_refused_with_the_reason(wrong, reason):
+    with pytest.raises(InvalidJob, match=reason):
+        an_outcome_noted(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("error", "kept"),
+    [
+        ("x" * 200, "x" * 200),
+        ("x" * 201, "x" * 200),
+        ("no\nline\x7f\0", "no\\nline\\x7f\\x00"),
+        ("ü€😀", "\\xfc\\u20ac\\U0001f600"),
+        ("\ud800", "\\ud800"),
+        ("ü" * 200, "\\xfc" * 50),
+        ('it\'s "so"\\', 'it\'s "so"\\'),
+    ],
+)
+def test_of_an_error_200_printable_characters_of_ascii_are_kept(error, kept):
+    outcome = an_outcome_noted(error=error)
+    assert outcome.error == kept
+    assert an_outcome_noted(error=outcome.error) == outcome
+    assert read_outcome(outcome_row(an_id(), outcome, expires=NOW)) == outcome
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"state": "scheduled"},
+        {"state": "asleep"},
+        {"state": 5},
+        {"attempts": 0},
+        {"attempts": "many"},
+        {"attempts": []},
+        {"started": "now"},
+        {"started": "2026-11-21T07:05:00"},
+        {"started": "0001-01-01T00:00:00+23:59"},
+        {"ended": None},
+        {"ttl": "soon"},
+    ],
+)
+def test_row_that_cannot_be_read_says_why(broken):
+    row = outcome_row(an_id(), an_outcome_noted(), expires=NOW)
+    with pytest.raises(InvalidJob, match=r"row \('emails#outcome#0', .* cannot be read"):
+        read_outcome({**row, **broken})

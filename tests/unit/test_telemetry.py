@@ -48,13 +48,6 @@ def test_metric_filters_read_a_requests_line(
         count({metrics.PARKED: 1}, deployment="d", queue="emails")
 
 
-def test_queue_has_six_metrics_and_three_for_schedules() -> None:
-    assert len(metrics.OF_A_QUEUE) <= 6
-    assert len(metrics.OF_SCHEDULES) <= 3
-    with pytest.raises(ValueError, match=metrics.PARKED):
-        report({}, deployment="d", of_queues={"emails": {metrics.PARKED: 1}})
-
-
 def test_counts_of_nothing_are_not_reported(capsys: pytest.CaptureFixture[str]) -> None:
     report({metrics.PARKED: 0, metrics.INGESTED: 0}, deployment="d")
     assert capsys.readouterr().out == ""
@@ -70,17 +63,6 @@ def test_zero_on_time_is_reported_only_beside_delayed(
     assert (late["OnTime"], late["Delayed"]) == ([0], [2])
     assert in_time["OnTime"] == [2]
     assert "Delayed" not in in_time
-
-
-def test_on_time_adds_under_150_bytes_to_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    answer = {metrics.DISPATCHED: 12_345, metrics.LATENESS: 0.0}
-    on_time = {metrics.ON_TIME: 12_300, metrics.DELAYED: 45}
-    without, some, all = (
-        (report({}, deployment="d", of_queues={"emails": answer | more}), len(capsys.readouterr().out))[1]
-        for more in ({}, {metrics.ON_TIME: 12_345}, on_time)
-    )
-    assert some - without <= 70
-    assert all - without <= 150
 
 
 def test_lateness_that_is_not_known_is_not_reported_and_none_is(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,7 +1,5 @@
 """The trace context that a job is scheduled in reaches its worker, whichever way it goes, and never makes it fail."""
 
-import random
-import string
 from datetime import timedelta
 
 import pytest
@@ -12,7 +10,6 @@ from dueline.core import rows
 from dueline.core.job import Job
 from dueline.core.message import Message
 from dueline.core.request import Request
-from dueline.core.rows import write_units
 from dueline.core.trace import MAX_STATE_CHARACTERS, TraceContext
 from dueline.errors import InvalidJob
 from tests.builders import NOW, a_job
@@ -85,18 +82,6 @@ def test_no_trace_makes_a_message_or_a_row_fail(answer):
     job = a_job()
     assert Message(body=job.payload, attributes={**Message.of(job).attributes, **answer}).job().id == job.id
     assert rows.read_job({**rows.job_row(job), **answer}).id == job.id
-
-
-def test_who_does_not_trace_pays_for_nothing():
-    job = a_job()
-    assert not {"traceparent", "tracestate"} & {*rows.job_row(job), *Message.of(job).attributes}
-
-
-def test_trace_costs_write_units_only_by_its_bytes():
-    traces = [None, TraceContext(parent=PARENT), TraceContext(parent=PARENT, state="s" * MAX_STATE_CHARACTERS)]
-    full = "".join(random.Random(1).choices(string.ascii_letters + string.digits, k=880))
-    units = [[write_units(rows.job_row(a_job(payload=each, trace=trace))) for trace in traces] for each in ("{}", full)]
-    assert units == [[1, 1, 1], [1, 1, 2]]
 
 
 # The way of a job

@@ -153,15 +153,6 @@ def test_switch_within_the_hour_is_reported_and_done_later():
     assert world.guard().switched is True
 
 
-def test_ttl_may_collect_for_an_hour_after_it_was_switched_off():
-    world = World()
-    world.ttl.switch(on=False)
-    world.clock.sleep(3599)
-    assert world.ttl.collects
-    world.clock.sleep(1)
-    assert not world.ttl.collects
-
-
 def test_expired_jobs_are_counted_as_ttl_is_switched_off():
     world = World()
     world.waits(since=timedelta(days=8), number=3)

@@ -12,8 +12,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-import dueline
-from dueline import Discard
 from dueline.core.clock import SystemClock
 from dueline.core.message import Message
 from dueline.core.overview import read_control
@@ -22,10 +20,9 @@ from dueline.core.queue_settings import Rate
 from dueline.core.rows import slots_key
 from dueline.errors import QueueNotFound, Throttled
 from dueline.operations.control import set_rate
-from dueline.testing import MemoryTable, VirtualClock
+from dueline.testing import MemoryTable
 from dueline.worker import worker as worker_module
 from dueline.worker.events import EventKind
-from dueline.worker.runner import Runner, Shutdown
 from dueline.worker.worker import Environment, Worker
 from tests.builders import NOW, a_queue
 from tests.forking import run_in_fork
@@ -186,34 +183,6 @@ def test_refused_acknowledgement_is_repeated_within_grace(connected, monkeypatch
     worker.stop()
     assert running.end() is True
     assert (queue.messages, connected.events.of(EventKind.LOST)) == ([], [])
-
-
-def test_all_queues_finish_together_without_a_thread(monkeypatch):
-    """Where the system has no thread left, the last acknowledgements are sent all the same."""
-    clock, calls = VirtualClock(NOW), []
-
-    class Slow:
-        is_busy = False
-
-        def stop(self):
-            calls.append("stop")
-
-        def put_back(self, *, within):
-            calls.append(("put back", within))
-            clock.sleep(2)
-            return True
-
-        def finish(self, *, within):
-            calls.append(("finish", within))
-            clock.sleep(3)
-
-    def refuse(_):
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(threading.Thread, "start", refuse)
-    runner = Runner({}, clock=clock)
-    assert runner._end([Slow(), Slow()], Shutdown(), grace=10) is True
-    assert calls == ["stop", "stop", ("put back", 6), ("put back", 4), ("finish", 5), ("finish", 2)]
 
 
 def test_forked_child_ends_by_a_signal(connected):
@@ -404,29 +373,6 @@ def test_coroutine_is_cancelled_after_its_grace(connected):
     assert connected.connection.levels[0].queue.depth().waiting == 1
 
 
-def test_returned_job_sends_no_dead_letter(connected):
-    worker, starts, held, observed = Worker(), threading.Event(), threading.Event(), []
-
-    @worker.job("emails")
-    def send(job):
-        starts.set()
-        held.wait(60)
-        observed.append(job.is_claim_lost)
-        raise Discard("too late to say so")
-
-    connected.send(due_now(1))
-    before = set(threading.enumerate())
-    running = Running(worker, grace=0)
-    assert starts.wait(60)
-    worker.stop()
-    assert running.end() is False
-    held.set()
-    assert wait_until(lambda: set(threading.enumerate()) <= before)
-    assert observed == [True]
-    assert connected.connection.dead_letters.messages == []
-    assert connected.connection.levels[0].queue.depth().waiting == 1
-
-
 class Ahead(SystemClock):
     """AWS's time, where this machine's own clock is ten hours behind."""
 
@@ -516,13 +462,6 @@ def test_too_short_visibility_timeout_is_refused(monkeypatch):
     worker.job("emails")(print)
     with pytest.raises(ValueError, match="visibility_timeout of queue emails is 4: for a worker it must be 5 or more"):
         worker.run()
-
-
-def test_a_decorated_function_stays_as_it_is():
-    def send(job):
-        return "sent"
-
-    assert dueline.Worker().job("emails", once=True, concurrency=3)(send) is send
 
 
 def test_schedules_in_the_code_are_declared_when_it_starts(connected):

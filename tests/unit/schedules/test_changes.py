@@ -32,7 +32,7 @@ from dueline.schedules.queries import RunState, history
 from dueline.schedules.rule import LAST
 from dueline.schedules.schedule_rows import MOST_SCHEDULES, count_key, head_key
 from tests.builders import EMAILS, NOW, a_queue
-from tests.schedule_system import A_MINUTE, PLANNER_PARTITION, ScheduleSystem, a_definition, at
+from tests.schedule_system import A_MINUTE, ScheduleSystem, a_definition, at
 from tests.wire import straight
 
 OLD, NEW = {"every": A_MINUTE, "payload": '"old"'}, {"every": 2 * A_MINUTE, "start": NOW, "payload": '"new"'}
@@ -118,19 +118,6 @@ def test_old_rule_runs_up_to_the_cutover_and_new_one_after(lived):
     check_cutover(system, changed.effective_from)
 
 
-def test_stalled_ticks_do_not_block_a_change():
-    system = ScheduleSystem()
-    system.define(**OLD)
-    for _ in range(6 * 60):
-        system.clock.sleep(60)
-        system.tick(PLANNER_PARTITION)
-        system.plan()
-    changed = system.changes.pause("emails", "digest")
-    assert at(6 * 60 - 120) < changed.effective_from <= at(6 * 60)
-    system.live(60)
-    assert max(system.scheduled_times()) == (changed.effective_from - NOW) / A_MINUTE
-
-
 def test_change_overtaken_at_each_try_raises_not_yet():
     system = ScheduleSystem()
     system.define(**OLD)
@@ -204,18 +191,6 @@ def test_ended_schedule_sends_nothing_due_after_cutover(end, name):
     assert runs(system, '"old"') == list(range(1, 23 if name == "late" else 24))
 
 
-def test_resume_catches_up_nothing():
-    system = ScheduleSystem()
-    system.define(catch_up="all", **OLD)
-    system.live(20)
-    paused = system.changes.pause("emails", "digest")
-    system.live(60)
-    resumed = system.resume()
-    system.live(60)
-    ran = expected(OLD, NOW, paused.effective_from) + expected(OLD, resumed.effective_from, at(138))
-    assert [each for each in system.scheduled_times() if each <= 138] == ran
-
-
 def test_paused_schedule_stays_paused_when_changed():
     system = ScheduleSystem()
     system.define(**OLD)
@@ -246,18 +221,6 @@ def test_unknown_schedule_is_not_found(act):
     if act != "delete":
         with pytest.raises(ScheduleNotFound):
             system.change(act)
-
-
-def test_schedule_created_again_has_the_next_generation():
-    system = ScheduleSystem()
-    system.define(**OLD)
-    system.live(20)
-    deleted = system.changes.delete("emails", "digest")
-    created = system.define(**OLD)
-    assert (created.is_new, created.head.generation) == (True, 3)
-    system.live(60)
-    assert deleted.effective_from == created.effective_from
-    assert [each for each in system.scheduled_times() if each <= 78] == list(range(1, 79))
 
 
 def test_deleted_head_outlives_its_cancelled_runs():

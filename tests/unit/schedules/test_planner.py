@@ -4,7 +4,6 @@ import json
 import math
 from dataclasses import replace
 from datetime import timedelta
-from itertools import takewhile
 
 import pytest
 
@@ -29,28 +28,6 @@ def received(system, head, planned_from, *, first_received=None, **overrides):
 
 def plan(system, *batch):
     return system.planner.run(batch, until=math.inf)
-
-
-def test_each_time_of_different_rules_has_one_run():
-    rules = {"minutely": {"every": timedelta(minutes=1)}, "odd": {"every": timedelta(minutes=7, seconds=1)}}
-    rules |= {"hourly": {"cron": "5 * * * *"}, "burst": {"cron": "*/2 8 * * *"}}
-    system = ScheduleSystem()
-    for name, rule in rules.items():
-        system.define(name, **rule)
-    system.live(180)
-    for name in rules:
-        expected = list(takewhile(lambda each: each <= at(179), system.head(name).definition.rule.after(NOW)))
-        sent = sorted(job.scheduled_for for job in system.sent() if job.schedule == name)
-        assert sent[: len(expected)] == expected
-        assert all(scheduled_for > at(179) for scheduled_for in sent[len(expected) :])
-
-
-def test_first_run_in_two_minutes_is_on_time():
-    system = ScheduleSystem()
-    system.define(cron="7 7 * * *")
-    system.plan()
-    (delivery,) = system.queues["emails"].deliveries
-    assert delivery.visible == at(2)
 
 
 def test_run_has_the_definitions_fields():
@@ -190,14 +167,6 @@ def test_missed_runs_are_made_as_catch_up_says(rule, catch_up, caught_up):
     assert [each for each in system.scheduled_times() if each > 185][:5] == [
         190 + 10 * n if rule == 10 else 186 + n for n in range(5)
     ]
-
-
-def test_weekly_run_missed_for_days_is_made_once():
-    system = ScheduleSystem()
-    system.define(cron="10 7 * * SAT")
-    system.live(3 * 1440, planner=False)
-    system.live(10)
-    assert system.scheduled_times() == [5]
 
 
 @pytest.mark.parametrize("catch_up", ["none", "latest"])

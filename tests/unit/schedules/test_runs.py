@@ -8,7 +8,7 @@ import pytest
 
 from dueline.core.job import State
 from dueline.core.status import Outcome, note_outcome
-from dueline.errors import InvalidJob, InvalidSchedule, KeyReused, ScheduleChanged, ScheduleNotFound, Unavailable
+from dueline.errors import InvalidJob, InvalidSchedule, KeyReused, ScheduleChanged, Unavailable
 from dueline.schedules import rule
 from dueline.schedules.manual_runs import ManualRuns
 from dueline.schedules.queries import RunState, history, page
@@ -161,19 +161,6 @@ def test_history_and_pages_have_1_to_100(limit):
 # Pages
 
 
-def test_pages_list_schedules_by_name_without_deleted():
-    system = Running()
-    for name in ("c", "a", "b", "d"):
-        system.define(name)
-    system.changes.delete("emails", "b")
-    first = page("emails", table=system.table, limit=2)
-    second = page("emails", table=system.table, limit=2, after=first.after)
-    assert [head.name for head in first.heads + second.heads] == ["a", "c", "d"]
-    assert second.after is None
-    with pytest.raises(ScheduleNotFound):
-        system.head("b")
-
-
 # Run now
 
 
@@ -187,14 +174,6 @@ def test_run_now_is_due_now_beside_planned_runs():
     assert [each for each in system.sent() if each.payload == '{"to":"me"}'] == [job]
     system.live(10)
     assert [each for each in system.scheduled_times() if each % 1 == 0][:12] == list(range(1, 13))
-
-
-def test_paused_schedule_runs_on_demand():
-    system = Running()
-    system.define(cron="0 0 1 1 *")
-    system.changes.pause("emails", "digest")
-    job = run_now(system, "emails", "digest")
-    assert system.sent() == [job]
 
 
 @pytest.mark.parametrize("fault", [failing(Unavailable("no")), losing_the_answer])

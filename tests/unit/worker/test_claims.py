@@ -357,13 +357,6 @@ def test_has_reports_a_lost_message_once(holding):
     assert holding.kinds() == [EventKind.LOST]
 
 
-def test_claim_is_not_renewed_after_stop(holding):
-    holding.claims.stop()
-    holding.claims._settled.clear()
-    holding.send(after=20)
-    assert holding.requests() == []
-
-
 def test_idle_threads_do_not_wake_each_other(holding, monkeypatch):
     """Each look at nothing that woke the other thread would make it look, and so on without end."""
     notified = []

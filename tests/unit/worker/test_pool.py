@@ -6,7 +6,7 @@ import time
 import pytest
 
 from dueline.core.clock import SystemClock
-from dueline.worker.pool import PeriodicTasks, Pool
+from dueline.worker.queue_worker import PeriodicTasks, Pool
 from tests.waiting import HANG_SECONDS, wait_until
 from tests.work import Events
 
@@ -46,14 +46,6 @@ def test_each_item_has_a_thread_of_its_own():
     for number in range(20):
         pool.put(number, at=0)
     meeting.wait()
-
-
-def test_each_item_runs_once_in_any_order_of_times(ran):
-    pool, now = a_pool(ran.append, size=5), time.monotonic()
-    for number in range(300):
-        pool.put(number, at=now + number * 7 % 11 / 50)
-    assert wait_until(lambda: len(ran) == 300)
-    assert sorted(ran) == list(range(300))
 
 
 def test_stop_ends_each_thread_when_its_item_has_run(ran):

@@ -22,7 +22,7 @@ from dueline.worker.events import EventKind
 from dueline.worker.execution import Handler, HandlerRunner
 from dueline.worker.limits import WATCH_SECONDS
 from dueline.worker.queue_worker import QueueWorker
-from tests.builders import NOW, a_message, a_queue
+from tests.builders import NOW, a_queue
 from tests.waiting import HANG_SECONDS, wait_until
 from tests.work import Events, SharedQueue, a_connection, due_now
 
@@ -153,16 +153,6 @@ def test_retry_comes_after_its_delay():
     assert (second - first).total_seconds() >= 1.9
 
 
-def test_a_cancelled_job_is_skipped_and_its_message_deleted():
-    connection, cancelled = a_connection(), due_now(1)
-    connection.table.write([rows.cancellation_row(cancelled.id, at=NOW)])
-    sent(connection, due_now(0), cancelled)
-    with Working(connection) as working:
-        assert wait_until(working.is_empty)
-    assert working.numbers == [0]
-    assert [event.job for event in working.events.of(EventKind.SKIPPED)] == [str(cancelled.id)]
-
-
 def cancel(connection, *jobs):
     connection.table.write([rows.cancellation_row(job.id, at=NOW) for job in jobs])
 
@@ -200,15 +190,6 @@ def test_a_precise_queue_holds_a_job_until_it_is_due():
         assert wait_until(working.is_empty)
     assert sorted(working.numbers) == [0, 1, 2, 3, 4]
     assert all(at >= job.due for job, at in working.starts)
-
-
-def test_foreign_message_runs_and_an_unreadable_one_is_dead():
-    connection = a_connection()
-    connection.levels[0].send([a_message(body="[1]"), a_message(attributes={"dueline-id": "nonsense"})])
-    with Working(connection) as working:
-        assert wait_until(working.is_empty)
-    assert working.numbers == [[1]]
-    assert [dead_letter.attributes["dueline-error"] for dead_letter in working.dead_letters.messages] == ["InvalidJob"]
 
 
 def test_a_long_job_keeps_its_claim():
@@ -266,20 +247,6 @@ def test_failed_dead_letter_is_sent_again_without_handler():
         dead_letter_queue.gone = False
         assert wait_until(working.is_empty)
     assert len(working.starts) == len(working.dead_letters.messages) == 1
-
-
-def test_unsendable_dead_letter_delays_no_other_job():
-    connection = a_connection()
-    dead_letter_queue = connection.dead_letters.queue
-    dead_letter_queue.gone = True
-    connection.levels[0].send([a_message(attributes={"dueline-id": "nonsense"})])
-    with Working(connection) as working:
-        assert wait_until(lambda: bool(working.events.of(EventKind.TROUBLE)))
-        sent(connection, due_now(1))
-        assert wait_until(lambda: working.numbers == [1])
-        dead_letter_queue.gone = False
-        assert wait_until(working.is_empty)
-    assert len(working.dead_letters.messages) == 1
 
 
 def test_unsent_dead_letters_keep_their_permits():
@@ -529,28 +496,6 @@ def test_jobs_wait_while_slots_of_a_new_rate_fail(monkeypatch):
         assert len(working.events.of(EventKind.RECEIVED)) == count
         assert [delivery.receives for delivery in working.queue.queue.deliveries] == [1] * count
         assert not working.events.of(EventKind.RETURNED)
-
-
-def test_any_error_of_a_new_rate_is_survived(monkeypatch):
-    connection, faults = a_connection(queue=a_queue(precise=True)), []
-    reserve = connection.table.reserve
-
-    def fail_first(*args, **options):
-        if not faults:
-            faults.append(1)
-            raise KeyError("Attributes")
-        return reserve(*args, **options)
-
-    monkeypatch.setattr(connection.table, "reserve", fail_first)
-    sent(connection, due_now(1, later=6))
-    with Working(connection) as working:
-        assert wait_until(lambda: len(working.events.of(EventKind.RECEIVED)) == 1)
-        control.set_rate("emails", Rate.parse("50/s"), table=connection.table, now=datetime.now(UTC))
-        assert wait_until(working.is_empty)
-        assert faults
-        control.pause("emails", table=connection.table, now=NOW)
-        assert wait_until(lambda: not working.worker._limiter.is_open)
-    assert working.numbers == [1]
 
 
 def test_slow_rate_keeps_the_next_jobs_and_returns_the_rest():

@@ -48,11 +48,6 @@ def set_rate(connection, text):
     control.set_rate("emails", text and Rate.parse(text), table=connection.table, now=NOW)
 
 
-def test_queue_is_open_and_unlimited_by_default(connection, wall):
-    limiter = a_limiter(connection, wall)
-    assert (limiter.is_open, limiter.most(), limiter.slots(3)) == (True, 10, [0.0, 0.0, 0.0])
-
-
 def test_a_paused_queue_requests_nothing_until_it_is_resumed(connection, wall):
     control.pause("emails", table=connection.table, now=NOW)
     limiter = a_limiter(connection, wall)
@@ -70,13 +65,6 @@ def test_slots_follow_one_another_as_the_rate_says(connection, wall):
     assert limiter.slots(2) == pytest.approx([0.06, 0.08])
     wall.seconds += 0.1
     assert limiter.slots(1) == pytest.approx([0.0])
-
-
-def test_a_slot_that_nobody_took_in_time_is_over(connection, wall):
-    set_rate(connection, "1/s")
-    limiter = a_limiter(connection, wall)
-    wall.seconds += 100
-    assert limiter.slots(3) == pytest.approx([0, 1, 2])
 
 
 class Skewed(ServiceClock):

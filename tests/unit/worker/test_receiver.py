@@ -1,16 +1,23 @@
-from collections import Counter
-from datetime import UTC, datetime
+"""What a worker receives, and what it makes of it."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dueline.errors import Unavailable
-from dueline.testing import VirtualClock
+from dueline.core import rows
+from dueline.core.job import Partition
+from dueline.core.message import Message
+from dueline.errors import Forbidden, InvalidJob, Unavailable
+from dueline.testing import MemoryPayloads, VirtualClock
 from dueline.worker.claims import Claims
+from dueline.worker.delivery import Discard, Lateness, ReceivedMessage
+from dueline.worker.events import EventKind
 from dueline.worker.limits import RateLimiter
 from dueline.worker.prometheus import health_of
-from dueline.worker.receiving import ReceiveLoop, Receiver, order_of
-from tests.builders import NOW, a_message
-from tests.work import Events, SharedQueue, a_connection
+from dueline.worker.receiving import ReceiveLoop, Receiver, prepare, seconds_until_due
+from tests.builders import NOW, a_job, a_message, a_queue
+from tests.work import Events, SharedQueue, a_claim, a_connection, a_received_message
 
 
 @pytest.fixture
@@ -144,7 +151,188 @@ def test_worker_is_healthy_while_no_level_answers(levels):
     assert [health_of({"emails": age})["healthy"] for age in ages] == [True] * levels
 
 
-def test_each_lower_level_comes_first_in_turn():
-    firsts = Counter(order_of(5, turn=turn)[0] for turn in range(400))
-    assert firsts == {0: 360, 1: 10, 2: 10, 3: 10, 4: 10}
-    assert all(sorted(order_of(5, turn=turn)) == [0, 1, 2, 3, 4] for turn in range(50))
+# Prepared batches
+
+
+def test_a_batch_is_sorted_by_what_can_be_done_with_it():
+    connection = a_connection()
+    ready, cancelled = a_job(), a_job()
+    connection.table.write([rows.cancellation_row(cancelled.id, at=NOW)])
+    foreign, broken = a_message(), a_message(attributes={"dueline-id": "nonsense"})
+    claims = [a_claim(ready), a_claim(cancelled), a_claim(message=foreign), a_claim(message=broken)]
+    prepared = prepare(claims, connection)
+    assert [each.claim for each in prepared.ready] == [claims[0], claims[2]]
+    assert [each.claim for each in prepared.cancelled] == [claims[1]]
+    (dead_letter,) = prepared.dead
+    assert (dead_letter.received.claim, dead_letter.dead.error) == (claims[3], "InvalidJob")
+
+
+def test_the_cancellations_of_a_batch_are_read_in_one_request(monkeypatch):
+    connection, requests = a_connection(), []
+    read = connection.table.read
+    monkeypatch.setattr(connection.table, "read", lambda keys: requests.append(len(keys)) or read(keys))
+    prepare([a_claim(a_job()) for _ in range(10)], connection)
+    assert requests == [10]
+
+
+def test_job_of_another_queue_is_dead_and_delays_no_other(monkeypatch):
+    connection, read = a_connection(), None
+    read = connection.table.read
+
+    def as_iam_lets_it(keys):
+        """`dynamodb:LeadingKeys` refuses a request as a whole."""
+        if any(not partition.startswith("emails#") for partition, _ in keys):
+            raise Unavailable("AccessDeniedException")
+        return read(keys)
+
+    monkeypatch.setattr(connection.table, "read", as_iam_lets_it)
+    forwarded = a_job(partition=Partition(queue="invoices", number=0))
+    prepared = prepare([a_claim(a_job()), a_claim(forwarded), a_claim(a_job())], connection)
+    assert len(prepared.ready) == 2
+    (dead_letter,) = prepared.dead
+    assert (
+        dead_letter.dead.reason
+        == f"message attribute dueline-id is {forwarded.id}: it must be of a job of the queue 'emails'"
+    )
+
+
+def test_a_message_that_came_twice_at_once_is_requested_once():
+    job = a_job()
+    assert len(prepare([a_claim(job), a_claim(job)], a_connection()).ready) == 2
+
+
+@pytest.mark.parametrize(("later", "seconds"), [(0.25, 0.25), (0.0, 0.0), (-3.0, 0.0)])
+def test_only_a_precise_queue_holds_jobs_until_due(later, seconds):
+    clock = VirtualClock(NOW)
+    job = a_job(due=NOW + timedelta(seconds=later))
+    assert seconds_until_due(a_received_message(job), a_connection(clock=clock, queue=a_queue(precise=True))) == seconds
+    assert seconds_until_due(a_received_message(job), a_connection(clock=clock)) == 0.0
+
+
+# What a handler gets
+
+
+def for_handler(received, *, now=NOW, payloads=None):
+    return received.for_handler(
+        lateness=Lateness.of(received.due, now=now, behind=0.5), read=(payloads or MemoryPayloads()).read
+    )
+
+
+def test_a_handler_gets_what_was_scheduled():
+    job = a_job(payload='{"to":"ada"}', tenant="acme", priority=2)
+    got = for_handler(a_received_message(job, receives=3), now=job.id.due + timedelta(seconds=2))
+    assert (got.id, got.queue, got.payload, got.due) == (str(job.id), "emails", {"to": "ada"}, job.id.due)
+    assert (got.attempt, got.tenant, got.priority) == (3, "acme", 2)
+    assert (got.lateness, got.lateness_at_most) == (2.0, 2.5)
+
+
+def test_handler_gets_schedule_and_scheduled_for():
+    got = for_handler(a_received_message(a_job(schedule="digest", scheduled_for=NOW)))
+    assert (got.schedule, got.scheduled_for) == ("digest", NOW)
+    other = for_handler(a_received_message(a_job()))
+    assert (other.schedule, other.scheduled_for) == (None, None)
+
+
+def test_a_payload_is_not_shown():
+    assert "ada" not in repr(for_handler(a_received_message(a_job(payload='"ada"'))))
+
+
+def test_a_large_payload_is_read_where_it_is_kept():
+    payloads = MemoryPayloads()
+    pointer = payloads.put("0016/emails/x", '{"large":1}')
+    job = a_job(payload=pointer.text, offloaded_bytes=11)
+    assert for_handler(a_received_message(job), payloads=payloads).payload == {"large": 1}
+
+
+def test_a_message_that_others_sent_is_a_job_too():
+    received = a_received_message(message=a_message(body="[1]"))
+    got = for_handler(received, now=NOW + timedelta(seconds=1))
+    assert (got.id, got.payload, got.due, got.lateness) == (received.claim.arrival.message_id, [1], NOW, 1.0)
+    assert received.job_id is None
+
+
+@pytest.mark.parametrize("body", ["no JSON", "[" * 100_000])
+def test_a_payload_that_is_no_json_can_never_be_handled(body):
+    with pytest.raises(Discard, match="its payload is no JSON"):
+        for_handler(a_received_message(message=a_message(body=body)))
+
+
+def test_a_message_of_ours_that_cannot_be_read_is_refused():
+    with pytest.raises(InvalidJob):
+        ReceivedMessage.of(a_claim(message=a_message(attributes={"dueline-id": "nonsense"})), queue="emails")
+
+
+def test_redriven_interrupted_job_has_another_once_key():
+    sent = Message.of(a_job())
+    again = Message(body=sent.body, attributes={**sent.attributes, "dueline-again": "1"})
+    received = a_received_message(message=again)
+    assert received.once_key == f"{received.id}/1"
+    assert a_received_message(message=sent).once_key == received.id
+
+
+# New settings
+
+
+class Deployed:
+    """A connection, and what is published of its queue by now."""
+
+    def __init__(self, *levels, **settings):
+        self.levels, self.settings = levels or (SharedQueue(),), settings
+        self.connection, self.events = replace(self.now(), reload=self.now), Events()
+
+    def now(self):
+        return a_connection(*self.levels, clock=VirtualClock(NOW), **self.settings)
+
+    def changed(self, *levels, **settings):
+        self.levels, self.settings = levels or self.levels, settings
+        self.connection.refresh(self.events)
+        return [(event.kind, event.reason) for event in self.events]
+
+
+def test_another_visibility_timeout_is_applied_and_reported():
+    deployed = Deployed(visibility_timeout=60)
+    assert deployed.changed(visibility_timeout=5) == [(EventKind.CHANGED, "visibility_timeout is 5, was 60")]
+    assert deployed.connection.settings.visibility_timeout == 5
+
+
+def test_queue_that_becomes_precise_holds_its_jobs():
+    deployed = Deployed()
+    early = a_received_message(a_job(due=NOW.replace(second=1)))
+    assert seconds_until_due(early, deployed.connection) == 0
+    deployed.changed(queue=a_queue(precise=True))
+    assert seconds_until_due(early, deployed.connection) == 1
+
+
+def test_new_level_is_polled_and_a_removed_one_is_not():
+    one, two = SharedQueue(), SharedQueue()
+    deployed = Deployed(one)
+    deployed.changed(one, two)
+    two.send([a_message()])
+    (claim,) = Receiver(deployed.connection, report=Events()).receive(most=1)
+    deployed.changed(one)
+    assert Receiver(deployed.connection, report=Events()).receive(most=1) == []
+    assert two.asked == [("receive", 1)]
+    assert deployed.connection.levels[claim.level] is two
+
+
+def test_settings_that_cannot_be_read_stay_as_they_are():
+    deployed = Deployed(visibility_timeout=60)
+
+    def forbidden():
+        raise Forbidden("no ssm:GetParameter")
+
+    deployed.connection.reload = forbidden
+    reported = [(EventKind.TROUBLE, "its published settings were not applied: no ssm:GetParameter")]
+    assert deployed.changed(visibility_timeout=5) == reported
+    assert deployed.connection.settings.visibility_timeout == 60
+
+
+@pytest.mark.parametrize("hidden", [0, 4])
+def test_too_short_visibility_timeout_is_not_applied(hidden):
+    deployed = Deployed(visibility_timeout=60)
+    ((kind, reason),) = deployed.changed(visibility_timeout=hidden)
+    assert (kind, f"visibility_timeout of queue emails is {hidden}: for a worker" in reason) == (
+        EventKind.TROUBLE,
+        True,
+    )
+    assert deployed.connection.settings.visibility_timeout == 60

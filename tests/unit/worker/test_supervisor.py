@@ -1,21 +1,34 @@
-"""The supervisor of worker processes, with processes that are small scripts."""
+"""Several worker processes: their supervisor, their link to it, and the command."""
 
+import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
+from multiprocessing import Pipe
+from pathlib import Path
 from types import SimpleNamespace
+from urllib.error import HTTPError, URLError
+from urllib.request import ProxyHandler, build_opener
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from dueline.core.clock import SystemClock
+from dueline.core.message import Message
 from dueline.testing import VirtualClock
+from dueline.worker import worker as worker_module
 from dueline.worker.events import ProcessKind
-from dueline.worker.runner import Shutdown
+from dueline.worker.runner import FORCE, Shutdown, SupervisorLink
 from dueline.worker.supervisor import Process, Supervisor, WorkerSlot
+from dueline.worker.worker import Environment, Worker, set_supervisor
+from local.emulator import free_port
 from tests.builders import NOW
 from tests.waiting import HANG_SECONDS, wait_until
+from tests.work import Events, a_connection, due_now
 
 STARTED, FAILED, DIED, ENDED = ProcessKind
 # Tells that it has begun, and ends when it is told to, with a code of its own.
@@ -200,3 +213,219 @@ def test_exit_code_ignores_a_process_that_failed_to_start(run, tmp_path):
     running.ending.request()
     assert running.returned() == 0
     assert running.of(DIED, ENDED) == [(ENDED, 1, 1)]
+
+
+# The link of a process
+
+
+class Supervised:
+    """A worker with one job, which is held until it is let go. `supervisor` is the supervisor's end of its link."""
+
+    def __init__(self, monkeypatch):
+        connection, self.started, self.held, self.done = a_connection(), threading.Event(), threading.Event(), []
+        connection.levels[0].send([Message.of(due_now(1))])
+        environment = Environment(
+            connect=lambda queue: connection,
+            clock=SystemClock(),
+            report=Events(),
+            serve=lambda port, ages: 1 / 0,
+            schedules=lambda queue: 1 / 0,
+        )
+        monkeypatch.setattr("dueline.worker.receiving.LONG_POLL_SECONDS", 1)
+        monkeypatch.setattr(worker_module, "connect", lambda name, session: environment)
+        self.supervisor, theirs = Pipe()
+        self.worker = Worker()
+        self.worker.job("emails")(self._work)
+        set_supervisor(self.worker, SupervisorLink(theirs, number=1))
+        self.ending, self.returned = self.worker._shutdown, []
+
+    def _work(self, job):
+        self.has_first_report = self.supervisor.poll()
+        self.started.set()
+        self.held.wait(HANG_SECONDS)
+        self.done.append(job.payload)
+
+    def run_in_a_thread(self):
+        thread = threading.Thread(target=lambda: self.returned.append(self.worker.run(port=0)), daemon=True)
+        thread.start()
+        assert self.started.wait(HANG_SECONDS)
+        return thread
+
+
+@pytest.fixture
+def one(monkeypatch):
+    supervised = Supervised(monkeypatch)
+    yield supervised
+    supervised.held.set()
+    supervised.supervisor.close()
+
+
+def test_link_reports_ages_and_receives_force(one):
+    thread = one.run_in_a_thread()
+    assert one.supervisor.poll(HANG_SECONDS)
+    (answer,) = json.loads(one.supervisor.recv_bytes()).items()
+    assert answer[0] == "emails"
+    assert 0 <= answer[1] < HANG_SECONDS
+    one.supervisor.send_bytes(FORCE)
+    thread.join(HANG_SECONDS)
+    assert (one.returned, one.done) == ([False], [])
+
+
+def test_it_reports_that_it_has_started_before_any_job_does(one):
+    """Or one that kills its process as it starts would end the supervisor, for which that process could not begin."""
+    one.run_in_a_thread()
+    assert one.has_first_report
+
+
+def test_when_its_supervisor_is_gone_it_ends_with_its_grace(one):
+    thread = one.run_in_a_thread()
+    one.supervisor.close()
+    assert wait_until(lambda: one.ending.is_requested)
+    one.held.set()
+    thread.join(HANG_SECONDS)
+    assert (one.returned, one.done) == ([True], [1])
+
+
+def test_repeated_signal_keeps_the_grace_of_a_process(one):
+    heard, hurried = threading.Event(), []
+    before = signal.signal(signal.SIGWINCH, lambda *_: heard.set())
+
+    def show():
+        assert one.started.wait(HANG_SECONDS)
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert wait_until(lambda: one.ending.is_requested)
+        os.kill(os.getpid(), signal.SIGTERM)
+        # Python calls handlers in the order of their numbers: SIGWINCH, 28, after SIGTERM, 15.
+        os.kill(os.getpid(), signal.SIGWINCH)
+        assert heard.wait(HANG_SECONDS)
+        hurried.append(one.ending.is_forced)
+        one.held.set()
+
+    threading.Thread(target=show, daemon=True).start()
+    try:
+        assert one.worker.run() is True
+    finally:
+        signal.signal(signal.SIGWINCH, before)
+    assert (one.done, hurried) == ([1], [False])
+
+
+def test_the_programs_that_its_jobs_start_are_not_supervised():
+    ours, theirs = Pipe()
+    with ours, theirs:
+        os.set_inheritable(handle := os.dup(theirs.fileno()), True)
+        environ = {"DUELINE_SUPERVISED": f"3:{handle}", "HOME": "/"}
+        link = SupervisorLink.from_env(environ)
+        assert (link.number, environ, os.get_inheritable(handle)) == (3, {"HOME": "/"}, False)
+        assert SupervisorLink.from_env(environ) is None
+
+
+# `dueline worker --processes`, with real processes
+
+
+ROOT = Path(__file__).parents[3]
+# Each process has a queue of its own, with one job.
+THEIRS = """
+import contextlib
+from dueline import Worker
+from dueline.core.clock import SystemClock
+from dueline.core.message import Message
+from dueline.worker import log, prometheus, receiving, worker as worker_module
+from tests.work import a_connection, due_now
+
+def connect(name, session):
+    connection, counted = a_connection(), prometheus.Metrics()
+    connection.levels[0].send([Message.of(due_now(1))])
+
+    def report(event):
+        counted(event)
+        log.log(event)
+
+    needed = {"connect": lambda queue: connection, "clock": SystemClock(), "report": report}
+    return worker_module.Environment(**needed, serve=None, schedules=None)
+
+receiving.LONG_POLL_SECONDS = 1
+worker_module.connect = connect
+worker = Worker()
+worker.job("emails")(lambda job: None)
+"""
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Start the command in a folder of someone's."""
+    started = []
+
+    def start(module, *options):
+        (tmp_path / "theirs.py").write_text(module)
+        command = [sys.executable, "-m", "dueline", "worker", "theirs:worker", "--processes", "2", *options]
+        environ = os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
+        with (tmp_path / "out").open("wb") as out, (tmp_path / "err").open("wb") as err:
+            started.append(subprocess.Popen(command, cwd=tmp_path, env=environ, stdout=out, stderr=err))
+        return started[-1]
+
+    yield start
+    for each in started:
+        # Its processes end when it is gone.
+        each.kill()
+        each.wait()
+
+
+def get(port, path):
+    opener = build_opener(ProxyHandler({}))
+    try:
+        answer = opener.open(f"http://127.0.0.1:{port}{path}", timeout=HANG_SECONDS)
+    except HTTPError as error:
+        answer = error
+    with answer:
+        return answer.status, answer.read().decode()
+
+
+def healthy_pids(port):
+    """Wait until all are healthy; return their ids."""
+    pids = []
+
+    def is_healthy():
+        with suppress(URLError):
+            status, text = get(port, "/health")
+            pids[:] = [each["pid"] for each in json.loads(text)["processes"]]
+            return status == 200
+        return False
+
+    assert wait_until(is_healthy)
+    return pids
+
+
+def succeeded(port):
+    families = text_string_to_metric_families(get(port, "/metrics")[1])
+    return [sample.value for family in families for sample in family.samples if sample.name.endswith("succeeded_total")]
+
+
+def test_killed_process_is_replaced_and_all_end_with_supervisor(start, tmp_path):
+    port = free_port()
+    supervisor = start(THEIRS, "--port", str(port))
+    first, second = healthy_pids(port)
+    assert wait_until(lambda: succeeded(port) == [2])
+    os.kill(second, signal.SIGKILL)
+    assert wait_until(lambda: succeeded(port) == [3])
+    again, third = healthy_pids(port)
+    assert (again, third == second) == (first, False)
+    # The third counts on in the files of the second.
+    assert len(list(tmp_path.glob("dueline-metrics-*/counter_*"))) == 2
+    lines = lambda: [json.loads(line) for line in (tmp_path / "out").read_text().splitlines()]  # noqa: E731
+    supervisor.kill()
+    closed = lambda: {line["pid"] for line in lines() if line["message"] == "closed"}  # noqa: E731
+    assert wait_until(lambda: closed() == {first, third})
+    reported = [(line["level"], line["message"], line["pid"]) for line in lines() if "number" in line]
+    assert reported == [
+        ("INFO", "process started", first),
+        ("INFO", "process started", second),
+        ("WARNING", "process died", second),
+        ("INFO", "process started", third),
+    ]
+
+
+def test_broken_module_is_reported_once_with_exit_code_2(start, tmp_path):
+    supervisor = start("1 / 0\n")
+    assert supervisor.wait(HANG_SECONDS) == 2
+    (line,) = (tmp_path / "err").read_text().splitlines()
+    assert "importing 'theirs' failed: ZeroDivisionError: division by zero" in line

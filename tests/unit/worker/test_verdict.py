@@ -1,11 +1,30 @@
+"""What becomes of a failed attempt: retries, dead letters; and how late a job was."""
+
+import math
 from datetime import timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from dueline.core.queue_settings import Backoff, RetryPolicy
-from dueline.worker.delivery import DeadLettered, Discard, Retry, RetryLater, verdict_on
+from dueline.core.message import BATCH_BYTES, FOLDED, Message, TypedText
+from dueline.core.ports import BatchFailure
+from dueline.core.queue_settings import MAX_HIDDEN_SECONDS, Backoff, RetryPolicy
+from dueline.errors import Unavailable
+from dueline.operations.dead_letters import to_its_queue
+from dueline.worker.delivery import (
+    DeadLetter,
+    DeadLettered,
+    Discard,
+    Lateness,
+    Retry,
+    RetryLater,
+    verdict_on,
+    with_failure,
+)
 from dueline.worker.events import error_event
-from tests.work import a_connection
+from tests.builders import NOW, a_job, a_message
+from tests.work import SharedQueue, a_connection, a_received_message
 
 SETTINGS = a_connection().settings
 
@@ -120,3 +139,159 @@ def test_after_the_last_attempt_a_job_is_dead():
 def test_sqs_must_not_come_first_or_the_reason_is_lost():
     settings = a_connection(max_receives=2).settings
     assert isinstance(verdict(TypeError(), attempt=2, settings=settings), DeadLettered)
+
+
+# Policies
+
+
+def delays(jitter=1.0, **given):
+    policy = RetryPolicy(**given)
+    return [policy.delay_after(attempt, jitter=jitter) for attempt in range(1, policy.attempts)]
+
+
+def test_default_policy_grows_five_times_then_doubles():
+    assert delays() == [30, 60, 90, 120, 150, 300, 600, 1200, 2400]
+    assert delays(max_delay=500) == [30, 60, 90, 120, 150, 300, 500, 500, 500]
+
+
+def test_constant_linear_and_exponential_delays():
+    assert delays(backoff=Backoff.CONSTANT, attempts=4) == [30, 30, 30]
+    assert delays(backoff=Backoff.LINEAR, attempts=8, delay=10) == [10, 20, 30, 40, 50, 60, 70]
+    assert delays(backoff=Backoff.EXPONENTIAL, attempts=5, delay=2) == [2, 4, 8, 16]
+
+
+def test_only_exponential_delays_have_jitter():
+    assert delays(jitter=0.0) == [30, 60, 90, 120, 150, 150, 300, 600, 1200]
+    assert delays(jitter=0.0, backoff=Backoff.EXPONENTIAL, attempts=4, delay=2) == [2, 2, 4]
+
+
+@given(
+    backoff=st.sampled_from(Backoff),
+    attempt=st.integers(1, 1000),
+    delay=st.integers(1, MAX_HIDDEN_SECONDS),
+    more=st.integers(0, MAX_HIDDEN_SECONDS),
+    jitter=st.floats(0, 1),
+)
+def test_no_delay_is_beyond_the_longest_or_none_at_all(backoff, attempt, delay, more, jitter):
+    policy = RetryPolicy(backoff=backoff, attempts=1000, delay=delay, max_delay=delay + more)
+    assert 1 <= policy.delay_after(attempt, jitter=jitter) <= policy.max_delay
+
+
+# Dead letters
+
+
+DEAD = DeadLettered(error="TypeError", reason="attempt 3 of 3 failed: no")
+FAILURE = {"dueline-error": "TypeError", "dueline-attempts": "3", "dueline-reason": "attempt 3 of 3 failed: no"}
+
+
+def test_dead_letter_keeps_payload_and_adds_its_failure():
+    job, dead_letter_queue = a_job(tenant="acme"), SharedQueue()
+    DeadLetter(received=a_received_message(job, receives=3), dead=DEAD).send(dead_letter_queue)
+    sent = Message.of(job)
+    assert dead_letter_queue.messages == [Message(body=sent.body, attributes={**sent.attributes, **FAILURE})]
+    assert dead_letter_queue.messages[0].job() == job
+
+
+def test_redrive_restores_folded_attributes():
+    many = a_message(attributes={f"a{number}": "1" for number in range(10)})
+    dead_letter = with_failure(many, DEAD, attempt=3)
+    assert set(dead_letter.attributes) == {*(f"a{number}" for number in range(6)), FOLDED, *FAILURE}
+    assert to_its_queue(dead_letter, levels=1).message == many
+
+
+def test_a_trace_is_folded_before_what_a_job_needs():
+    trace = {"tracestate": "a=1", "traceparent": f"00-{'1' * 32}-{'2' * 16}-01"}
+    job = a_job(payload="p", tenant="acme", priority=2, offloaded_bytes=9)
+    sent = Message(body="p", attributes={**trace, **Message.of(job).attributes, "dueline-again": "1"})
+    dead_letter = with_failure(sent, DEAD, attempt=3)
+    assert set(sent.attributes) - set(dead_letter.attributes) == {*trace, "dueline-again"}
+    assert to_its_queue(dead_letter, levels=2).message.attributes == sent.attributes
+
+
+@pytest.mark.parametrize("text", ["\x1b[31mno such customer\x1b[0m", "\0", "\ufffe", "\ud800"])
+def test_whatever_an_error_says_its_job_becomes_a_dead_letter(text):
+    dead_letter_queue = SharedQueue()
+    DeadLetter(received=a_received_message(a_job()), dead=DeadLettered(error=f"Odd{text}", reason=text)).send(
+        dead_letter_queue
+    )
+    (dead_letter,) = dead_letter_queue.messages
+    assert dead_letter.attributes["dueline-reason"] == text.encode("unicode_escape").decode()
+
+
+def test_a_letter_that_sqs_refuses_goes_as_it_came():
+    class Picky(SharedQueue):
+        def send(self, messages):
+            refused = "dueline-error" in messages[0].attributes
+            return (
+                [BatchFailure(index=0, reason="InvalidParameterValue", final=True)]
+                if refused
+                else super().send(messages)
+            )
+
+    dead_letter_queue, received = Picky(), a_received_message(a_job())
+    DeadLetter(received=received, dead=DEAD).send(dead_letter_queue)
+    assert dead_letter_queue.messages == [received.claim.arrival.message]
+
+
+def test_a_failure_is_reported_as_far_as_there_is_room():
+    full = Message(body="x" * BATCH_BYTES)
+    assert with_failure(full, DEAD, attempt=3) == full
+    nearly = Message(body="x" * (BATCH_BYTES - 60))
+    assert set(with_failure(nearly, DEAD, attempt=3).attributes) == {"dueline-error", "dueline-attempts"}
+
+
+def test_binary_attribute_stays_and_reason_is_never_empty():
+    binary = TypedText.of_bytes(b"\x01")
+    dead_letter = with_failure(
+        a_message(attributes={"bytes": binary}), DeadLettered(error="Discard", reason=""), attempt=1
+    )
+    assert dead_letter.attributes["bytes"] is binary
+    assert dead_letter.attributes["dueline-reason"] == "none was given"
+
+
+def test_what_sqs_does_not_take_is_to_be_tried_again():
+    class Refusing:
+        def send(self, messages):
+            return [BatchFailure(index=0, reason="ServiceUnavailable", final=False)]
+
+    with pytest.raises(Unavailable, match="ServiceUnavailable"):
+        DeadLetter(received=a_received_message(), dead=DEAD).send(Refusing())
+
+
+# Lateness, by a clock that is behind by an unknown part of a known bound
+
+
+SECONDS = st.integers(0, 10_000_000).map(lambda micros: micros / 1e6)
+
+
+def lateness_of(late, *, behind, by, held=False):
+    """Return what a clock `by` seconds behind AWS's, known to be `behind` at most, makes of a job that is so late."""
+    now = NOW + timedelta(seconds=late) - timedelta(seconds=by)
+    return Lateness.of(NOW, now=now, behind=behind, held=held)
+
+
+@given(late=SECONDS, behind=SECONDS, part=st.floats(0, 1), held=st.booleans())
+def test_true_lateness_is_within_its_bounds(late, behind, part, held):
+    got = lateness_of(late, behind=behind, by=behind * part, held=held)
+    assert 0 <= got.at_least <= late + 1e-5
+    assert late - 1e-5 <= got.at_most <= late + behind + 1e-5
+
+
+def test_clock_that_is_behind_reports_no_early_job():
+    got = lateness_of(0.03, behind=0.9, by=0.24)
+    assert (got.at_least, got.at_most) == (0.0, pytest.approx(0.69))
+
+
+def test_held_job_is_never_early():
+    got = lateness_of(0.03, behind=0.9, by=5.0, held=True)
+    assert (got.at_least, got.at_most) == (0.0, 0.0)
+
+
+def test_a_job_that_was_early_for_certain_is_reported_as_early():
+    got = lateness_of(-2.0, behind=0.5, by=0.25)
+    assert (got.at_least, got.at_most) == (pytest.approx(-1.75), pytest.approx(-1.75))
+
+
+def test_while_the_time_is_not_known_there_is_no_most():
+    assert lateness_of(1.0, behind=math.inf, by=0) == Lateness(at_least=1.0, at_most=math.inf)
+    assert lateness_of(-1.0, behind=math.inf, by=0) == Lateness(at_least=0.0, at_most=math.inf)

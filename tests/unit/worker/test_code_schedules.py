@@ -1,16 +1,120 @@
-"""The schedules in a worker's code, as they are declared when it starts."""
+"""Handlers and schedules in a worker's code."""
 
 import threading
 from datetime import timedelta
+from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
+import dueline
 from dueline.errors import InvalidSchedule, Throttled, Unavailable
 from dueline.worker.code_schedules import CodeSchedules, ScheduleSync
 from dueline.worker.events import EventKind
+from dueline.worker.worker import Worker
 from tests.builders import NOW
 from tests.waiting import HANG_SECONDS, wait_until
 from tests.work import DeclaredSchedules, Events
+
+NINE = "0 9 * * MON-FRI"
+
+
+def handled(worker, *schedules):
+    """Return which function got a job of each schedule."""
+    (handler,) = worker._chosen(None)
+    return [handler.call(SimpleNamespace(schedule=schedule, queue="emails")) for schedule in schedules]
+
+
+def test_schedule_function_gets_its_jobs_alone():
+    worker = Worker()
+    worker.job("emails", once=True)(lambda job: "the queue's")
+    worker.schedule("emails", "digest", cron=NINE, zone="Europe/Berlin")(lambda job: "digest's")
+    worker.schedule("emails", "report", every=timedelta(minutes=5), payload={"to": "all"})
+    assert handled(worker, "digest", "report", "by-hand", None) == ["digest's", *["the queue's"] * 3]
+    assert worker._chosen(["emails"])[0].once
+
+
+def test_job_without_a_function_fails_and_is_retried():
+    worker = Worker()
+    worker.schedule("emails", "digest", every=900)(lambda job: "digest's")
+    assert handled(worker, "digest") == ["digest's"]
+    for schedule in (None, "another"):
+        with pytest.raises(LookupError, match=r"add @worker\.job\('emails'\)"):
+            handled(worker, schedule)
+
+
+def test_schedule_without_a_function_ends_the_start():
+    worker = Worker()
+    worker.job("invoices")(lambda job: None)
+    worker.schedule("emails", "digest", cron=NINE)
+    with pytest.raises(ValueError, match="schedule 'digest' of queue 'emails' has no function"):
+        worker.run()
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "reason"),
+    [
+        ("digest", {"cron": "0 9 * * MON-FRI", "zone": "Mars"}, "zone"),
+        ("digest", {"every": 59}, "every"),
+        ("digest", {"cron": NINE, "overlap": "forbid"}, "overlap"),
+        ("digest", {"cron": NINE, "payload": {1, 2}}, "payload"),
+        ("di#gest", {"cron": NINE}, "name"),
+    ],
+)
+def test_a_schedule_that_cannot_be_is_refused_where_it_stands(name, options, reason):
+    with pytest.raises(InvalidSchedule, match=reason):
+        Worker().schedule("emails", name, **options)
+
+
+def test_a_name_is_of_one_schedule():
+    worker = Worker()
+    worker.schedule("emails", "digest", cron=NINE)
+    with pytest.raises(ValueError, match="is in the code already"):
+        worker.schedule("emails", "digest", cron=NINE)
+
+
+def test_nothing_is_pruned_without_an_owner():
+    with pytest.raises(ValueError, match="without an owner"):
+        Worker(prune=True)
+
+
+# Handlers
+
+
+def send_later(job):
+    yield
+
+
+async def send_later_async(job):
+    yield
+
+
+class SendLater:
+    def __call__(self, job):
+        yield
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (None, "is None: it must be a function or a coroutine function"),
+        (send_later, "a generator function, of which nothing would run"),
+        (send_later_async, "a generator function, of which nothing would run"),
+        (partial(send_later), "a generator function, of which nothing would run"),
+        (SendLater(), "a generator function, of which nothing would run"),
+    ],
+)
+def test_what_would_not_run_is_refused_where_it_is_given(call, says):
+    with pytest.raises(ValueError, match=f"handler of queue 'emails' .*{says}"):
+        dueline.Worker().job("emails")(call)
+    with pytest.raises(ValueError, match=f"handler of queue 'emails' .*{says}"):
+        dueline.Worker().schedule("emails", "digest", every=60)(call)
+    with pytest.raises(ValueError, match=f"the handler .*{says}"):
+        dueline.lambda_handler(once=True)(call)
+
+
+# Declared when the worker starts
+
 
 DAILY = {"cron": "0 9 * * *", "every": None, "zone": "Europe/Berlin", "payload": {"to": "all"}}
 DAILY |= {"start": None, "end": None, "count": None, "jitter": 0, "catch_up": "latest", "overlap": "skip"}
