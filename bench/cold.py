@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -31,8 +31,6 @@ BUNDLED = (*FUNCTIONS, "ttl")
 # This Python's, of the same versions: those that are deployed are for another processor.
 INSTALLED = Path(boto3.__file__).parents[1]
 SERVICES = ("dynamodb", "s3", "scheduler", "sqs", "ssm")
-OURS, STDLIB = "ours", "stdlib"
-SHARES = ("boto3", "Powertools", "pydantic", STDLIB, OURS)
 _OURS_MILLISECONDS = 100
 _WITH_BYTECODE = " with bytecode"
 # What Lambda sets of itself: https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html
@@ -42,15 +40,6 @@ _OF_LAMBDA = {
     "AWS_ACCESS_KEY_ID": "nobody",
     "AWS_SECRET_ACCESS_KEY": "nobody",
     "AWS_SESSION_TOKEN": "nobody",
-}
-# Besides its own packages, what botocore and urllib3 look for; most of it is missing.
-_OF_BOTO3 = "boto3 botocore urllib3 s3transfer dateutil six jmespath certifi awscrt brotli brotlicffi backports OpenSSL"
-_OF_PYDANTIC = "pydantic pydantic_core annotated_types typing_extensions typing_inspection"
-_SHARE = {
-    **dict.fromkeys(_OF_BOTO3.split(), "boto3"),
-    **dict.fromkeys(_OF_PYDANTIC.split(), "pydantic"),
-    **dict.fromkeys(("dueline", "functions"), OURS),
-    "aws_lambda_powertools": "Powertools",
 }
 # As `-X importtime` prints it: https://docs.python.org/3/using/cmdline.html#cmdoption-X
 _LINE = re.compile(r"^import time:\s+(\d+) \|\s+\d+ \|\s+(\S+)$", re.MULTILINE)
@@ -84,10 +73,9 @@ def measure(scratch: Path, *, quick: bool) -> Figures:
 
 
 def targets(figures: Figures) -> list[Target]:
-    ours = {name: each["shares"][OURS] for name, each in figures["functions"].items()}
     return [
-        Target(f"ours of the cold start of {name}", milliseconds, _OURS_MILLISECONDS, unit=" ms")
-        for name, milliseconds in ours.items()
+        Target(f"ours of the cold start of {name}", each["ours_ms"], _OURS_MILLISECONDS, unit=" ms")
+        for name, each in figures["functions"].items()
     ]
 
 
@@ -144,13 +132,8 @@ def start(target: str, *, code: Path, environment: Mapping[str, str] = {}) -> St
     )
 
 
-def share_of(module: str) -> str:
-    """Return whose a module is; what is nobody else's is the standard library's.
-
-    >>> share_of("botocore.session"), share_of("dueline.core.tick"), share_of("email.parser")
-    ('boto3', 'ours', 'stdlib')
-    """
-    return _SHARE.get(module.partition(".")[0], STDLIB)
+def is_ours(module: str) -> bool:
+    return module.partition(".")[0] in ("dueline", "functions")
 
 
 def _own_milliseconds(importtime: str) -> dict[str, float]:
@@ -173,23 +156,14 @@ def _rounds(rounds: int, *, code: Path, compiled: Path) -> Iterator[tuple[str, S
 
 
 def _medians(starts: Sequence[Start]) -> Figures:
-    """Return the medians, in milliseconds.
-
-    A module's median is its own: what holds one up seldom holds it up again.
-    """
-    first, shares = starts[0], dict.fromkeys(SHARES, 0.0)
-    for name in first.modules:
-        shares[share_of(name)] += median(each.modules.get(name, 0.0) for each in starts)
+    """Return the medians, in milliseconds. A module's is its own: what holds one up seldom holds it up again."""
+    first, ours = starts[0], [module for module in starts[0].modules if is_ours(module)]
     return {
-        "wall": _median(each.wall for each in starts),
-        "cpu": _median(each.cpu for each in starts),
-        "shares": {share: round(milliseconds, 2) for share, milliseconds in shares.items()},
-        "clients": _median(sum(each.clients.values()) for each in starts),
+        "wall": round(median(each.wall for each in starts), 2),
+        "cpu": round(median(each.cpu for each in starts), 2),
+        "ours_ms": round(sum(median(each.modules.get(module, 0.0) for each in starts) for module in ours), 2),
+        "clients": round(median(sum(each.clients.values()) for each in starts), 2),
         "made": list(first.clients),
         "modules": len(first.loaded),
-        "ours": sum(share_of(module) == OURS for module in first.loaded),
+        "ours": sum(map(is_ours, first.loaded)),
     }
-
-
-def _median(values: Iterable[float]) -> float:
-    return round(median(values), 2)

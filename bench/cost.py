@@ -123,7 +123,7 @@ class Counting:
     def _http(self, size: Size, route: Route, jobs: int, *, with_: Any = None) -> Step:
         others = (with_ or _ids)(route, [next(self._numbers) for _ in range(jobs)])
         new = [{"payload": payload, **other} for payload, other in zip(self._payloads(size, jobs), others, strict=True)]
-        return self._invoked("api", schedule_event(QUEUE, new), jobs=jobs, is_right=_is_scheduled)
+        return self.invoked("api", schedule_event(QUEUE, new), jobs=jobs, is_right=_is_scheduled)
 
     def _http_while_the_table_throttles(self) -> Step:
         with self._stage.lambdas.throttled(QUEUE):
@@ -134,13 +134,13 @@ class Counting:
     def ingest(self, count: int, partitions: int) -> Step:
         of = [Partition(queue=QUEUE, number=number) for number in range(partitions)]
         jobs = self._jobs(USUAL, count, of, due=datetime.now(UTC) + LATER)
-        return self._invoked("ingest", inbound_event(jobs), jobs=count, is_right=lambda answer: answer == _NONE_FAILED)
+        return self.invoked("ingest", inbound_event(jobs), jobs=count, is_right=lambda answer: answer == _NONE_FAILED)
 
     def tick(self, size: Size, jobs: int) -> Step:
         partition, due = self._stage.partition(), datetime.now(UTC) + _WITHIN_A_LOOKAHEAD
         self._stage.put(rows.job_row(job) for job in self._jobs(size, jobs, [partition], due=due))
         event = {"queue": partition.queue, "partition": partition.number}
-        step = self._invoked("tick", event, jobs=jobs, is_right=lambda answer: answer is None)
+        step = self.invoked("tick", event, jobs=jobs, is_right=lambda answer: answer is None)
         expect(step.items.get("SendMessageBatch", 0) == jobs, step)
         return step
 
@@ -170,7 +170,7 @@ class Counting:
         expect(is_right(answer), answer)
         return step_of([each for each in exchanges if each.service != "ssm"], jobs=jobs, cpu_seconds=cpu_seconds)
 
-    def _invoked(self, name: str, event: Mapping[str, Any], *, jobs: int, is_right: Callable[[Any], bool]) -> Step:
+    def invoked(self, name: str, event: Mapping[str, Any], *, jobs: int, is_right: Callable[[Any], bool]) -> Step:
         with self._stage.meter.counting() as exchanges:
             answer, log, cpu_seconds = self._stage.lambdas.invoke(name, event)
         expect(is_right(answer), answer)

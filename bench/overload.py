@@ -11,8 +11,7 @@ from typing import Any
 from bench.aws_model import Aws
 from bench.harness import Figures, Target, chunks
 from bench.load import ON_TIME_SECONDS
-from bench.simulated_callers import Api, Producer, is_in_buffer
-from bench.simulation import Allowance, Record, Region, Storage
+from bench.simulation import Allowance, Api, Producer, Record, Region, Storage, is_in_buffer
 from dueline.core import rows
 from dueline.core.job import Partition
 from dueline.core.submit import SubmitResult

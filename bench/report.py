@@ -403,8 +403,10 @@ def _schedules(figures: Figures) -> str:
 def _cold(figures: Figures) -> str:
     functions = {
         name: {
-            **{f"{time}, ms": each[time] for time in ("wall", "cpu", "compiled", "clients")},
-            **{f"{share}, ms": each for share, each in each["shares"].items()},
+            **{
+                f"{time.removesuffix('_ms')}, ms": each[time]
+                for time in ("wall", "cpu", "compiled", "ours_ms", "clients")
+            },
             "clients made": ", ".join(each["made"]),
             **pick(each, "modules ours"),
         }

@@ -15,8 +15,7 @@ from bench.aws_model import Aws
 from bench.counted import write_units
 from bench.harness import Figures, Target
 from bench.load import ON_TIME_SECONDS
-from bench.simulated_callers import Api
-from bench.simulation import START, Record, Region, Storage
+from bench.simulation import START, Api, Record, Region, Storage
 from dueline.core import instant, rows
 from dueline.core.job import Partition
 from dueline.core.queue_settings import JOBS_PER_PARTITION

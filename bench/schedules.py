@@ -9,11 +9,13 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from bench import cost
 from bench.bill import MILLION, MONTH_HOURS, PRICES, TTL_DAYS, Biller, polls_month, total
-from bench.counted import Step, step_of
+from bench.counted import Step
 from bench.deployed import deployed
-from bench.harness import Figures, emulated_aws, expect, print_result, run_apart
+from bench.harness import Figures, emulated_aws, print_result, run_apart
 from bench.lambdas import inbound_event
+from bench.payloads import SIZES
 from bench.stage import Stage, ticked_once
 from dueline.core import rows
 from dueline.core.job import Job, Partition
@@ -22,7 +24,7 @@ from dueline.core.rows import row_bytes
 from dueline.schedules.definition import Definition
 from dueline.schedules.head import Head, between, head_row, occurrence, partition_of_schedule, planning_job, step
 from dueline.schedules.rule import Rule
-from tests.builders import RETENTION, a_job
+from tests.builders import RETENTION
 
 RULES = {"minutely": Rule(cron="* * * * *"), "hourly": Rule(cron="0 * * * *"), "daily": Rule(cron="0 9 * * *")}
 RUNS_A_MONTH = {"minutely": MONTH_HOURS * 60.0, "hourly": float(MONTH_HOURS), "daily": MONTH_HOURS / 24}
@@ -31,7 +33,6 @@ ALONE, AMONG = "alone", "among many"
 SHAPES = {ALONE: (1, 1), AMONG: (10, 600)}
 PAYLOAD = '{"report":"orders of the day","to":"team@example.com","format":"pdf"}'
 WATCHED = 200
-_WITHIN_A_LOOKAHEAD = timedelta(seconds=200)
 _NONE_FAILED: dict[str, Any] = {"batchItemFailures": []}
 
 
@@ -96,11 +97,11 @@ class Months:
         return total(self.biller.kept(self.counted["row_bytes"][row], days=RETENTION.days + TTL_DAYS))
 
 
-class Counting:
+class Planning:
     """Counts the planner's steps, and the ticks around them, on a stage."""
 
     def __init__(self, stage: Stage) -> None:
-        self._stage, self._numbers = stage, count()
+        self._stage, self._counting, self._numbers = stage, cost.Counting(stage, together=1), count()
         # Runs that are planned lie hours ahead: they go by the table, as all that is planned in time.
         self._from = datetime.now(UTC).replace(minute=30, second=0, microsecond=0) + timedelta(hours=2)
         stage.put([ticked_once(Partition(queue=PLANNER.name, number=0))])
@@ -120,29 +121,17 @@ class Counting:
         }
 
     def _planned(self, how: str, many: int) -> Step:
-        heads = self._heads(how, many)
-        with self._stage.meter.counting() as exchanges:
-            answer, log, cpu_seconds = self._stage.lambdas.invoke("planner", inbound_event(map(_planning_job, heads)))
-        expect(answer == _NONE_FAILED, (answer, log))
-        return step_of(exchanges, jobs=many, log=log, cpu_seconds=cpu_seconds)
+        event = inbound_event(map(_planning_job, self._heads(how, many)))
+        return self._counting.invoked("planner", event, jobs=many, is_right=lambda answer: answer == _NONE_FAILED)
 
     def _watched(self) -> Step:
         """Count a watch over so many schedules, but for what it costs with none."""
         self._heads("daily", WATCHED)
-        with self._stage.meter.counting() as exchanges:
-            self._stage.lambdas.invoke("planner", {"watch": True})
-        rows_read = sum(each.items for each in exchanges)
-        return replace(step_of(exchanges, jobs=rows_read), logged=0, lines=0)
+        step = self._counting.invoked("planner", {"watch": True}, jobs=1, is_right=lambda _: True)
+        return replace(step, jobs=sum(step.items.values()), logged=0, lines=0)
 
     def _ticked(self, jobs: int) -> Step:
-        partition, due = self._stage.partition(), datetime.now(UTC).replace(microsecond=0) + _WITHIN_A_LOOKAHEAD
-        self._stage.put(rows.job_row(_run_of(partition, due)) for _ in range(jobs))
-        event = {"queue": partition.queue, "partition": partition.number}
-        with self._stage.meter.counting() as exchanges:
-            _, log, cpu_seconds = self._stage.lambdas.invoke("tick", event)
-        counted = step_of(exchanges, jobs=jobs, log=log, cpu_seconds=cpu_seconds)
-        expect(counted.items.get("SendMessageBatch", 0) == jobs, counted)
-        return counted
+        return self._counting.tick(SIZES[0], jobs)
 
     def _heads(self, how: str, many: int) -> list[Head]:
         """Put so many schedules into the table; return them."""
@@ -181,10 +170,6 @@ def _planning_job(head: Head) -> Job:
     return job
 
 
-def _run_of(partition: Partition, due: datetime) -> Job:
-    return a_job(partition=partition, due=due, payload=PAYLOAD, schedule="a-schedule", scheduled_for=due)
-
-
 if __name__ == "__main__":
     sys.stdout = out = io.StringIO()
-    print_result(Counting(Stage(out)).all())
+    print_result(Planning(Stage(out)).all())
