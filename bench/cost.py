@@ -18,14 +18,12 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from bench import bill
-from bench.bill import Biller, Costs, Load, jobs_together, named
+from bench.bill import Biller, Costs, Load, deployed, jobs_together, named
 from bench.counted import Step, step_of
-from bench.deployed import deployed
 from bench.dynein import Dynein, job_row
 from bench.harness import Figures, Target, emulated_aws, expect, print_result, run_apart
-from bench.lambdas import inbound_event, schedule_event
 from bench.payloads import QUEUE, SIZES, USUAL, Size, json_of, largest_row_bytes, table_job
-from bench.stage import Stage
+from bench.stage import Stage, inbound_event, schedule_event
 from dueline import Client, NewJob
 from dueline.client.http import HttpApi, HttpResponse
 from dueline.core import rows

@@ -18,6 +18,7 @@ from bench.bill import (
     RATES,
     Biller,
     Costs,
+    Deployed,
     Load,
     Way,
     billed_seconds,
@@ -28,7 +29,6 @@ from bench.bill import (
     written_prices,
 )
 from bench.counted import LOG_EVENT_BYTES, Exchange, Meter, NotAsCharged, Step, step_of
-from bench.deployed import Deployed
 from bench.dynein import job_row
 from bench.payloads import PARTITIONS, SIZES, USUAL, json_of, largest_row_bytes, table_job
 from bench.schedules import ALONE, AMONG, Months
