@@ -49,9 +49,6 @@ class Aws:
     update: Latency = Latency(0.005, 0.025)
     read: Latency = Latency(0.005, 0.025)
     page: Latency = Latency(0.040, 0.150)
-    # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/on-demand-capacity-mode.html
-    new_table_writes: float = 4000
-    doubling_minutes: float = 30
     # Of a message's whole way to a Lambda function, so rather too long for a send, measured in 2022:
     # https://bitesizedserverless.com/bite/serverless-messaging-latency-compared/
     send: Latency = Latency(0.016, 0.105)

@@ -337,7 +337,7 @@ WAYS_OF_THE_USUAL_SIZE = {
     "HTTP, one by one, by the buffer": Way("buffered", 1),
 }
 OURS, HTTP_SINGLY, HTTP_IN_CALLS = "Dueline, in tens", f"Dueline, {HTTP_ONE_BY_ONE}", f"Dueline, {HTTP_CALLS}"
-LINGERED, OURS_PROVISIONED = f"Dueline, {LINGER}", f"{OURS}, provisioned"
+OURS_PROVISIONED = f"{OURS}, provisioned"
 CODED, BATCHED = "Dynein as coded", "Dynein batched"
 SCHEDULER, FREE = "EventBridge Scheduler", "EventBridge Scheduler, 14 million a month free"
 

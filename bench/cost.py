@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from itertools import count
+from itertools import count, product
 from pathlib import Path
 from statistics import median
 from threading import Barrier
@@ -75,12 +75,20 @@ class Counting:
         self._numbers = count(1)
 
     def steps(self) -> Iterator[tuple[str, Once]]:
-        """Yield each step by its name, and what counts it once."""
+        """Yield each step by its name, and what counts it once: of all rates for the usual size, else of a high one."""
         for size in SIZES:
-            yield from self._submissions(size)
-            yield from self._ticks(size)
+            loads = [Load(rate) for rate in (bill.RATES if size is USUAL else (bill.HIGH,))]
+            for route, jobs in product(Route, (1, BATCH_MESSAGES, bill.CALL_JOBS)):
+                yield named("direct", route, jobs, size), partial(self.direct, size, route, jobs)
+            for route, jobs in product(Route, (1, bill.CALL_JOBS)):
+                yield named("http", route, jobs, size), partial(self._http, size, route, jobs)
+            for jobs in dict.fromkeys(min(bill.MOST_TICKED, load.ticked) for load in loads):
+                yield named("tick", jobs, size), partial(self.tick, size, jobs)
             for which in (bill.DYNEIN, bill.DYNEIN_BATCHED):
-                yield from self._dynein_steps(which, size)
+                dynein = self._stage.dynein(batched=which == bill.DYNEIN_BATCHED)
+                yield named(which, "in", size), partial(self.dynein_ingest, dynein, size)
+                for jobs in dict.fromkeys(load.polled for load in loads):
+                    yield named(which, "out", jobs, size), partial(self.dynein_poll, dynein, size, jobs)
         for jobs in (1, bill.CALL_JOBS):
             yield named("keyed", Route.TABLE, jobs, USUAL), partial(self._http, USUAL, Route.TABLE, jobs, with_=_keys)
         together = self._together
@@ -89,25 +97,6 @@ class Counting:
         jobs, partitions = Load(bill.HIGH).ingested, Load(bill.HIGH).partitions
         yield named("ingest", jobs, partitions, USUAL), partial(self.ingest, jobs, partitions)
         yield named("tick", 0, USUAL), partial(self.tick, USUAL, 0)
-
-    def _submissions(self, size: Size) -> Iterator[tuple[str, Once]]:
-        for route in Route:
-            for jobs in (1, BATCH_MESSAGES, bill.CALL_JOBS):
-                yield named("direct", route, jobs, size), partial(self.direct, size, route, jobs)
-            for jobs in (1, bill.CALL_JOBS):
-                yield named("http", route, jobs, size), partial(self._http, size, route, jobs)
-
-    def _ticks(self, size: Size) -> Iterator[tuple[str, Once]]:
-        """Yield the ticks of all rates for the usual size, for others that of a high rate."""
-        rates = bill.RATES if size is USUAL else (bill.HIGH,)
-        for jobs in dict.fromkeys(min(bill.MOST_TICKED, Load(rate).ticked) for rate in rates):
-            yield named("tick", jobs, size), partial(self.tick, size, jobs)
-
-    def _dynein_steps(self, which: str, size: Size) -> Iterator[tuple[str, Once]]:
-        dynein = self._stage.dynein(batched=which == bill.DYNEIN_BATCHED)
-        yield named(which, "in", size), partial(self.dynein_ingest, dynein, size)
-        for jobs in dict.fromkeys(Load(rate).polled for rate in (bill.RATES if size is USUAL else (bill.HIGH,))):
-            yield named(which, "out", jobs, size), partial(self.dynein_poll, dynein, size, jobs)
 
     def direct(self, size: Size, route: Route, jobs: int) -> Step:
         new = [NewJob(payload=payload, delay=_DELAYS[route]) for payload in self._payloads(size, jobs)]
@@ -204,13 +193,6 @@ class _SlowApi:
     """Answers that all is scheduled, as late as the API would: two rounds of DynamoDB, and as much for the rest."""
 
     seconds = 0.040
-    job = {
-        "id": "bench.0.t.1795255290123.00000000-0000-4000-8000-000000000001",
-        "queue": "bench",
-        "due": "2026-11-21T10:01:30.123Z",
-        "route": "table",
-        "state": "scheduled",
-    }
 
     def __init__(self) -> None:
         self.requests = 0
@@ -222,16 +204,16 @@ class _SlowApi:
         self.requests += 1
         time.sleep(self.seconds)
         jobs = json.loads(body or "{}").get("jobs")
-        answer: dict[str, Any] = self.job if jobs is None else {"jobs": [self.job] * len(jobs)}
+        id = "bench.0.t.1795255290123.00000000-0000-4000-8000-000000000001"
+        job = {"id": id, "queue": "bench", "due": "2026-11-21T10:01:30.123Z", "route": "table", "state": "scheduled"}
+        answer: dict[str, Any] = job if jobs is None else {"jobs": [job] * len(jobs)}
         return HttpResponse(request=f"{method} {path}", status=201, headers={}, body=json.dumps(answer).encode())
-
-    def put(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
-        raise NotImplementedError("nothing here is large")
 
 
 def lingering(*, rounds: int = 15) -> Step:
     """Let callers schedule at once over a real client that lingers; return by how many requests, at the median."""
-    api, together = _SlowApi(), Barrier(bill.CALLERS)
+    api: Any = _SlowApi()
+    together = Barrier(bill.CALLERS)
     client = Client(HttpApi(api, clock=SystemClock(), new_uuid=lambda: str(uuid4())), linger=bill.LINGER_SECONDS)
 
     def call(number: int) -> None:

@@ -2,9 +2,7 @@
 
 import math
 import time
-from bisect import bisect_left
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,12 +28,8 @@ def measure(scratch: Path, *, quick: bool) -> Figures:
     """Measure Redis; Dueline's bill is that of the stored figures of cost."""
     redis_program()
     late = Load(first=1, steady=2, rush=100) if quick else Load(first=2, steady=10, rush=2000)
-    with ThreadPoolExecutor(2 if quick else 1) as pool:
-        lateness, price = (
-            pool.submit(_late, scratch / "late", late),
-            pool.submit(_price, scratch / "price", 10_000 if quick else 100_000),
-        )
-        return {"late": lateness.result(), "price": price.result()}
+    price = _price(scratch / "price", 10_000 if quick else 100_000)
+    return {"late": _late(scratch / "late", late), "price": price}
 
 
 def _late(folder: Path, load: Load) -> Any:
@@ -92,12 +86,8 @@ def dueline_dollars(cost: Mapping[str, Any], rate: int, hours: float) -> float:
 
 def crossing(cache: Cache, cost: Mapping[str, Any], rate: int) -> float:
     """Return from how many hours on Redis is dearer; 0 where it always is. Its memory makes it so in the end."""
-
-    def is_dearer(step: int) -> bool:
-        hours = step / _STEPS
-        return cache.dollars(rate, hours) >= dueline_dollars(cost, rate, hours)
-
-    return bisect_left(range(_FURTHEST_HOURS * _STEPS), True, key=is_dearer) / _STEPS
+    hours = (step / _STEPS for step in range(_FURTHEST_HOURS * _STEPS))
+    return next(each for each in hours if cache.dollars(rate, each) >= dueline_dollars(cost, rate, each))
 
 
 def bills(cache: Cache, cost: Mapping[str, Any]) -> Figures:
