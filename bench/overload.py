@@ -6,7 +6,6 @@ from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from random import Random
-from typing import Any
 
 from bench.aws_model import Aws
 from bench.harness import Figures, Target, chunks
@@ -122,13 +121,8 @@ def flooded(by: str, *, jobs: int, **due: float) -> Figures:
         "failed_ticks": run.region.failed_ticks,
         "lost": unsent + sum(len(ledger.lost - set(run.flood)) for ledger in ledgers.values()),
         "early": sum(ledger.summary()["early"] for ledger in ledgers.values()),
-        "late": {whose: _lateness(ledger.summary()) for whose, ledger in late.items()},
+        "late": {whose: ledger.summary() if ledger.expected else {} for whose, ledger in late.items()},
     }
-
-
-def _lateness(summary: dict[str, Any]) -> Figures:
-    names = {"jobs": "jobs", "on_time": "on time", "p50": "p50", "p99": "p99", "max": "max"}
-    return {name: summary[of] for name, of in names.items()} if summary["jobs"] else {}
 
 
 def measure(scratch: Path, *, quick: bool) -> Figures:
