@@ -2,7 +2,8 @@
 
 import logging
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import UserDict
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Annotated, Any
@@ -44,20 +45,11 @@ COMMANDS = {
 _SCHEDULES = {"schedules": ("schedule_commands:group", "dueline schedules list emails")}
 
 
-class Commands(Mapping[str, Any]):
+class Commands(UserDict[str, Any]):
     """Commands by their names, each imported at its first use: importing all takes long."""
 
-    def __init__(self, places: Mapping[str, tuple[str, str]]) -> None:
-        self._places = places
-
     def __getitem__(self, name: str) -> Any:
-        return _imported(name, *self._places[name])
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
-
-    def __len__(self) -> int:
-        return len(self._places)
+        return _imported(name, *self.data[name])
 
 
 @cache

@@ -77,6 +77,17 @@ def run_for(ctx: typer.Context, deployment: str | None, *, file: Path) -> Comman
     return replace(run, target=replace(run.target, name=deployment))
 
 
+def read_config(load: str, file: Path, **options: Any) -> Any:
+    """Return what a function of `config.deployment` reads of a file. Raises typer.BadParameter."""
+    # They take a while to import, and few commands need them.
+    from dueline.config import deployment, yaml_file
+
+    try:
+        return getattr(deployment, load)(file, **options)
+    except yaml_file.ConfigurationError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
 def _session(target: Target) -> Any:
     from dueline.aws import botocore_errors, clients
 
@@ -140,20 +151,11 @@ def doctor(target: Target, *, now: datetime, sample: int) -> "tuple[Sequence[Che
     return inspection.all_checks(there, sample=sample), partial(Observation, deployment=there.deployment, now=there.now)
 
 
-def restore(
-    target: Target, *, jobs: str, state: str, hand_over_from: datetime | None, on_progress: Callable[[int, int], None]
-) -> "Restore":
+def restore(target: Target, **options: Any) -> "Restore":
     """Return what lets a deployment take over restored tables. Raises DeploymentNotFound, Forbidden or Unavailable."""
     from dueline.aws import restoring
 
-    return restoring.restore(
-        target.name,
-        jobs=jobs,
-        state=state,
-        hand_over_from=hand_over_from,
-        session=_session(target),
-        on_progress=on_progress,
-    )
+    return restoring.restore(target.name, session=_session(target), **options)
 
 
 def preflight(target: Target, *, declared: "Deployment", queues: Path, now: datetime) -> Any:

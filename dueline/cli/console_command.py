@@ -28,7 +28,11 @@ def console(
     """
     run = run_of(ctx)
     with suppress(KeyboardInterrupt), serving(run, port=port, read_only=read_only) as url:
-        _show(run, url)
+        if run.screen.as_json:
+            run.screen.json({"url": url})
+        else:
+            run.screen.line(f"the console: {url}")
+            run.screen.line("everyone with this URL may do what you may; Ctrl-C ends it")
         if not no_browser:
             webbrowser.open(url)
         Event().wait()
@@ -75,10 +79,3 @@ def serving(run: CommandRun, *, port: int, read_only: bool) -> Iterator[str]:
             yield f"{url}/#token={token}"
         finally:
             runs.close()
-
-
-def _show(run: CommandRun, url: str) -> None:
-    if run.screen.as_json:
-        return run.screen.json({"url": url})
-    run.screen.line(f"the console: {url}")
-    return run.screen.line("everyone with this URL may do what you may; Ctrl-C ends it")

@@ -5,9 +5,10 @@ import os
 import re
 import shlex
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import compress, tee
@@ -216,14 +217,6 @@ class LineKeys:
         return "to continue, with none scheduled twice"
 
 
-@dataclass(kw_only=True, slots=True)
-class LineErrors:
-    """Errors of one code: how many there were, and the first few of them with their lines."""
-
-    count: int = 0
-    examples: list[tuple[int, DuelineError]] = field(default_factory=list)
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LineOptions:
     """The options of all lines' jobs: when they are due, what identifies them, and the `rest`.
@@ -254,7 +247,9 @@ class Import:
         key = str(uuid.uuid4()) if chosen.key is None else chosen.key
         self._ids: ImportIds | LineKeys = chosen.run or LineKeys(key=key, at=chosen.at, delay=chosen.delay)
         NewJob(payload=None, at=chosen.at, delay=chosen.delay, key=chosen.key, **chosen.rest).checked(now=None)
-        self._errors: dict[str, LineErrors] = {}
+        # By their code: how many errors there were, and the first few of them with their lines.
+        self._errors: Counter[str] = Counter()
+        self._examples: dict[str, list[tuple[int, DuelineError]]] = {}
         self._is_left = bytearray()
         self._code = DONE
 
@@ -270,7 +265,9 @@ class Import:
             self._use_ids(lines)
             self._send(lines)
         finally:
-            self._keep(lines)
+            # The lines that failed, and those without a result.
+            with undisturbed():
+                self._left.keep(compress(lines, self._is_left), count=sum(self._is_left))
             self._report(lines.count)
         end_with([self._code])
 
@@ -300,30 +297,22 @@ class Import:
             yield NewJob(payload=_payload_of(line, number), **request, **self._options.rest)
 
     def _note(self, result: Job | DuelineError, number: int) -> None:
-        if isinstance(result, DuelineError):
-            self._note_error(result, number)
-        elif self._screen.as_json:
-            self._screen.json({"line": number, **json_of(result)})
-
-    def _note_error(self, error: DuelineError, number: int) -> None:
-        self._code = max(self._code, error.exit_code)
+        if not isinstance(result, DuelineError):
+            if self._screen.as_json:
+                self._screen.json({"line": number, **json_of(result)})
+            return
+        self._code = max(self._code, result.exit_code)
         if self._screen.as_json:
-            self._screen.error(error, line=number)
-        errors = self._errors.setdefault(error.code, LineErrors())
-        errors.count += 1
-        if len(errors.examples) < _EXAMPLES:
-            errors.examples.append((number, error))
-
-    def _keep(self, lines: Lines) -> None:
-        """Keep the lines that failed, and those without a result."""
-        with undisturbed():
-            self._left.keep(compress(lines, self._is_left), count=sum(self._is_left))
+            self._screen.error(result, line=number)
+        self._errors[result.code] += 1
+        if self._errors[result.code] <= _EXAMPLES:
+            self._examples.setdefault(result.code, []).append((number, result))
 
     def _report(self, count: int) -> None:
         if not self._screen.as_json:
             for code, errors in self._errors.items():
-                self._screen.note(f"{_lines(errors.count)} failed: {code}, such as")
-                for number, error in errors.examples:
+                self._screen.note(f"{_lines(errors)} failed: {code}, such as")
+                for number, error in self._examples[code]:
                     self._screen.note(f"  line {number}: {error}")
         if self._left.count:
             self._report_left()

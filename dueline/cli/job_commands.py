@@ -63,8 +63,13 @@ def cancel(ctx: typer.Context, ids: options.Ids) -> None:
     run = run_of(ctx)
     results = run.client.cancel_many(ids)
     for id, result in zip(ids, results, strict=True):
-        if not isinstance(result, DuelineError):
-            _show_state(run, id, result)
+        if isinstance(result, DuelineError):
+            continue
+        if run.screen.as_json:
+            run.screen.json({"id": id, "state": result.value})
+        else:
+            reason = f": {_TOO_LATE}" if result is State.CANCEL_REQUESTED else ""
+            run.screen.line(f"{id}: {result.value}{reason}")
     late = [TOO_LATE for result in results if result is State.CANCEL_REQUESTED]
     end_with([*_codes(run, ids, results), *late])
 
@@ -96,7 +101,11 @@ def jobs(ctx: typer.Context, queue: options.Queue, start: From = None, end: To =
             run.screen.json(json_of(job) | ({"payload": job.payload} if has_payload else {}))
         return
     jobs = list(scheduled)
-    run.screen.table(*_table(jobs))
+    if any(job.schedule for job in jobs):
+        rows = ((job.id, job.due, job.schedule, job.scheduled_for, _shown(job)) for job in jobs)
+        run.screen.table(["id", "due", "schedule", "for", "payload"], rows)
+    else:
+        run.screen.table(["id", "due", "payload"], ((job.id, job.due, _shown(job)) for job in jobs))
     if len(jobs) == limit:
         run.screen.line(f"the first {limit}: --limit shows more, --from continues")
 
@@ -118,20 +127,6 @@ def _codes(run: CommandRun, ids: Iterable[str], results: Iterable[object]) -> li
         run.screen.error(result, id=id) if isinstance(result, DuelineError) else DONE
         for id, result in zip(ids, results, strict=True)
     ]
-
-
-def _show_state(run: CommandRun, id: str, state: State) -> None:
-    if run.screen.as_json:
-        return run.screen.json({"id": id, "state": state.value})
-    return run.screen.line(f"{id}: {state.value}" + (f": {_TOO_LATE}" if state is State.CANCEL_REQUESTED else ""))
-
-
-def _table(jobs: Sequence[ScheduledJob]) -> tuple[list[str], list[tuple[object, ...]]]:
-    """Return the columns and the rows of jobs; with their schedules, if one is a run of a schedule."""
-    if any(job.schedule for job in jobs):
-        columns = ["id", "due", "schedule", "for", "payload"]
-        return columns, [(job.id, job.due, job.schedule, job.scheduled_for, _shown(job)) for job in jobs]
-    return ["id", "due", "payload"], [(job.id, job.due, _shown(job)) for job in jobs]
 
 
 def _shown(job: ScheduledJob) -> str:

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dueline.cli import connect, options
-from dueline.cli.connect import CommandRun, run_for, run_of
+from dueline.cli.connect import CommandRun, read_config, run_for, run_of
 from dueline.cli.screen import AGAIN, DONE, Screen, end_with, json_of
 from dueline.config.names import Names
 from dueline.core.clock import SystemClock
 from dueline.core.overview import Control, Overview
-from dueline.core.queue_settings import QueueSettings, Rate
+from dueline.core.queue_settings import Rate
 from dueline.core.retry import Calls, Patience, in_lanes
 from dueline.errors import DuelineError
 from dueline.operations.dead_letters import DeadLetterFilter, error_groups_json, reasons_json, to_inbound, to_its_queue
@@ -50,7 +50,8 @@ def queues(
         return _show_overview(run.screen, name, run.client.queue(name))
     settings = run.client.queues()
     if run.screen.as_json:
-        return run.screen.json({"queues": list(map(_settings_fields, settings))})
+        fields = [json_of(each) | {"retention": int(each.retention.total_seconds())} for each in settings]
+        return run.screen.json({"queues": [{"queue": each.pop("name"), **each} for each in fields]})
     columns = ["queue", "partitions", "priorities", "precise", "retention"]
     rows = ((q.name, q.partitions, q.priorities, q.precise, options.span_text(q.retention)) for q in settings)
     return run.screen.table(columns, rows)
@@ -84,11 +85,6 @@ def rate(
     if rate is None:
         return _show_control(run.screen, queue, run.client.queue(queue).control, changed=False)
     return _show_control(run.screen, queue, run.client.set_rate(queue, None if rate == _NO_RATE else Rate.parse(rate)))
-
-
-def _settings_fields(queue: QueueSettings) -> dict[str, Any]:
-    fields = json_of(queue)
-    return {"queue": fields.pop("name"), **fields, "retention": int(queue.retention.total_seconds())}
 
 
 def _control_fields(control: Control) -> dict[str, Any]:
@@ -204,38 +200,22 @@ class RedrivePlan:
             rule = partial(to_inbound, now=self.run.screen.now, past_retention=self.past_retention)
         calls = Calls(patience=Patience(), clock=SystemClock(), jitter=random.random)
         with self.run.screen.progress(f"redriving {self.source}") as bar:
-            redrive = Redrive(
-                ends,
-                rule=rule,
-                calls=calls,
-                selection=self.selected,
-                limit=self.limit,
-                spread=in_lanes,
-                on_progress=bar,
-            )
+            options: dict[str, Any] = {"calls": calls, "spread": in_lanes, "on_progress": bar}
+            redrive = Redrive(ends, rule=rule, selection=self.selected, limit=self.limit, **options)
             return redrive.apply() if apply else redrive.look()
 
     def show(self, result: RedriveResult, *, applied: bool) -> None:
         screen = self.run.screen
         if screen.as_json:
-            return screen.json(
-                {
-                    "queue": self.queue,
-                    "applied": applied,
-                    "found": result.received,
-                    "wanted": result.selected,
-                    "moved": result.moved,
-                    "hidden": result.hidden,
-                    "by_error": error_groups_json(result.kinds),
-                    "stay": reasons_json(result.stay),
-                    "failed": reasons_json(result.failed),
-                }
-            )
+            counts = {"found": result.received, "wanted": result.selected, "moved": result.moved}
+            reasons = {"stay": reasons_json(result.stay), "failed": reasons_json(result.failed)}
+            fields = {"queue": self.queue, "applied": applied, **counts, "hidden": result.hidden}
+            return screen.json({**fields, "by_error": error_groups_json(result.kinds), **reasons})
         if result.kinds:
             rows = ((kind.error, kind.count, kind.oldest, kind.newest) for kind in result.kinds)
             screen.table(["error" if self.queue else "reason", "jobs", "oldest", "newest"], rows)
-        counts = f"{result.selected} of {result.received} dead letters of {self.source}"
-        screen.line(f"{counts}: {result.moved} put back" if applied else f"{counts}: --apply puts them back")
+        selected = f"{result.selected} of {result.received} dead letters of {self.source}"
+        screen.line(f"{selected}: {result.moved} put back" if applied else f"{selected}: --apply puts them back")
         for reason, count in (*result.stay.items(), *result.failed.items()):
             screen.line(f"{count} stay: {reason}")
         if result.hidden:
@@ -390,7 +370,7 @@ def preflight(
     checked and is well; 1 something stands against it, or it is unknown whether jobs would be stranded; 2 nothing is
     known to stand against it, but not everything could be checked.
     """
-    deployment = _read(file)
+    deployment: Deployment = read_config("load", file)
     run = run_for(ctx, deployment.name, file=file)
     checks = connect.preflight(run.target, declared=deployment, queues=file, now=run.screen.now)
     with run.screen.progress(f"checking {deployment.name}") as bar:
@@ -402,17 +382,6 @@ def preflight(
         timer.cancel()
     _show_problems(run.screen, report, file=file)
     end_with([PROBLEM if report.problems else NOT_CHECKED if report.unseen else HEALTHY])
-
-
-def _read(file: Path) -> "Deployment":
-    # They take a while to import, and few commands need them.
-    from dueline.config.deployment import load
-    from dueline.config.yaml_file import ConfigurationError
-
-    try:
-        return load(file)
-    except ConfigurationError as error:
-        raise typer.BadParameter(str(error)) from None
 
 
 def _show_problems(screen: Screen, report: Any, *, file: Path) -> None:

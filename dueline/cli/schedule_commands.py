@@ -12,8 +12,8 @@ from dueline.cli import options, schedule_files
 from dueline.cli.connect import CommandRun, run_of
 from dueline.cli.options import span_text
 from dueline.cli.screen import json_of
-from dueline.client.schedules import NextRun, Schedule, SubmittedRun
-from dueline.schedules.rule import MOST_RUNS, Rule, ShownRun, shown_runs
+from dueline.client.schedules import Schedule, SubmittedRun
+from dueline.schedules.rule import MOST_RUNS, Rule, shown_runs
 
 From = Annotated[datetime, options.time_option("Times from then on.", "--from")]
 To = Annotated[datetime, options.time_option("Times before then.", "--to")]
@@ -24,19 +24,9 @@ RunPayload = Annotated[
     str | None, typer.Option(metavar="JSON", help="In place of the schedule's; - reads stdin, @name a file.")
 ]
 _SECOND = timedelta(seconds=1)
-_DETAILS = (
-    "words",
-    "start",
-    "end",
-    "count",
-    "tenant",
-    "priority",
-    "catch_up",
-    "overlap",
-    "owner",
-    "description",
-    "etag",
-)
+_UTC = "%Y-%m-%d %H:%M:%S"
+_LOCAL = f"%a {_UTC}"
+_DETAILS = ("start", "end", "count", "tenant", "priority", "catch_up", "overlap", "owner", "description", "etag")
 Name = Annotated[str, typer.Argument(metavar="SCHEDULE", show_default=False)]
 Cron = Annotated[
     str | None, typer.Argument(metavar="RULE", show_default=False, help="A cron expression of five fields.")
@@ -118,9 +108,11 @@ def history(ctx: typer.Context, queue: options.Queue, name: Name, most: Most = 1
         for each in runs:
             this.screen.json(json_of(each))
         return
-    columns = ["for", "state", "attempts", "late by", "error", "id"]
-    rows = ((each.scheduled_for, each.state, each.attempts, _late(each.lateness), each.error, each.id) for each in runs)
-    this.screen.table(columns, rows)
+    rows = []
+    for each in runs:
+        late = None if each.lateness is None else f"{each.lateness:.1f} s"
+        rows.append((each.scheduled_for, each.state, each.attempts, late, each.error, each.id))
+    this.screen.table(["for", "state", "attempts", "late by", "error", "id"], rows)
 
 
 def _show_submitted(run: CommandRun, submitted: Sequence[SubmittedRun]) -> None:
@@ -129,10 +121,6 @@ def _show_submitted(run: CommandRun, submitted: Sequence[SubmittedRun]) -> None:
             run.screen.json(json_of(each))
         return
     run.screen.table(["for", "id"], ((each.scheduled_for, each.id) for each in submitted))
-
-
-def _late(seconds: float | None) -> str | None:
-    return None if seconds is None else f"{seconds:.1f} s"
 
 
 def show_schedule(run: CommandRun, schedule: Schedule) -> None:
@@ -148,12 +136,14 @@ def show_schedule(run: CommandRun, schedule: Schedule) -> None:
             "effective from": schedule.effective_from,
             "payload": json.dumps(schedule.payload),
             "jitter": span_text(schedule.jitter) if schedule.jitter else None,
+            "words": schedule.words,
             **{name.replace("_", " "): getattr(schedule, name) for name in _DETAILS},
         }
     )
     if schedule.next:
         run.screen.line("")
-        run.screen.table(["next, in its zone", "UTC"], map(_cells, schedule.next))
+        rows = ((f"{each.local:{_LOCAL} %z}", f"{each.scheduled_for:{_UTC}}") for each in schedule.next)
+        run.screen.table(["next, in its zone", "UTC"], rows)
     return None
 
 
@@ -178,14 +168,7 @@ def rule_of(schedule: Schedule) -> str:
 
 
 def state_of(schedule: Schedule) -> str:
-    """Return whether a schedule is live, paused or deleted."""
-    if schedule.deleted:
-        return "deleted"
-    return "paused" if schedule.paused else "live"
-
-
-def _cells(run: NextRun) -> tuple[str, str]:
-    return f"{run.local:%a %Y-%m-%d %H:%M:%S %z}", f"{run.scheduled_for:%Y-%m-%d %H:%M:%S}"
+    return "deleted" if schedule.deleted else "paused" if schedule.paused else "live"
 
 
 def put(
@@ -212,26 +195,11 @@ def put(
 
     An equal one stays as it is. Runs up to `effective from` follow the old rule, later ones the new.
     """
+    # The other parameters of this function are named as those of Schedules.put.
+    fields = {**ctx.params, "payload": options.payload(payload)}
+    del fields["queue"]
     run = run_of(ctx)
-    schedule = run.client.schedules(queue).put(
-        name,
-        cron=cron,
-        every=every,
-        zone=zone,
-        start=start,
-        end=end,
-        count=count,
-        tenant=tenant,
-        priority=priority,
-        jitter=jitter,
-        catch_up=catch_up,
-        overlap=overlap,
-        owner=owner,
-        description=description,
-        if_match=if_match,
-        payload=options.payload(payload),
-    )
-    show_schedule(run, schedule)
+    show_schedule(run, run.client.schedules(queue).put(**fields))
 
 
 def pause(ctx: typer.Context, queue: options.Queue, name: Name, if_match: IfMatch = None) -> None:
@@ -269,11 +237,8 @@ def preview(
             screen.json(run.fields)
         return
     screen.line(rule.words)
-    screen.table(["in the zone", "UTC", "clock"], map(_shown_cells, shown))
-
-
-def _shown_cells(run: ShownRun) -> tuple[str, str, str]:
-    return f"{run.local:%a %Y-%m-%d %H:%M:%S %Z}", f"{run.scheduled_for:%Y-%m-%d %H:%M:%S}", run.mark
+    rows = ((f"{run.local:{_LOCAL} %Z}", f"{run.scheduled_for:{_UTC}}", run.mark) for run in shown)
+    screen.table(["in the zone", "UTC", "clock"], rows)
 
 
 group = typer.Typer(add_completion=False, rich_markup_mode=None)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dueline.cli import operator_commands
-from dueline.cli.connect import CommandRun, run_for
+from dueline.cli.connect import CommandRun, read_config, run_for
 from dueline.cli.screen import DONE, end_with
 from dueline.client.schedules import Schedule
 from dueline.core.request import json_text
@@ -61,10 +61,11 @@ class Step:
             return "is not in the file"
         if self.existing is None:
             return self.definition.rule.words
-        return ", ".join(
-            _PAYLOAD if name == _PAYLOAD else f"{name}: {_text(old)} → {_text(new)}"
-            for name, (old, new) in self.changes.items()
-        )
+        texts = {
+            name: ["default" if value is None else str(value) for value in values]
+            for name, values in self.changes.items()
+        }
+        return ", ".join(name if name == _PAYLOAD else f"{name}: {' → '.join(each)}" for name, each in texts.items())
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -107,10 +108,6 @@ def _put_arguments(definition: Definition) -> dict[str, Any]:
     return {**rule, **fields, "payload": json.loads(definition.payload)}
 
 
-def _text(value: object) -> str:
-    return "default" if value is None else str(value)
-
-
 _DONE = {
     Action.CREATE: "to create",
     Action.CHANGE: "to change",
@@ -136,7 +133,7 @@ def apply(
     put it: those of other owners, and queues that are not in FILE, stay as they are. If FILE names a deployment, it is
     for that one.
     """
-    content = _read(file, queue)
+    content: SchedulesFile = read_config("load_schedules", file, queue=queue)
     run = run_for(ctx, content.deployment, file=file)
     must_confirm = prune and not (yes or dry_run)
     steps, codes = _steps(run, content, prune=prune)
@@ -149,17 +146,6 @@ def apply(
     if kept:
         run.screen.line(f"not deleted: {_names(kept)}")
     end_with(codes)
-
-
-def _read(file: Path, queue: str | None) -> "SchedulesFile":
-    # They take a while to import, and few commands need them.
-    from dueline.config.deployment import load_schedules
-    from dueline.config.yaml_file import ConfigurationError
-
-    try:
-        return load_schedules(file, queue=queue)
-    except ConfigurationError as error:
-        raise typer.BadParameter(str(error)) from None
 
 
 def _steps(run: CommandRun, file: "SchedulesFile", *, prune: bool) -> tuple[list[Step], list[int]]:

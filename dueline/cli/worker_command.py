@@ -36,7 +36,10 @@ def worker(
     """
     link = SupervisorLink.from_env(os.environ)
     if processes > 1 and link is None:
-        raise typer.Exit(_supervise(processes, port=port))
+        from dueline.worker.supervisor import supervise
+
+        # The same command, with Python's own options.
+        raise typer.Exit(supervise([sys.executable, *sys.orig_argv[1:]], processes=processes, port=port))
     if link is not None:
         _label_process(link)
     worker = worker_of(target)
@@ -46,13 +49,6 @@ def worker(
         worker.run(concurrency=concurrency, port=port, grace=grace, queues=queue or None)
     except ValueError as error:
         raise error if isinstance(error, DuelineError) else typer.BadParameter(str(error)) from None
-
-
-def _supervise(processes: int, *, port: int | None) -> int:
-    from dueline.worker.supervisor import supervise
-
-    # The same command, with Python's own options.
-    return supervise([sys.executable, *sys.orig_argv[1:]], processes=processes, port=port)
 
 
 def _label_process(link: SupervisorLink) -> None:

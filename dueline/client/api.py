@@ -1,6 +1,6 @@
 """What a client needs of a deployment: the same calls over HTTP and straight on AWS."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -31,6 +31,11 @@ class Draft:
     size: int = 0
     group: Hashable = None
     may_exist: bool = False
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """What its request has besides the usual headers."""
+        return {} if self.request.trace is None else self.request.trace.headers
 
     def name(self, error: DuelineError) -> None:
         """Add to the error of a try how to schedule this job again: its key, and its id if it may exist."""

@@ -80,9 +80,6 @@ class AsyncSchedules:
             yield schedule
 
 
-_in_a_thread = partial(in_a_thread, of=attrgetter("client"))
-
-
 def _without_thread_if_coalesced(
     call: Callable[Concatenate[Client, P], A],
     prepare: Callable[Concatenate[Client, Coalescers, P], Callable[[], Awaitable[A]]],
@@ -129,6 +126,9 @@ def _prepare_cancel(_: Client, coalescers: Coalescers, id: str) -> Callable[[], 
     return partial(coalescers.cancel.send_in_loop, parsed.queue, parsed)
 
 
+_in_a_thread = partial(in_a_thread, of=attrgetter("client"))
+
+
 class AsyncClient:
     """A Client for asyncio: the same methods to await, none of which blocks the event loop.
 
@@ -154,8 +154,7 @@ class AsyncClient:
 
         It blocks while it looks the deployment up: connect before the event loop runs.
         """
-        client = Client.connect(name, url=url, session=session, direct=direct, patience=patience, linger=linger)
-        return cls(client)
+        return cls(Client.connect(name, url=url, session=session, direct=direct, patience=patience, linger=linger))
 
     schedule = _without_thread_if_coalesced(Client.schedule, _prepare_schedule)
     schedule_many = _in_a_thread(Client.schedule_many)

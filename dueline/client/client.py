@@ -34,9 +34,9 @@ class Coalescers:
     """What single calls of a client that lingers share requests by."""
 
     def __init__(self, api: Api, *, seconds: float) -> None:
-        size, group = attrgetter("size"), attrgetter("group")
-        self.schedule: RequestCoalescer[Draft, Job]
-        self.schedule = RequestCoalescer(api.schedule_many, seconds=seconds, size=size, group=group)
+        self.schedule: RequestCoalescer[Draft, Job] = RequestCoalescer(
+            api.schedule_many, seconds=seconds, size=attrgetter("size"), group=attrgetter("group")
+        )
         self.cancel: RequestCoalescer[JobId, State] = RequestCoalescer(api.cancel_many, seconds=seconds)
 
 
@@ -261,8 +261,9 @@ class Client:
 
     def _cancel_batch(self, ids: Sequence[JobId | DuelineError], *, size: BatchSize) -> list[State | DuelineError]:
         results: dict[int, State | DuelineError] = {}
-        for queue in dict.fromkeys(map(_queue_of, ids)):
-            of_queue = {place: id for place, id in enumerate(ids) if _queue_of(id) == queue}
+        queues = [id.queue if isinstance(id, JobId) else "" for id in ids]
+        for queue in dict.fromkeys(queues):
+            of_queue = {place: ids[place] for place, each in enumerate(queues) if each == queue}
             cancel = partial(self._api.cancel_many, queue)
             states = self._calls.run_each(cancel, list(of_queue.values()), size=size)
             results |= zip(of_queue, states, strict=True)
@@ -275,10 +276,6 @@ def _named(drafts: Sequence[Draft | DuelineError], results: Sequence[Job | Dueli
         if isinstance(result, DuelineError) and isinstance(draft, Draft):
             draft.name(result)
     return list(results)
-
-
-def _queue_of(id: JobId | DuelineError) -> str:
-    return id.queue if isinstance(id, JobId) else ""
 
 
 def _cut(items: Iterable[T], *, size: Callable[[T], int]) -> Iterator[list[T]]:

@@ -74,10 +74,6 @@ class _PendingBatch(Generic[A, B]):
     def is_full(self) -> bool:
         return len(self.waiting) >= MOST_AT_ONCE or self.bytes >= MOST_BYTES
 
-    def add(self, call: PendingCall[A, B]) -> None:
-        self.waiting.append(call)
-        self.bytes += call.size
-
     def remove(self, calls: list[PendingCall[A, B]]) -> None:
         removed = set(map(id, calls))
         self.waiting = [each for each in self.waiting if id(each) not in removed]
@@ -109,7 +105,8 @@ class PendingBatches(Generic[A, B]):
             batch = self._by_key.setdefault(call.key, _PendingBatch())
             is_alone = not batch.waiting and not batch.in_flight
             was_full = batch.is_full
-            batch.add(call)
+            batch.waiting.append(call)
+            batch.bytes += call.size
             if is_alone or batch.is_full > was_full:
                 call.wake()
 
@@ -238,17 +235,15 @@ class RequestCoalescer(Generic[A, B]):
         """Send a batch and set the results of its calls. An error that is no DuelineError is raised."""
         if not batch:
             return
-        for call, result in zip(batch, self._results(queue, [call.item for call in batch]), strict=True):
-            call.result.set_result(result)
-
-    def _results(self, queue: str, items: Sequence[A]) -> Sequence[B | DuelineError | None]:
+        results: Sequence[B | DuelineError | None]
         try:
-            return self._send(queue, items)
+            results = self._send(queue, [call.item for call in batch])
         except DuelineError as error:
-            if isinstance(error, InvalidJob) and len(items) > 1:
-                # One of them may be wrong, and is to fail alone: such a request has scheduled none of them.
-                return [None for _ in items]
-            return [error.copy() for _ in items]
+            # One of several may be wrong, and is to fail alone: such a request has scheduled none of them.
+            is_of_one = isinstance(error, InvalidJob) and len(batch) > 1
+            results = [None if is_of_one else error.copy() for _ in batch]
+        for call, result in zip(batch, results, strict=True):
+            call.result.set_result(result)
 
     def _deliver_and_end(self, pending: PendingBatches[A, B], queue: str, call: PendingCall[A, B]) -> None:
         try:

@@ -29,7 +29,7 @@ from dueline.errors import ERRORS, DuelineError, InvalidJob, Unavailable
 _NO_HEADERS: Mapping[str, str] = {}
 _BY_CODE: dict[object, type[DuelineError]] = {kind.code: kind.error for kind in ERRORS if kind.over_http}
 # For what API Gateway refuses itself, and for codes of a later version.
-_BY_STATUS = {kind.status: kind.error for kind in reversed(ERRORS)}
+_BY_STATUS: dict[object, type[DuelineError]] = {kind.status: kind.error for kind in reversed(ERRORS)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,7 +46,10 @@ class HttpResponse:
 
         An error quotes nothing but a problem's own text: a response that echoes the request would show a payload.
         """
-        content = self._json()
+        try:
+            content = json.loads(self.body)
+        except (ValueError, RecursionError):
+            content = None
         if not self.is_success:
             error = error_of(content, status=self.status, request=self.request)
             error.retry_after = _seconds_to_wait(self.headers.get("retry-after", ""), now=now)
@@ -59,12 +62,6 @@ class HttpResponse:
     def is_success(self) -> bool:
         return HTTPStatus.OK <= self.status < HTTPStatus.MULTIPLE_CHOICES
 
-    def _json(self) -> Any:
-        try:
-            return json.loads(self.body)
-        except (ValueError, RecursionError):
-            return None
-
 
 def error_of(content: Any, *, status: object, request: str) -> DuelineError:
     """Return the error that problem details report; without any, the error that the HTTP status stands for."""
@@ -74,16 +71,13 @@ def error_of(content: Any, *, status: object, request: str) -> DuelineError:
     # API Gateway explains what it refuses itself in a message.
     texts = {name: text for name in ("detail", "message", "Message") if isinstance(text := problem.get(name), str)}
     reason = texts.get("message") or texts.get("Message") or f"status {status}"
-    error = (kind or _kind_of(status))(texts.get("detail") or f"{request}: {reason}")
+    if kind is None:
+        is_refusal = isinstance(status, int) and status < HTTPStatus.INTERNAL_SERVER_ERROR
+        kind = _BY_STATUS.get(status, DuelineError) if is_refusal else Unavailable
+    error = kind(texts.get("detail") or f"{request}: {reason}")
     error.job_id = id if isinstance(id, str) else None
     error.status = status if isinstance(status, int) else error.status
     return error
-
-
-def _kind_of(status: object) -> type[DuelineError]:
-    if not isinstance(status, int) or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return Unavailable
-    return _BY_STATUS.get(status, DuelineError)
 
 
 def _seconds_to_wait(retry_after: str, *, now: datetime) -> float | None:
@@ -135,7 +129,9 @@ class HttpApi:
         except InvalidJob as error:
             if not (has_new_id and _refuses_id(error)):
                 raise
-        self._replace_ids([draft])
+        # There is no job under the id that was refused.
+        self._ids.forget()
+        self._give_keys([draft])
         return self._post(queue, draft)
 
     def schedule_many(self, queue: str, drafts: Sequence[Draft]) -> Sequence[Job | DuelineError]:
@@ -148,7 +144,8 @@ class HttpApi:
         ]
         if not refused:
             return results
-        self._replace_ids(refused)
+        self._ids.forget()
+        self._give_keys(refused)
         try:
             repeated = self._post_many(queue, refused)
         except DuelineError as error:
@@ -220,29 +217,24 @@ class HttpApi:
         for draft in drafts:
             draft.request = replace(draft.request, id=None, key=self._new_uuid())
 
-    def _replace_ids(self, drafts: Sequence[Draft]) -> None:
-        """Give drafts keys in place of ids that were new and are refused: there are no such jobs."""
-        self._ids.forget()
-        self._give_keys(drafts)
-
     def _post(self, queue: str, draft: Draft) -> Job:
         upload = self._upload(queue, draft.request) if draft.size > MOST_BYTES else None
-        body, headers = _json_of(draft.request, upload=upload), _headers_of(draft)
+        body, headers = _json_of(draft.request, upload=upload), draft.headers
         return Job.of(self._request("POST", _jobs_path(queue), body, headers=headers))
 
     def _post_many(self, queue: str, drafts: Sequence[Draft]) -> list[Job | DuelineError]:
         body = f'{{"jobs":[{",".join(_json_of(draft.request) for draft in drafts)}]}}'
-        return self._request_each(_jobs_path(queue), body, count=len(drafts), headers=_headers_of(drafts[0]))
+        return self._request_each(_jobs_path(queue), body, count=len(drafts), headers=drafts[0].headers)
 
     def _upload(self, queue: str, request: Request) -> str:
         """Upload a payload; return the id of the upload."""
         content = (request.text or "").encode()
         body = json.dumps({"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()})
-        upload = upload_of(self._request("POST", f"/queues/{queue}/uploads", body))
-        response = self._transport.put(upload.url, upload.headers, content)
+        id, url, headers = upload_of(self._request("POST", f"/queues/{queue}/uploads", body))
+        response = self._transport.put(url, headers, content)
         if not response.is_success:
             raise Unavailable(f"uploading a payload: status {response.status}")
-        return upload.id
+        return id
 
     def _request(
         self, method: str, path: str, body: str | None = None, *, headers: Mapping[str, str] = _NO_HEADERS
@@ -259,7 +251,7 @@ class HttpApi:
         results = self._request("POST", path, body, headers=headers).get("jobs")
         if not isinstance(results, list) or len(results) != count:
             raise Unavailable(f"POST {path}: the answer does not have one result for each job")
-        return [attempt(_job_among_many, each) for each in results]
+        return [attempt(_job_or_error, each) for each in results]
 
 
 # What the other fields of a job take of a request at most: an id, or a time and a key, and a tenant.
@@ -287,16 +279,12 @@ def _json_of(request: Request, *, upload: str | None = None) -> str:
     return f"{{{content},{fields}}}" if fields else f"{{{content}}}"
 
 
-def _headers_of(draft: Draft) -> Mapping[str, str]:
-    return _NO_HEADERS if draft.request.trace is None else draft.request.trace.headers
-
-
 def _refuses_id(result: object) -> bool:
     """Return whether a first try was refused, which certainly scheduled nothing, in a way that may be for its id."""
     return type(result) is InvalidJob
 
 
-def _job_among_many(result: Any) -> Job:
+def _job_or_error(result: Any) -> Job:
     """Return one job of several in a response, or raise its error."""
     if isinstance(result, dict) and isinstance(problem := result.get("error"), dict):
         raise error_of(problem, status=problem.get("status"), request="the job")

@@ -73,14 +73,16 @@ class JobIdFactory:
         self._clock = clock
         self._new_uid = new_uid
         self._failed_until = 0.0
-        self._queues = RefreshingValue(self._refresh, seconds=CACHE_SECONDS, clock=clock, jitter=jitter)
+        self._queues: RefreshingValue[_Queues] = RefreshingValue(
+            lambda: self._read(else_=self._queues.last or {}), seconds=CACHE_SECONDS, clock=clock, jitter=jitter
+        )
 
     def ids(self, queue: str, requests: Sequence[Request]) -> list[JobId] | None:
         """Return an id for each job, or None where the deployment does not say what an id needs.
 
         A delay starts now, by AWS's clock, and is never shorter. Up to 100 jobs share a partition.
         """
-        parameters = self._of(self._cached(), queue)
+        parameters = self._parameters_in(self._cached(), queue)
         if parameters is None:
             return None
         ids: list[JobId] = []
@@ -96,18 +98,13 @@ class JobIdFactory:
 
         Raises Throttled or Unavailable.
         """
-        try:
-            return self._of(self._read(), queue)
-        except RETRYABLE:
-            raise
-        except DuelineError:
-            return None
+        return self._parameters_in(self._read(else_={}), queue)
 
     def forget(self) -> None:
         """Read the queues again before the next id, after one was refused."""
         self._queues.last = None
 
-    def _of(self, queues: _Queues, queue: str) -> IdParameters | None:
+    def _parameters_in(self, queues: _Queues, queue: str) -> IdParameters | None:
         of_queue, moment = queues.get(queue), self._moment()
         if of_queue is None or moment is None:
             return None
@@ -122,17 +119,14 @@ class JobIdFactory:
             self._failed_until = self._clock.monotonic() + FAILED_FOR_SECONDS
             return {}
 
-    def _refresh(self) -> _Queues:
-        """Read the queues, or return what was read last where that is refused now."""
+    def _read(self, *, else_: _Queues) -> _Queues:
+        """Read the queues; where that is refused, return `else_`. Raises Throttled or Unavailable."""
         try:
-            return self._read()
+            queues = self._read_queues().get("queues")
         except RETRYABLE:
             raise
         except DuelineError:
-            return self._queues.last or {}
-
-    def _read(self) -> _Queues:
-        queues = self._read_queues().get("queues")
+            return else_
         if not isinstance(queues, list):
             return {}
         return {

@@ -162,11 +162,7 @@ class Job:
     schedule: str | None = None
     scheduled_for: datetime | None = None
 
-    _OPTIONAL: ClassVar[Fields] = OUTCOME | {
-        "moved_to": text_of,
-        "schedule": text_of,
-        "scheduled_for": instant.parse,
-    }
+    _OPTIONAL: ClassVar[Fields] = OUTCOME | {"moved_to": text_of, "schedule": text_of, "scheduled_for": instant.parse}
 
     @classmethod
     @reader("job")
@@ -185,32 +181,15 @@ class Job:
     def of_status(cls, id: JobId, status: Status) -> "Job":
         """Return the job with that id and status."""
         outcome = {} if status.outcome is None else {name: getattr(status.outcome, name) for name in OUTCOME}
-        return Job(
-            id=str(id),
-            queue=id.queue,
-            due=id.due,
-            route=id.route,
-            state=status.state,
-            moved_to=None if status.moved_to is None else str(status.moved_to),
-            schedule=status.schedule,
-            scheduled_for=status.scheduled_for,
-            **outcome,
-        )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Upload:
-    """An upload: its id, and the URL and the headers of the PUT that sends it."""
-
-    id: str
-    url: str = field(repr=False)
-    headers: Mapping[str, str] = field(repr=False)
+        fields = {name: getattr(status, name) for name in ("state", "schedule", "scheduled_for")}
+        moved_to = None if status.moved_to is None else str(status.moved_to)
+        return Job(**_in_id(id), moved_to=moved_to, **fields, **outcome)
 
 
 @reader("upload")
-def upload_of(response: Mapping[str, Any]) -> Upload:
-    """Return the upload in a response. Raises Unavailable when it holds none."""
-    return Upload(id=text_of(response["upload"]), url=text_of(response["url"]), headers={**response["headers"]})
+def upload_of(response: Mapping[str, Any]) -> tuple[str, str, Mapping[str, str]]:
+    """Return an upload's id, and the URL and the headers of the PUT that sends it. Raises Unavailable."""
+    return text_of(response["upload"]), text_of(response["url"]), {**response["headers"]}
 
 
 @reader("queues")
@@ -257,14 +236,6 @@ class PayloadPlace:
     bytes: int
 
 
-def _unchanged(value: object) -> object:
-    return value
-
-
-def _place_of(place: Mapping[str, Any]) -> PayloadPlace:
-    return PayloadPlace(**place)
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScheduledJob(Job):
     """A job that waits in the table, with its `payload`, or where a large payload is kept (`payload_at`).
@@ -279,10 +250,11 @@ class ScheduledJob(Job):
     priority: int = 1
     traceparent: str | None = None
 
-    _OPTIONAL: ClassVar[Fields] = Job._OPTIONAL | {
-        "payload": _unchanged,
+    _OPTIONAL: ClassVar[Fields] = {
+        **Job._OPTIONAL,
+        "payload": lambda value: value,
         "payload_text": text_of,
-        "payload_at": _place_of,
+        "payload_at": lambda place: PayloadPlace(**place),
         "tenant": text_of,
         "priority": number_of,
         "traceparent": text_of,
@@ -292,8 +264,7 @@ class ScheduledJob(Job):
     def of_job(cls, job: core.Job) -> "ScheduledJob":
         """Return a job that waits in the table, as the client returns it."""
         payload = read_optional(payload_fields(job), cls._OPTIONAL)
-        at: dict[str, Any] = {"id": str(job.id), "queue": job.id.queue, "route": job.id.route, "due": job.id.due}
-        return cls(**at, state=State.SCHEDULED, **attributes(job), **payload)
+        return cls(**_in_id(job.id), state=State.SCHEDULED, **attributes(job), **payload)
 
 
 @reader("jobs")
@@ -301,6 +272,10 @@ def page_of(response: Mapping[str, Any]) -> tuple[list[ScheduledJob], str]:
     """Return the jobs of a page, and where the next one begins: "" after the last. Raises Unavailable."""
     warn_of_unreadable(response)
     return [ScheduledJob.of(job) for job in response["jobs"]], response["next"] or ""
+
+
+def _in_id(id: JobId) -> dict[str, Any]:
+    return {"id": str(id), "queue": id.queue, "route": id.route, "due": id.due}
 
 
 def attributes(job: core.Job) -> dict[str, Any]:

@@ -19,6 +19,8 @@ from dueline.core.retry import Calls
 from dueline.core.text import shown
 from dueline.errors import RETRYABLE, InvalidJob, InvalidSchedule, ScheduleChanged
 
+A = TypeVar("A")
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NextRun:
@@ -135,19 +137,13 @@ def _page_of(response: Mapping[str, Any]) -> tuple[list[Schedule], str]:
     return [Schedule.of(each) for each in response["schedules"]], response["next"] or ""
 
 
-@reader("runs")
-def _submitted_of(response: Mapping[str, Any]) -> list[SubmittedRun]:
-    return [SubmittedRun.of(each) for each in response["runs"]]
+def _list_reader(what: str, field: str, read: Callable[[Any], A]) -> Callable[[Any], list[A]]:
+    return reader(what)(lambda response: [read(each) for each in response[field]])
 
 
-@reader("runs")
-def _history_of(response: Mapping[str, Any]) -> list[Run]:
-    return [Run.of(each) for each in response["runs"]]
-
-
-@reader("next runs")
-def _next_of(response: Mapping[str, Any]) -> list[NextRun]:
-    return [NextRun.of(each) for each in response["next"]]
+_read_submitted = _list_reader("runs", "runs", SubmittedRun.of)
+_read_history = _list_reader("runs", "runs", Run.of)
+_read_next = _list_reader("next runs", "next", NextRun.of)
 
 
 def _seconds_of(seconds: object) -> timedelta:
@@ -181,7 +177,6 @@ _OPTIONAL_FIELDS: Fields = {
     "words": text_of,
 }
 
-A = TypeVar("A")
 _PAGE_SIZE = 100
 _ETAG = r"[!-~]{1,200}"
 # A weak tag matches no schedule: only an identical one, which needs no match, passes.
@@ -277,7 +272,7 @@ class Schedules:
         the schedule is by then. Raises as `run` does, KeyReused for a key that went with another span.
         """
         body = _json_of({"from": _aware("start", start), "to": _aware("end", end)})
-        return self._send_with_key(f"{self._path_of(name)}/backfill", body, _submitted_of, key=key, if_match=if_match)
+        return self._send_with_key(f"{self._path_of(name)}/backfill", body, _read_submitted, key=key, if_match=if_match)
 
     def history(self, name: str, most: int = 10, *, before: datetime | None = None) -> Sequence[Run]:
         """Return the last runs whose time has come, 1 to 100 of them, the latest first.
@@ -286,7 +281,7 @@ class Schedules:
         Schedule. Raises ScheduleNotFound or InvalidSchedule.
         """
         query = {"limit": str(most)} | ({} if before is None else {"before": instant.text(_aware("before", before))})
-        return self._send("GET", f"{self._path_of(name)}/history?{urlencode(query)}", read=_history_of)
+        return self._send("GET", f"{self._path_of(name)}/history?{urlencode(query)}", read=_read_history)
 
     def preview(
         self,
@@ -303,7 +298,7 @@ class Schedules:
         """Return when a rule would run, `after` an instant or from now on. Nothing is made. Raises InvalidSchedule."""
         rule = {"cron": cron, "every": every, "zone": zone, "start": start, "end": end, "count": count}
         body = _json_of({**rule, "from": None if after is None else _aware("after", after), "limit": most})
-        return self._send("POST", "/schedules/preview", body, read=_next_of)
+        return self._send("POST", "/schedules/preview", body, read=_read_next)
 
     def list(self) -> Iterator[Schedule]:
         """Yield the schedules by name. The next page is fetched when the last one is used up. Raises QueueNotFound."""

@@ -1,26 +1,17 @@
 """queues.yaml: a deployment's settings, its queues and their schedules, validated."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    WithJsonSchema,
-    field_validator,
-    model_validator,
-)
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from dueline.config.names import Dashboards, Names
-from dueline.config.queue import EMAIL, STRICT, Queue, Retry, Schedule, ScheduleName
+from dueline.config.queue import EMAIL, STRICT, QueueConfig, RetryConfig, ScheduleConfig, ScheduleName
 from dueline.config.yaml_file import ConfigurationError, load_as, none_is_empty
 from dueline.core.job import MAX_RETENTION, QUEUE_NAME
 from dueline.core.queue_settings import PLANNER, QueueSettings, WorkSettings
@@ -88,7 +79,7 @@ _MOST_OF_A_DOMAIN = 253
 _TAG_CHARACTERS = "[A-Za-z0-9 _.:/=+@-]"
 _OF_A_QUEUES_STACK = "-queue(-|$)"
 
-_MayBeBare = Annotated[Queue, BeforeValidator(none_is_empty, json_schema_input_type=Queue | None)]
+_MayBeBare = Annotated[QueueConfig, BeforeValidator(none_is_empty, json_schema_input_type=QueueConfig | None)]
 QueueName = Annotated[str, Field(pattern=f"^{QUEUE_NAME}$")]
 Groups = Annotated[
     dict[QueueName, Annotated[list[QueueName], Field(min_length=1)]],
@@ -140,12 +131,10 @@ def _is_not_of_aws(key: str) -> str:
     return key
 
 
-KeyArn = Annotated[str, AfterValidator(_is_a_key), WithJsonSchema({"type": "string", "pattern": _KEY})]
-PolicyArn = Annotated[str, AfterValidator(_is_a_policy), WithJsonSchema({"type": "string", "pattern": _POLICY})]
-CertificateArn = Annotated[
-    str, AfterValidator(_is_a_certificate), WithJsonSchema({"type": "string", "pattern": _CERTIFICATE})
-]
-DomainName = Annotated[str, AfterValidator(_is_a_domain), WithJsonSchema({"type": "string", "pattern": _DOMAIN})]
+KeyArn = Annotated[str, AfterValidator(_is_a_key), Field(json_schema_extra={"pattern": _KEY})]
+PolicyArn = Annotated[str, AfterValidator(_is_a_policy), Field(json_schema_extra={"pattern": _POLICY})]
+CertificateArn = Annotated[str, AfterValidator(_is_a_certificate), Field(json_schema_extra={"pattern": _CERTIFICATE})]
+DomainName = Annotated[str, AfterValidator(_is_a_domain), Field(json_schema_extra={"pattern": _DOMAIN})]
 TagKey = Annotated[str, Field(pattern=f"^{_TAG_CHARACTERS}+$", max_length=128), AfterValidator(_is_not_of_aws)]
 TagValue = Annotated[str, Field(pattern=f"^{_TAG_CHARACTERS}+$", max_length=256)]
 
@@ -286,7 +275,7 @@ class Deployment(BaseModel):
 
     @field_validator("queues")
     @classmethod
-    def _is_none_of_our_own(cls, queues: dict[str, Queue]) -> dict[str, Queue]:
+    def _is_none_of_our_own(cls, queues: dict[str, QueueConfig]) -> dict[str, QueueConfig]:
         if PLANNER.name in queues:
             raise ValueError(f"{PLANNER.name} is the name of a queue of Dueline's own: it must be another one")
         return queues
@@ -301,8 +290,23 @@ class Deployment(BaseModel):
 
     @model_validator(mode="after")
     def _periods_fit(self) -> Self:
-        periods = {name: getattr(self, name) for name in ("tick_period", "lease", "lookahead", "direct_horizon")}
-        check_periods(**periods, is_local=self.local_run)
+        if self.tick_period != _MINUTE and not self.local_run:
+            raise ValueError(
+                f"tick_period is {self.tick_period}: it must be {_MINUTE}, which is how often EventBridge Scheduler"
+                " fires, unless local_run is true"
+            )
+        least = max(3 * self.tick_period, 2 * self.tick_period + self.lease) + 5
+        if self.lookahead < least:
+            raise ValueError(
+                f"lookahead is {self.lookahead}: it must be at least max(3 tick_period, 2 tick_period + lease) + 5,"
+                f" which is {least}"
+            )
+        least = self.lookahead + self.tick_period
+        if self.direct_horizon < least:
+            raise ValueError(
+                f"direct_horizon is {self.direct_horizon}: it must be at least lookahead + tick_period, which is"
+                f" {least}"
+            )
         return self
 
     @model_validator(mode="after")
@@ -314,7 +318,13 @@ class Deployment(BaseModel):
 
     @model_validator(mode="after")
     def _groups_are_of_queues(self) -> Self:
-        check_groups(self.groups, queues=self.queues)
+        for group, named in self.groups.items():
+            for place, queue in enumerate(named):
+                if queue not in self.queues:
+                    there = f"a queue of queues.yaml; there are {', '.join(self.queues) or 'none'}"
+                    raise ValueError(f"groups.{group} has {queue!r}: it must be {there}")
+                if queue in named[:place]:
+                    raise ValueError(f"groups.{group} has {queue!r} twice: once is enough")
         return self
 
     @model_validator(mode="after")
@@ -368,46 +378,15 @@ def _allowed_at(place: Sequence[int | str]) -> Iterable[str]:
     if place[0] != "queues":
         return (Capacity if place[0] == "capacity" else Deployment).model_fields
     if place[2:3] == ("schedules",):
-        return Schedule.model_fields
-    return (Retry if place[2:3] == ("retry",) else Queue).model_fields
-
-
-def check_groups(groups: Mapping[str, Sequence[str]], *, queues: Collection[str]) -> None:
-    """Raise ValueError for a group with an unknown queue, or one twice."""
-    for group, named in groups.items():
-        for place, queue in enumerate(named):
-            if queue not in queues:
-                there = ", ".join(queues) or "none"
-                raise ValueError(f"groups.{group} has {queue!r}: it must be a queue of queues.yaml; there are {there}")
-            if queue in named[:place]:
-                raise ValueError(f"groups.{group} has {queue!r} twice: once is enough")
-
-
-def check_periods(*, tick_period: int, is_local: bool, lease: int, lookahead: int, direct_horizon: int) -> None:
-    """Raise ValueError for a period, in seconds, that does not fit the others."""
-    if tick_period != _MINUTE and not is_local:
-        raise ValueError(
-            f"tick_period is {tick_period}: it must be {_MINUTE}, which is how often EventBridge Scheduler"
-            " fires, unless local_run is true"
-        )
-    least = max(3 * tick_period, 2 * tick_period + lease) + 5
-    if lookahead < least:
-        raise ValueError(
-            f"lookahead is {lookahead}: it must be at least max(3 tick_period, 2 tick_period + lease) + 5,"
-            f" which is {least}"
-        )
-    least = lookahead + tick_period
-    if direct_horizon < least:
-        raise ValueError(
-            f"direct_horizon is {direct_horizon}: it must be at least lookahead + tick_period, which is {least}"
-        )
+        return ScheduleConfig.model_fields
+    return (RetryConfig if place[2:3] == ("retry",) else QueueConfig).model_fields
 
 
 class _QueueSchedules(BaseModel):
     # The other settings of a queue are read where it is deployed.
     model_config = ConfigDict(extra="ignore")
 
-    schedules: Annotated[dict[ScheduleName, Schedule], BeforeValidator(none_is_empty)] = {}
+    schedules: Annotated[dict[ScheduleName, ScheduleConfig], BeforeValidator(none_is_empty)] = {}
 
 
 class _SchedulesDocument(BaseModel):
@@ -462,4 +441,4 @@ def _by_queue(settings: Any, queue: str | None) -> Any:
 
 
 def _allowed_in_schedules(place: Sequence[int | str]) -> Iterable[str]:
-    return Schedule.model_fields if len(place) > 3 or place[-1] != "schedules" else ["schedules"]
+    return ScheduleConfig.model_fields if len(place) > 3 or place[-1] != "schedules" else ["schedules"]

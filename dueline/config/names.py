@@ -11,110 +11,53 @@ LIVE = "live"
 RUNBOOKS = "docs/runbooks"
 
 
+class _Name:
+    """A name that has the deployment's in it."""
+
+    def __init__(self, template: str) -> None:
+        self._template = template
+
+    def __get__(self, names: "Names", _: type["Names"]) -> str:
+        return self._template.format(names.deployment)
+
+
 @dataclass(frozen=True, slots=True)
 class Names:
     """The names in one deployment."""
 
     deployment: str
 
-    @property
-    def table(self) -> str:
-        return f"{self.deployment}-jobs"
-
-    @property
-    def state(self) -> str:
-        """The table of what is updated: partition states, and what controls workers."""
-        return f"{self.deployment}-state"
-
-    @property
-    def once(self) -> str:
-        """The table of which jobs had their effect."""
-        return f"{self.deployment}-once"
-
-    @property
-    def inbound(self) -> str:
-        return f"{self.deployment}-inbound"
-
-    @property
-    def inbound_dlq(self) -> str:
-        return f"{self.deployment}-inbound-dlq"
-
-    @property
-    def dispatch_dlq(self) -> str:
-        return f"{self.deployment}-dispatch-dlq"
-
-    @property
-    def tick_dlq(self) -> str:
-        return f"{self.deployment}-tick-dlq"
-
-    @property
-    def alarms(self) -> str:
-        return f"{self.deployment}-alarms"
-
-    @property
-    def tickets(self) -> str:
-        """The topic of alarms that can wait until somebody works."""
-        return f"{self.deployment}-tickets"
-
-    @property
-    def api(self) -> str:
-        return f"{self.deployment}-api"
-
-    @property
-    def schedule_group(self) -> str:
-        return f"{self.deployment}-ticks"
-
-    @property
-    def watch_group(self) -> str:
-        return f"{self.deployment}-watches"
-
-    @property
-    def watch(self) -> str:
-        """The schedule that watches over the ticks, of which it is none."""
-        return f"{self.deployment}-watch-ticks"
-
-    @property
-    def planner_watch(self) -> str:
-        """The schedule that has the planner look for schedules that stand still."""
-        return f"{self.deployment}-watch-schedules"
-
-    @property
-    def scheduler_role(self) -> str:
-        return f"{self.deployment}-scheduler"
-
-    @property
-    def core_stack(self) -> str:
-        return f"{self.deployment}-core"
-
-    @property
-    def api_id_parameter(self) -> str:
-        return f"/dueline/{self.deployment}/api-id"
-
-    @property
-    def api_url_parameter(self) -> str:
-        return f"/dueline/{self.deployment}/api-url"
-
-    @property
-    def settings_parameter(self) -> str:
-        return f"/dueline/{self.deployment}/settings"
-
-    @property
-    def schema_parameter(self) -> str:
-        return f"/dueline/{self.deployment}/schema"
-
-    @property
-    def payloads_parameter(self) -> str:
-        return f"/dueline/{self.deployment}/payloads"
-
-    @property
-    def queue_parameters(self) -> str:
-        """The path under which each queue has its parameter."""
-        return f"/dueline/{self.deployment}/queues"
-
-    @property
-    def queue_prefix(self) -> str:
-        """What the names of all teams' queues begin with, and no others."""
-        return f"{self.deployment}_"
+    table = _Name("{}-jobs")
+    # The table of what is updated: partition states, and what controls workers.
+    state = _Name("{}-state")
+    # The table of which jobs had their effect.
+    once = _Name("{}-once")
+    inbound = _Name("{}-inbound")
+    inbound_dlq = _Name("{}-inbound-dlq")
+    dispatch_dlq = _Name("{}-dispatch-dlq")
+    tick_dlq = _Name("{}-tick-dlq")
+    alarms = _Name("{}-alarms")
+    # The topic of alarms that can wait until somebody works.
+    tickets = _Name("{}-tickets")
+    api = _Name("{}-api")
+    schedule_group = _Name("{}-ticks")
+    watch_group = _Name("{}-watches")
+    # The schedule that watches over the ticks, of which it is none.
+    watch = _Name("{}-watch-ticks")
+    # The schedule that has the planner look for schedules that stand still.
+    planner_watch = _Name("{}-watch-schedules")
+    scheduler_role = _Name("{}-scheduler")
+    core_stack = _Name("{}-core")
+    api_id_parameter = _Name("/dueline/{}/api-id")
+    api_url_parameter = _Name("/dueline/{}/api-url")
+    settings_parameter = _Name("/dueline/{}/settings")
+    schema_parameter = _Name("/dueline/{}/schema")
+    payloads_parameter = _Name("/dueline/{}/payloads")
+    # The path under which each queue has its parameter.
+    queue_parameters = _Name("/dueline/{}/queues")
+    # What the names of all teams' queues begin with, and no others.
+    queue_prefix = _Name("{}_")
+    groups_stack = _Name("{}-groups")
 
     @property
     def access_log(self) -> str:
@@ -142,10 +85,6 @@ class Names:
     def queue_dlq(self, queue: str) -> str:
         return f"{self.queue_prefix}{queue}_dlq"
 
-    @property
-    def groups_stack(self) -> str:
-        return f"{self.deployment}-groups"
-
     def queue_alarms(self, queue: str) -> str:
         """The topic of a queue's owner, which is no queue's name: that has no underscore."""
         return f"{self.queue_prefix}{queue}_alarms"
@@ -162,18 +101,6 @@ class Names:
     def group_policy(self, group: str, kind: str) -> str:
         """Return the name of a group's policy, which is no queue's: a queue's name has no underscore."""
         return f"{self.queue_prefix}group_{group}_{kind}"
-
-    def producer_policy(self, queue: str) -> str:
-        return self.policy(queue, "producer")
-
-    def consumer_policy(self, queue: str) -> str:
-        return self.policy(queue, "consumer")
-
-    def operator_policy(self, queue: str) -> str:
-        return self.policy(queue, "operator")
-
-    def direct_policy(self, queue: str) -> str:
-        return self.policy(queue, "direct")
 
     def schedule(self, queue: str, partition: int) -> str:
         return f"{queue}.{partition}"

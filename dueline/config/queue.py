@@ -5,16 +5,7 @@ from datetime import date
 from functools import cached_property
 from typing import Annotated, Any, Self
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    WithJsonSchema,
-    field_validator,
-    model_validator,
-)
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from dueline.config.yaml_file import none_is_empty
 from dueline.core.job import MAX_PRIORITY, MAX_RETENTION, SCHEDULE_NAME
@@ -57,14 +48,11 @@ def _seconds(span: Any) -> Any:
 _Instant = Annotated[str | None, BeforeValidator(_text)]
 
 
-class Schedule(BaseModel):
+class ScheduleConfig(BaseModel):
     """One schedule: when it runs, by `cron` or `every`, and the job that each run is."""
 
     model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-        strict=True,
-        json_schema_extra={"oneOf": [{"required": ["cron"]}, {"required": ["every"]}]},
+        **STRICT, title="Schedule", json_schema_extra={"oneOf": [{"required": ["cron"]}, {"required": ["every"]}]}
     )
 
     cron: str | None = Field(
@@ -112,15 +100,13 @@ def _is_subscriber(owner: str) -> str:
     return owner
 
 
-Owner = Annotated[
-    str, AfterValidator(_is_subscriber), WithJsonSchema({"type": "string", "pattern": f"{EMAIL}|{_TOPIC}"})
-]
+Owner = Annotated[str, AfterValidator(_is_subscriber), Field(json_schema_extra={"pattern": f"{EMAIL}|{_TOPIC}"})]
 
 
-class Retry(BaseModel):
+class RetryConfig(BaseModel):
     """When the workers of a queue try a job again that failed."""
 
-    model_config = STRICT
+    model_config = ConfigDict(**STRICT, title="Retry")
 
     backoff: Annotated[Backoff, Field(strict=False)] = Field(
         default=_POLICY.backoff,
@@ -153,10 +139,10 @@ class Retry(BaseModel):
         return RetryPolicy(**self.model_dump())
 
 
-class Queue(BaseModel):
+class QueueConfig(BaseModel):
     """One queue. Every setting has a default, so a queue is one line: its name and a colon."""
 
-    model_config = STRICT
+    model_config = ConfigDict(**STRICT, title="Queue")
 
     partitions: int = Field(
         default=1,
@@ -219,12 +205,14 @@ class Queue(BaseModel):
         description="Who gets this queue's alarms, besides the deployment's topics: an e-mail address, or the ARN"
         " of an SNS topic.",
     )
-    schedules: Annotated[dict[ScheduleName, Schedule], BeforeValidator(none_is_empty)] = Field(
+    schedules: Annotated[dict[ScheduleName, ScheduleConfig], BeforeValidator(none_is_empty)] = Field(
         default={},
         json_schema_extra={"additionalProperties": False},
         description="The queue's schedules, by name. `dueline schedules apply` puts them; `make deploy` runs it last.",
     )
-    retry: Retry = Field(default=Retry(), description="When workers of Dueline's library retry a failed job.")
+    retry: RetryConfig = Field(
+        default=RetryConfig(), description="When workers of Dueline's library retry a failed job."
+    )
 
     @field_validator("message_retention_days")
     @classmethod
@@ -281,7 +269,7 @@ class Queue(BaseModel):
     def partitions_needed(self) -> int:
         """How many partitions carry the rate that is expected.
 
-        >>> Queue(partitions=2, expected_rate=1001).partitions_needed
+        >>> QueueConfig(partitions=2, expected_rate=1001).partitions_needed
         3
         """
         return -(-(self.expected_rate or 0) // JOBS_PER_PARTITION)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from dueline.config.deployment import Deployment
-from dueline.config.queue import Queue, Schedule
+from dueline.config.queue import QueueConfig, ScheduleConfig
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -16,7 +16,8 @@ def documents() -> dict[str, str]:
     deployment = Deployment.model_json_schema()
     own = {**deployment, "properties": {**deployment["properties"]}}
     del own["properties"]["queues"]
-    schemas = {"deployment": own, "queue": Queue.model_json_schema(), "schedule": Schedule.model_json_schema()}
+    queue, schedule = QueueConfig.model_json_schema(), ScheduleConfig.model_json_schema()
+    schemas = {"deployment": own, "queue": queue, "schedule": schedule}
     page = (DOCS / "queues.md").read_text()
     for name, schema in schemas.items():
         before, _, rest = page.partition(f"<!-- {name} -->\n")

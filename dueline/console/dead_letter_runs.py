@@ -157,7 +157,9 @@ class DeadLetterRuns:
     def redrive(self, queue: str, body: Body) -> BackgroundRun:
         """Put dead letters back, or with `apply` false count those that would be."""
         _check_fields(body, "errors", "limit", "apply")
-        selection, limit, apply = DeadLetterFilter(errors=_errors(body)), _limit(body), _apply(body)
+        selection, limit, apply = DeadLetterFilter(errors=_errors(body)), _limit(body), body.get("apply", False)
+        if not isinstance(apply, bool):
+            raise InvalidJob(f"apply is {shown(apply)}: it must be true or false")
 
         def work(progress: Progress) -> dict[str, Any]:
             redrive = self._redrive(queue, progress, selection=selection, limit=limit)
@@ -169,7 +171,8 @@ class DeadLetterRuns:
     def delete(self, queue: str, body: Body) -> BackgroundRun:
         """Delete dead letters for good, once `confirm` is the queue's name: of no more than a look receives."""
         _check_fields(body, "confirm", "errors")
-        _check_confirmed(body, queue)
+        if body.get("confirm") != queue:
+            raise InvalidJob(f"confirm is {shown(body.get('confirm'))}: it must be the queue's name, {queue!r}")
         selection = DeadLetterFilter(errors=_errors(body))
 
         def work(progress: Progress) -> dict[str, Any]:
@@ -224,20 +227,6 @@ def _errors(body: Body) -> frozenset[str]:
     if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
         raise InvalidJob(f"errors is {shown(value)}: it must be a list of names of errors, empty for all")
     return frozenset(value)
-
-
-def _apply(body: Body) -> bool:
-    """Return the field `apply` of a body."""
-    value = body.get("apply", False)
-    if not isinstance(value, bool):
-        raise InvalidJob(f"apply is {shown(value)}: it must be true or false")
-    return value
-
-
-def _check_confirmed(body: Body, queue: str) -> None:
-    """Raise InvalidJob unless the field `confirm` of a body is the queue's name."""
-    if body.get("confirm") != queue:
-        raise InvalidJob(f"confirm is {shown(body.get('confirm'))}: it must be the queue's name, {queue!r}")
 
 
 def _check_fields(body: Body, *allowed: str) -> None:

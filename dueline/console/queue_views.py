@@ -20,7 +20,7 @@ from dueline.core.listing import MOST_JOBS
 from dueline.core.retry import attempt
 from dueline.core.text import shown
 from dueline.errors import DuelineError, InvalidJob
-from dueline.operations.observation import Points, Series
+from dueline.operations.observation import Series
 
 # The metrics that the page draws, each with its statistic.
 METRICS = {
@@ -76,11 +76,11 @@ def overview(backend: Backend) -> dict[str, Any]:
     queues = backend.get("/queues")["queues"]
     paths = [f"/queues/{queue['queue']}" for queue in queues]
     answers = backend.parallel_map(partial(attempt, backend.get), paths)
-    return {"queues": [queue | _row(answer) for queue, answer in zip(queues, answers, strict=True)]}
-
-
-def _row(answer: dict[str, Any] | DuelineError) -> dict[str, Any]:
-    return {"error": to_problem(answer)} if isinstance(answer, DuelineError) else answer | {"error": None}
+    rows = [
+        {"error": to_problem(answer)} if isinstance(answer, DuelineError) else answer | {"error": None}
+        for answer in answers
+    ]
+    return {"queues": [queue | row for queue, row in zip(queues, rows, strict=True)]}
 
 
 def figures(
@@ -95,21 +95,17 @@ def figures(
     pairs = [(queue, name) for queue in queues for name in names]
     series = [Series(queue=queue, metric=METRICS[name][0], statistic=METRICS[name][1]) for queue, name in pairs]
     *read, ttl = backend.figures.read([*series, _TTL], start=end - span, end=end, period=period)
+    by_queue: dict[str, dict[str, list[list[float]]]] = {queue: {} for queue in queues}
+    for (queue, name), points in zip(pairs, read, strict=True):
+        by_queue[queue][name] = [[instant.epoch_ms(at) // 1000, value] for at, value in points]
     return {
         "period": period,
         "from": instant.text(end - span),
         "to": instant.text(end),
         "ttl_off": bool(ttl[-1][1]) if ttl else None,
         "reason": None if any(read) else "CloudWatch has no metrics of this time",
-        "series": _by_queue(queues, pairs, read),
+        "series": by_queue,
     }
-
-
-def _by_queue(queues: Iterable[str], pairs: Sequence[tuple[str, str]], read: Sequence[Points]) -> dict[str, Any]:
-    series: dict[str, dict[str, list[list[float]]]] = {queue: {} for queue in queues}
-    for (queue, name), points in zip(pairs, read, strict=True):
-        series[queue][name] = [[instant.epoch_ms(at) // 1000, value] for at, value in points]
-    return series
 
 
 def due(queue: str, span: timedelta, *, backend: Backend) -> dict[str, Any]:
@@ -125,7 +121,8 @@ def due(queue: str, span: timedelta, *, backend: Backend) -> dict[str, Any]:
         if more := minutes.total() == MOST_COUNTED or backend.clock.monotonic() > late:
             break
         last = at
-        minutes[_minute_of(at) if at >= now else _OVERDUE] += 1
+        seconds = instant.epoch_ms(at) // 1000
+        minutes[seconds - seconds % _MINUTE if at >= now else _OVERDUE] += 1
     counted, overdue = minutes.total(), minutes.pop(_OVERDUE, 0)
     return {
         "from": instant.text(now),
@@ -147,11 +144,6 @@ def _due_times(queue: str, end: datetime, *, backend: Backend) -> Iterator[datet
         if page["next"] is None:
             return
         params["next"] = page["next"]
-
-
-def _minute_of(at: datetime) -> int:
-    seconds = instant.epoch_ms(at) // 1000
-    return seconds - seconds % _MINUTE
 
 
 def _hours(request: Request) -> timedelta:

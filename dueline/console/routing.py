@@ -28,20 +28,10 @@ _MOST_DROPPED_BYTES = 8 * MOST_BYTES
 Handler = Callable[[Request, bytes], Response]
 
 
-class QueueName(StringConvertor):
-    regex = QUEUE_NAME
-
-
-class ScheduleName(StringConvertor):
-    regex = SCHEDULE_NAME
-
-
-class JobOrRunId(StringConvertor):
-    regex = r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}"
-
-
-for name, convertor in {"queue": QueueName(), "schedule": ScheduleName(), "id": JobOrRunId()}.items():
-    register_url_convertor(name, convertor)
+# What a route's parameters match, by their names; ids are those of jobs and of runs.
+_PARAMETERS = {"queue": QUEUE_NAME, "schedule": SCHEDULE_NAME, "id": r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}"}
+for name, pattern in _PARAMETERS.items():
+    register_url_convertor(name, type(name, (StringConvertor,), {"regex": pattern})())
 
 
 def always(_: bytes) -> bool:

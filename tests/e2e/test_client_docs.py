@@ -55,7 +55,7 @@ def direct(emulator: Emulator) -> Client:
     iam = emulator.client("iam")
     iam.create_user(UserName="direct")
     for queue in ("emails", "invoices"):
-        name = Names("e2e").direct_policy(queue)
+        name = Names("e2e").policy(queue, "direct")
         document = json.dumps(as_the_emulator_takes_it(document_of(iam, name)))
         iam.put_user_policy(UserName="direct", PolicyName=name, PolicyDocument=document)
     key = iam.create_access_key(UserName="direct")["AccessKey"]

@@ -41,10 +41,10 @@ def doctor(emulator: Emulator, endpoints: Endpoints) -> Iterator[Doctor]:
     Some may be denied to them, on one resource or on all.
     """
     iam = emulator.client("iam")
-    key = key_of("on-call", NAMES.operator_policy("emails"), emulator)
+    key = key_of("on-call", NAMES.policy("emails", "operator"), emulator)
     # Else no role is asked for its policies, and no queue that was given up how full it is.
     iam.create_role(RoleName="mailer", AssumeRolePolicyDocument="{}")
-    policy = f"arn:aws:iam::{ACCOUNT}:policy/{NAMES.consumer_policy('emails')}"
+    policy = f"arn:aws:iam::{ACCOUNT}:policy/{NAMES.policy('emails', 'consumer')}"
     iam.attach_role_policy(RoleName="mailer", PolicyArn=policy)
     given_up = emulator.client("sqs").create_queue(QueueName=f"{NAMES.queue_prefix}given-up")["QueueUrl"]
     session = boto3.Session(*key, region_name=REGION)

@@ -64,7 +64,7 @@ def example(name: str, **changes: str) -> dict[str, Any]:
 
 
 def test_reminder_is_sent_once_unless_the_cart_is_bought(become: Become, client: Client) -> None:
-    become("shop", NAMES.producer_policy("reminders"), NAMES.consumer_policy("reminders"))
+    become("shop", NAMES.policy("reminders", "producer"), NAMES.policy("reminders", "consumer"))
     names, sent = example("reminders", emails="reminders", hours="seconds"), list[str]()
     names["send"] = lambda *, to, text: sent.append(text)
     left, bought = names["cart_left"]("left", "ann@example.com"), names["cart_left"]("bought", "bob@example.com")
@@ -78,7 +78,7 @@ def test_reminder_is_sent_once_unless_the_cart_is_bought(become: Become, client:
 
 
 def test_digest_is_scheduled_run_by_hand_and_backfilled_once(become: Become, client: Client) -> None:
-    become("digests", NAMES.producer_policy("reminders"), NAMES.consumer_policy("reminders"))
+    become("digests", NAMES.policy("reminders", "producer"), NAMES.policy("reminders", "consumer"))
     names, sent, schedules = example("digests", emails="reminders"), list[str](), client.schedules("reminders")
     names["send"] = lambda *, to, text: sent.append(f"{to}: {text}")
     week = datetime(2026, 11, 2, tzinfo=UTC), datetime(2026, 11, 9, tzinfo=UTC)
@@ -102,7 +102,7 @@ def received_paths(receiver: FakeApiServer) -> list[str]:
 def test_webhook_is_retried_on_request_and_given_up_when_gone(
     become: Become, client: Client, emulator: Emulator, endpoints: Endpoints
 ) -> None:
-    become("hooks", NAMES.consumer_policy("webhooks"))
+    become("hooks", NAMES.policy("webhooks", "consumer"))
     names = example("webhooks")
     with fake_api_server() as receiver, working(names["worker"]):
         receiver.script = [Reply(status=503, headers={"retry-after": "1"})]

@@ -32,7 +32,7 @@ def worker(emulator: Emulator, endpoints: Endpoints) -> boto3.Session:
     """The session of a worker that has the managed policy for consumers of a queue that tracks, and nothing else."""
     iam = emulator.client("iam")
     iam.create_user(UserName="worker")
-    policy = f"arn:aws:iam::{ACCOUNT}:policy/{NAMES.consumer_policy('ranked')}"
+    policy = f"arn:aws:iam::{ACCOUNT}:policy/{NAMES.policy('ranked', 'consumer')}"
     iam.attach_user_policy(UserName="worker", PolicyArn=policy)
     key = iam.create_access_key(UserName="worker")["AccessKey"]
     return boto3.Session(key["AccessKeyId"], key["SecretAccessKey"], region_name=REGION)

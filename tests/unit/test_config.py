@@ -353,7 +353,7 @@ def test_longest_names_fit_aws_limits() -> None:
     assert len(names.queue(LONGEST, MAX_PRIORITY)) <= 80
     assert len(names.schedule(LONGEST, 999)) <= 64
     assert len(names.queue_stack(LONGEST)) <= 128
-    assert len(names.producer_policy(LONGEST)) <= 128
+    assert len(names.policy(LONGEST, "producer")) <= 128
     assert len(names.scheduler_role) <= 64
     assert len(names.function("ingest")) <= 64
 

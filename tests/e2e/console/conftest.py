@@ -36,7 +36,7 @@ def browser(_needs_chromium: None) -> Iterator[webdriver.Chrome]:
 @pytest.fixture(scope="session")
 def consoles(emulator: Emulator, endpoints: Endpoints) -> Iterator[dict[str, Served]]:
     """That of an administrator, the same but read-only, and that of a service that may only produce for emails."""
-    key = key_of("producer", Names(endpoints.name).producer_policy("emails"), emulator)
+    key = key_of("producer", Names(endpoints.name).policy("emails", "producer"), emulator)
     theirs = dict(zip(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), key, strict=True))
     env = environment_of(emulator, endpoints.name)
     with serving_all({"all": (env,), "read-only": (env, "--read-only"), "producer": (env | theirs,)}) as consoles:

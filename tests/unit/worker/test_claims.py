@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from dueline.config.queue import Queue
+from dueline.config.queue import QueueConfig
 from dueline.core.clock import SystemClock
 from dueline.core.ports import BatchFailure
 from dueline.core.queue_settings import LONGEST_HIDDEN_SECONDS
@@ -132,14 +132,14 @@ def test_no_claim_outlasts_the_12_hours_of_a_receipt(started, ended, longest_run
 def test_longest_accepted_run_and_delay_fit_a_claim():
     """What queues.yaml accepts a worker keeps: the whole run, then the whole delay."""
     longest_run = LONGEST_HIDDEN_SECONDS - 3600
-    queue = Queue(longest_run=longest_run, retry={"backoff": "constant", "delay": 3600, "max_delay": 3600})
+    queue = QueueConfig(longest_run=longest_run, retry={"backoff": "constant", "delay": 3600, "max_delay": 3600})
     assert a_claim(received=0.0, started=0.0).renewable_until(queue.longest_run) == longest_run
     settings = a_connection(longest_run=longest_run, retry=queue.retry.policy).settings
     verdict = verdict_on(ValueError(), attempt=1, settings=settings, jitter=1, held=float(longest_run))
     assert isinstance(verdict, RetryLater)
     assert verdict.seconds == queue.retry.delay
     with pytest.raises(ValueError, match=f"must be at most {LONGEST_HIDDEN_SECONDS} less retry.max_delay"):
-        Queue(longest_run=longest_run + 1, retry={"max_delay": 3600})
+        QueueConfig(longest_run=longest_run + 1, retry={"max_delay": 3600})
 
 
 def test_claim_is_lost_when_its_time_is_over_though_aws_failed(holding):
