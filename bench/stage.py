@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from itertools import count
 from types import SimpleNamespace
@@ -57,10 +57,10 @@ def create_table(client: "DynamoDBClient", name: str) -> None:
     client.get_waiter("table_exists").wait(TableName=name, WaiterConfig={"Delay": 0, "MaxAttempts": 1000})
 
 
-def ticked_once(partition: Partition) -> Row:
-    """Return the state of a partition that was ticked long ago: the first tick ever makes more requests."""
+def ticked_once(partition: Partition, *, fence: datetime = instant.EPOCH) -> Row:
+    """Return the state of a partition that was ticked, by default long ago: the first tick ever makes more requests."""
     pk, sk = state_key(partition)
-    return {"pk": pk, "sk": sk, "fence": instant.text(instant.EPOCH), "cursor": FIRST}
+    return {"pk": pk, "sk": sk, "fence": instant.text(fence), "cursor": FIRST}
 
 
 # Lambda names the trace to every function, also where it is not traced.
@@ -180,7 +180,8 @@ class Stage:
         self.meter = Meter(boto3.DEFAULT_SESSION)
         self.names = Names("dueline")
         self.settings = QueueSettings(name=QUEUE, partitions=PARTITIONS, retention=RETENTION)
-        self._numbers = count()
+        # Beyond those of the queue, whose fences lie ahead: callers look at all of them until all tick.
+        self._numbers = count(PARTITIONS)
         self._dynamodb, self._sqs = clients.dynamodb(longest=LONGEST), clients.sqs(longest=LONGEST)
         url = self._queue(self.names.queue(QUEUE))
         self._queue(self.names.inbound)
@@ -191,7 +192,8 @@ class Stage:
         queues = Registry({QUEUE: self.settings})
         self.lambdas = Lambdas(queues, deployment=self.names.deployment, queue_urls=queue_urls, out=out)
         self.table = DynamoTable(self._dynamodb, self.names.table, state=self.names.state)
-        self.put(ticked_once(Partition(queue=QUEUE, number=number)) for number in range(PARTITIONS))
+        ahead, partitions = datetime.now(UTC) + timedelta(hours=1), self.settings.all_partitions()
+        self.put(ticked_once(partition, fence=ahead) for partition in partitions)
 
     @cached_property
     def client(self) -> Client:
