@@ -174,17 +174,8 @@ def show_job(run: CommandRun, job: Job) -> None:
     """Show one job."""
     if run.screen.as_json:
         return run.screen.json(json_of(job))
-    return run.screen.record(
-        {
-            "id": job.id,
-            "queue": job.queue,
-            "due": job.due,
-            "state": job.state.value,
-            "moved to": job.moved_to,
-            "schedule": job.schedule,
-            "for": job.scheduled_for,
-        }
-    )
+    fields = {"id": job.id, "queue": job.queue, "due": job.due, "state": job.state.value, "moved to": job.moved_to}
+    return run.screen.record({**fields, "schedule": job.schedule, "for": job.scheduled_for})
 
 
 def _schedule_lines(run: CommandRun, queue: str, source: str, *, chosen: LineOptions, left: Path | None) -> None:

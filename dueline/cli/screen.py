@@ -79,9 +79,10 @@ class Screen:
     as_json: bool
     now: datetime
 
-    def json(self, value: object, *, to_stderr: bool = False) -> None:
-        """Write one line of JSON."""
-        typer.echo(json.dumps(value), err=to_stderr)
+    def json(self, *values: object, to_stderr: bool = False) -> None:
+        """Write values as JSON, one a line."""
+        for value in values:
+            typer.echo(json.dumps(value), err=to_stderr)
 
     def line(self, text: str) -> None:
         """Write one line for people."""

@@ -11,8 +11,7 @@ from starlette.routing import Route
 
 from dueline.client.http import error_of
 from dueline.console.backend import Upstream
-from dueline.console.problem_details import PROBLEM_TYPE, Refused
-from dueline.console.routing import always, header, make_route, never, parse_json
+from dueline.console.routing import PROBLEM_TYPE, Refused, always, header, make_route, never, parse_json
 
 PREFIX = "/api"
 _PREVIEW = "/schedules/preview"

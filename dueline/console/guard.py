@@ -13,8 +13,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dueline.console.problem_details import Refused, problem_response
-from dueline.console.routing import READS, header
+from dueline.console.routing import READS, Refused, header, problem_response
 from dueline.core.text import shown
 
 TOKEN_HEADER = "x-dueline-console"  # noqa: S105, a header's name

@@ -13,8 +13,7 @@ from starlette.routing import Route
 
 from dueline.config import metrics
 from dueline.console.backend import Backend
-from dueline.console.problem_details import to_problem
-from dueline.console.routing import make_route
+from dueline.console.routing import make_route, to_problem
 from dueline.core import instant
 from dueline.core.listing import MOST_JOBS
 from dueline.core.retry import attempt

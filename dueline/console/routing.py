@@ -1,4 +1,7 @@
-"""Routes of the console: a path must match exactly as it was sent, and each request runs in a thread."""
+"""Routes of the console: a path must match exactly as it was sent, and each request runs in a thread.
+
+Errors are problem details (RFC 9457), which the page shows.
+"""
 
 import json
 import re
@@ -6,19 +9,20 @@ import sys
 import traceback
 from collections.abc import Callable, Collection
 from http import HTTPStatus
+from http.client import responses
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from dueline.console.problem_details import Refused, problem_response
 from dueline.core.job import QUEUE_NAME, SCHEDULE_NAME
 from dueline.core.text import shown
 from dueline.errors import DuelineError
 
+PROBLEM_TYPE = "application/problem+json"
 READS = ("GET", "HEAD")
 # The limit of Lambda, and so of the API.
 MOST_BYTES = 6 * 1024 * 1024
@@ -32,6 +36,32 @@ Handler = Callable[[Request, bytes], Response]
 _PARAMETERS = {"queue": QUEUE_NAME, "schedule": SCHEDULE_NAME, "id": r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}"}
 for name, pattern in _PARAMETERS.items():
     register_url_convertor(name, type(name, (StringConvertor,), {"regex": pattern})())
+
+
+class Refused(Exception):
+    """A request that the console refuses: the status, the reason for people, and a code for machines."""
+
+    def __init__(
+        self, status: int, detail: str, *, code: str = "refused", headers: dict[str, str] | None = None
+    ) -> None:
+        super().__init__(detail)
+        self.status, self.code, self.headers = status, code, headers or {}
+
+
+def to_problem(error: Exception) -> dict[str, Any]:
+    """Return the problem details of an error. Of an unexpected one they show only the type: its text may be secret."""
+    if not isinstance(error, Refused | DuelineError):
+        detail = f"the console failed: {type(error).__name__}"
+        error = Refused(HTTPStatus.INTERNAL_SERVER_ERROR, detail, code="console_failed")
+    title = responses.get(error.status, f"Status {error.status}")
+    return {"type": "about:blank", "title": title, "status": error.status, "code": error.code, "detail": str(error)}
+
+
+def problem_response(error: Exception) -> Response:
+    """Return the response that reports an error."""
+    details = to_problem(error)
+    headers = error.headers if isinstance(error, Refused) else None
+    return JSONResponse(details, details["status"], headers=headers, media_type=PROBLEM_TYPE)
 
 
 def always(_: bytes) -> bool:

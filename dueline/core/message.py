@@ -144,10 +144,9 @@ class Message:
             if not self._has_room(folded(own, most=most) | reasons):
                 own.pop(name, None)
         kept = folded(own, most=most)
-        return self._with_room_for(reasons, kept if self._has_room(kept) else folded(own, most=MAX_ATTRIBUTES))
-
-    def _with_room_for(self, why: Mapping[str, str], kept: dict[str, str]) -> "Message":
-        for name, value in why.items():
+        if not self._has_room(kept):
+            kept = folded(own, most=MAX_ATTRIBUTES)
+        for name, value in reasons.items():
             room = BATCH_BYTES - self._sent_with(kept) - _bytes(name, type_of(name, ""))
             if len(kept) < MAX_ATTRIBUTES and room >= (1 if name == REASON else len(value)):
                 kept = kept | {name: value[:room]}

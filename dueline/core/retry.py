@@ -176,7 +176,7 @@ class Calls:
             i: item for i, item in enumerate(items) if isinstance(item, DuelineError)
         }
         left: dict[int, A] = {i: item for i, item in enumerate(items) if not isinstance(item, DuelineError)}
-        wait = self._renewed_by(size)
+        renewals, backoff = -1, self.backoff()
         while left:
             if _THIS_LANE.ended is not None and _THIS_LANE.ended.is_set():
                 raise CancelledError
@@ -185,25 +185,15 @@ class Calls:
             results |= zip(some, _one_result_each(call, list(some.values())), strict=True)
             failed = {i: error for i in some if isinstance(error := results[i], RETRYABLE)}
             size.note(len(some), failed=list(failed.values()), started=started)
-            if failed and wait(failed.values()):
+            if failed and size.renewals != renewals:
+                renewals, backoff = size.renewals, self.backoff(since=size.failing_since)
+            if failed and backoff.wait(failed.values()):
                 left |= {i: some[i] for i in failed}
             elif len(failed) == len(some):
                 last = next(iter(failed.values()))
                 untried = f"not tried, after others failed: {last}"
                 return [results.get(i) or type(last)(untried) for i in range(len(items))]
         return [results[i] for i in range(len(items))]
-
-    def _renewed_by(self, size: BatchSize) -> Callable[[Iterable[DuelineError]], bool]:
-        """Return a function that waits as RetryTimer does, and begins anew whenever `size` renews patience."""
-        renewals, backoff = -1, self.backoff()
-
-        def wait(errors: Iterable[DuelineError]) -> bool:
-            nonlocal renewals, backoff
-            if size.renewals != renewals:
-                renewals, backoff = size.renewals, self.backoff(since=size.failing_since)
-            return backoff.wait(errors)
-
-        return wait
 
     def backoff(self, *, since: float | None = None) -> RetryTimer:
         """Return the waits between the attempts of a call that begins now, or whose patience counts from `since`."""

@@ -13,7 +13,7 @@ from dueline.core.queue_settings import QueueSettings
 from dueline.core.rows import Row, move_pending_row
 from dueline.core.table_writer import TableWriter
 from dueline.errors import NotYet, ScheduleChanged, ScheduleNotFound, TooManyChanges, TooManySchedules, Unavailable
-from dueline.schedules.definition import SECOND, Definition, check_fires_after, check_of_queue
+from dueline.schedules.definition import SECOND, Definition, check_fires, check_of_queue
 from dueline.schedules.head import (
     KEPT_GENERATIONS,
     Generation,
@@ -221,7 +221,7 @@ def _defined(
         return None
     # Without `now`, any rule will do: a deployment that is rolled back may put one that has ended since.
     if now is not None:
-        check_fires_after(now, definition.rule)
+        check_fires(definition.rule, after=now)
     return DesiredState(definition=definition, queue=queue, paused=was is not None and was.paused)
 
 

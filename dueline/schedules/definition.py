@@ -170,19 +170,11 @@ def _check_jitter(jitter: object, *, rule: Rule) -> None:
         raise InvalidSchedule(f"jitter is {shown(jitter)}: it must be whole seconds, from 0 s to {most}")
 
 
-def check_fires(rule: Rule) -> None:
-    """Raise InvalidSchedule when a rule names no instant at all."""
-    if rule.never_fires:
-        _refuse_rule(rule, FIRST - _MOMENT, which="first")
-
-
-def check_fires_after(now: datetime, rule: Rule) -> None:
-    """Raise InvalidSchedule when no run of a rule is to come: its `end` has passed, or all of its `count`."""
-    if next(rule.after(now), None) is None:
-        _refuse_rule(rule, now, which="next")
-
-
-def _refuse_rule(rule: Rule, after: datetime, *, which: str) -> None:
+def check_fires(rule: Rule, *, after: datetime | None = None) -> None:
+    """Raise InvalidSchedule when a rule names no instant, or none after `after`, and say what to change."""
+    after, which = (FIRST - _MOMENT, "first") if after is None else (after, "next")
+    if next(rule.after(after), None) is not None:
+        return
     following = next(replace(rule, end=None).after(after), None)
     if rule.end and following:
         must = f"it must be after {instant.text(following)}, the {which} instant that the rule names"

@@ -195,11 +195,6 @@ class Rule:
         return cron_of(self.cron).spacing if self.every is None else self.every
 
     @property
-    def never_fires(self) -> bool:
-        """Return whether there is no scheduled time at all between `start` and `end`."""
-        return next(self.after(FIRST - _MOMENT), None) is None
-
-    @property
     def words(self) -> str:
         """Return the rule in words, for people; an interval's anchor only if there is a `start`."""
         if self.every is None:

@@ -80,8 +80,6 @@ _CHECK_SECONDS = 0.1
 _EVERYWHERE = ""
 _MOST_PORT = 65_535
 
-Ages = Callable[[], Mapping[str, float]]
-
 
 class _Server(ThreadingMixIn, WSGIServer):
     daemon_threads = True
@@ -99,19 +97,12 @@ class _Silent(WSGIRequestHandler):
 
 
 @contextmanager
-def served(port: int, *, registry: CollectorRegistry, ages: Ages) -> Iterator[int]:
+def served(port: int, *, registry: CollectorRegistry, health: Callable[[], dict[str, Any]]) -> Iterator[int]:
     """Serve `/health` and `/metrics` on a port while the context lasts; yield the port, a free one for 0.
 
-    It listens on all IPv4 addresses of the machine: probes come from outside a container. `ages` returns, by queue, how
-    many seconds ago its worker last looked for messages. Raises ValueError or OSError, which name the port.
+    It listens on all IPv4 addresses of the machine: probes come from outside a container. `healthy` of the health says
+    whether all is well. Raises ValueError or OSError, which name the port.
     """
-    with answering(port, registry=registry, health=lambda: health_of(ages())) as served_port:
-        yield served_port
-
-
-@contextmanager
-def answering(port: int, *, registry: CollectorRegistry, health: Callable[[], dict[str, Any]]) -> Iterator[int]:
-    """Do as `served` does, with a health whose `healthy` is whether all is well."""
     if not 0 <= port <= _MOST_PORT:
         raise ValueError(f"port is {port}: it must be from 0, which is any free one, to {_MOST_PORT}")
     try:
@@ -141,7 +132,7 @@ def _app(metrics: Callable[..., Any], health: Callable[[], dict[str, Any]]) -> C
 
 
 def health_of(ages: Mapping[str, float]) -> dict[str, Any]:
-    """Return the health of a process, whose `ages` are by queue."""
+    """Return the health of a process: `ages` says, by queue, how many seconds ago its worker looked for messages."""
     hung = [queue for queue, age in ages.items() if age > HEALTHY_SECONDS]
     return {"healthy": not hung, "hung": hung, "seconds_since_poll": dict(ages)}
 

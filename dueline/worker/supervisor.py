@@ -15,7 +15,7 @@ from dueline.core.clock import SystemClock
 from dueline.core.ports import Clock
 from dueline.worker.events import ProcessEvent, ProcessKind
 from dueline.worker.log import log_process
-from dueline.worker.prometheus import answering, health_of_all, shared
+from dueline.worker.prometheus import health_of_all, served, shared
 from dueline.worker.runner import FORCE, SUPERVISED, Shutdown, signal_handlers
 
 _LOOK_SECONDS = 0.1
@@ -180,7 +180,7 @@ def supervise(command: Sequence[str], *, processes: int, port: int | None) -> in
         if port is not None:
             registry, variables = stack.enter_context(shared(environ))
             environ |= variables
-            stack.enter_context(answering(port, registry=registry, health=supervisor.health))
+            stack.enter_context(served(port, registry=registry, health=supervisor.health))
         return supervisor.run(shutdown)
 
 

@@ -57,7 +57,7 @@ def connect(name: str, *, session: "boto3.Session | None") -> Environment:
     """Return what a worker of a deployment needs, on AWS."""
     from dueline.aws.worker_deployment import WorkerDeployment
     from dueline.worker.log import log
-    from dueline.worker.prometheus import Metrics, served
+    from dueline.worker.prometheus import Metrics, health_of, served
 
     metrics, resources = Metrics(), WorkerDeployment(name, session=session)
     failures = set[str]()
@@ -76,7 +76,7 @@ def connect(name: str, *, session: "boto3.Session | None") -> Environment:
         connect=resources.connect,
         clock=resources.clock,
         report=report,
-        serve=lambda port, ages: served(port, registry=metrics.registry, ages=ages),
+        serve=lambda port, ages: served(port, registry=metrics.registry, health=lambda: health_of(ages())),
         schedules=_schedules(name, session=session),
         close=resources.clock.close,
     )

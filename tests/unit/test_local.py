@@ -20,15 +20,13 @@ from typer import Exit
 
 import local.__main__ as main
 from dueline.config.yaml_file import ConfigurationError
-from local import kept_assembly
+from local import template
 from local.__main__ import _plain_errors
-from local.consumer import Landed
-from local.demonstration import Scheduled, Summary, summary_of
+from local.demonstration import Landed, Scheduled, Summary, summary_of
 from local.emulator import Emulator
-from local.kept_assembly import assembly_of
-from local.pid_file import AlreadyUp, pid_file, pid_of
+from local.running import AlreadyUp, pid_file, pid_of
 from local.signing_proxy import signing_proxy
-from local.template import SynthesisError, configure
+from local.template import SynthesisError, assembly_of, configure
 from tests.fake_api_server import fake_api_server, json_reply
 from tests.waiting import HANG_SECONDS
 
@@ -77,8 +75,8 @@ def test_stale_pid_file_does_not_block(note, bystander):
 
 def test_killed_process_is_not_up(note):
     code = (
-        "import sys, pathlib, local.pid_file\n"
-        "with local.pid_file.pid_file(pathlib.Path(sys.argv[1])):\n  print(1, flush=True); input()"
+        "import sys, pathlib, local.running\n"
+        "with local.running.pid_file(pathlib.Path(sys.argv[1])):\n  print(1, flush=True); input()"
     )
     process = subprocess.Popen([sys.executable, "-c", code, str(note)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     process.stdout.readline()
@@ -207,7 +205,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("app.py", "cdk.json", "dueline/model.py", "functions/tick.py", "infra/stacks.py"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(name)
-    monkeypatch.setattr(kept_assembly, "ROOT", root)
+    monkeypatch.setattr(template, "ROOT", root)
     return root
 
 
@@ -222,7 +220,7 @@ def made(root: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         (out / "manifest.json").write_text(made[-1])
         return out
 
-    monkeypatch.setattr(kept_assembly, "synthesize", synthesize)
+    monkeypatch.setattr(template, "synthesize", synthesize)
     return made
 
 
@@ -254,7 +252,7 @@ def test_changed_settings_or_libraries_synthesize_again(queues, made, tmp_path, 
     queues.write_text("queues: {invoices: }")
     told = (assembly_of(queues, kept=tmp_path / "kept") / "manifest.json").read_text()
     assert told == "queues: {invoices: }"
-    monkeypatch.setattr(kept_assembly, "version", lambda library: f"another {library}")
+    monkeypatch.setattr(template, "version", lambda library: f"another {library}")
     assembly_of(queues, kept=tmp_path / "kept")
     assert len(made) == 3
 
@@ -273,7 +271,7 @@ def test_failed_synthesis_is_not_kept(queues, made, root, tmp_path, monkeypatch)
         raise SynthesisError("no")
 
     with monkeypatch.context() as patch:
-        patch.setattr(kept_assembly, "synthesize", fail)
+        patch.setattr(template, "synthesize", fail)
         with pytest.raises(SynthesisError):
             assembly_of(queues, kept=tmp_path / "kept")
     assembly_of(queues, kept=tmp_path / "kept")

@@ -19,7 +19,7 @@ from dueline.core.ports import BatchFailure, Pointer
 from dueline.core.retry import LANES, Calls, Patience, in_lanes
 from dueline.errors import DeploymentNotFound, Forbidden, QueueNotFound, Throttled, Unavailable
 from dueline.operations.dead_letters import BY_SQS, SAMPLE_CHARACTERS, DeadLetterFilter, to_inbound, to_its_queue
-from dueline.operations.redrive import HIDDEN_SECONDS, Redrive, RedriveQueues, delete_dead_letters
+from dueline.operations.redrive import HIDDEN_SECONDS, Redrive, RedriveQueues
 from dueline.testing import MemoryPayloads, MemoryQueue, VirtualClock
 from tests.builders import NOW, a_job
 from tests.fake_api_server import DROPPED, fake_api_server, json_reply
@@ -417,7 +417,8 @@ def test_a_row_that_was_parked_carries_no_job_and_stays():
 
 def delete(place, **options):
     calls = Calls(patience=Patience(attempts=3), clock=place.clock, jitter=lambda: 0.5)
-    return delete_dead_letters(place.wire.to("dead", place.dead), calls=calls, **options)
+    ends = RedriveQueues(dead_letters=place.wire.to("dead", place.dead), queues=())
+    return Redrive(ends, calls=calls, **options).delete()
 
 
 def for_now(call):
@@ -431,32 +432,32 @@ def for_now(call):
 def test_all_are_deleted_and_none_is_put_back(spread):
     place = Place(*numbered(123))
     done = delete(place, spread=spread)
-    assert (done.received, done.selected, done.deleted, done.failed) == (123, 123, 123, {})
+    assert (done.received, done.selected, done.moved, done.failed) == (123, 123, 123, {})
     assert (place.left(), place.moved()) == ([], [])
 
 
 def test_only_letters_of_the_error_are_deleted():
     place = Place(*numbered(12), *numbered(25, error="TypeError"))
     done = delete(place, selection=DeadLetterFilter(errors=frozenset({"KeyError"})))
-    assert (counts(done), done.received, done.deleted) == ({"KeyError": 12}, 37, 12)
+    assert (counts(done), done.received, done.moved) == ({"KeyError": 12}, 37, 12)
     assert len(place.visible()) == len(place.left()) == 25
 
 
 def test_no_more_are_received_than_the_bound():
     place = Place(*numbered(60), *numbered(60, error="TypeError"))
     done = delete(place, selection=DeadLetterFilter(errors=frozenset({"KeyError"})), most=70)
-    assert (done.received, done.deleted) == (70, 60)
+    assert (done.received, done.moved) == (70, 60)
     assert len(place.visible()) == len(place.left()) == 60
 
 
 def test_failed_delete_is_retried_then_reported():
     place = Place(*numbered(12))
     place.wire.around = on("dead.delete", for_now, times=1)
-    assert (delete(place).deleted, place.left()) == (12, [])
+    assert (delete(place).moved, place.left()) == (12, [])
     place = Place(*numbered(12))
     place.wire.around = on("dead.delete", for_now)
     done = delete(place)
-    assert (done.selected, done.deleted, done.failed) == (12, 11, {NOT_NOW: 1})
+    assert (done.selected, done.moved, done.failed) == (12, 11, {NOT_NOW: 1})
     place.clock.sleep(HIDDEN_SECONDS)
     assert len(place.visible()) == 1
 

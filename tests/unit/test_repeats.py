@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from dueline.core.job import JobId
 from dueline.core.rows import job_key
-from local.consumer import Landed
+from local.demonstration import Landed
 from tests.e2e.chaos import repeats
 from tests.e2e.chaos.kills import Kill
 from tests.e2e.chaos.ledger import Ledger

@@ -149,7 +149,7 @@ def test_count_computes_no_more_runs_than_needed(monkeypatch):
     rare = Rule(cron="0 0 29 2 *", start=at("2024-01-01"), count=1000)
     monkeypatch.setattr(Cron, "after", lambda *call: (walked.append(each) or each for each in after(*call)))
     assert (next_runs(rare, START, 1), last_runs(rare, START, 2)) == ([at("2028-02-29")], [at("2024-02-29")])
-    assert not rare.never_fires
+    assert next_runs(rare, rule.FIRST, 1)
     assert len(walked) < 20
     walked.clear()
     daily = Rule(cron="0 0 * * *", start=at("2024-01-01"), count=1000)
@@ -168,9 +168,8 @@ def test_rule_has_runs_from_1970_to_9987():
 
 def test_rule_that_ends_before_its_first_run_never_fires():
     newyear = {"cron": "0 0 1 1 *", "start": START}
-    assert Rule(**newyear, end=at("2028-01-01")).never_fires
-    assert not Rule(**newyear, end=at("2028-01-01T00:00:01")).never_fires
-    assert not Rule(cron="0 0 1 1 *").never_fires
+    assert next_runs(Rule(**newyear, end=at("2028-01-01")), START, 1) == []
+    assert next_runs(Rule(**newyear, end=at("2028-01-01T00:00:01")), START, 1) == [at("2028-01-01")]
 
 
 @pytest.mark.parametrize("call", [Rule(cron="@daily").after, Rule(every=timedelta(hours=1)).before])

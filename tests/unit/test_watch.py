@@ -6,6 +6,7 @@ import json
 import logging
 import socket
 from dataclasses import fields
+from functools import partial
 from urllib.error import HTTPError
 from urllib.request import ProxyHandler, build_opener
 
@@ -17,8 +18,10 @@ from dueline.worker import log as log_module
 from dueline.worker import prometheus, worker
 from dueline.worker.events import Event, EventKind
 from dueline.worker.log import log, logger
-from dueline.worker.prometheus import HEALTHY_SECONDS, Metrics, health_of_all, served
+from dueline.worker.prometheus import HEALTHY_SECONDS, Metrics, health_of, health_of_all, served
 from tests.waiting import HANG_SECONDS
+
+all_well = partial(health_of, {})
 
 LEVELS = {
     EventKind.OPENED: "INFO",
@@ -188,7 +191,7 @@ def http_get(port, path):
 
 
 def health(ages, path="/health"):
-    with served(0, registry=CollectorRegistry(), ages=lambda: ages) as port:
+    with served(0, registry=CollectorRegistry(), health=lambda: health_of(ages)) as port:
         status, type, text = http_get(port, path)
     assert type == "application/json"
     return status, json.loads(text)
@@ -197,7 +200,7 @@ def health(ages, path="/health"):
 def test_prometheus_is_answered():
     metrics = Metrics()
     metrics(Event(kind=EventKind.SUCCEEDED, queue="emails"))
-    with served(0, registry=metrics.registry, ages=dict) as port:
+    with served(0, registry=metrics.registry, health=all_well) as port:
         status, type, text = http_get(port, "/metrics")
     assert (status, type.split(";")[0]) == (200, "text/plain")
     assert read(text) == {("succeeded_total", "emails"): 1}
@@ -228,16 +231,19 @@ def test_other_paths_are_not_found(path):
 
 
 def test_slow_client_of_health_delays_no_other():
-    with served(0, registry=CollectorRegistry(), ages=dict) as port, socket.create_connection(("127.0.0.1", port)):
+    with (
+        served(0, registry=CollectorRegistry(), health=all_well) as port,
+        socket.create_connection(("127.0.0.1", port)),
+    ):
         assert http_get(port, "/health")[0] == 200
 
 
 def test_its_port_is_free_again_afterwards():
-    with served(0, registry=CollectorRegistry(), ages=dict) as port:
+    with served(0, registry=CollectorRegistry(), health=all_well) as port:
         pass
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port), timeout=HANG_SECONDS)
-    with served(port, registry=CollectorRegistry(), ages=dict) as again:
+    with served(port, registry=CollectorRegistry(), health=all_well) as again:
         assert again == port
 
 
@@ -247,7 +253,7 @@ def test_it_listens_on_every_address_without_dns(monkeypatch):
 
     monkeypatch.setattr(socket, "getfqdn", look_up)
     with (
-        served(0, registry=CollectorRegistry(), ages=dict) as port,
+        served(0, registry=CollectorRegistry(), health=all_well) as port,
         socket.socket() as other,
         pytest.raises(OSError, match="in use"),
     ):
@@ -255,11 +261,11 @@ def test_it_listens_on_every_address_without_dns(monkeypatch):
 
 
 def test_a_port_that_is_taken_is_named():
-    with served(0, registry=CollectorRegistry(), ages=dict) as used_port:
+    with served(0, registry=CollectorRegistry(), health=all_well) as used_port:
         reported = rf"port {used_port} is not to be had for health and metrics: Address already in use"
         with (
             pytest.raises(OSError, match=reported) as caught,
-            served(used_port, registry=CollectorRegistry(), ages=dict),
+            served(used_port, registry=CollectorRegistry(), health=all_well),
         ):
             pass
     assert caught.value.errno == errno.EADDRINUSE
@@ -269,7 +275,7 @@ def test_a_port_that_is_taken_is_named():
 def test_a_port_that_is_none_is_refused(port):
     with (
         pytest.raises(ValueError, match=f"port is {port}: it must be from 0"),
-        served(port, registry=CollectorRegistry(), ages=dict),
+        served(port, registry=CollectorRegistry(), health=all_well),
     ):
         pass
 
