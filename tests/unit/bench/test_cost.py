@@ -8,23 +8,29 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from bench.bill import PRICES, PROVISIONED, Biller, billed_seconds, total, waited_seconds, written_prices
-from bench.cost_figures import (
+from bench.bill import (
     CALL_JOBS,
     DYNEIN,
     DYNEIN_BATCHED,
     LINGERING,
+    PRICES,
+    PROVISIONED,
     RATES,
+    Biller,
     Costs,
+    Deployed,
     Load,
     Way,
+    billed_seconds,
     named,
     scheduler_bill,
+    total,
+    waited_seconds,
+    written_prices,
 )
 from bench.counted import LOG_EVENT_BYTES, Exchange, Meter, NotAsCharged, Step, step_of
-from bench.deployed import Deployed
 from bench.dynein import job_row
-from bench.payloads import JSON, PARTITIONS, SIZES, USUAL, json_of, largest_row_bytes, table_job
+from bench.payloads import PARTITIONS, SIZES, USUAL, json_of, largest_row_bytes, table_job
 from bench.schedules import ALONE, AMONG, Months
 from dueline.aws.sqs import SqsQueue
 from dueline.core import rows
@@ -34,15 +40,12 @@ from tests.builders import NOW, a_message
 
 DEPLOYED = Deployed(
     memory_mb=512,
-    batch_size=500,
-    window_seconds=1,
     queue_alarms=5,
     core_alarms=8,
     queue_metrics=6,
     core_metrics=4,
     access_log_bytes=274,
     log_days=30,
-    is_traced=False,
     logs_its_platform=True,
 )
 BILLER = Biller(deployed=DEPLOYED)
@@ -149,8 +152,8 @@ def costs():
             steps[named(by, Route.TABLE, jobs, USUAL)] = Step(jobs=jobs, writes=jobs, reads=1, state_reads=1)
             steps[named(by, Route.DIRECT, jobs, USUAL)] = Step(jobs=jobs, sent=1, grouped=1)
     steps[named("ingest", 500, 20, USUAL)] = Step(jobs=500, writes=500)
-    row_bytes = {size.name: size.row_bytes for size in (*SIZES, JSON)}
-    return Costs(steps=steps, biller=BILLER, row_bytes=row_bytes, most_ticked=1200)
+    row_bytes = {size.name: size.row_bytes for size in SIZES}
+    return Costs(steps=steps, biller=BILLER, row_bytes=row_bytes)
 
 
 def test_table_route_pays_for_storage(costs):

@@ -39,9 +39,10 @@ def test_overloaded_partition_falls_behind():
 @pytest.mark.parametrize("service", ["dynamodb", "sqs", "scheduler"])
 def test_outage_loses_no_job(service):
     figures = outage(service, rate=500, ahead=DAY, times=2 * SLOW, lasts=600)
+    assert figures["recovered"]
     assert (figures["lost"], figures["early"]) == (0, 0)
     assert 300 < figures["max"] < 600
-    assert 60 < figures["drained"] < 3600
+    assert figures["drained"] > 60
 
 
 @pytest.mark.parametrize(("by", "is_buffered"), [(HTTP, True), (DIRECT, False)])
@@ -73,7 +74,7 @@ def test_failed_message_is_hidden():
 
 def test_a_key_takes_no_more_writes_than_it_may():
     aws = Aws().slowed(100)
-    scenario = Scenario(rate=2000 / 100, ahead=DAY, seconds=200, buffered=True)
+    scenario = Scenario(rate=2000 / 100, ahead=DAY, seconds=200)
     world, split = World(scenario, aws), World(scenario, replace(aws, splits=2))
     for each in (world, split):
         each.time.run(until=200)
