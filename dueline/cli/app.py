@@ -1,12 +1,15 @@
 """The `dueline` command: its subcommands, their common options, and how each run ends."""
 
 import logging
+import signal
 import sys
 from collections import UserDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
-from typing import Annotated, Any
+from types import FrameType
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -15,7 +18,6 @@ from dueline import __version__
 from dueline.cli import options
 from dueline.cli.connect import CommandRun, Target
 from dueline.cli.screen import DONE, EXIT_CODES, INTERRUPTED, Screen, ScreenLog, report_error
-from dueline.cli.signals import sigterm_as_ctrl_c
 from dueline.core.clock import SystemClock
 
 JSON = "--json"
@@ -97,6 +99,20 @@ def json_first(args: Sequence[str]) -> list[str]:
     end = args.index("--") if "--" in args else len(args)
     options = [each for each in args[:end] if each != JSON]
     return [*([JSON] if JSON in args[:end] else []), *options, *args[end:]]
+
+
+@contextmanager
+def sigterm_as_ctrl_c() -> Iterator[None]:
+    """Let SIGTERM end a run in order, as Ctrl-C does."""
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
 
 
 def exit_code_of(run: Callable[[], object], *, as_json: bool) -> int:

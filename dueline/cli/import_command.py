@@ -4,6 +4,7 @@ import errno
 import os
 import re
 import shlex
+import signal
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,7 +22,6 @@ import typer
 from dueline.cli import connect, options
 from dueline.cli.connect import CommandRun
 from dueline.cli.screen import DONE, end_with, json_of
-from dueline.cli.signals import undisturbed
 from dueline.client.client import Client
 from dueline.client.job_ids import IdParameters
 from dueline.client.models import Job, NewJob
@@ -97,6 +97,17 @@ def _write(path: Path, lines: Iterable[tuple[int, bytes]]) -> None:
         for number, line in lines:
             file.write(b"\n" * (number - last - 1) + line.rstrip(b"\r\n") + b"\n")
             last = number
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Let neither SIGTERM nor Ctrl-C cut off what is done in here, which takes no longer than writing to a disk."""
+    before = {each: signal.signal(each, signal.SIG_IGN) for each in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 def id_terms(client: Client, queue: str) -> IdParameters | None:

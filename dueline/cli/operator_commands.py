@@ -3,8 +3,7 @@
 import random
 import sys
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -25,7 +24,7 @@ from dueline.errors import DuelineError
 from dueline.operations.dead_letters import DeadLetterFilter, error_groups_json, reasons_json, to_inbound, to_its_queue
 from dueline.operations.doctor import examine
 from dueline.operations.observation import DoctorReport, Severity, Unchecked
-from dueline.operations.redrive import HIDDEN_SECONDS, Redrive, RedriveQueues, RedriveResult
+from dueline.operations.redrive import HIDDEN_SECONDS, Redrive, RedriveResult
 from dueline.operations.restore import RestoreResult
 from dueline.operations.restore_part import BEFORE, LATER, NOW, SETTLED, THERE, UNREADABLE
 
@@ -165,63 +164,48 @@ def redrive(
         sent_before=options.before(now, older_than, "--older-than"),
         sent_after=options.before(now, younger_than, "--younger-than"),
     )
-    plan = RedrivePlan(run=run, queue=queue, selected=selected, limit=limit, past_retention=past_retention)
     must_confirm = _must_confirm(run, apply=apply, yes=yes)
     ends = connect.dead_letters(run.target, queue)
+    if queue:
+        rule = partial(to_its_queue, levels=len(ends.queues))
+    else:
+        rule = partial(to_inbound, now=now, past_retention=past_retention)
+    put_back = partial(_put_back, run, queue, partial(Redrive, ends, rule=rule, selection=selected, limit=limit))
     if not apply or must_confirm:
-        preview = plan.carry_out(ends, apply=False)
-        plan.show(preview, applied=False)
+        preview = put_back(apply=False)
         if not (must_confirm and preview.selected and typer.confirm("Put them back?", err=True)):
             return
-    result = plan.carry_out(ends, apply=True)
-    plan.show(result, applied=True)
-    end_with([AGAIN if result.failed else DONE])
+    end_with([AGAIN if put_back(apply=True).failed else DONE])
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RedrivePlan:
-    """Which messages to put back: of a queue, or without one those that the deployment parked."""
+def _put_back(run: CommandRun, queue: str | None, redrive: Callable[..., Redrive], *, apply: bool) -> RedriveResult:
+    """Put messages back, or only count them, and show the result. Without a queue, they are parked jobs."""
+    source = f"queue {queue}" if queue else "parked jobs"
+    calls = Calls(patience=Patience(), clock=SystemClock(), jitter=random.random)
+    with run.screen.progress(f"redriving {source}") as bar:
+        prepared = redrive(calls=calls, spread=in_lanes, on_progress=bar)
+        result = prepared.apply() if apply else prepared.look()
+    _show_redriven(run.screen, queue, source, result, applied=apply)
+    return result
 
-    run: CommandRun
-    queue: str | None
-    selected: DeadLetterFilter
-    limit: int | None
-    past_retention: bool
 
-    @property
-    def source(self) -> str:
-        return f"queue {self.queue}" if self.queue else "parked jobs"
-
-    def carry_out(self, ends: RedriveQueues, *, apply: bool) -> RedriveResult:
-        """Put the messages back, or only count them."""
-        if self.queue:
-            rule = partial(to_its_queue, levels=len(ends.queues))
-        else:
-            rule = partial(to_inbound, now=self.run.screen.now, past_retention=self.past_retention)
-        calls = Calls(patience=Patience(), clock=SystemClock(), jitter=random.random)
-        with self.run.screen.progress(f"redriving {self.source}") as bar:
-            options: dict[str, Any] = {"calls": calls, "spread": in_lanes, "on_progress": bar}
-            redrive = Redrive(ends, rule=rule, selection=self.selected, limit=self.limit, **options)
-            return redrive.apply() if apply else redrive.look()
-
-    def show(self, result: RedriveResult, *, applied: bool) -> None:
-        screen = self.run.screen
-        if screen.as_json:
-            counts = {"found": result.received, "wanted": result.selected, "moved": result.moved}
-            reasons = {"stay": reasons_json(result.stay), "failed": reasons_json(result.failed)}
-            fields = {"queue": self.queue, "applied": applied, **counts, "hidden": result.hidden}
-            return screen.json({**fields, "by_error": error_groups_json(result.kinds), **reasons})
-        if result.kinds:
-            rows = ((kind.error, kind.count, kind.oldest, kind.newest) for kind in result.kinds)
-            screen.table(["error" if self.queue else "reason", "jobs", "oldest", "newest"], rows)
-        selected = f"{result.selected} of {result.received} dead letters of {self.source}"
-        screen.line(f"{selected}: {result.moved} put back" if applied else f"{selected}: --apply puts them back")
-        for reason, count in (*result.stay.items(), *result.failed.items()):
-            screen.line(f"{count} stay: {reason}")
-        if result.hidden:
-            minutes = HIDDEN_SECONDS // 60
-            screen.line(f"{result.hidden} more are in flight, and visible again within {minutes} minutes")
-        return None
+def _show_redriven(screen: Screen, queue: str | None, source: str, result: RedriveResult, *, applied: bool) -> None:
+    if screen.as_json:
+        counts = {"found": result.received, "wanted": result.selected, "moved": result.moved}
+        reasons = {"stay": reasons_json(result.stay), "failed": reasons_json(result.failed)}
+        fields = {"queue": queue, "applied": applied, **counts, "hidden": result.hidden}
+        return screen.json({**fields, "by_error": error_groups_json(result.kinds), **reasons})
+    if result.kinds:
+        rows = ((kind.error, kind.count, kind.oldest, kind.newest) for kind in result.kinds)
+        screen.table(["error" if queue else "reason", "jobs", "oldest", "newest"], rows)
+    selected = f"{result.selected} of {result.received} dead letters of {source}"
+    screen.line(f"{selected}: {result.moved} put back" if applied else f"{selected}: --apply puts them back")
+    for reason, count in (*result.stay.items(), *result.failed.items()):
+        screen.line(f"{count} stay: {reason}")
+    if result.hidden:
+        minutes = HIDDEN_SECONDS // 60
+        screen.line(f"{result.hidden} more are in flight, and visible again within {minutes} minutes")
+    return None
 
 
 # Tables that were restored to a point in time.

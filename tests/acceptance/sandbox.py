@@ -15,7 +15,8 @@ import boto3
 from botocore.exceptions import ClientError
 
 from dueline import Client, DeploymentNotFound
-from dueline.cli.signals import sigterm_as_ctrl_c, undisturbed
+from dueline.cli.app import sigterm_as_ctrl_c
+from dueline.cli.import_command import undisturbed
 from dueline.config.deployment import load
 from dueline.config.names import Names
 from dueline.core.queue_settings import PLANNER

@@ -25,7 +25,6 @@ def dynein(engine, request):
         table=DynamoTable(engine.dynamodb, name, state=name),
         claims=DynamoClaims(engine.dynamodb, name),
         inbound=inbound,
-        inbox=inbound,
         queue=MemoryQueue(name="emails", clock=clock),
         clock=clock,
         batched=request.param,

@@ -4,7 +4,7 @@ from contextlib import ExitStack
 
 import httpx
 
-from local.consumer import Landed, consuming
+from local.demonstration import Landed, consuming
 from local.emulator import Emulator
 from tests.waiting import wait_until
 

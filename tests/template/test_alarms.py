@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from dueline.config import metrics
-from infra.constructs.missing_ticks import ticks_that_may_miss
+from infra.constructs.alarms import ticks_that_may_miss
 from tests.template.synthesis import Assembly, Template
 
 ROOT = Path(__file__).parents[2]

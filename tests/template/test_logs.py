@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from bench.bill import filled_in
 from bench.counted import LOG_EVENT_BYTES
-from bench.deployed import filled_in
-from bench.lambdas import context, schedule_event
+from bench.stage import context, schedule_event
 from tests.api_harness import import_api
 from tests.builders import a_queue, an_id
 from tests.template.synthesis import Assembly

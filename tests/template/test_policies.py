@@ -20,7 +20,7 @@ from dueline.config.names import Names
 from dueline.config.yaml_file import ConfigurationError
 from dueline.core.job import KEEP_DAYS, MAX_PARTITIONS, QUEUE_NAME
 from dueline.core.rows import IDEMPOTENCY_PARTITIONS
-from infra.groups_stack import MOST_CHARACTERS, GroupsStack
+from infra.queue_stack import MOST_CHARACTERS, GroupsStack
 from tests.template.iam import allows, as_list, policy, statements
 from tests.template.synthesis import Assembly, Template
 

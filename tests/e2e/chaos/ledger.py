@@ -14,7 +14,7 @@ from uuid import UUID, uuid4, uuid5
 import httpx
 
 from dueline import Job
-from local.consumer import Landed, consuming
+from local.demonstration import Landed, consuming
 from tests.e2e.chaos.deployment import Deployment
 from tests.e2e.chaos.proxy import uid_of
 

@@ -23,7 +23,7 @@ import httpx
 from dueline.aws.dynamodb import DynamoTable
 from dueline.core.queue_settings import PLANNER as PLANNER_QUEUE
 from dueline.schedules.head import Generation, Head, planning_job, read_head
-from local.consumer import Landed
+from local.demonstration import Landed
 from local.ticks import not_slow
 from tests.e2e.chaos import repeats
 from tests.e2e.chaos.deployment import Deployment, reasons

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dueline import Client, NewJob, State
-from local.consumer import Landed
+from local.demonstration import Landed
 from local.emulator import CREDENTIALS, REGION
 from local.template import ROOT
 from tests.e2e.chaos import worker_app
