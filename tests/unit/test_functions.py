@@ -335,3 +335,10 @@ def test_debug_logs_no_payloads_or_tokens(
     assert [record.message for record in caplog.records if record.levelno < logging.INFO] == ["scheduled"]
     assert [line["message"] for line in lines(capsys)] == ["scheduled"]
     assert not any(secret in caplog.text for secret in (*secrets.values(), "the-payload"))
+
+
+def test_queue_has_six_metrics_at_most() -> None:
+    assert len(metrics.OF_A_QUEUE) <= 6
+    assert len(metrics.OF_SCHEDULES) <= 3
+    with pytest.raises(ValueError, match=metrics.PARKED):
+        report({}, deployment="d", of_queues={"emails": {metrics.PARKED: 1}})

@@ -294,3 +294,12 @@ def test_repeat_without_rows_shows_its_route(delay, state):
     assert any(each.job.id.partition.number for each in repeats)
     assert system.submitted_statuses(repeats) == [(each.id, Status(state=state)) for each in first]
     assert {each.id.route for each in first} == {Route.DIRECT if delay == 5 else Route.TABLE}
+
+
+def test_released_key_sends_nothing():
+    system, key = System(), rows.idempotency_key("emails", "order 17")
+    system.wire.around = on("emails.send", failing(Unavailable("no")), times=1)
+    id = refused(system, keyed(DIRECT)).job_id
+    system.wire.around = on("table.share", meanwhile(lambda: system.stores.table.release(key, id=id, ttl=1)), times=1)
+    assert isinstance(refused(system, keyed(DIRECT)), Unavailable)
+    assert on_their_way(system) == []

@@ -238,3 +238,9 @@ def test_overview_has_each_level_and_their_sum():
         {"priority": 1, "waiting": 1, "in_flight": 2, "delayed": 3},
         {"priority": 2, "waiting": 10, "in_flight": 20, "delayed": 30},
     ]
+
+
+def test_single_level_is_not_shown():
+    answer = overview_of(Depth(waiting=1, in_flight=2, delayed=3))
+    assert (answer["waiting"], answer["in_flight"], answer["delayed"]) == (1, 2, 3)
+    assert "levels" not in answer

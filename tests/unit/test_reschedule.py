@@ -1,5 +1,6 @@
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
@@ -17,7 +18,7 @@ from dueline.errors import (
 )
 from tests.builders import NOW, RETENTION, a_job, a_queue, an_id
 from tests.system import System
-from tests.wire import done_in_part, failing, losing_the_answer, on, refusing_for_good, straight
+from tests.wire import done_in_part, failing, losing_the_answer, meanwhile, on, refusing_for_good, straight
 
 AN_HOUR = 3600
 WANTED = NOW + timedelta(hours=2)
@@ -297,3 +298,41 @@ def test_key_belongs_to_one_moved_job():
 def test_key_of_a_move_that_is_no_key_is_refused():
     with pytest.raises(InvalidJob, match="key is ''"):
         System().reschedule(an_id(), delay=1, key="")
+
+
+def test_move_refused_after_its_lost_answer_is_done():
+    job = a_job()
+    system = a_system_with(job)
+    answers = []
+    tried_again = on("table.move", lambda call: (straight(call), straight(call))[1])
+    system.wire.around = lambda call: (answers.append((call.name, tried_again(call))), answers[-1][1])[1]
+    moved = system.a_reschedule("emails", new_uid=lambda: an_id().uid).run(job.id, at=WANTED)
+    assert [name for name, _ in answers] == ["table.read", "table.write", "table.move", "table.read"]
+    assert (answers[2][1], moved.was_before) == (False, False)
+    pass_time(system)
+    assert system.arrived() == [moved.id]
+
+
+@pytest.mark.parametrize("react", [failing(Throttled("slow down")), losing_the_answer, done_in_part])
+def test_unread_rows_move_nothing(react):
+    job = a_job()
+    system = a_system_with(job)
+    system.wire.around = on("table.read", react, times=1)
+    with pytest.raises((Throttled, Unavailable)) as error:
+        system.reschedule(job.id, at=WANTED)
+    assert error.value.job_id is None
+    assert system.inbound.deliveries == []
+
+
+MOVE_TO_ANOTHER_TIME = partial(System.reschedule, at=at(2 * AN_HOUR + 1))
+
+
+@pytest.mark.parametrize("cut_in", [System.cancel, MOVE_TO_ANOTHER_TIME], ids=["a cancel", "a move"])
+@pytest.mark.parametrize("name", ["table.write", "table.move"])
+def test_late_move_sends_no_intent(cut_in, name):
+    job = a_job()
+    system = after_a_tick(job)
+    system.wire.around = on(name, meanwhile(lambda: cut_in(system, job.id)), times=1)
+    with pytest.raises(AlreadyFinished, match=r"was (cancelled|moved)"):
+        system.reschedule(job.id, at=WANTED)
+    assert system.inbound.deliveries == []
